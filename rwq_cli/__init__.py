@@ -1,0 +1,3 @@
+"""rwq: the command line for redis-work-queue."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,47 @@
+"""Cutting work into calls that do not hold the server for long."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+BATCH_ITEMS = 1000
+BATCH_BYTES = 4 * 1024 * 1024
+# LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
+SCAN_BUDGET_ENTRIES = 500_000
+
+
+def in_batches(
+    entries: Iterable[T],
+    *,
+    items_max: int = BATCH_ITEMS,
+    bytes_max: int = BATCH_BYTES,
+    size: Callable[[T], int] | None = None,
+) -> Iterator[list[T]]:
+    """Cut a stream into lists.
+
+    Args:
+        entries: The stream; it is read no further than the batch that is being filled.
+        items_max: Entries in one batch at most.
+        bytes_max: A batch ends when its sizes reach this many bytes.
+        size: The size of an entry in bytes; None counts entries only.
+
+    Yields:
+        Non-empty lists, in order.
+    """
+    batch: list[T] = []
+    batch_bytes = 0
+    for entry in entries:
+        batch.append(entry)
+        if size is not None:
+            batch_bytes += size(entry)
+        if len(batch) >= items_max or batch_bytes >= bytes_max:
+            yield batch
+            batch, batch_bytes = [], 0
+    if batch:
+        yield batch
+
+
+def ids_per_call(list_length: int) -> int:
+    """How many IDs one script may look for in a list of this length."""
+    return max(1, min(BATCH_ITEMS, SCAN_BUDGET_ENTRIES // (list_length + 1)))

@@ -1,0 +1,210 @@
+"""Light and deep cleans: two looks, a grace period apart, and an act that looks again.
+
+An upstream worker has a moment between its pop and its lease, and a producer one between its data
+and its push, in which a healthy item looks abandoned or orphaned. One look cannot tell. So a clean
+notes what looks broken, waits, and then acts by scripts that check the facts once more.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from os import urandom
+
+from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
+from rwq_cli.core.looking import glance
+from rwq_cli.core.model import CleanAction, Repair, State
+from rwq_cli.core.paging import walk_list
+from rwq_cli.core.processing import act_in_processing
+from rwq_cli.core.scripts import queue_args, queue_keys
+from rwq_cli.core.survey import Survey, listed_ids, survey
+
+# Long enough to read the lists of a very large queue; if we die, it ends by itself.
+_GUARD_MS = 120_000
+
+Sleep = Callable[[float], None]
+
+
+def light_clean(
+    connection: Connection, keys: QueueKeys, *, grace_s: float, dry_run: bool, sleep: Sleep
+) -> Iterator[CleanAction]:
+    """Return what dead workers left in processing, and drop what is no item any more.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        grace_s: Seconds between the two looks.
+        dry_run: Look twice, but change nothing, and say what would be done.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        What was done, as the server acknowledges it.
+    """
+    suspects = _broken_in_processing(connection, keys)
+    if not suspects:
+        return
+    sleep(grace_s)
+    if dry_run:
+        still = _broken_in_processing(connection, keys)
+        for item_id in suspects:
+            if still.get(item_id) == suspects[item_id]:
+                yield _in_processing(item_id, suspects[item_id])
+        return
+    yield from _act_on_processing(connection, keys, suspects)
+
+
+def deep_clean(
+    connection: Connection, keys: QueueKeys, *, grace_s: float, dry_run: bool, sleep: Sleep
+) -> Iterator[CleanAction]:
+    """Do what a light clean does, and find what is in no list, in too many, or only in a list.
+
+    An orphan is guarded by a lease of our own before the lists are read for the last time. Every
+    cleaner of every language leaves a leased item alone, so nobody can push it between that
+    reading and our own push: two deep cleans at once, ours or not, push it once. If we die
+    meanwhile the guard ends by itself and the item is an orphan again.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        grace_s: Seconds between the two looks.
+        dry_run: Look twice, but change nothing, and say what would be done.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        What was done, as the server acknowledges it.
+    """
+    suspects = _broken_in_processing(connection, keys)
+    first = survey(connection, keys)
+    if not suspects and _is_clean(first):
+        return
+    sleep(grace_s)
+    if dry_run:
+        still = _broken_in_processing(connection, keys)
+        for item_id, state in suspects.items():
+            if still.get(item_id) == state:
+                yield _in_processing(item_id, state)
+        yield from _seen_twice(first, survey(connection, keys))
+        return
+    yield from _act_on_processing(connection, keys, suspects)
+    yield from _return_orphans(connection, keys, first.orphaned)
+    yield from _drop_from_main(connection, keys, first)
+    yield from _prune(connection, keys, first)
+
+
+def _broken_in_processing(connection: Connection, keys: QueueKeys) -> dict[bytes, State]:
+    broken: dict[bytes, State] = {}
+    for page in walk_list(connection, keys.processing, newest_first=True):
+        for item_id, look in zip(page, glance(connection, keys, page), strict=True):
+            if not look.has_data:
+                broken[item_id] = State.GHOST
+            elif look.lease is None:
+                broken[item_id] = State.ABANDONED
+    return broken
+
+
+def _in_processing(item_id: bytes, state: State) -> CleanAction:
+    action = Repair.DROPPED if state is State.GHOST else Repair.RETURNED
+    return CleanAction(item_id, action, state, "processing")
+
+
+def _act_on_processing(
+    connection: Connection, keys: QueueKeys, suspects: dict[bytes, State]
+) -> Iterator[CleanAction]:
+    for reply in act_in_processing(
+        connection, keys, "clean_processing", (), list(suspects), one_page_only=False
+    ):
+        for item_id, done in zip(reply[::2], reply[1::2], strict=True):
+            state = State.ABANDONED if done == b"returned" else State.GHOST
+            yield _in_processing(item_id, state)
+
+
+def _return_orphans(
+    connection: Connection, keys: QueueKeys, orphans: list[bytes]
+) -> Iterator[CleanAction]:
+    if not orphans:
+        return
+    guard = CLEANING_GUARD + urandom(8).hex().encode()
+
+    def settle(ids: Sequence[bytes], give_back: bool) -> list[bytes]:
+        returned: list[bytes] = connection.run(
+            "settle_orphans",
+            queue_keys(keys),
+            (*queue_args(keys), guard, "1" if give_back else "0", *ids),
+        )
+        return returned
+
+    claimed: list[bytes] = []
+    for batch in in_batches(orphans, items_max=BATCH_ITEMS // 4):
+        claimed += connection.run(
+            "claim_orphans", queue_keys(keys), (*queue_args(keys), guard, _GUARD_MS, *batch)
+        )
+    listed = listed_ids(connection, keys, claimed)
+    for batch in in_batches([item_id for item_id in claimed if item_id in listed]):
+        settle(batch, give_back=False)
+    for batch in in_batches([item_id for item_id in claimed if item_id not in listed]):
+        for item_id in settle(batch, give_back=True):
+            yield CleanAction(item_id, Repair.RETURNED, State.ORPHANED)
+
+
+def _drop_from_main(
+    connection: Connection, keys: QueueKeys, found: Survey
+) -> Iterator[CleanAction]:
+    broken = [*dict.fromkeys((*found.main_ghosts, *found.duplicated))]
+    if not broken:
+        return
+    length = int(connection.call("LLEN", keys.main)) + int(connection.call("LLEN", keys.processing))
+    for batch in in_batches(broken, items_max=max(1, ids_per_call(length) // 4)):
+        reply = connection.run("drop_from_main", queue_keys(keys), (*queue_args(keys), *batch))
+        for item_id, state in zip(reply[::2], reply[1::2], strict=True):
+            yield CleanAction(item_id, Repair.DROPPED, State(state.decode()), "main")
+
+
+def _prune(connection: Connection, keys: QueueKeys, found: Survey) -> Iterator[CleanAction]:
+    stale = {
+        "cleaning": found.stale_cleaning,
+        "delayed": [item_id for item_id, name in found.scheduled_ghosts if name == "delayed"],
+        "buried": [item_id for item_id, name in found.scheduled_ghosts if name == "buried"],
+        "returns": found.stale_returns,
+    }
+    for where, ids in stale.items():
+        for batch in in_batches(ids, items_max=BATCH_ITEMS // 2):
+            pruned = connection.run("prune", queue_keys(keys), (*queue_args(keys), where, *batch))
+            for item_id in pruned:
+                yield CleanAction(item_id, Repair.PRUNED, State.GHOST, where)
+
+
+def _is_clean(found: Survey) -> bool:
+    return not (
+        found.orphaned
+        or found.main_ghosts
+        or found.duplicated
+        or found.scheduled_ghosts
+        or found.stale_cleaning
+        or found.stale_returns
+    )
+
+
+def _seen_twice(first: Survey, second: Survey) -> Iterator[CleanAction]:
+    def both(one: list[bytes], other: list[bytes]) -> list[bytes]:
+        again = set(other)
+        return [item_id for item_id in dict.fromkeys(one) if item_id in again]
+
+    for item_id in both(first.orphaned, second.orphaned):
+        yield CleanAction(item_id, Repair.RETURNED, State.ORPHANED)
+    for item_id in both(first.main_ghosts, second.main_ghosts):
+        yield CleanAction(item_id, Repair.DROPPED, State.GHOST, "main")
+    for item_id in both(first.duplicated, second.duplicated):
+        yield CleanAction(item_id, Repair.DROPPED, State.DUPLICATED, "main")
+    for item_id in both(first.stale_cleaning, second.stale_cleaning):
+        yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "cleaning")
+    still_scheduled = set(second.scheduled_ghosts)
+    for item_id, where in first.scheduled_ghosts:
+        if (item_id, where) in still_scheduled:
+            yield CleanAction(item_id, Repair.PRUNED, State.GHOST, where)
+    for item_id in both(first.stale_returns, second.stale_returns):
+        yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "returns")

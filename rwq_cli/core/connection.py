@@ -1,0 +1,173 @@
+"""All traffic with the server: three ways to send commands, one place that translates errors.
+
+The core speaks in raw commands (`("LRANGE", key, 0, 9)`) and raw replies, so that what goes over
+the wire can be read where it is decided.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+from redis import exceptions as rx
+
+from rwq_cli.core import errors
+from rwq_cli.core.scripts import Script, load_script
+
+Command = Sequence[Any]
+
+
+class Connection:
+    """A connection to one server.
+
+    Args:
+        client: A redis-py client with `decode_responses` off. Its retries should be off too: a
+            command that is sent again after a lost reply runs twice.
+        name: What to call the server in messages; must hold no password.
+    """
+
+    def __init__(self, client: redis.Redis, name: str = "the server") -> None:
+        # redis-py types what it calls, not what it is called with.
+        self._client: Any = client
+        self.name = name
+        self._no_touch: bool | None = None
+
+    def call(self, *command: Any) -> Any:
+        """Send one command.
+
+        Raises:
+            ServerError: Its subclass says why the server did not do it.
+        """
+        with self._translated():
+            return self._client.execute_command(*command)
+
+    def call_all(
+        self, commands: Iterable[Command], *, atomic: bool = False, tolerate: bool = False
+    ) -> list[Any]:
+        """Send commands in one round trip.
+
+        Args:
+            commands: The commands, each a sequence of the command's words.
+            atomic: In MULTI and EXEC, so that they see one instant.
+            tolerate: Return a server's error reply in its place instead of raising it.
+
+        Raises:
+            ServerError: Any of them failed, and `tolerate` is off; or the connection did.
+
+        Returns:
+            Their replies, in order; none for no commands.
+        """
+        pipeline = self._client.pipeline(transaction=atomic)
+        for command in commands:
+            pipeline.execute_command(*command)
+        if not len(pipeline):
+            return []
+        with self._translated():
+            replies: list[Any] = pipeline.execute(raise_on_error=not tolerate)
+        return replies
+
+    def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
+        """Run one of our scripts, sending its text only where the server does not have it.
+
+        Args:
+            script_name: The file's name in `core/scripts`, without `.lua`.
+            keys: The KEYS of the script.
+            args: The ARGV of the script.
+
+        Raises:
+            ServerError: The server refused it, or was lost.
+        """
+        script: Script = load_script(script_name)
+        with self._translated():
+            try:
+                return self._client.execute_command("EVALSHA", script.sha1, len(keys), *keys, *args)
+            except rx.NoScriptError:
+                return self._client.execute_command("EVAL", script.text, len(keys), *keys, *args)
+
+    def look_only(self) -> bool:
+        """Ask the server not to count our reads as use, so that looking resets no idle time.
+
+        Returns:
+            Whether it agreed (Redis 7.2 and Valkey do); where it did not, reading an item's data
+            or its size makes it look fresh.
+        """
+        if self._no_touch is None:
+            try:
+                self.call("CLIENT", "NO-TOUCH", "ON")
+                self._no_touch = True
+            except (errors.AuthenticationFailed, errors.Unreachable, errors.ConnectionLost):
+                raise
+            except errors.ServerError:
+                self._no_touch = False
+        return self._no_touch
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except rx.RedisError as error:
+            raise translate(error, self.name) from error
+        except OSError as error:
+            raise errors.Unreachable(f"cannot reach {self.name}: {error}") from error
+
+
+def translate(error: Exception, server: str) -> errors.ServerError:
+    """Turn a redis-py exception into one of ours.
+
+    Args:
+        error: What redis-py raised.
+        server: What to call the server in the message.
+    """
+    text = " ".join(str(error).split())
+    upper = text.upper()
+    if isinstance(error, rx.AuthenticationError) or upper.startswith(("NOAUTH", "WRONGPASS")):
+        return errors.AuthenticationFailed(
+            f"{server} refused the password or wants one: {text}",
+            "give it in RWQ_PASSWORD or with --password-file",
+        )
+    if isinstance(error, rx.NoPermissionError) or upper.startswith("NOPERM") or "NOPERM" in upper:
+        return errors.PermissionDenied(
+            f"{server} denied permission: {text}",
+            "ask for an ACL rule that allows this command on the queue's keys",
+        )
+    if isinstance(error, rx.BusyLoadingError) or "LOADING" in upper[:20]:
+        return errors.Loading(
+            f"{server} is still loading its data: {text}", "try again in a moment"
+        )
+    if isinstance(error, rx.ReadOnlyError) or "READONLY" in upper or "MISCONF" in upper:
+        return errors.ReadOnly(
+            f"{server} takes no writes: {text}", "point -u at the primary, or mend its disk"
+        )
+    if isinstance(error, rx.OutOfMemoryError) or upper.startswith("OOM") or " OOM " in upper:
+        return errors.OutOfMemory(
+            f"{server} is out of memory: {text}", "raise its maxmemory or complete some items"
+        )
+    if "WRONGTYPE" in upper:
+        return errors.WrongType(
+            f"a key of the queue holds another type than the protocol says: {text}",
+            "look at it with `rwq show ID` and the TYPE command",
+        )
+    if isinstance(error, rx.TimeoutError):
+        return errors.ConnectionLost(f"{server} did not answer in time: {text}")
+    if isinstance(error, rx.ConnectionError):
+        if "connecting to" in text or "Connection refused" in text:
+            return errors.Unreachable(
+                f"cannot reach {server}: {_os_reason(error, text)}",
+                "check -u or RWQ_URL, and that the server runs",
+            )
+        return errors.ConnectionLost(
+            f"lost the connection to {server}: {text}", "what was acknowledged is in; run it again"
+        )
+    return errors.ServerError(f"{server} refused: {text}")
+
+
+def _os_reason(error: Exception, text: str) -> str:
+    """The operating system's own words, which redis-py wraps in an address we already name."""
+    cause = error.__cause__ or error.__context__
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror.lower()
+    return text.rstrip(".")

@@ -1,0 +1,120 @@
+"""Counting a queue's items by state, as deep as is asked for."""
+
+from dataclasses import replace
+from statistics import median_low
+
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.looking import glance, seen_in_list
+from rwq_cli.core.model import Counts, State
+from rwq_cli.core.paging import walk_list
+from rwq_cli.core.states import state_of
+from rwq_cli.core.survey import survey
+
+_SAMPLE_ITEMS = 100
+
+
+def count_lengths(connection: Connection, keys: QueueKeys) -> Counts:
+    """The lengths of the queue's structures at one instant; everything else is None.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    waiting, processing, delayed, buried = connection.call_all(
+        [
+            ("LLEN", keys.main),
+            ("LLEN", keys.processing),
+            ("ZCARD", keys.delayed),
+            ("ZCARD", keys.buried),
+        ],
+        atomic=True,
+    )
+    return Counts(keys.name, waiting, processing, delayed, buried)
+
+
+def count_states(
+    connection: Connection, keys: QueueKeys, *, sample_sizes: bool, deep: bool
+) -> Counts:
+    """Counts by state.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        sample_sizes: Read the sizes of some waiting items; where the server counts reads as use,
+            that makes them look fresh.
+        deep: Walk over the whole queue for what no list tells.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    counts = _add_processing(connection, keys, count_lengths(connection, keys))
+    counts = _add_waiting(connection, keys, counts, sample_sizes=sample_sizes)
+    seconds, microseconds = connection.call("TIME")
+    now_ms = int(seconds) * 1000 + int(microseconds) // 1000
+    counts = replace(counts, due=connection.call("ZCOUNT", keys.delayed, "-inf", now_ms))
+    if not deep:
+        return counts
+    found = survey(connection, keys)
+    return replace(
+        counts,
+        orphaned=len(found.orphaned),
+        unlisted=len(found.unlisted),
+        duplicated=len(found.duplicated),
+        ghosts=len(found.main_ghosts) + len(found.processing_ghosts) + len(found.scheduled_ghosts),
+    )
+
+
+def _add_processing(connection: Connection, keys: QueueKeys, counts: Counts) -> Counts:
+    by_state = dict.fromkeys((State.LEASED, State.HELD, State.ABANDONED, State.GHOST), 0)
+    soonest_ms: int | None = None
+    latest_ms: int | None = None
+    for page in walk_list(connection, keys.processing, newest_first=False):
+        for item_id, look in zip(page, glance(connection, keys, page), strict=True):
+            by_state[state_of(seen_in_list(item_id, look, processing=1))] += 1
+            if look.has_data and look.lease and look.lease.ttl_ms is not None:
+                ttl_ms = look.lease.ttl_ms
+                soonest_ms = ttl_ms if soonest_ms is None else min(soonest_ms, ttl_ms)
+                latest_ms = ttl_ms if latest_ms is None else max(latest_ms, ttl_ms)
+    return replace(
+        counts,
+        leased=by_state[State.LEASED],
+        held=by_state[State.HELD],
+        abandoned=by_state[State.ABANDONED],
+        lease_soonest_ms=soonest_ms,
+        lease_latest_ms=latest_ms,
+    )
+
+
+def _add_waiting(
+    connection: Connection, keys: QueueKeys, counts: Counts, *, sample_sizes: bool
+) -> Counts:
+    """The age of the next item, and payload sizes of a sample from both ends of main."""
+    half = _SAMPLE_ITEMS // 2
+    oldest, newest = connection.call_all(
+        [("LRANGE", keys.main, -half, -1), ("LRANGE", keys.main, 0, half - 1)]
+    )
+    sample = list(dict.fromkeys(oldest[::-1] + newest))
+    if not sample:
+        return counts
+    commands: list[tuple[object, ...]] = [("OBJECT", "IDLETIME", keys.item(sample[0]))]
+    if sample_sizes:
+        commands += [("STRLEN", keys.item(item_id)) for item_id in sample]
+        commands += [("EXISTS", keys.item(item_id)) for item_id in sample]
+    replies = connection.call_all(commands, tolerate=True)
+    idle_s = replies[0] if isinstance(replies[0], int) else None
+    sizes = []
+    if sample_sizes:
+        strlens, exists = replies[1 : 1 + len(sample)], replies[1 + len(sample) :]
+        sizes = [
+            size
+            for size, there in zip(strlens, exists, strict=True)
+            if there == 1 and isinstance(size, int)
+        ]
+    return replace(
+        counts,
+        oldest_waiting_s=idle_s,
+        payload_sampled=len(sizes),
+        payload_min_bytes=min(sizes, default=None),
+        payload_median_bytes=median_low(sizes) if sizes else None,
+        payload_max_bytes=max(sizes, default=None),
+    )

@@ -1,0 +1,27 @@
+"""The queues of a server."""
+
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import queue_of_list
+
+_SCAN_COUNT = 1000
+
+
+def queue_names(connection: Connection) -> list[bytes]:
+    """The names of all queues that have a list or a zset, sorted.
+
+    A queue's name is written nowhere; its keys give it away. Only lists and zsets are asked for
+    (SCAN with TYPE), so that a million data keys are passed over on the server and not sent. A
+    queue whose items are all orphaned has neither and stays unseen.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    names: set[bytes] = set()
+    for kind in ("list", "zset"):
+        cursor: object = 0
+        while True:
+            cursor, page = connection.call("SCAN", cursor, "COUNT", _SCAN_COUNT, "TYPE", kind)
+            names.update(name for key in page if (name := queue_of_list(key)))
+            if int(cursor) == 0:  # type: ignore[call-overload]
+                break
+    return sorted(names)

@@ -1,0 +1,97 @@
+"""The one tree of errors. The core raises these and never exits; the command line maps them.
+
+Every error has a `code`, a stable word for scripts, and a `hint`, what to do about it.
+"""
+
+
+class RwqError(Exception):
+    """Base of all errors that rwq raises on purpose.
+
+    Args:
+        message: What happened, in one line, without a final full stop.
+        hint: What to do about it, in one line; None where there is nothing to advise.
+    """
+
+    code = "error"
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InvalidArgument(RwqError):
+    """A value that can never work: a malformed URL, duration, queue name or option."""
+
+    code = "invalid-argument"
+
+
+class NotSupported(InvalidArgument):
+    """Something this version does not do yet, said plainly."""
+
+    code = "not-supported"
+
+
+class ServerError(RwqError):
+    """The server: not reached, lost on the way, or it refused.
+
+    Attributes:
+        acknowledged: For batches, how many items the server had acknowledged before; else None.
+    """
+
+    code = "server-error"
+    acknowledged: int | None = None
+
+
+class Unreachable(ServerError):
+    """No connection could be made."""
+
+    code = "unreachable"
+
+
+class ConnectionLost(ServerError):
+    """The connection broke after it was made; the last call may or may not have run."""
+
+    code = "connection-lost"
+
+
+class AuthenticationFailed(ServerError):
+    """The server wants a password, or refused the one it was given."""
+
+    code = "authentication-failed"
+
+
+class PermissionDenied(ServerError):
+    """The ACL user may not run a command or touch a key."""
+
+    code = "permission-denied"
+
+
+class WrongType(ServerError):
+    """A key of the queue holds another type than the protocol says."""
+
+    code = "wrong-type"
+
+
+class OutOfMemory(ServerError):
+    """The server is at its `maxmemory`."""
+
+    code = "out-of-memory"
+
+
+class ReadOnly(ServerError):
+    """The server is a replica, or cannot persist and so refuses writes."""
+
+    code = "read-only"
+
+
+class Loading(ServerError):
+    """The server is loading its data into memory."""
+
+    code = "loading"
+
+
+class LocalServerError(ServerError):
+    """The embedded server behind `local:` could not be found, started or stopped."""
+
+    code = "local-server"

@@ -1,0 +1,84 @@
+"""Every key name of a queue, in one place.
+
+| key                        | type         | meaning                                           |
+| -------------------------- | ------------ | ------------------------------------------------- |
+| `Q:queue`                  | list         | waiting IDs: pushed left, leased from the right   |
+| `Q:processing`             | list         | IDs leased, or abandoned and not yet cleaned      |
+| `Q:item:<id>`              | string       | the data; the item exists while this key exists   |
+| `Q:lease:<id>`             | string, TTL  | holder of the lease (workers of 0.2 and later)    |
+| `Q:leased_by_session:<id>` | string, TTL  | holder of the lease (workers of 0.1)              |
+| `Q:cleaning`               | list         | IDs that a cleaner of 0.1 has in hand             |
+| `Q:delayed`                | zset         | ID to due time, unix ms                           |
+| `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
+| `Q:returns`                | hash         | ID to how often a cleaner brought it back         |
+
+The two lease names are one fact. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
+reads `leased_by_session`, later versions `lease`, and neither knows of the other. So an item is
+leased while *either* key exists, and a lease, guard or removal of ours always covers *both*:
+otherwise a cleaner of the one generation would take live work from the other.
+"""
+
+from rwq_cli.core.errors import InvalidArgument
+
+DELAYED_GUARD = b"rwq-delayed:"
+BURIED_GUARD = b"rwq-buried:"
+CLEANING_GUARD = b"rwq-clean:"
+
+_GLOB_CHARACTERS = b"*?[]\\^-"
+
+
+def escape_glob(text: bytes) -> bytes:
+    """Escape what Redis's glob matching treats specially, so that `text` matches only itself."""
+    return b"".join(
+        b"\\" + bytes((byte,)) if byte in _GLOB_CHARACTERS else bytes((byte,)) for byte in text
+    )
+
+
+class QueueKeys:
+    """The key names of one queue.
+
+    Args:
+        name: The queue's name, the prefix of all its keys. Any bytes but the empty string.
+
+    Raises:
+        InvalidArgument: The name is empty.
+    """
+
+    def __init__(self, name: bytes) -> None:
+        if not name:
+            raise InvalidArgument("the queue's name is empty", "give a name with -q")
+        self.name = name
+        self.main = name + b":queue"
+        self.processing = name + b":processing"
+        self.cleaning = name + b":cleaning"
+        self.delayed = name + b":delayed"
+        self.buried = name + b":buried"
+        self.returns = name + b":returns"
+        self.item_prefix = name + b":item:"
+        self.lease_prefix = name + b":lease:"
+        self.old_lease_prefix = name + b":leased_by_session:"
+
+    def item(self, item_id: bytes) -> bytes:
+        """The data key of an item."""
+        return self.item_prefix + item_id
+
+    def lease(self, item_id: bytes) -> bytes:
+        """The lease key that workers of 0.2 and later use."""
+        return self.lease_prefix + item_id
+
+    def old_lease(self, item_id: bytes) -> bytes:
+        """The lease key that workers of 0.1 use."""
+        return self.old_lease_prefix + item_id
+
+    @property
+    def item_pattern(self) -> bytes:
+        """A SCAN pattern for exactly this queue's data keys."""
+        return escape_glob(self.item_prefix) + b"*"
+
+
+def queue_of_list(key: bytes) -> bytes | None:
+    """The queue that a list or zset key belongs to by its name, or None if it names no queue."""
+    for suffix in (b":queue", b":processing", b":cleaning", b":delayed", b":buried"):
+        if key.endswith(suffix) and len(key) > len(suffix):
+            return key[: -len(suffix)]
+    return None

@@ -1,0 +1,224 @@
+"""Listings: pages of items, oldest or next first, chosen by what they are."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import translate
+from heapq import nsmallest
+from itertools import islice
+
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.looking import Detail, glance, item_from, seen_in_list, with_details
+from rwq_cli.core.model import Item, State
+from rwq_cli.core.paging import PAGE_SIZE, walk_list
+
+IN_PROCESSING = frozenset({State.LEASED, State.ABANDONED, State.HELD})
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which items to take of those that a listing passes.
+
+    Attributes:
+        states: Only items in one of these; empty for any.
+        match: A regular expression that must be found in the data; None for any.
+        id_glob: A glob that the whole ID must match; None for any.
+        older_than_s: Only items idle for at least this many seconds; None for any.
+    """
+
+    states: frozenset[State] = frozenset()
+    match: "re.Pattern[bytes] | None" = None
+    id_glob: bytes | None = None
+    older_than_s: float | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether everything passes."""
+        return not (self.states or self.match or self.id_glob or self.older_than_s is not None)
+
+    @property
+    def reads_details(self) -> bool:
+        """Whether it has to read more than states to decide."""
+        return self.match is not None or self.older_than_s is not None
+
+    def id_pattern(self) -> "re.Pattern[bytes] | None":
+        """The glob for IDs as a compiled regular expression; None for any ID."""
+        if self.id_glob is None:
+            return None
+        # latin-1 maps each byte to one character and back, so that bytes can be globbed.
+        return re.compile(translate(self.id_glob.decode("latin-1")).encode("latin-1"), re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which lists a listing walks.
+
+    Attributes:
+        main: Walk the main list.
+        processing: Walk the processing list.
+    """
+
+    main: bool = False
+    processing: bool = False
+
+
+def list_items(
+    connection: Connection,
+    keys: QueueKeys,
+    source: Source,
+    selection: Selection,
+    detail: Detail,
+    *,
+    limit: int | None,
+    offset: int = 0,
+    tail: bool = False,
+) -> Iterator[Item]:
+    """Items in the order in which they are or were leased: next, or longest leased, first.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        source: Which lists.
+        selection: Which of their items.
+        detail: How much to read of each.
+        limit: How many at most; None for all.
+        offset: How many of those that pass the selection to leave out first.
+        tail: From the other end: newest first.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        Items, read in pages as they are asked for.
+    """
+    if limit == 0:
+        return
+    # Without a selection the pages that are passed over need not be read.
+    skip = offset if selection.is_all and source.main != source.processing else 0
+    wanted = None if limit is None else limit + offset - skip
+    page_size = PAGE_SIZE
+    if selection.is_all and wanted is not None:
+        page_size = min(PAGE_SIZE, wanted)
+    passing = _passing(connection, keys, source, selection, detail, tail, skip, page_size)
+    yield from islice(passing, offset - skip, wanted)
+
+
+def _passing(
+    connection: Connection,
+    keys: QueueKeys,
+    source: Source,
+    selection: Selection,
+    detail: Detail,
+    tail: bool,
+    skip: int,
+    page_size: int,
+) -> Iterator[Item]:
+    if source.main:
+        length = connection.call("LLEN", keys.main) if tail else 0
+        index = skip
+        for page in walk_list(
+            connection, keys.main, newest_first=tail, start=skip, page_size=page_size
+        ):
+            positions = [
+                length - 1 - place if tail else place for place in range(index, index + len(page))
+            ]
+            index += len(page)
+            yield from _page(
+                connection, keys, page, positions, selection, detail, in_processing=False
+            )
+    if source.processing:
+        skip_here = 0 if source.main else skip
+        for page in walk_list(
+            connection, keys.processing, newest_first=tail, start=skip_here, page_size=page_size
+        ):
+            yield from _page(
+                connection, keys, page, [None] * len(page), selection, detail, in_processing=True
+            )
+
+
+def _page(
+    connection: Connection,
+    keys: QueueKeys,
+    ids: list[bytes],
+    positions: "list[int] | list[None]",
+    selection: Selection,
+    detail: Detail,
+    *,
+    in_processing: bool,
+) -> list[Item]:
+    pattern = selection.id_pattern()
+    chosen = [
+        (item_id, position)
+        for item_id, position in zip(ids, positions, strict=True)
+        if pattern is None or pattern.match(item_id)
+    ]
+    if not chosen:
+        return []
+    items = []
+    seen = glance(connection, keys, [item_id for item_id, _ in chosen])
+    for (item_id, position), look in zip(chosen, seen, strict=True):
+        facts = seen_in_list(item_id, look, main=not in_processing, processing=in_processing)
+        item = item_from(keys.name, facts, position)
+        if not selection.states or item.state in selection.states:
+            items.append(item)
+    if selection.reads_details:
+        read = Detail(sizes=detail.sizes, data=detail.data or selection.match is not None)
+        kept: list[Item] = []
+        for batch in in_batches(items, items_max=100):
+            for item in with_details(connection, keys, batch, read):
+                if _passes(item, selection):
+                    kept.append(item if detail.data else replace(item, data=None))
+        return kept
+    return with_details(connection, keys, items, detail)
+
+
+def _passes(item: Item, selection: Selection) -> bool:
+    if selection.match is not None and not (item.data and selection.match.search(item.data)):
+        return False
+    if selection.older_than_s is not None:
+        return item.idle_s is not None and item.idle_s >= selection.older_than_s
+    return True
+
+
+def list_leases(
+    connection: Connection,
+    keys: QueueKeys,
+    detail: Detail,
+    *,
+    limit: int | None,
+    holder_glob: bytes | None = None,
+) -> Iterator[Item]:
+    """The items in processing: abandoned ones first, then by the time left, endless ones last.
+
+    Sorting needs every lease, so all of processing is read; of the items, only what is shown.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        detail: How much to read of each.
+        limit: How many at most; None for all.
+        holder_glob: Only leases whose holder matches this glob; abandoned items have no holder
+            and pass only without it.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    pattern = Selection(id_glob=holder_glob).id_pattern()
+
+    def found() -> Iterator[Item]:
+        for page in walk_list(connection, keys.processing, newest_first=False):
+            for item_id, look in zip(page, glance(connection, keys, page), strict=True):
+                if pattern and not (look.lease and pattern.match(look.lease.holder)):
+                    continue
+                yield item_from(keys.name, seen_in_list(item_id, look, processing=1), None)
+
+    def urgency(item: Item) -> float:
+        if item.lease is None:
+            return -1.0
+        return float("inf") if item.lease.ttl_ms is None else float(item.lease.ttl_ms)
+
+    chosen = sorted(found(), key=urgency) if limit is None else nsmallest(limit, found(), urgency)
+    for batch in in_batches(chosen, items_max=100):
+        yield from with_details(connection, keys, batch, detail)

@@ -1,0 +1,268 @@
+"""Reading without changing anything: what is known of IDs, and the items of a list."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rwq_cli.core.batches import BATCH_ITEMS, in_batches
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import Facts, Item, Lease, State
+from rwq_cli.core.scripts import queue_args, queue_keys
+from rwq_cli.core.states import state_of
+
+PREVIEW_BYTES = 200
+# Above this length one LPOS would hold the server too long, and the list is read in pages.
+LPOS_LENGTH_MAX = 1_000_000
+
+_NO_DATA = (State.GHOST, State.GONE, State.STRAY_LEASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What decides most states, read for many IDs in one call.
+
+    Attributes:
+        has_data: Whether the data key exists.
+        lease: The lease, or None.
+    """
+
+    has_data: bool
+    lease: Lease | None
+
+
+def glance(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> list[Glance]:
+    """Whether each ID has data and a lease, in the order given.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    glances: list[Glance] = []
+    for batch in in_batches(ids):
+        reply = connection.run("look", queue_keys(keys), (*queue_args(keys), *batch))
+        for exists, ttl_ms, holder in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+            lease = None if ttl_ms == -2 else Lease(holder, None if ttl_ms == -1 else ttl_ms)
+            glances.append(Glance(bool(exists), lease))
+    return glances
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much of an item's data a listing reads.
+
+    Attributes:
+        sizes: Read the payload's size and first bytes.
+        data: Read all of the data.
+    """
+
+    sizes: bool = True
+    data: bool = False
+
+
+def with_details(
+    connection: Connection, keys: QueueKeys, items: Sequence[Item], detail: Detail
+) -> list[Item]:
+    """Add idle times, sizes, previews and data to items.
+
+    The idle time is read before the data: where the server counts our reads as use, the order is
+    what keeps the figure true.
+
+    Raises:
+        ServerError: The connection was lost.
+    """
+    full: list[Item] = []
+    # With their data, few at a time: a page of items of a megabyte is a gigabyte.
+    for batch in in_batches(items, items_max=16 if detail.data else BATCH_ITEMS // 2):
+        commands: list[tuple[object, ...]] = []
+        for item in batch:
+            key = keys.item(item.item_id)
+            commands.append(("OBJECT", "IDLETIME", key))
+            if detail.data:
+                commands.append(("GET", key))
+            elif detail.sizes:
+                commands.append(("STRLEN", key))
+                commands.append(("GETRANGE", key, 0, PREVIEW_BYTES - 1))
+        replies = iter(connection.call_all(commands, tolerate=True))
+        for item in batch:
+            idle_s = _int_or_none(next(replies))
+            data = payload_bytes = preview = None
+            if detail.data:
+                data = _bytes_or_none(next(replies))
+                if data is not None:
+                    payload_bytes, preview = len(data), data[:PREVIEW_BYTES]
+            elif detail.sizes:
+                payload_bytes = _int_or_none(next(replies))
+                preview = _bytes_or_none(next(replies))
+                # STRLEN of a missing key is 0, like that of an empty payload.
+                if item.state in _NO_DATA:
+                    payload_bytes = preview = None
+            full.append(
+                replace(
+                    item, idle_s=idle_s, payload_bytes=payload_bytes, preview=preview, data=data
+                )
+            )
+    return full
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The facts about an ID, and what is shown beside them.
+
+    Attributes:
+        facts: The facts.
+        position: 0 is next to be leased; None if it is not in main.
+        lease_keys: The lease keys that exist.
+        idle_s: Seconds since the data was last used; None where the server cannot say.
+    """
+
+    facts: Facts
+    position: int | None
+    lease_keys: tuple[bytes, ...]
+    idle_s: int | None
+
+
+def facts_of(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) -> Iterator[Sighting]:
+    """Everything that the server knows about each ID, each at one instant.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        ids: The IDs.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        One sighting an ID, in order.
+    """
+    for item_id in ids:
+        yield _facts_of_one(connection, keys, item_id)
+
+
+def _facts_of_one(connection: Connection, keys: QueueKeys, item_id: bytes) -> Sighting:
+    item, lease, old_lease = keys.item(item_id), keys.lease(item_id), keys.old_lease(item_id)
+    lists = (keys.main, keys.processing, keys.cleaning)
+    lengths = connection.call_all([("LLEN", key) for key in lists], tolerate=True)
+    short = [isinstance(length, int) and length <= LPOS_LENGTH_MAX for length in lengths]
+    typed = (item, lease, old_lease, *lists, keys.delayed, keys.buried, keys.returns)
+    expected = ("string",) * 3 + ("list",) * 3 + ("zset",) * 2 + ("hash",)
+    commands: list[tuple[object, ...]] = [("OBJECT", "IDLETIME", item), ("TIME",)]
+    commands += [("TYPE", key) for key in typed]
+    commands += [("PTTL", lease), ("GET", lease), ("PTTL", old_lease), ("GET", old_lease)]
+    commands += [
+        ("ZSCORE", keys.delayed, item_id),
+        ("ZSCORE", keys.buried, item_id),
+        ("HGET", keys.returns, item_id),
+        ("LLEN", keys.main),
+    ]
+    commands += [
+        ("LPOS", key, item_id, "COUNT", 0)
+        for key, is_short in zip(lists, short, strict=True)
+        if is_short
+    ]
+    replies = connection.call_all(commands, atomic=True, tolerate=True)
+    idle_s, time_reply = _int_or_none(replies[0]), replies[1]
+    types = [reply.decode() for reply in replies[2:11]]
+    wrong = {
+        key: found
+        for key, found, wanted in zip(typed, types, expected, strict=True)
+        if found not in ("none", wanted)
+    }
+    leases = _leases((replies[11], replies[12]), (replies[13], replies[14]))
+    due, buried, returns, main_length = replies[15:19]
+    places: list[list[int]] = []
+    found_in = iter(replies[19:])
+    for key, is_short in zip(lists, short, strict=True):
+        if is_short:
+            reply = next(found_in)
+            places.append(list(reply) if isinstance(reply, list) else [])
+        else:
+            places.append(_places_in_pages(connection, key, item_id) if key not in wrong else [])
+    position = None
+    if places[0] and isinstance(main_length, int):
+        position = main_length - 1 - places[0][-1] if short[0] else places[0][-1]
+    facts = Facts(
+        item_id=item_id,
+        has_data=types[0] != "none",
+        in_main=len(places[0]),
+        in_processing=len(places[1]),
+        in_cleaning=len(places[2]),
+        lease=leases,
+        due_ms=_int_or_none(due),
+        buried_ms=_int_or_none(buried),
+        now_ms=int(time_reply[0]) * 1000 + int(time_reply[1]) // 1000,
+        returns=_int_or_none(returns),
+        wrong_types=wrong,
+    )
+    keys_there = tuple(
+        key for key, kind in zip((lease, old_lease), types[1:3], strict=True) if kind != "none"
+    )
+    return Sighting(facts, position, keys_there, idle_s)
+
+
+def _places_in_pages(connection: Connection, key: bytes, item_id: bytes) -> list[int]:
+    """Where an ID is in a very long list, counted from the right; furthest first."""
+    from rwq_cli.core.paging import walk_list
+
+    places: list[int] = []
+    passed = 0
+    for page in walk_list(connection, key, newest_first=False):
+        places += [passed + index for index, entry in enumerate(page) if entry == item_id]
+        passed += len(page)
+    places.reverse()
+    return places
+
+
+def _leases(*pairs: tuple[object, object]) -> Lease | None:
+    """Of the keys of both generations, the lease that ends last."""
+    leases = [
+        Lease(holder, None if ttl_ms == -1 else ttl_ms)
+        for ttl_ms, holder in pairs
+        if isinstance(holder, bytes) and isinstance(ttl_ms, int) and ttl_ms != -2
+    ]
+    for lease in leases:
+        if lease.ttl_ms is None:
+            return lease
+    return max(leases, key=lambda lease: lease.ttl_ms or 0, default=None)
+
+
+def _int_or_none(reply: object) -> int | None:
+    if isinstance(reply, float | bytes):
+        return int(float(reply))
+    return reply if isinstance(reply, int) else None
+
+
+def _bytes_or_none(reply: object) -> bytes | None:
+    return reply if isinstance(reply, bytes) else None
+
+
+def seen_in_list(item_id: bytes, seen: Glance, *, main: int = 0, processing: int = 0) -> Facts:
+    """The facts that a glance at an ID of a list gives; a duplicate elsewhere stays unseen."""
+    return Facts(
+        item_id=item_id,
+        has_data=seen.has_data,
+        in_main=main,
+        in_processing=processing,
+        in_cleaning=0,
+        lease=seen.lease,
+        due_ms=None,
+        buried_ms=None,
+        now_ms=0,
+    )
+
+
+def item_from(queue: bytes, facts: Facts, position: int | None) -> Item:
+    """An item as a listing shows it, before its details are read."""
+    reason = None
+    if facts.buried_ms is not None and facts.lease is not None:
+        reason = facts.lease.holder.partition(b":")[2]
+    return Item(
+        queue=queue,
+        item_id=facts.item_id,
+        state=state_of(facts),
+        position=position,
+        lease=facts.lease,
+        due_ms=facts.due_ms,
+        buried_ms=facts.buried_ms,
+        reason=reason,
+        returns=facts.returns,
+    )

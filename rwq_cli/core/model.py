@@ -1,0 +1,227 @@
+"""What the core takes and returns: frozen dataclasses. Bytes stay bytes; every field has its unit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """The states of an ID, as the protocol names them. `rwq_cli.core.states` maps facts to them."""
+
+    WAITING = "waiting"
+    LEASED = "leased"
+    HELD = "held"
+    ABANDONED = "abandoned"
+    ORPHANED = "orphaned"
+    UNLISTED = "unlisted"
+    DELAYED = "delayed"
+    DUE = "due"
+    BURIED = "buried"
+    DUPLICATED = "duplicated"
+    GHOST = "ghost"
+    STRAY_LEASE = "stray-lease"
+    GONE = "gone"
+    WRONG_TYPE = "wrong-type"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease that exists.
+
+    Attributes:
+        holder: The value of the lease key: who holds it.
+        ttl_ms: Milliseconds until it ends; None means that it has no expiry.
+    """
+
+    holder: bytes
+    ttl_ms: int | None
+
+    @property
+    def ends(self) -> bool:
+        """Whether the lease ends by itself."""
+        return self.ttl_ms is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the server knows about one ID at one instant.
+
+    Attributes:
+        item_id: The ID.
+        has_data: Whether the data key exists.
+        in_main: How often the ID is in the main list.
+        in_processing: How often it is in the processing list.
+        in_cleaning: How often it is in the list of a 0.1 cleaner.
+        lease: The lease, or None.
+        due_ms: Due time in unix ms if the ID is in the delayed zset, else None.
+        buried_ms: When it was buried in unix ms if it is in the buried zset, else None.
+        now_ms: The server's clock at that instant, unix ms.
+        returns: How often a cleaner brought it back; None where nobody counted.
+        wrong_types: Keys that hold another type than the protocol says, with that type.
+    """
+
+    item_id: bytes
+    has_data: bool
+    in_main: int
+    in_processing: int
+    in_cleaning: int
+    lease: Lease | None
+    due_ms: int | None
+    buried_ms: int | None
+    now_ms: int
+    returns: int | None = None
+    wrong_types: Mapping[bytes, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """An item to add.
+
+    Attributes:
+        item_id: Its ID; any bytes but the empty string.
+        data: Its payload.
+    """
+
+    item_id: bytes
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item as a listing shows it.
+
+    Attributes:
+        queue: The queue's name.
+        item_id: The ID.
+        state: Its state when it was read.
+        payload_bytes: Size of the data; None where it was not read, or there is none.
+        data: All of the data where it was asked for, else None.
+        preview: The first bytes of the data; None where they were not read.
+        position: 0 is next to be leased; None if it is not waiting.
+        idle_s: Seconds since the data key was last used, which for a waiting item is about its
+            age; None where the server cannot say.
+        lease: The lease, or None.
+        due_ms: For delayed items, when they are due, unix ms; else None.
+        buried_ms: For buried items, when that was, unix ms; else None.
+        reason: For buried items, why; else None.
+        returns: How often a cleaner brought it back; None where nobody counted.
+    """
+
+    queue: bytes
+    item_id: bytes
+    state: State
+    payload_bytes: int | None = None
+    data: bytes | None = None
+    preview: bytes | None = None
+    position: int | None = None
+    idle_s: int | None = None
+    lease: Lease | None = None
+    due_ms: int | None = None
+    buried_ms: int | None = None
+    reason: bytes | None = None
+    returns: int | None = None
+
+
+class Status(StrEnum):
+    """What became of one ID of a batch."""
+
+    ADDED = "added"
+    DUPLICATE = "duplicate"
+    COMPLETED = "completed"
+    TOUCHED = "touched"
+    RELEASED = "released"
+    ALREADY_WAITING = "already-waiting"
+    MISSING = "missing"
+    NOT_OWNER = "not-owner"
+    NOT_LEASED = "not-leased"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one operation did to one ID.
+
+    Attributes:
+        item_id: The ID.
+        status: What became of it.
+        holder: For `NOT_OWNER`, who holds the lease; else None.
+    """
+
+    item_id: bytes
+    status: Status
+    holder: bytes | None = None
+
+
+class Repair(StrEnum):
+    """What a clean did to one ID."""
+
+    RETURNED = "returned"
+    DROPPED = "dropped"
+    PRUNED = "pruned"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanAction:
+    """One thing that a clean did, or in a dry run would do.
+
+    Attributes:
+        item_id: The ID.
+        action: What was done.
+        state: The state that both looks saw, and so the reason.
+        where: The list or zset that it concerned: `main`, `processing`, `cleaning`, `delayed`,
+            `buried` or `returns`; None for an item that was in none.
+    """
+
+    item_id: bytes
+    action: Repair
+    state: State
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many items a queue has, by state. None is unknown: only a deep look counts it.
+
+    Attributes:
+        queue: The queue's name.
+        waiting: Length of the main list.
+        processing: Length of the processing list: leased and abandoned, and ghosts.
+        delayed: Entries of the delayed zset, due ones included.
+        buried: Entries of the buried zset.
+        leased: Items in processing with a lease that ends; None if only lengths were read.
+        held: Items with a lease that never ends and is no guard; None if only lengths were read.
+        abandoned: Items in processing without a lease; None if only lengths were read.
+        due: Entries of the delayed zset whose time has come; None if only lengths were read.
+        orphaned: Items in no list or zset without a lease; None without a deep look.
+        unlisted: Items in no list or zset with a lease that ends; None without a deep look.
+        duplicated: Items that are in the lists more than once; None without a deep look.
+        ghosts: IDs in a list or zset that have no data; None without a deep look.
+        oldest_waiting_s: About how long the next item has waited, seconds; None where there is
+            none or the server cannot say.
+        lease_soonest_ms: The shortest time left of all leases, milliseconds; None without leases.
+        lease_latest_ms: The longest, milliseconds; None without leases that end.
+        payload_sampled: How many payload sizes were sampled; 0 where none could be.
+        payload_min_bytes: The smallest payload of the sample.
+        payload_median_bytes: The median of the sample.
+        payload_max_bytes: The largest of the sample.
+    """
+
+    queue: bytes
+    waiting: int
+    processing: int
+    delayed: int
+    buried: int
+    leased: int | None = None
+    held: int | None = None
+    abandoned: int | None = None
+    due: int | None = None
+    orphaned: int | None = None
+    unlisted: int | None = None
+    duplicated: int | None = None
+    ghosts: int | None = None
+    oldest_waiting_s: int | None = None
+    lease_soonest_ms: int | None = None
+    lease_latest_ms: int | None = None
+    payload_sampled: int = 0
+    payload_min_bytes: int | None = None
+    payload_median_bytes: int | None = None
+    payload_max_bytes: int | None = None

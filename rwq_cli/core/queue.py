@@ -1,0 +1,226 @@
+"""The work queue: one object with a method for each thing that can be done to a queue."""
+
+from collections.abc import Iterable, Iterator
+from uuid import uuid4
+
+from rwq_cli.core import adding, cleaning, counting, leasing, listing, looking
+from rwq_cli.core.clock import Clock, SystemClock
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.listing import Selection, Source
+from rwq_cli.core.looking import Detail, Sighting
+from rwq_cli.core.model import CleanAction, Counts, Item, NewItem, Outcome, State, Status
+from rwq_cli.core.states import state_of
+
+FOREVER = float("inf")
+
+
+class WorkQueue:
+    """A queue of redis-work-queue, shared with workers in any language.
+
+    >>> from rwq_cli.core import Server, WorkQueue, connect
+    >>> queue = WorkQueue(connect(Server("redis://localhost:6379/0")), "jobs")
+    >>> queue.add(b"some work")  # doctest: +SKIP
+
+    Every operation is atomic on the server: to be killed at any instant leaves no half step. Names
+    and IDs are bytes; text is taken as its UTF-8.
+
+    Args:
+        connection: The server, as `connect` gives it.
+        name: The queue's name, which is the prefix of its keys.
+        holder: What to write into leases; None for a random session.
+        clock: Measures waiting; tests bring their own.
+
+    Raises:
+        InvalidArgument: The name is empty.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: bytes | str,
+        *,
+        holder: bytes | str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.connection = connection
+        self.keys = QueueKeys(_to_bytes(name))
+        self.holder = _to_bytes(holder) if holder is not None else uuid4().hex.encode()
+        self._clock = clock or SystemClock()
+
+    @property
+    def name(self) -> bytes:
+        """The queue's name."""
+        return self.keys.name
+
+    def add(self, data: bytes | str, item_id: bytes | str | None = None) -> bool:
+        """Add one item.
+
+        Args:
+            data: Its payload.
+            item_id: Its ID; None for a random one.
+
+        Raises:
+            InvalidArgument: The ID is empty.
+            ServerError: The server refused, or was lost.
+
+        Returns:
+            Whether it was added: False if an item with this ID exists.
+        """
+        new_id = uuid4().hex.encode() if item_id is None else _to_bytes(item_id)
+        (outcome,) = self.add_many([NewItem(new_id, _to_bytes(data))])
+        return outcome.status is Status.ADDED
+
+    def add_unique(self, data: bytes | str, item_id: bytes | str | None = None) -> None:
+        """Add one item whose ID the caller knows not to be in the queue, without the check.
+
+        Raises:
+            InvalidArgument: The ID is empty.
+            ServerError: The server refused, or was lost.
+        """
+        new_id = uuid4().hex.encode() if item_id is None else _to_bytes(item_id)
+        list(self.add_many([NewItem(new_id, _to_bytes(data))], unique=True))
+
+    def add_many(self, items: Iterable[NewItem], *, unique: bool = False) -> Iterator[Outcome]:
+        """Add a stream of items; see `rwq_cli.core.adding.add_items`."""
+        return adding.add_items(self.connection, self.keys, items, unique=unique)
+
+    def lease(self, *, lease_s: float = 300.0, wait_s: float = 0.0) -> Item | None:
+        """Lease the next item.
+
+        Args:
+            lease_s: How long the lease lasts, seconds.
+            wait_s: How long to wait for an item, seconds; `FOREVER` until there is one.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+
+        Returns:
+            The item with its data, or None if there was none in time.
+        """
+        for item in self.lease_many(1, lease_s=lease_s, wait_s=wait_s):
+            return item
+        return None
+
+    def lease_many(
+        self, count: int, *, lease_s: float = 300.0, wait_s: float = 0.0
+    ) -> Iterator[Item]:
+        """Lease up to `count` items, waiting only for the first.
+
+        See `rwq_cli.core.leasing.lease_items`.
+        """
+        return leasing.lease_items(
+            self.connection,
+            self.keys,
+            holder=self.holder,
+            lease_ms=max(1, round(lease_s * 1000)),
+            count=count,
+            wait_s=wait_s,
+            clock=self._clock,
+        )
+
+    def complete(self, ids: Iterable[bytes], *, owner: bytes | None = None) -> Iterator[Outcome]:
+        """Complete items; see `rwq_cli.core.leasing.complete_items`."""
+        return leasing.complete_items(self.connection, self.keys, ids, owner=owner)
+
+    def touch(self, ids: Iterable[bytes], *, lease_s: float = 300.0) -> Iterator[Outcome]:
+        """Give live leases a new expiry; see `rwq_cli.core.leasing.touch_items`."""
+        lease_ms = max(1, round(lease_s * 1000))
+        return leasing.touch_items(self.connection, self.keys, ids, lease_ms=lease_ms)
+
+    def release(
+        self, ids: Iterable[bytes], *, force: bool = False, front: bool = False
+    ) -> Iterator[Outcome]:
+        """Put items back now; see `rwq_cli.core.leasing.release_items`."""
+        return leasing.release_items(
+            self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front
+        )
+
+    def light_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
+        """Return what dead workers left; see `rwq_cli.core.cleaning.light_clean`."""
+        return cleaning.light_clean(
+            self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
+        )
+
+    def deep_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
+        """Mend the whole queue; see `rwq_cli.core.cleaning.deep_clean`."""
+        return cleaning.deep_clean(
+            self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
+        )
+
+    def lengths(self) -> Counts:
+        """The lengths of the queue's structures; see `rwq_cli.core.counting.count_lengths`."""
+        return counting.count_lengths(self.connection, self.keys)
+
+    def counts(self, *, deep: bool = False) -> Counts:
+        """Counts by state; see `rwq_cli.core.counting.count_states`."""
+        sample = self.connection.look_only()
+        return counting.count_states(self.connection, self.keys, sample_sizes=sample, deep=deep)
+
+    def items(
+        self,
+        source: Source,
+        selection: Selection | None = None,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        tail: bool = False,
+        data: bool = False,
+    ) -> Iterator[Item]:
+        """Items of the lists, in pages; see `rwq_cli.core.listing.list_items`.
+
+        Args:
+            source: Which lists.
+            selection: Which of their items; None for all.
+            limit: How many at most; None for all.
+            offset: How many to leave out first.
+            tail: From the other end.
+            data: Read all of the data. Without it, sizes and previews are read only where the
+                server does not count that as use.
+        """
+        return listing.list_items(
+            self.connection,
+            self.keys,
+            source,
+            selection or Selection(),
+            self._detail(data),
+            limit=limit,
+            offset=offset,
+            tail=tail,
+        )
+
+    def leases(
+        self, *, limit: int | None = None, holder_glob: bytes | None = None, data: bool = False
+    ) -> Iterator[Item]:
+        """The items in processing, the most urgent first; see `rwq_cli.core.listing.list_leases`."""
+        return listing.list_leases(
+            self.connection, self.keys, self._detail(data), limit=limit, holder_glob=holder_glob
+        )
+
+    def facts(self, ids: Iterable[bytes]) -> Iterator[Sighting]:
+        """What is known of each ID; see `rwq_cli.core.looking.facts_of`."""
+        self.connection.look_only()
+        return looking.facts_of(self.connection, self.keys, ids)
+
+    def state(self, item_id: bytes | str) -> State:
+        """The state of one ID.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+        """
+        (sighting,) = self.facts([_to_bytes(item_id)])
+        return state_of(sighting.facts)
+
+    def describe(self, sighting: Sighting, *, data: bool = False) -> Item:
+        """The item that a sighting is of, with its idle time, size and preview."""
+        item = looking.item_from(self.name, sighting.facts, sighting.position)
+        detail = self._detail(data)
+        (full,) = looking.with_details(self.connection, self.keys, [item], detail)
+        return full
+
+    def _detail(self, data: bool) -> Detail:
+        return Detail(sizes=self.connection.look_only(), data=data)
+
+
+def _to_bytes(text: bytes | str) -> bytes:
+    return text.encode() if isinstance(text, str) else text

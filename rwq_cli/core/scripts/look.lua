@@ -1,0 +1,19 @@
+-- Read the facts that decide most states, for many IDs at one instant. Writes nothing.
+--
+-- arg 1..   IDs
+-- Returns, for each ID: 1 if it has data else 0, ms left of its lease (-1 no expiry, -2 none),
+-- holder or ''.
+local reply = {}
+for _, id in ipairs(args_from(1)) do
+  local holder = lease_holder(id)
+  local ttl = -2
+  if holder then
+    local new = redis.call('PTTL', lease_prefix .. id)
+    local old = redis.call('PTTL', old_lease_prefix .. id)
+    ttl = (new == -1 or old == -1) and -1 or math.max(new, old)
+  end
+  reply[#reply + 1] = has_data(id) and 1 or 0
+  reply[#reply + 1] = ttl
+  reply[#reply + 1] = holder or ''
+end
+return reply

@@ -1,0 +1,120 @@
+-- Names for what every script is given, and the few steps that several of them share.
+--
+-- KEYS[1]  Q:queue       list  waiting IDs
+-- KEYS[2]  Q:processing  list  leased and abandoned IDs
+-- KEYS[3]  Q:cleaning    list  IDs that a cleaner of 0.1 has in hand
+-- KEYS[4]  Q:delayed     zset  ID -> due time, unix ms
+-- KEYS[5]  Q:buried      zset  ID -> buried at, unix ms
+-- KEYS[6]  Q:returns     hash  ID -> how often a cleaner brought it back
+-- ARGV[1]  prefix of the data keys, bytes
+-- ARGV[2]  prefix of the lease keys of 0.2 and later, bytes
+-- ARGV[3]  prefix of the lease keys of 0.1, bytes
+-- ARGV[4..] the verb's own, named in its file and read with `arg(1)`, `arg(2)`, ...
+--
+-- The item and lease keys are made from the prefixes: there are as many as there are IDs, and on a
+-- cluster the queue's hash tag puts them all in the slot of the KEYS.
+local main, processing, cleaning = KEYS[1], KEYS[2], KEYS[3]
+local delayed, buried, returns = KEYS[4], KEYS[5], KEYS[6]
+local item_prefix, lease_prefix, old_lease_prefix = ARGV[1], ARGV[2], ARGV[3]
+
+-- unpack fails at about 8,000 values.
+local UNPACK_MAX = 5000
+
+local function arg(n)
+  return ARGV[n + 3]
+end
+
+-- The verb's arguments from its n-th on, as a table.
+local function args_from(n)
+  local rest = {}
+  for i = n + 3, #ARGV do
+    rest[#rest + 1] = ARGV[i]
+  end
+  return rest
+end
+
+-- Raise WRONGTYPE now, before the first write: a failed script is not rolled back.
+local function check_types()
+  redis.call('LLEN', main)
+  redis.call('LLEN', processing)
+  redis.call('LLEN', cleaning)
+  redis.call('ZCARD', delayed)
+  redis.call('ZCARD', buried)
+  redis.call('HLEN', returns)
+end
+
+local function has_data(id)
+  return redis.call('EXISTS', item_prefix .. id) == 1
+end
+
+local function has_lease(id)
+  return redis.call('EXISTS', lease_prefix .. id, old_lease_prefix .. id) > 0
+end
+
+-- The value of the lease, or false. Where both generations have a key, the later ending one speaks.
+local function lease_holder(id)
+  local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
+  local new, old = redis.call('GET', new_key), redis.call('GET', old_key)
+  if not (new and old) then
+    return new or old
+  end
+  local new_ttl, old_ttl = redis.call('PTTL', new_key), redis.call('PTTL', old_key)
+  if new_ttl == -1 or (old_ttl ~= -1 and new_ttl >= old_ttl) then
+    return new
+  end
+  return old
+end
+
+local function set_lease(id, holder, lease_ms)
+  redis.call('SET', lease_prefix .. id, holder, 'PX', lease_ms)
+  redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
+end
+
+local function drop_lease(id)
+  redis.call('DEL', lease_prefix .. id, old_lease_prefix .. id)
+end
+
+-- Push many IDs with one side's command, in chunks that unpack can take.
+local function push_all(command, key, ids)
+  for first = 1, #ids, UNPACK_MAX do
+    redis.call(command, key, unpack(ids, first, math.min(first + UNPACK_MAX - 1, #ids)))
+  end
+end
+
+-- Take IDs off the processing list, either one by one or out of its oldest page.
+--
+-- page_size 0: each of `ids` that `wanted` agrees to is removed with LREM, which costs the length of
+-- the list each time: for few IDs.
+-- page_size n: the n oldest entries are taken off; those of `ids` that `wanted` agrees to stay off
+-- and the rest go back on at the new end. Called often enough, this walks the whole list at a cost
+-- that does not depend on how many IDs are sought. The order within processing means nothing to any
+-- worker, so turning the list round changes nothing for them.
+--
+-- Returns the IDs that were in processing and now are not.
+local function take_from_processing(page_size, ids, wanted)
+  local taken = {}
+  if page_size == 0 then
+    for _, id in ipairs(ids) do
+      if wanted(id) and redis.call('LREM', processing, 0, id) > 0 then
+        taken[#taken + 1] = id
+      end
+    end
+    return taken
+  end
+  local sought = {}
+  for _, id in ipairs(ids) do
+    sought[id] = true
+  end
+  local page = redis.call('RPOP', processing, page_size) or {}
+  local kept = {}
+  for _, id in ipairs(page) do
+    if sought[id] and wanted(id) then
+      taken[#taken + 1] = id
+    else
+      kept[#kept + 1] = id
+    end
+  end
+  push_all('LPUSH', processing, kept)
+  return taken
+end
+

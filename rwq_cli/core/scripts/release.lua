@@ -1,0 +1,76 @@
+-- Put items back into the main list now and end their leases.
+--
+-- arg 1     0: find each ID wherever it is. n: only those in the n oldest entries of processing,
+--           which the caller saw not to be in main
+-- arg 2     our own holder, whose leases need no force
+-- arg 3     '1' to end a lease that another session holds, else '0'
+-- arg 4     '1' to make them the next to be leased (only with arg 1 = 0), '0' for the end
+-- arg 5..   IDs, in the order in which they shall be leased
+-- Returns, for each ID that was dealt with: ID, 'released' | 'already-waiting' | 'not-owner' |
+-- 'missing', holder or ''.
+check_types()
+local page_size, own_holder = tonumber(arg(1)), arg(2)
+local force, front, ids = arg(3) == '1', arg(4) == '1', args_from(5)
+local reply, told = {}, {}
+
+local function tell(id, status, holder)
+  told[id] = true
+  reply[#reply + 1] = id
+  reply[#reply + 1] = status
+  reply[#reply + 1] = holder or ''
+end
+
+-- Says no, once, where the item must stay as it is.
+local function may_release(id)
+  if told[id] then
+    return false
+  end
+  local holder = lease_holder(id)
+  if not has_data(id) then
+    tell(id, 'missing')
+  elseif page_size == 0 and redis.call('LPOS', main, id) then
+    if front then
+      return true
+    end
+    tell(id, 'already-waiting')
+  elseif holder and holder ~= own_holder and not force then
+    tell(id, 'not-owner', holder)
+  else
+    return true
+  end
+  return false
+end
+
+local released = {}
+if page_size == 0 then
+  for _, id in ipairs(ids) do
+    if may_release(id) then
+      redis.call('LREM', processing, 0, id)
+      redis.call('LREM', main, 0, id)
+      released[#released + 1] = id
+      tell(id, 'released')
+    end
+  end
+else
+  released = take_from_processing(page_size, ids, may_release)
+  for _, id in ipairs(released) do
+    tell(id, 'released')
+  end
+end
+-- Off the other structures first, then onto main: the order of the protocol.
+for _, id in ipairs(released) do
+  redis.call('ZREM', delayed, id)
+  redis.call('ZREM', buried, id)
+  drop_lease(id)
+end
+if front then
+  -- The last one pushed on the right is the next to be leased.
+  local last_first = {}
+  for i = #released, 1, -1 do
+    last_first[#last_first + 1] = released[i]
+  end
+  push_all('RPUSH', main, last_first)
+else
+  push_all('LPUSH', main, released)
+end
+return reply

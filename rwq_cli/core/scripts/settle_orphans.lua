@@ -1,0 +1,26 @@
+-- End our guards: what was in no list while it was guarded goes onto main, the rest is let go.
+--
+-- arg 1     value of the guard
+-- arg 2     '1' to return the items, '0' to let them go as they are
+-- arg 3..   IDs
+-- Returns the IDs that were returned. One whose guard is no longer ours is left alone: a worker that
+-- had popped it leased it, or somebody completed or released it.
+check_types()
+local guard, give_back, ids = arg(1), arg(2) == '1', args_from(3)
+local returned = {}
+for _, id in ipairs(ids) do
+  local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
+  local new, old = redis.call('GET', new_key), redis.call('GET', old_key)
+  local alone = new == guard and old == guard
+  if new == guard then
+    redis.call('DEL', new_key)
+  end
+  if old == guard then
+    redis.call('DEL', old_key)
+  end
+  if give_back and alone and has_data(id) then
+    returned[#returned + 1] = id
+  end
+end
+push_all('LPUSH', main, returned)
+return returned
