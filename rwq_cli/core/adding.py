@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.keys import QueueKeys
@@ -11,14 +11,15 @@ from rwq_cli.core.scripts import queue_args, queue_keys
 
 
 def add_items(
-    connection: Connection, keys: QueueKeys, items: Iterable[NewItem], *, unique: bool
+    connection: Connection, keys: QueueKeys, items: Iterable[NewItem | Pause], *, unique: bool
 ) -> Iterator[Outcome]:
     """Add a stream of items in batches; memory does not grow with the stream.
 
     Args:
         connection: The server.
         keys: The queue.
-        items: What to add; read no further than the batch that is being filled.
+        items: What to add; read no further than the batch that is being filled, which a `PAUSE`
+            ends early.
         unique: The caller vouches that no ID is in the queue: skip the check. If that is wrong,
             the item is replaced and its ID is in the queue twice.
 
@@ -31,7 +32,7 @@ def add_items(
         One outcome an item, in order, once the server has acknowledged its batch.
     """
     acknowledged = 0
-    for batch in in_batches(items, size=lambda item: len(item.item_id) + len(item.data)):
+    for batch in in_batches(items, size=_size):
         words: list[bytes] = []
         for item in batch:
             if not item.item_id:
@@ -49,3 +50,7 @@ def add_items(
         for index, item in enumerate(batch):
             status = Status.DUPLICATE if index in refused else Status.ADDED
             yield Outcome(item.item_id, status)
+
+
+def _size(item: NewItem) -> int:
+    return len(item.item_id) + len(item.data)

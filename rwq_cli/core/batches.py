@@ -5,6 +5,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+
+class Pause:
+    """In a stream of entries: the source has nothing more for now, so do not wait to fill up."""
+
+
+PAUSE = Pause()
+
 BATCH_ITEMS = 1000
 BATCH_BYTES = 4 * 1024 * 1024
 # LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
@@ -12,7 +19,7 @@ SCAN_BUDGET_ENTRIES = 500_000
 
 
 def in_batches(
-    entries: Iterable[T],
+    entries: Iterable[T | Pause],
     *,
     items_max: int = BATCH_ITEMS,
     bytes_max: int = BATCH_BYTES,
@@ -21,7 +28,8 @@ def in_batches(
     """Cut a stream into lists.
 
     Args:
-        entries: The stream; it is read no further than the batch that is being filled.
+        entries: The stream; it is read no further than the batch that is being filled. A `PAUSE`
+            in it ends the batch.
         items_max: Entries in one batch at most.
         bytes_max: A batch ends when its sizes reach this many bytes.
         size: The size of an entry in bytes; None counts entries only.
@@ -32,6 +40,11 @@ def in_batches(
     batch: list[T] = []
     batch_bytes = 0
     for entry in entries:
+        if isinstance(entry, Pause):
+            if batch:
+                yield batch
+                batch, batch_bytes = [], 0
+            continue
         batch.append(entry)
         if size is not None:
             batch_bytes += size(entry)

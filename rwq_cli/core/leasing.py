@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
@@ -85,7 +85,7 @@ def lease_items(
 
 
 def complete_items(
-    connection: Connection, keys: QueueKeys, ids: Iterable[bytes], *, owner: bytes | None
+    connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause], *, owner: bytes | None
 ) -> Iterator[Outcome]:
     """Complete items wherever they are; of all completes of an item, ever, one wins.
 
@@ -107,7 +107,7 @@ def complete_items(
 def release_items(
     connection: Connection,
     keys: QueueKeys,
-    ids: Iterable[bytes],
+    ids: Iterable[bytes | Pause],
     *,
     own_holder: bytes,
     force: bool,
@@ -132,13 +132,15 @@ def release_items(
     args = (own_holder, "1" if force else "0", "1" if front else "0")
     if front:
         # The last one pushed on the right is next, so the last of the IDs has to go first.
-        ids = list(ids)[::-1]
-        return act_on_ids(connection, keys, "release", args, ids, by_pages=False, backwards=True)
+        backwards = [item_id for item_id in ids if not isinstance(item_id, Pause)][::-1]
+        return act_on_ids(
+            connection, keys, "release", args, backwards, by_pages=False, backwards=True
+        )
     return act_on_ids(connection, keys, "release", args, ids)
 
 
 def touch_items(
-    connection: Connection, keys: QueueKeys, ids: Iterable[bytes], *, lease_ms: int
+    connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause], *, lease_ms: int
 ) -> Iterator[Outcome]:
     """Give live leases a new expiry.
 

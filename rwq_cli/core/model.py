@@ -1,4 +1,4 @@
-"""What the core takes and returns: frozen dataclasses. Bytes stay bytes; every field has its unit."""
+"""What the core takes and returns: frozen dataclasses; bytes stay bytes, fields say their unit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

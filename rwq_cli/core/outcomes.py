@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rwq_cli.core.batches import ids_per_call, in_batches
+from rwq_cli.core.batches import Pause, ids_per_call, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.keys import QueueKeys
@@ -27,7 +27,7 @@ def act_on_ids(
     keys: QueueKeys,
     script: str,
     args: Sequence[object],
-    ids: Iterable[bytes],
+    ids: Iterable[bytes | Pause],
     *,
     by_pages: bool = True,
     backwards: bool = False,

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from uuid import uuid4
 
-from rwq_cli.core import adding, cleaning, counting, leasing, listing, looking
+from rwq_cli.core import adding, cleaning, counting, leasing, listing, looking, rehearsal
+from rwq_cli.core.batches import Pause
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
@@ -81,9 +82,12 @@ class WorkQueue:
         new_id = uuid4().hex.encode() if item_id is None else _to_bytes(item_id)
         list(self.add_many([NewItem(new_id, _to_bytes(data))], unique=True))
 
-    def add_many(self, items: Iterable[NewItem], *, unique: bool = False) -> Iterator[Outcome]:
+    def add_many(
+        self, items: Iterable[NewItem | Pause], *, unique: bool = False, dry_run: bool = False
+    ) -> Iterator[Outcome]:
         """Add a stream of items; see `rwq_cli.core.adding.add_items`."""
-        return adding.add_items(self.connection, self.keys, items, unique=unique)
+        verb = rehearsal.would_add if dry_run else adding.add_items
+        return verb(self.connection, self.keys, items, unique=unique)
 
     def lease(self, *, lease_s: float = 300.0, wait_s: float = 0.0) -> Item | None:
         """Lease the next item.
@@ -119,20 +123,37 @@ class WorkQueue:
             clock=self._clock,
         )
 
-    def complete(self, ids: Iterable[bytes], *, owner: bytes | None = None) -> Iterator[Outcome]:
+    def complete(
+        self,
+        ids: Iterable[bytes | Pause],
+        *,
+        owner: bytes | None = None,
+        dry_run: bool = False,
+    ) -> Iterator[Outcome]:
         """Complete items; see `rwq_cli.core.leasing.complete_items`."""
-        return leasing.complete_items(self.connection, self.keys, ids, owner=owner)
+        verb = rehearsal.would_complete if dry_run else leasing.complete_items
+        return verb(self.connection, self.keys, ids, owner=owner)
 
-    def touch(self, ids: Iterable[bytes], *, lease_s: float = 300.0) -> Iterator[Outcome]:
+    def touch(
+        self, ids: Iterable[bytes | Pause], *, lease_s: float = 300.0, dry_run: bool = False
+    ) -> Iterator[Outcome]:
         """Give live leases a new expiry; see `rwq_cli.core.leasing.touch_items`."""
+        if dry_run:
+            return rehearsal.would_touch(self.connection, self.keys, ids)
         lease_ms = max(1, round(lease_s * 1000))
         return leasing.touch_items(self.connection, self.keys, ids, lease_ms=lease_ms)
 
     def release(
-        self, ids: Iterable[bytes], *, force: bool = False, front: bool = False
+        self,
+        ids: Iterable[bytes | Pause],
+        *,
+        force: bool = False,
+        front: bool = False,
+        dry_run: bool = False,
     ) -> Iterator[Outcome]:
         """Put items back now; see `rwq_cli.core.leasing.release_items`."""
-        return leasing.release_items(
+        verb = rehearsal.would_release if dry_run else leasing.release_items
+        return verb(
             self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front
         )
 
@@ -192,7 +213,7 @@ class WorkQueue:
     def leases(
         self, *, limit: int | None = None, holder_glob: bytes | None = None, data: bool = False
     ) -> Iterator[Item]:
-        """The items in processing, the most urgent first; see `rwq_cli.core.listing.list_leases`."""
+        """The items in processing, most urgent first: `rwq_cli.core.listing.list_leases`."""
         return listing.list_leases(
             self.connection, self.keys, self._detail(data), limit=limit, holder_glob=holder_glob
         )

@@ -9,7 +9,7 @@ from rwq_cli.core.model import Facts, Lease, State
 
 
 def is_guard(lease: Lease | None) -> bool:
-    """Whether a lease is one of ours that only keeps cleaners away from a delayed or buried item."""
+    """Whether a lease is ours, only to keep cleaners away from a delayed or buried item."""
     return lease is not None and lease.holder.startswith((DELAYED_GUARD, BURIED_GUARD))
 
 

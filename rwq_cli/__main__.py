@@ -1,0 +1,19 @@
+"""`python -m rwq_cli`, and the `rwq` command."""
+
+import signal
+import sys
+
+
+def main() -> None:
+    """Run rwq; Ctrl-C ends it with 130 also while it is still being loaded."""
+    try:
+        from rwq_cli.program import main as program_main
+
+        program_main()
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The command line itself: the tree of commands, the options that all share, the help."""

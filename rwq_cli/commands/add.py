@@ -1,0 +1,126 @@
+"""`rwq add`: put items in."""
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.commands.batch import DRY_RUN, DryRunOption
+from rwq_cli.connecting import open_queue
+from rwq_cli.core.batches import Pause
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.model import NewItem, Status
+from rwq_cli.exits import ExitStatus
+from rwq_cli.reading.records import IdRule, InputFormat, Intake
+from rwq_cli.render.encode import bytes_fields, to_json
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Batch, Report
+from rwq_cli.render.views import outcome_view
+from rwq_cli.settings import OutputFormat, Settings
+
+app = new_app()
+
+MANUALS = {
+    "add": Manual(
+        examples=(
+            "rwq add -q jobs 'resize cat.png' 'resize dog.png'",
+            "rwq add -q jobs -f urls.txt --id-from sha256",
+            "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl",
+        ),
+        exits={
+            ExitStatus.OK: "done; an item whose ID exists already is counted, not added",
+            ExitStatus.NO: "every record was rejected",
+            ExitStatus.PARTIAL: "some records were rejected, the others are in",
+        },
+    )
+}
+
+
+@app.command(help="Put items in, from arguments, files or stdin.")
+def add(
+    ctx: typer.Context,
+    data: Annotated[
+        list[str] | None, typer.Argument(metavar="[DATA]...", help="Items; without any, stdin is read.")
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--file", metavar="FILE", help="Read items from a file; - is stdin."),
+    ] = None,
+    input_format: Annotated[
+        InputFormat,
+        typer.Option(
+            "--format",
+            help="lines: a line is an item. jsonl: an object a line with data or data_b64, and "
+            "id if it has one. nul: items end with NUL. raw: each input is one item.",
+        ),
+    ] = InputFormat.LINES,
+    item_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="The ID, for exactly one item.")
+    ] = None,
+    id_from: Annotated[
+        str,
+        typer.Option(
+            "--id-from",
+            metavar="RULE",
+            help="uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data).",
+        ),
+    ] = "uuid",
+    unique: Annotated[
+        bool,
+        typer.Option("--unique", help="The IDs are known to be new: skip the duplicate check."),
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Nothing more after the first bad record.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    null: Annotated[
+        bool, typer.Option("-0", "--null", help="-o ids ends each ID with NUL, unescaped.")
+    ] = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    if data and file:
+        raise InvalidArgument("items come from arguments or from files, not both", "drop one")
+    queue = open_queue(settings)
+    environment = settings.environment
+
+    def report_bad(where: str, number: int, why: str) -> None:
+        if settings.output in (OutputFormat.JSON, OutputFormat.JSONL):
+            record = {"error": why, "code": "bad-record", "hint": None, "record": number}
+            environment.note(to_json(record).decode())
+        else:
+            place = escaped(os.fsencode(where))
+            environment.note(f"rwq: {place} {number}: {escaped(why.encode())}; not added")
+
+    intake = Intake(environment, input_format, IdRule.parse(id_from), strict, report_bad)
+    items = intake.from_arguments(data) if data else intake.from_files(file or ["-"])
+    if not data and not file and environment.stdin_is_terminal:
+        environment.note("reading items from the terminal, one a line; Ctrl-D ends")
+    if item_id is not None:
+        items = _one_with_id(items, os.fsencode(item_id))
+    return Batch(
+        view=outcome_view(queue.name),
+        records=queue.add_many(items, unique=unique, dry_run=dry_run),
+        tally=lambda outcome: _WORDS[outcome.status],
+        counted=("added", "duplicates", "rejected"),
+        failed=frozenset({"rejected"}),
+        shown=frozenset({"added"}),
+        fields={**bytes_fields("queue", queue.name), "dry_run": dry_run},
+        prefix=DRY_RUN if dry_run else "",
+        extra=lambda: {"rejected": intake.rejected, "empty": intake.empty},
+        null_separated=null,
+    )
+
+
+_WORDS = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
+
+
+def _one_with_id(items: Iterator[NewItem | Pause], item_id: bytes) -> Iterator[NewItem]:
+    """The one item there is, under the ID given; nothing is added if there are more."""
+    only = list(islice((item for item in items if isinstance(item, NewItem)), 2))
+    if len(only) > 1:
+        raise InvalidArgument("--id names one item, but there are more", "use --id-from")
+    return iter([NewItem(item_id, item.data) for item in only])

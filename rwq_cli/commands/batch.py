@@ -1,0 +1,56 @@
+"""What the verbs that take many IDs have in common."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
+
+from rwq_cli.core.model import Outcome, Status
+from rwq_cli.render.encode import bytes_fields
+from rwq_cli.render.report import Batch
+from rwq_cli.render.views import outcome_view
+
+IdsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one a line."),
+]
+NullOption = Annotated[
+    bool,
+    typer.Option("-0", "--null", help="IDs on stdin, and those of -o ids, end with NUL."),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Report what would be done, but change nothing.")
+]
+DRY_RUN = "dry run, nothing changed: "
+
+
+def batch_of_ids(
+    queue: bytes,
+    outcomes: Iterable[Outcome],
+    *,
+    done: Status,
+    failures: Sequence[Status],
+    dry_run: bool,
+    null_separated: bool,
+) -> Batch[Outcome]:
+    """The report of a verb on IDs.
+
+    Args:
+        queue: The queue's name.
+        outcomes: What becomes of each ID; reading them does the work.
+        done: The status that the verb is for.
+        failures: The statuses that mean no.
+        dry_run: Whether nothing is changed.
+        null_separated: Whether `-o ids` ends each ID with NUL.
+    """
+    return Batch(
+        view=outcome_view(queue),
+        records=outcomes,
+        tally=lambda outcome: outcome.status.value,
+        counted=(done.value, *(status.value for status in failures)),
+        failed=frozenset(status.value for status in failures),
+        shown=frozenset({done.value}),
+        fields={**bytes_fields("queue", queue), "dry_run": dry_run},
+        prefix=DRY_RUN if dry_run else "",
+        null_separated=null_separated,
+    )

@@ -1,0 +1,100 @@
+"""`rwq local`: the embedded server."""
+
+from typing import Annotated, Any
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import HelpfulGroup, new_app
+from rwq_cli.connecting import LOCAL, local_directory
+from rwq_cli.exits import ExitStatus
+from rwq_cli.local import LocalServer, LocalStatus
+from rwq_cli.render import human
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Detail, Report, Section, View
+from rwq_cli.settings import Settings
+
+app = new_app(cls=HelpfulGroup, help="Run a server of one's own behind -u local:.")
+
+MANUALS = {
+    "local start": Manual(examples=("rwq local start", "rwq local start ./data")),
+    "local stop": Manual(
+        examples=("rwq local stop",), exits={ExitStatus.NO: "it was not running"}
+    ),
+    "local status": Manual(
+        examples=("rwq local status -o json",),
+        exits={ExitStatus.NO: "it is not running"},
+        reads_only=True,
+    ),
+}
+
+Directory = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DIR]", help="Where its data lie; else that of -u local:DIR, else the default."
+    ),
+]
+
+
+@app.command(help="Start the embedded server, if it does not run. -u local: does it by itself.")
+def start(ctx: typer.Context, directory: Directory = None) -> Report:
+    server = _server(ctx.obj, directory)
+    server.ensure_running()
+    return _detail(server.status(), fails=False)
+
+
+@app.command(help="Stop the embedded server; its data stay.")
+def stop(ctx: typer.Context, directory: Directory = None) -> Report:
+    server = _server(ctx.obj, directory)
+    was_running = server.stop()
+    return _detail(server.status(), fails=not was_running)
+
+
+@app.command(help="Say whether the embedded server runs, and where.")
+def status(ctx: typer.Context, directory: Directory = None) -> Report:
+    now = _server(ctx.obj, directory).status()
+    return _detail(now, fails=not now.running)
+
+
+def _server(settings: Settings, directory: str | None) -> LocalServer:
+    url = settings.url if settings.url.startswith(LOCAL) else LOCAL
+    if directory is not None:
+        url = LOCAL + directory
+    return LocalServer(local_directory(settings, url))
+
+
+def _detail(now: LocalStatus, *, fails: bool) -> Report:
+    view: View[LocalStatus] = View((), _fields, lambda _status: None)
+    return Detail(
+        view=view,
+        records=[now],
+        sections=_sections,
+        one_only=True,
+        is_missing=lambda _status: fails,
+    )
+
+
+def _fields(now: LocalStatus) -> dict[str, Any]:
+    return {
+        "running": now.running,
+        "pid": now.pid,
+        "url": f"unix://{now.socket}",
+        "directory": str(now.directory),
+        "server": now.server,
+        "used_memory_bytes": now.used_memory_bytes,
+        "aof_bytes": now.aof_bytes,
+        "uptime_seconds": now.uptime_s,
+    }
+
+
+def _sections(now: LocalStatus) -> list[Section]:
+    rows: list[tuple[str, str, str | None]] = [
+        ("running", f"yes, process {now.pid}" if now.running else "no", None),
+        ("url", escaped(f"unix://{now.socket}".encode()), None),
+        ("data", f"{escaped(str(now.directory).encode())} ({human.size(now.aof_bytes)})", None),
+    ]
+    if now.running:
+        rows.append(("server", now.server or "unknown", None))
+        rows.append(("up for", human.duration(now.uptime_s), None))
+        rows.append(("memory", human.size(now.used_memory_bytes), None))
+    return [Section("", rows)]

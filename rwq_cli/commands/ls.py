@@ -1,0 +1,171 @@
+"""`rwq ls`: what is in the lists."""
+
+import os
+import re
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.connecting import open_queue
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.listing import Selection, Source
+from rwq_cli.core.model import State
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.reading.durations import parse_duration
+from rwq_cli.render import human
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Listing, Report
+from rwq_cli.render.views import (
+    DATA,
+    HOLDER,
+    ID,
+    LAST_USE,
+    POSITION,
+    SIZE,
+    STATE,
+    TIME_LEFT,
+    item_view,
+)
+from rwq_cli.settings import OutputFormat, Settings
+
+app = new_app()
+
+MANUALS = {
+    "ls": Manual(
+        examples=(
+            "rwq ls -q jobs",
+            "rwq ls processing -q jobs -n 0 -o jsonl",
+            "rwq ls -q jobs --match '\"user\": *42' --older-than 1h -o ids",
+        ),
+        reads_only=True,
+    )
+}
+
+
+class Which(StrEnum):
+    """What `rwq ls` can list."""
+
+    WAITING = "waiting"
+    PROCESSING = "processing"
+    LEASED = "leased"
+    ABANDONED = "abandoned"
+    ALL = "all"
+
+
+_SOURCES = {
+    Which.WAITING: Source(main=True),
+    Which.PROCESSING: Source(processing=True),
+    Which.LEASED: Source(processing=True),
+    Which.ABANDONED: Source(processing=True),
+    Which.ALL: Source(main=True, processing=True),
+}
+_ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
+
+
+class ListState(StrEnum):
+    """The states that an ID in a list can be told to have."""
+
+    WAITING = "waiting"
+    LEASED = "leased"
+    ABANDONED = "abandoned"
+    HELD = "held"
+    GHOST = "ghost"
+
+
+@app.command(help="List items: next to be leased first, or longest leased first.")
+def ls(
+    ctx: typer.Context,
+    which: Annotated[
+        Which, typer.Argument(
+            metavar="[WHICH]", help="waiting, processing, leased, abandoned or all."
+        )
+    ] = Which.WAITING,
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", metavar="N", min=0, help="How many at most; 0 for all.")
+    ] = 50,
+    offset: Annotated[
+        int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first N.")
+    ] = 0,
+    tail: Annotated[bool, typer.Option("--tail", help="From the other end: newest first.")] = False,
+    data: Annotated[
+        bool, typer.Option("--data", help="Read all of the data, for json, jsonl and csv.")
+    ] = False,
+    state: Annotated[
+        list[ListState] | None, typer.Option("--state", help="Only items in this state.")
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option("--match", metavar="REGEX", help="Only items with this in their data."),
+    ] = None,
+    id_glob: Annotated[
+        str | None, typer.Option("--id-glob", metavar="GLOB", help="Only IDs that match.")
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="DUR", help="Only items not used for so long."),
+    ] = None,
+    null: Annotated[
+        bool,
+        typer.Option("-0", "--null", help="-o ids and -o data end each with NUL, unescaped."),
+    ] = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    states = frozenset(State(name.value) for name in state or ())
+    if which in _ONE_STATE:
+        states = states & {_ONE_STATE[which]} if states else frozenset({_ONE_STATE[which]})
+    selection = Selection(
+        states=states,
+        match=_pattern(match),
+        id_glob=None if id_glob is None else os.fsencode(id_glob),
+        older_than_s=None if older_than is None else parse_duration(older_than),
+    )
+    queue = open_queue(settings)
+    wants_data = data or settings.output is OutputFormat.DATA
+    source = _SOURCES[which]
+    columns = (
+        (POSITION, ID, LAST_USE, SIZE, DATA)
+        if which is Which.WAITING
+        else (ID, STATE, HOLDER, TIME_LEFT, LAST_USE, SIZE, DATA)
+    )
+    name = escaped(queue.name)
+    what = "items" if which is Which.ALL else f"{which.value} items"
+    if not queue.connection.look_only() and selection.older_than_s is not None and match:
+        settings.environment.note(
+            "note: this server counts reading an item's data as use; --match resets idle times"
+        )
+    return Listing(
+        view=item_view(*columns),
+        records=queue.items(
+            source,
+            selection,
+            limit=limit or None,
+            offset=offset,
+            tail=tail,
+            data=wants_data,
+        ),
+        empty=f"No {what} in {name}." if selection.is_all else f"No such {what} in {name}.",
+        footer=lambda shown: _footer(queue, source, shown, selection),
+        null_separated=null,
+    )
+
+
+def _pattern(text: str | None) -> "re.Pattern[bytes] | None":
+    if text is None:
+        return None
+    try:
+        return re.compile(os.fsencode(text))
+    except re.error as error:
+        raise InvalidArgument(f"--match is not a regular expression: {error}")
+
+
+def _footer(queue: WorkQueue, source: Source, shown: int, selection: Selection) -> str:
+    counts = queue.lengths()
+    total = counts.waiting * source.main + counts.processing * source.processing
+    chosen = "shown" if selection.is_all else "shown, of those that match,"
+    listed = "waiting" if source == Source(main=True) else "listed"
+    return (
+        f"{human.count(shown)} {chosen} of {human.count(total)} {listed} in {escaped(queue.name)}"
+    )

@@ -1,0 +1,64 @@
+"""`rwq queues`: the queues of a server."""
+
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import translate
+from typing import Annotated
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.connecting import open_connection
+from rwq_cli.core.discovery import queue_names
+from rwq_cli.core.model import Counts
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.render.report import Listing, Report
+from rwq_cli.render.views import QUEUES_COLUMNS, counts_view
+from rwq_cli.settings import Settings
+
+app = new_app()
+
+MANUALS = {
+    "queues": Manual(
+        examples=("rwq queues", "rwq queues 'mail:*' -o json"),
+        reads_only=True,
+    )
+}
+
+
+@app.command(
+    help="List the queues of this server with their counts. It walks all keys; a queue that has "
+    "no list or zset, because all its items are orphaned, is not found."
+)
+def queues(
+    ctx: typer.Context,
+    pattern: Annotated[str | None, typer.Argument(metavar="[PATTERN]", help="A glob that the names must match.")] = None,
+    null: Annotated[
+        bool, typer.Option("-0", "--null", help="-o ids ends each name with NUL, unescaped.")
+    ] = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    connection = open_connection(settings)
+
+    def counted() -> Iterator[Counts]:
+        connection.look_only()
+        for name in queue_names(connection):
+            if _matches(name, pattern):
+                yield WorkQueue(connection, name).lengths()
+
+    return Listing(
+        view=counts_view(QUEUES_COLUMNS),
+        records=counted(),
+        empty="No queues on this server." if pattern is None else "No such queues.",
+        null_separated=null,
+    )
+
+
+def _matches(name: bytes, pattern: str | None) -> bool:
+    if pattern is None:
+        return True
+    # latin-1 maps each byte to one character and back, so that bytes can be globbed.
+    regex = translate(os.fsencode(pattern).decode("latin-1"))
+    return re.match(regex, name.decode("latin-1")) is not None

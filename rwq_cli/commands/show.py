@@ -1,0 +1,166 @@
+"""`rwq show`: everything about an item."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.commands.batch import IdsArgument, NullOption
+from rwq_cli.connecting import open_queue
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.looking import Sighting
+from rwq_cli.core.model import Item, State
+from rwq_cli.exits import ExitStatus
+from rwq_cli.explain import Explanation, explain
+from rwq_cli.reading.ids import read_ids
+from rwq_cli.render import human
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Detail, Report, Section, View
+from rwq_cli.render.views import item_fields, state_style
+from rwq_cli.settings import OutputFormat, Settings
+
+app = new_app()
+
+MANUALS = {
+    "show": Manual(
+        examples=(
+            "rwq show -q jobs 4f2a9c",
+            "rwq show -q jobs 4f2a9c -o data > job.json",
+            "rwq leases -q jobs -o ids | rwq show -q jobs - -o jsonl",
+        ),
+        exits={
+            ExitStatus.NO: "there is no such item",
+            ExitStatus.PARTIAL: "some of the items do not exist",
+        },
+        reads_only=True,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One item with all that is told of it."""
+
+    item: Item
+    sighting: Sighting
+    explanation: Explanation
+
+
+@app.command(help="Show everything about an item: its state, why, and what would move it on.")
+def show(
+    ctx: typer.Context,
+    ids: IdsArgument = None,
+    data: Annotated[bool, typer.Option("--data", help="Read and show all of the data.")] = False,
+    null: NullOption = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    given = ids or []
+    chosen = read_ids(settings.environment, given, null_separated=null)
+    queue = open_queue(settings)
+    wants_data = data or settings.output is OutputFormat.DATA
+
+    def shown() -> Iterator[Shown]:
+        for batch in in_batches(chosen):
+            for sighting in queue.facts(batch):
+                item = queue.describe(sighting, data=wants_data)
+                yield Shown(item, sighting, explain(queue.name, sighting))
+
+    return Detail(
+        view=View((), _fields, lambda record: record.item.item_id, lambda record: record.item.data),
+        records=shown(),
+        sections=_sections,
+        one_only=given != ["-"] and len(given) == 1,
+        is_missing=lambda record: record.item.state in (State.GONE, State.STRAY_LEASE),
+    )
+
+
+def _fields(record: Shown) -> dict[str, Any]:
+    facts = record.sighting.facts
+    return {
+        **item_fields(record.item),
+        "meaning": record.explanation.meaning,
+        "next": record.explanation.next,
+        "commands": list(record.explanation.commands),
+        "facts": {
+            "data": facts.has_data,
+            "in_main": facts.in_main,
+            "in_processing": facts.in_processing,
+            "in_cleaning": facts.in_cleaning,
+            "lease_keys": [escaped(key) for key in record.sighting.lease_keys],
+            "wrong_types": {escaped(key): kind for key, kind in facts.wrong_types.items()},
+        },
+    }
+
+
+def _sections(record: Shown) -> list[Section]:
+    item, facts = record.item, record.sighting.facts
+    rows: list[tuple[str, str, str | None]] = [
+        ("queue", escaped(item.queue), None),
+        ("state", item.state.value, state_style(item.state) or "bold"),
+        ("", record.explanation.meaning, None),
+        ("next", record.explanation.next, None),
+    ]
+    for command in record.explanation.commands:
+        label = "to move it on" if command == record.explanation.commands[0] else ""
+        rows.append((label, command, "cyan"))
+    sections = [Section(escaped(item.item_id), rows), Section("Facts", _fact_rows(record))]
+    if item.data is not None:
+        sections.append(Section("Data", [("", _pretty(item.data), None)]))
+    elif item.preview is not None:
+        cut = "" if item.payload_bytes == len(item.preview) else " …"
+        sections.append(Section("Data", [("", escaped(item.preview) + cut, None)]))
+    if facts.wrong_types:
+        wrong = [(escaped(key), f"is a {kind}", "red") for key, kind in facts.wrong_types.items()]
+        sections.insert(1, Section("Keys of the wrong type", wrong))
+    return sections
+
+
+def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
+    item, facts, sighting = record.item, record.sighting.facts, record.sighting
+    data = "none"
+    if facts.has_data:
+        size = "" if item.payload_bytes is None else f"{human.size(item.payload_bytes)}, "
+        used = human.ago(item.idle_s) if item.idle_s is not None else "unknown when"
+        data = f"{size}last used {used}"
+    rows: list[tuple[str, str, str | None]] = [("data", data, None)]
+    main = _times(facts.in_main)
+    if sighting.position is not None:
+        main += f", {human.count(sighting.position)} ahead of it"
+    rows.append(("main list", main, None))
+    rows.append(("processing list", _times(facts.in_processing), None))
+    if facts.in_cleaning:
+        rows.append(("cleaning list", _times(facts.in_cleaning), None))
+    if facts.lease is None:
+        rows.append(("lease", "none", None))
+    else:
+        ttl_ms = facts.lease.ttl_ms
+        ends = "no expiry" if ttl_ms is None else f"{human.duration(ttl_ms / 1000)} left"
+        rows.append(("lease", f"{ends}, held by {escaped(facts.lease.holder)}", None))
+        for key in sighting.lease_keys:
+            rows.append(("lease key", escaped(key), "dim"))
+    if facts.due_ms is not None:
+        rows.append(("due", f"{facts.due_ms} (unix ms)", None))
+    if facts.buried_ms is not None:
+        rows.append(("buried", f"{facts.buried_ms} (unix ms)", None))
+    if facts.returns is not None:
+        rows.append(("returns", human.count(facts.returns), None))
+    return rows
+
+
+def _times(count: int) -> str:
+    return {0: "no", 1: "yes"}.get(count, f"{human.count(count)} times")
+
+
+def _pretty(data: bytes) -> str:
+    """JSON objects and arrays laid out; anything else escaped, line by line."""
+    if data[:1] in (b"{", b"["):
+        try:
+            laid_out = json.dumps(json.loads(data), indent=2, ensure_ascii=False)
+            return "\n".join(escaped(line.encode()) for line in laid_out.splitlines())
+        except (ValueError, RecursionError):
+            pass
+    return "\n".join(escaped(line) for line in data.split(b"\n"))

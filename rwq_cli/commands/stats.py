@@ -1,0 +1,106 @@
+"""`rwq stats`: a queue in numbers."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.connecting import open_connection
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.model import Counts
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.render import human
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Detail, Listing, Report, Section
+from rwq_cli.render.views import STATS_COLUMNS, counts_view
+from rwq_cli.settings import Settings
+
+app = new_app()
+
+MANUALS = {
+    "stats": Manual(
+        examples=(
+            "rwq stats -q jobs",
+            "rwq stats -q jobs --fast -o json",
+            "rwq stats -q high -q low --deep",
+        ),
+        reads_only=True,
+    )
+}
+
+
+@app.command(help="Count a queue's items by state, with ages, leases and sizes.")
+def stats(
+    ctx: typer.Context,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Only the lengths: costs the same however long they are.")
+    ] = False,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Walk the whole queue, to count orphans, duplicates, ghosts."),
+    ] = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    if fast and deep:
+        raise InvalidArgument("--fast and --deep exclude each other", "give one of them")
+    names = settings.queues or [settings.queue]
+    connection = open_connection(settings)
+
+    def counted() -> Iterator[Counts]:
+        for name in names:
+            queue = WorkQueue(connection, name)
+            yield queue.lengths() if fast else queue.counts(deep=deep)
+
+    view = counts_view(STATS_COLUMNS)
+    if len(names) > 1:
+        return Listing(view=view, records=counted(), empty="No queues.")
+    return Detail(view=view, records=counted(), sections=_sections, one_only=True)
+
+
+_ROWS = (
+    ("waiting", "waiting", False),
+    ("leased", "leased", False),
+    ("abandoned", "abandoned", True),
+    ("held", "held", True),
+    ("delayed", "delayed", False),
+    ("due", "due", False),
+    ("buried", "buried", False),
+    ("orphaned", "orphaned", True),
+    ("unlisted", "unlisted", False),
+    ("duplicated", "duplicated", True),
+    ("ghosts", "ghosts", True),
+)
+
+
+def _sections(counts: Counts) -> list[Section]:
+    rows: list[tuple[str, str, str | None]] = []
+    unknown = []
+    for label, name, is_bad in _ROWS:
+        number: int | None = getattr(counts, name)
+        if number is None:
+            unknown.append(label)
+        else:
+            rows.append((label, human.count(number), "red" if is_bad and number else None))
+    if counts.leased is None:
+        rows.insert(1, ("processing", human.count(counts.processing), None))
+    if unknown:
+        rows.append(("not counted", ", ".join(unknown), "dim"))
+    sections = [Section(escaped(counts.queue), rows)]
+    more: list[tuple[str, str, str | None]] = []
+    if counts.oldest_waiting_s is not None:
+        more.append(("next item", f"last used {human.ago(counts.oldest_waiting_s)}", None))
+    if counts.lease_soonest_ms is not None and counts.lease_latest_ms is not None:
+        soonest = human.duration(counts.lease_soonest_ms / 1000)
+        latest = human.duration(counts.lease_latest_ms / 1000)
+        more.append(("leases end", f"in {soonest} to {latest}", None))
+    if counts.payload_sampled:
+        smallest, median, largest = (
+            human.size(counts.payload_min_bytes),
+            human.size(counts.payload_median_bytes),
+            human.size(counts.payload_max_bytes),
+        )
+        sampled = f"(a sample of {human.count(counts.payload_sampled)} waiting)"
+        more.append(("payloads", f"{smallest} to {largest}, median {median} {sampled}", None))
+    return [*sections, Section("", more)] if more else sections

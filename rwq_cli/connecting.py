@@ -1,0 +1,70 @@
+"""From the settings of a run to the server and the queue."""
+
+import os
+from pathlib import Path
+
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.servers import Server, connect
+from rwq_cli.render.escape import escaped
+from rwq_cli.settings import Settings
+
+LOCAL = "local:"
+
+
+def open_connection(settings: Settings) -> Connection:
+    """The server that the settings name; `local:` is started if it does not run.
+
+    Raises:
+        InvalidArgument: The URL is malformed.
+        LocalServerError: The embedded server could not be started.
+    """
+    url = settings.url
+    if url.startswith(LOCAL):
+        url = f"unix://{local_socket(settings, url)}"
+    connection = connect(
+        Server(
+            url=url,
+            password=settings.password,
+            tls_ca=settings.path("tls_ca"),
+            tls_cert=settings.path("tls_cert"),
+            tls_key=settings.path("tls_key"),
+            tls_insecure=bool(settings.given.get("tls_insecure")),
+        )
+    )
+    if settings.verbose:
+        settings.environment.note(f"server {connection.name}")
+    return connection
+
+
+def local_directory(settings: Settings, url: str) -> Path:
+    """The data directory that a `local:` URL names."""
+    from rwq_cli.local import default_directory
+
+    named = url[len(LOCAL) :]
+    if named:
+        return Path(os.path.abspath(os.path.expanduser(named)))
+    return default_directory(settings.environment.variables)
+
+
+def local_socket(settings: Settings, url: str) -> Path:
+    """The socket of the embedded server, started if need be."""
+    from rwq_cli.local import LocalServer
+
+    return LocalServer(local_directory(settings, url)).ensure_running()
+
+
+def open_queue(settings: Settings) -> WorkQueue:
+    """The queue that the settings name, on its server.
+
+    Raises:
+        InvalidArgument: No queue was named, or the URL is malformed.
+        LocalServerError: The embedded server could not be started.
+    """
+    name = settings.queue
+    QueueKeys(name)
+    queue = WorkQueue(open_connection(settings), name, holder=settings.holder)
+    if settings.verbose:
+        settings.environment.note(f"queue {escaped(name)}")
+    return queue

@@ -1,0 +1,68 @@
+"""What surrounds a run: its streams and environment variables, in one object that tests replace."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import BinaryIO
+
+
+@dataclass
+class Environment:
+    """The world as one command sees it.
+
+    Attributes:
+        variables: The environment variables.
+        stdin: Standard input, bytes.
+        stdout: Standard output, bytes: results only.
+        stderr: Standard error, bytes: everything else.
+    """
+
+    variables: Mapping[str, str]
+    stdin: BinaryIO
+    stdout: BinaryIO
+    stderr: BinaryIO
+
+    @classmethod
+    def of_process(cls) -> "Environment":
+        """The streams and variables of this process."""
+        return cls(os.environ, sys.stdin.buffer, sys.stdout.buffer, sys.stderr.buffer)
+
+    @cached_property
+    def stdin_is_terminal(self) -> bool:
+        """Whether a person would have to type the input."""
+        return self.stdin.isatty()
+
+    @cached_property
+    def stdout_is_terminal(self) -> bool:
+        """Whether results go to a screen."""
+        return self.stdout.isatty()
+
+    @cached_property
+    def stderr_is_terminal(self) -> bool:
+        """Whether notes go to a screen."""
+        return self.stderr.isatty()
+
+    @cached_property
+    def allows_colour(self) -> bool:
+        """Whether colour is wanted at all: NO_COLOR, set to anything, and TERM=dumb say no."""
+        return "NO_COLOR" not in self.variables and self.variables.get("TERM") != "dumb"
+
+    @property
+    def width(self) -> int:
+        """Columns of the screen."""
+        return shutil.get_terminal_size((80, 24)).columns
+
+    def flush(self) -> None:
+        """Send on what was written to stdout, before waiting for something else."""
+        self.stdout.flush()
+
+    def note(self, line: str) -> None:
+        """Write a line to stderr; a stderr that is gone is no reason to stop."""
+        try:
+            self.stderr.write(line.encode("utf-8", "backslashreplace") + b"\n")
+            self.stderr.flush()
+        except OSError:
+            pass

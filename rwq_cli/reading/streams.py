@@ -1,0 +1,79 @@
+"""Splitting a stream of bytes into records, without waiting for more than is there.
+
+A reader yields `PAUSE` before it would have to wait, so that a batch that is being filled from a
+slow pipe goes to the server now and not when it is full.
+"""
+
+import select
+from collections.abc import Callable, Iterator
+from io import UnsupportedOperation
+from typing import BinaryIO
+
+from rwq_cli.core.batches import PAUSE, Pause
+
+_CHUNK_BYTES = 1 << 18
+
+
+def chunks(stream: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[bytes | Pause]:
+    """The bytes of a stream as they come in.
+
+    Args:
+        stream: What to read.
+        before_waiting: Called before each wait for more, to flush what was written so far.
+    """
+    try:
+        descriptor = stream.fileno()
+    except (UnsupportedOperation, AttributeError):
+        descriptor = None
+    read = getattr(stream, "read1", stream.read)
+    while True:
+        if descriptor is not None and not _is_ready(descriptor):
+            yield PAUSE
+            before_waiting()
+        chunk = read(_CHUNK_BYTES)
+        if not chunk:
+            return
+        yield chunk
+
+
+def _is_ready(descriptor: int) -> bool:
+    try:
+        return bool(select.select([descriptor], [], [], 0)[0])
+    except (OSError, ValueError):
+        return True
+
+
+def split(
+    stream: BinaryIO, separator: bytes, before_waiting: Callable[[], None]
+) -> Iterator[bytes | Pause]:
+    """The records of a stream that are ended, or at its end may be, by a separator byte.
+
+    Args:
+        stream: What to read.
+        separator: One byte.
+        before_waiting: Called before each wait for more.
+
+    Yields:
+        Records without their separator, empty ones included, and `PAUSE` before each wait.
+    """
+    # A record that has not ended yet is joined once, so that one of 100 MB costs its length.
+    pieces: list[bytes] = []
+    for chunk in chunks(stream, before_waiting):
+        if isinstance(chunk, Pause):
+            yield chunk
+            continue
+        first, *rest = chunk.split(separator)
+        if not rest:
+            pieces.append(first)
+            continue
+        yield b"".join((*pieces, first))
+        pieces = [rest.pop()]
+        yield from rest
+    last = b"".join(pieces)
+    if last:
+        yield last
+
+
+def whole(stream: BinaryIO, before_waiting: Callable[[], None]) -> bytes:
+    """All of a stream."""
+    return b"".join(c for c in chunks(stream, before_waiting) if not isinstance(c, Pause))

@@ -1,0 +1,117 @@
+"""From a command's report to bytes on stdout: the format is chosen here, once."""
+
+from typing import Any
+
+from rwq_cli.exits import ExitStatus
+from rwq_cli.render import machine
+from rwq_cli.render.encode import to_json
+from rwq_cli.render.report import Batch, Detail, Listing, Report, Text
+from rwq_cli.settings import OutputFormat, Settings
+
+
+def render(report: Report, settings: Settings) -> ExitStatus:
+    """Write a report in the format that the settings ask for.
+
+    Args:
+        report: What the command returned.
+        settings: The run's settings.
+
+    Raises:
+        RwqError: Reading the report's records failed.
+        OSError: stdout could not be written.
+
+    Returns:
+        The exit code that the report comes to.
+    """
+    if isinstance(report, Text):
+        settings.environment.stdout.write(report.text.encode())
+        return ExitStatus.OK
+    if isinstance(report, Batch):
+        return _render_batch(report, settings)
+    if isinstance(report, Detail):
+        return _render_detail(report, settings)
+    return _render_listing(report, settings)
+
+
+def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
+    output, environment = settings.output, settings.environment
+    if output is OutputFormat.TABLE:
+        from rwq_cli.render.table import write_table
+
+        shown = write_table(report, settings)
+    else:
+        writer = machine.Writer(
+            environment, report.view, output, report.null_separated, bare=report.one_only
+        )
+        shown = writer.write_all(report.records)
+        if not shown and report.none_is_no:
+            environment.note(report.empty)
+        elif shown and (footer := report.footer(shown)) and environment.stderr_is_terminal:
+            environment.note(footer)
+    return ExitStatus.NO if report.none_is_no and not shown else ExitStatus.OK
+
+
+def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
+    """Do the work, and tell it record by record where the format is one of records.
+
+    When stdout is closed (`rwq complete - | head`) the work still goes on to its end: what was
+    asked for is the work.
+    """
+    output, environment = settings.output, settings.environment
+    writer = None
+    if output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS):
+        writer = machine.Writer(environment, report.view, output, report.null_separated)
+        writer.begin()
+    try:
+        for record in report.records:
+            word = report.tally(record)
+            report.counts[word] += 1
+            if writer and (output is not OutputFormat.IDS or word in report.shown):
+                try:
+                    writer.write(record)
+                except BrokenPipeError:
+                    writer = None
+        if writer:
+            writer.end()
+    except BaseException:
+        # What was done is done, and must be known although the rest failed.
+        environment.note(f"{report.summary()} before it stopped")
+        raise
+    if output is OutputFormat.JSON:
+        environment.stdout.write(to_json({**report.fields, **_underscored(report)}) + b"\n")
+    else:
+        environment.note(report.summary())
+    return report.status()
+
+
+def _underscored(report: Batch[Any]) -> dict[str, int]:
+    return {word.replace("-", "_"): number for word, number in report.totals().items()}
+
+
+def _render_detail(report: Detail[Any], settings: Settings) -> ExitStatus:
+    output, environment = settings.output, settings.environment
+    total = missing = 0
+
+    def counted() -> Any:
+        nonlocal total, missing
+        for record in report.records:
+            total += 1
+            missing += report.is_missing(record)
+            yield record
+
+    if output is OutputFormat.TABLE:
+        from rwq_cli.render.table import write_sections
+
+        write_sections(report.sections, counted(), settings)
+    elif output is OutputFormat.JSON and report.one_only:
+        for record in counted():
+            environment.stdout.write(to_json(report.view.fields(record)) + b"\n")
+    elif output is OutputFormat.PLAIN:
+        machine.write_fields(environment, report.view, counted())
+    else:
+        machine.Writer(environment, report.view, output, False, bare=report.one_only).write_all(
+            counted()
+        )
+    if missing:
+        return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
+    return ExitStatus.OK

@@ -1,0 +1,34 @@
+"""Bytes to text that is safe to show: the only way from the server to a screen."""
+
+import unicodedata
+
+# Controls, formats (direction overrides, zero-width characters), surrogates, private use,
+# unassigned, and the two separators that end a line.
+_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escaped(raw: bytes) -> str:
+    """Text for a screen, a table or a line: what could drive or deceive a terminal is escaped.
+
+    Bytes that are no UTF-8 become `\\xff`, control and format characters `\\x1b` or `\\u202e`,
+    line ends and tabs `\\n`, `\\r`, `\\t`.
+    """
+    text = raw.decode("utf-8", "backslashreplace")
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(character if is_safe(character) else _escape(character) for character in text)
+
+
+def is_safe(character: str) -> bool:
+    """Whether a character may go to a terminal as it is."""
+    return unicodedata.category(character) not in _UNSAFE_CATEGORIES
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,43 @@
+"""Numbers for people: `3m ago`, `4m59s`, `1.2 MiB`, `12,345`."""
+
+
+def count(number: int | None) -> str:
+    """A number with thousands separated; `-` for unknown."""
+    return "-" if number is None else f"{number:,}"
+
+
+def size(number: int | None) -> str:
+    """Bytes in binary units; `-` for unknown."""
+    if number is None:
+        return "-"
+    if number < 1024:
+        return f"{number} B"
+    amount = float(number)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        amount /= 1024
+        if amount < 1024 or unit == "TiB":
+            return f"{amount:.1f} {unit}"
+    raise AssertionError
+
+
+def duration(seconds: float | None) -> str:
+    """A time span in its two largest units; `-` for unknown."""
+    if seconds is None:
+        return "-"
+    if seconds < 10:
+        return f"{seconds:.1f}s" if seconds % 1 else f"{int(seconds)}s"
+    whole = int(seconds)
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, secs = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "m"), (secs, "s")]
+    while parts[0][0] == 0:
+        parts.pop(0)
+    return "".join(f"{amount}{unit}" for amount, unit in parts[:2] if amount)
+
+
+def ago(seconds: float | None) -> str:
+    """How long ago; `-` for unknown."""
+    if seconds is None:
+        return "-"
+    return "just now" if seconds < 1 else f"{duration(seconds)} ago"

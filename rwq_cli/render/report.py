@@ -1,0 +1,172 @@
+"""What a command hands to the renderer: one report, whatever the output format will be."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from rwq_cli.exits import ExitStatus
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """One column of a table, and one field of `-o plain`.
+
+    Attributes:
+        title: The heading.
+        human: The cell for people.
+        raw: The field for `-o plain`; None where it is unknown or does not apply.
+        right: Whether it is a number, set to the right.
+        style: The style of a cell, a rich style such as `red`; None for none.
+        grows: Whether it takes the width that is left, and is cut off at the screen's edge.
+    """
+
+    title: str
+    human: Callable[[T], str]
+    raw: Callable[[T], str | int | None]
+    right: bool = False
+    style: Callable[[T], str | None] = lambda _record: None
+    grows: bool = False
+
+
+@dataclass(frozen=True)
+class View(Generic[T]):
+    """How records of one type look in every format.
+
+    Attributes:
+        columns: For tables and plain lines.
+        fields: The JSON object, complete; CSV is the same, flattened.
+        item_id: The ID, for `-o ids`; None if the record has none.
+        data: The payload, for `-o data`; None if the record has none.
+    """
+
+    columns: Sequence[Column[T]]
+    fields: Callable[[T], dict[str, Any]]
+    item_id: Callable[[T], bytes | None]
+    data: Callable[[T], bytes | None] = lambda _record: None
+
+
+@dataclass
+class Listing(Generic[T]):
+    """Records, read while they are written.
+
+    Attributes:
+        view: How they look.
+        records: The records.
+        empty: The sentence of an empty table.
+        footer: What to say below a table, given how many were shown; None for nothing.
+        none_is_no: Whether an empty listing is the answer no.
+        one_only: The user asked for one record: `-o data` then adds nothing to its bytes.
+        null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
+    """
+
+    view: View[T]
+    records: Iterable[T]
+    empty: str
+    footer: Callable[[int], str | None] = lambda _shown: None
+    none_is_no: bool = False
+    one_only: bool = False
+    null_separated: bool = False
+
+
+@dataclass
+class Batch(Generic[T]):
+    """Records of what was done, each to be told as it is acknowledged, and a summary of all.
+
+    Attributes:
+        view: How a record looks in `jsonl`, `csv` and `ids`.
+        records: The records; reading them does the work.
+        tally: The word that a record is counted under.
+        counted: The words of the summary that are always there, in order.
+        failed: Words that count as failure.
+        shown: Words whose records `-o ids` prints.
+        fields: Fields of the summary besides the counts.
+        extra: Further counts that are known only at the end.
+        prefix: Begins the summary line, such as `would have ` in a dry run.
+        null_separated: `-o ids` ends each with NUL, unescaped.
+    """
+
+    view: View[T]
+    records: Iterable[T]
+    tally: Callable[[T], str]
+    counted: Sequence[str]
+    failed: frozenset[str]
+    shown: frozenset[str]
+    fields: dict[str, Any]
+    extra: Callable[[], dict[str, int]] = dict
+    prefix: str = ""
+    null_separated: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def totals(self) -> dict[str, int]:
+        """The counts so far, by word: the fixed ones first."""
+        totals = {word: self.counts[word] for word in self.counted}
+        totals.update({word: n for word, n in self.counts.items() if word not in totals})
+        totals.update(self.extra())
+        return totals
+
+    def summary(self) -> str:
+        """The one line for people."""
+        said = [
+            f"{word.replace('-', ' ')} {number:,}"
+            for word, number in self.totals().items()
+            if number or word in self.counted
+        ]
+        return self.prefix + ", ".join(said)
+
+    def status(self) -> ExitStatus:
+        """The exit code: all, part or none of it failed."""
+        totals = self.totals()
+        failures = sum(number for word, number in totals.items() if word in self.failed)
+        if not failures:
+            return ExitStatus.OK
+        successes = sum(self.counts.values()) - sum(self.counts[word] for word in self.failed)
+        return ExitStatus.PARTIAL if successes else ExitStatus.NO
+
+
+@dataclass
+class Detail(Generic[T]):
+    """One or more records, each told at length.
+
+    Attributes:
+        view: How they look to machines.
+        records: The records.
+        sections: The record for people: titled sections of labelled lines, each with a style.
+        one_only: The user asked for one: `json` is an object and `-o data` adds nothing.
+        is_missing: Whether a record is the answer no.
+    """
+
+    view: View[T]
+    records: Iterable[T]
+    sections: Callable[[T], "list[Section]"]
+    one_only: bool
+    is_missing: Callable[[T], bool] = lambda _record: False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of a detail.
+
+    Attributes:
+        title: Its title; empty for none.
+        rows: Label, value and style; an empty label continues the line before.
+    """
+
+    title: str
+    rows: Sequence[tuple[str, str, str | None]]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text that is the result itself.
+
+    Attributes:
+        text: It, with its line ends.
+    """
+
+    text: str
+
+
+Report = Listing[Any] | Batch[Any] | Detail[Any] | Text

@@ -1,0 +1,205 @@
+"""How items, outcomes, repairs and counts look, in every format."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rwq_cli.core.model import CleanAction, Counts, Item, Outcome, State
+from rwq_cli.render import human
+from rwq_cli.render.encode import bytes_fields
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Column, View
+
+# States that want somebody to do something.
+_BROKEN = frozenset(
+    {
+        State.ABANDONED,
+        State.ORPHANED,
+        State.GHOST,
+        State.HELD,
+        State.DUPLICATED,
+        State.STRAY_LEASE,
+        State.WRONG_TYPE,
+    }
+)
+
+
+def state_style(state: State) -> str | None:
+    """Red for what is broken, green for what is being worked on."""
+    if state in _BROKEN:
+        return "red"
+    return "green" if state is State.LEASED else None
+
+
+def _text(raw: bytes | None) -> str:
+    return "" if raw is None else escaped(raw)
+
+
+def _time_left(item: Item) -> str:
+    if item.lease is None:
+        return "-"
+    if item.lease.ttl_ms is None:
+        return "no expiry"
+    return human.duration(item.lease.ttl_ms / 1000)
+
+
+ID: Column[Item] = Column("ID", lambda i: escaped(i.item_id), lambda i: escaped(i.item_id))
+POSITION: Column[Item] = Column(
+    "#",
+    lambda i: "-" if i.position is None else str(i.position),
+    lambda i: i.position,
+    right=True,
+)
+STATE: Column[Item] = Column(
+    "STATE", lambda i: i.state.value, lambda i: i.state.value, style=lambda i: state_style(i.state)
+)
+LAST_USE: Column[Item] = Column(
+    "LAST USE", lambda i: human.ago(i.idle_s), lambda i: i.idle_s, right=True
+)
+HOLDER: Column[Item] = Column(
+    "HOLDER",
+    lambda i: "-" if i.lease is None else escaped(i.lease.holder),
+    lambda i: None if i.lease is None else escaped(i.lease.holder),
+)
+TIME_LEFT: Column[Item] = Column(
+    "TIME LEFT",
+    _time_left,
+    lambda i: None if i.lease is None else i.lease.ttl_ms,
+    right=True,
+)
+SIZE: Column[Item] = Column(
+    "SIZE", lambda i: human.size(i.payload_bytes), lambda i: i.payload_bytes, right=True
+)
+DATA: Column[Item] = Column(
+    "DATA",
+    lambda i: _text(i.preview),
+    lambda i: None if i.data is None and i.preview is None else _text(i.data or i.preview),
+    grows=True,
+)
+
+
+def item_fields(item: Item) -> dict[str, Any]:
+    """An item's JSON object, as the contract names its fields."""
+    lease = None
+    if item.lease is not None:
+        lease = {"holder": escaped(item.lease.holder), "ttl_ms": item.lease.ttl_ms}
+    return {
+        **bytes_fields("queue", item.queue),
+        **bytes_fields("id", item.item_id),
+        "state": item.state.value,
+        "bytes": item.payload_bytes,
+        **bytes_fields("data", item.data),
+        "preview": None if item.preview is None else escaped(item.preview),
+        "position": item.position,
+        "idle_seconds": item.idle_s,
+        "lease": lease,
+        "due_ms": item.due_ms,
+        "buried_ms": item.buried_ms,
+        "reason": None if item.reason is None else escaped(item.reason),
+        "returns": item.returns,
+    }
+
+
+def item_view(*columns: Column[Item]) -> View[Item]:
+    """Items with the columns that suit a listing."""
+    return View(columns, item_fields, lambda item: item.item_id, lambda item: item.data)
+
+
+def outcome_view(queue: bytes) -> View[Outcome]:
+    """What became of each ID of a batch."""
+
+    def fields(outcome: Outcome) -> dict[str, Any]:
+        return {
+            **bytes_fields("queue", queue),
+            **bytes_fields("id", outcome.item_id),
+            "status": outcome.status.value,
+            "holder": None if outcome.holder is None else escaped(outcome.holder),
+        }
+
+    return View((), fields, lambda outcome: outcome.item_id)
+
+
+def clean_view(queue: bytes, dry_run: bool) -> View[CleanAction]:
+    """What a clean did to each ID, and why."""
+
+    def fields(action: CleanAction) -> dict[str, Any]:
+        return {
+            **bytes_fields("queue", queue),
+            **bytes_fields("id", action.item_id),
+            "action": action.action.value,
+            "state": action.state.value,
+            "where": action.where,
+            "dry_run": dry_run,
+        }
+
+    return View((), fields, lambda action: action.item_id)
+
+
+def counts_fields(counts: Counts) -> dict[str, Any]:
+    """A queue's counts as JSON; null is unknown."""
+    return {
+        **bytes_fields("queue", counts.queue),
+        "waiting": counts.waiting,
+        "processing": counts.processing,
+        "leased": counts.leased,
+        "held": counts.held,
+        "abandoned": counts.abandoned,
+        "delayed": counts.delayed,
+        "due": counts.due,
+        "buried": counts.buried,
+        "orphaned": counts.orphaned,
+        "unlisted": counts.unlisted,
+        "duplicated": counts.duplicated,
+        "ghosts": counts.ghosts,
+        "oldest_waiting_seconds": counts.oldest_waiting_s,
+        "lease_soonest_ms": counts.lease_soonest_ms,
+        "lease_latest_ms": counts.lease_latest_ms,
+        "payload_sampled": counts.payload_sampled,
+        "payload_min_bytes": counts.payload_min_bytes,
+        "payload_median_bytes": counts.payload_median_bytes,
+        "payload_max_bytes": counts.payload_max_bytes,
+    }
+
+
+def _count_column(title: str, name: str, *, bad: bool = False) -> Column[Counts]:
+    def value(counts: Counts) -> int | None:
+        number: int | None = getattr(counts, name)
+        return number
+
+    return Column(
+        title,
+        lambda counts: human.count(value(counts)),
+        value,
+        right=True,
+        style=lambda counts: "red" if bad and value(counts) else None,
+    )
+
+
+_QUEUE: Column[Counts] = Column(
+    "QUEUE", lambda counts: escaped(counts.queue), lambda counts: escaped(counts.queue)
+)
+
+
+def counts_view(columns: Sequence[Column[Counts]]) -> View[Counts]:
+    """Counts with the columns that suit."""
+    return View(columns, counts_fields, lambda counts: counts.queue)
+
+
+STATS_COLUMNS = (
+    _QUEUE,
+    _count_column("WAITING", "waiting"),
+    _count_column("LEASED", "leased"),
+    _count_column("ABANDONED", "abandoned", bad=True),
+    _count_column("HELD", "held", bad=True),
+    _count_column("DELAYED", "delayed"),
+    _count_column("BURIED", "buried"),
+    _count_column("ORPHANED", "orphaned", bad=True),
+    _count_column("DUPLICATED", "duplicated", bad=True),
+    _count_column("GHOSTS", "ghosts", bad=True),
+)
+QUEUES_COLUMNS = (
+    _QUEUE,
+    _count_column("WAITING", "waiting"),
+    _count_column("PROCESSING", "processing"),
+    _count_column("DELAYED", "delayed"),
+    _count_column("BURIED", "buried"),
+)
