@@ -38,7 +38,7 @@ def explain(queue: bytes, sighting: Sighting) -> Explanation:
     left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
     place = _place(sighting.position)
     meaning, following, verbs = {
-        State.WAITING: ("It waits to be leased.", place, ("complete",)),
+        State.WAITING: ("It waits to be leased.", place, ("release --front", "complete")),
         State.LEASED: (
             "A worker has it under a lease.",
             f"Unless it is completed or renewed, the lease ends in {left}; then it is abandoned "
@@ -121,8 +121,26 @@ def _due(sighting: Sighting) -> str:
 
 
 def _command(queue: bytes, verb: str, item_id: bytes) -> str:
-    name = shlex.quote(escaped(queue))
+    name = shell_word(queue)
     if verb.startswith("clean"):
         return f"rwq {verb} -q {name}"
-    given = shlex.quote(escaped(item_id))
-    return f"rwq {verb} -q {name} {'-- ' if given.startswith('-') else ''}{given}"
+    given = shell_word(item_id)
+    return f"rwq {verb} -q {name} {'-- ' if item_id.startswith(b'-') else ''}{given}"
+
+
+def shell_word(raw: bytes) -> str:
+    """A word that bash, zsh and ksh read as exactly these bytes, safe to show."""
+    shown = escaped(raw)
+    if shown.encode() == raw:
+        return shlex.quote(shown)
+    quoted = []
+    for byte in raw:
+        character = chr(byte)
+        if character in "\\'":
+            quoted.append(f"\\{character}")
+        elif 0x20 <= byte < 0x7F:
+            quoted.append(character)
+        else:
+            quoted.append(f"\\x{byte:02x}")
+    # A hexadecimal digit that follows is not part of \xHH: two digits at most are read.
+    return f"$'{''.join(quoted)}'"

@@ -1,16 +1,18 @@
 """The tree of commands. A command's module is imported only when it is named or helped with."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.options import GLOBAL_NAMES, global_options
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Every command, in the order and under the headings of `rwq --help`.
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -34,7 +36,6 @@ class HelpfulCommand(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         if self.manual is None:
             return
-        formatter.write_paragraph()
         with formatter.section("Examples"):
             for example in self.manual.examples:
                 formatter.write(f"  {example}\n")
@@ -109,8 +110,9 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
 class App(typer.Typer):
     """A Typer application whose commands have our help."""
 
-    def command(self, name: str | None = None, **settings: Any) -> Any:
-        return super().command(name, cls=HelpfulCommand, **settings)
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+        register: Callable[[F], F] = super().command(name, cls=HelpfulCommand, **settings)
+        return register
 
 
 def new_app(**settings: Any) -> App:

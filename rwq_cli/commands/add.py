@@ -44,7 +44,8 @@ MANUALS = {
 def add(
     ctx: typer.Context,
     data: Annotated[
-        list[str] | None, typer.Argument(metavar="[DATA]...", help="Items; without any, stdin is read.")
+        list[str] | None,
+        typer.Argument(metavar="[DATA]...", help="Items; without any, stdin is read."),
     ] = None,
     file: Annotated[
         list[str] | None,

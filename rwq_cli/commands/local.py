@@ -18,9 +18,7 @@ app = new_app(cls=HelpfulGroup, help="Run a server of one's own behind -u local:
 
 MANUALS = {
     "local start": Manual(examples=("rwq local start", "rwq local start ./data")),
-    "local stop": Manual(
-        examples=("rwq local stop",), exits={ExitStatus.NO: "it was not running"}
-    ),
+    "local stop": Manual(examples=("rwq local stop",), exits={ExitStatus.NO: "it was not running"}),
     "local status": Manual(
         examples=("rwq local status -o json",),
         exits={ExitStatus.NO: "it is not running"},

@@ -79,9 +79,8 @@ class ListState(StrEnum):
 def ls(
     ctx: typer.Context,
     which: Annotated[
-        Which, typer.Argument(
-            metavar="[WHICH]", help="waiting, processing, leased, abandoned or all."
-        )
+        Which,
+        typer.Argument(metavar="[WHICH]", help="waiting, processing, leased, abandoned or all."),
     ] = Which.WAITING,
     limit: Annotated[
         int, typer.Option("-n", "--limit", metavar="N", min=0, help="How many at most; 0 for all.")

@@ -34,7 +34,9 @@ MANUALS = {
 )
 def queues(
     ctx: typer.Context,
-    pattern: Annotated[str | None, typer.Argument(metavar="[PATTERN]", help="A glob that the names must match.")] = None,
+    pattern: Annotated[
+        str | None, typer.Argument(metavar="[PATTERN]", help="A glob that the names must match.")
+    ] = None,
     null: Annotated[
         bool, typer.Option("-0", "--null", help="-o ids ends each name with NUL, unescaped.")
     ] = False,

@@ -91,7 +91,9 @@ def _fields(record: Shown) -> dict[str, Any]:
             "in_processing": facts.in_processing,
             "in_cleaning": facts.in_cleaning,
             "lease_keys": [escaped(key) for key in record.sighting.lease_keys],
-            "wrong_types": {escaped(key): kind for key, kind in facts.wrong_types.items()},
+            "wrong_types": [
+                {"key": escaped(key), "type": kind} for key, kind in facts.wrong_types.items()
+            ],
         },
     }
 

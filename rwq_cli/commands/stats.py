@@ -94,7 +94,8 @@ def _sections(counts: Counts) -> list[Section]:
     if counts.lease_soonest_ms is not None and counts.lease_latest_ms is not None:
         soonest = human.duration(counts.lease_soonest_ms / 1000)
         latest = human.duration(counts.lease_latest_ms / 1000)
-        more.append(("leases end", f"in {soonest} to {latest}", None))
+        when = soonest if soonest == latest else f"{soonest} to {latest}"
+        more.append(("leases end", f"in {when}", None))
     if counts.payload_sampled:
         smallest, median, largest = (
             human.size(counts.payload_min_bytes),

@@ -129,7 +129,7 @@ def plain(value: Any) -> str:
 
 
 def write_fields(environment: Environment, view: View[T], records: Iterable[T]) -> None:
-    """Each field of each record on a line of its own, with its name; a blank line between records."""
+    """Each field on a line of its own with its name; a blank line between records."""
     for number, record in enumerate(records):
         if number:
             environment.stdout.write(b"\n")

@@ -20,7 +20,7 @@ class Column(Generic[T]):
         raw: The field for `-o plain`; None where it is unknown or does not apply.
         right: Whether it is a number, set to the right.
         style: The style of a cell, a rich style such as `red`; None for none.
-        grows: Whether it takes the width that is left, and is cut off at the screen's edge.
+        shrinks: In which order it gives way on a narrow screen, from 1; 0 never.
     """
 
     title: str
@@ -28,7 +28,7 @@ class Column(Generic[T]):
     raw: Callable[[T], str | int | None]
     right: bool = False
     style: Callable[[T], str | None] = lambda _record: None
-    grows: bool = False
+    shrinks: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from itertools import chain, islice
 from typing import IO, Any, cast
 
 from rich.box import Box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,9 +17,13 @@ from rwq_cli.settings import Settings
 _RULE = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 # Rows laid out together; a listing without end is drawn in pieces of this many.
 _ROWS_AT_ONCE = 1000
+_GUTTER = 2
+_WIDE = 100_000
+# A column that gives way keeps at least so many characters.
+_LEAST = 10
 
 
-def console(settings: Settings) -> Console:
+def console(settings: Settings, width: int | None = None) -> Console:
     """A console on stdout that interprets nothing in what it prints."""
     environment = settings.environment
     return Console(
@@ -27,7 +32,7 @@ def console(settings: Settings) -> Console:
         emoji=False,
         highlight=False,
         soft_wrap=False,
-        width=environment.width,
+        width=width or environment.width,
         force_terminal=environment.stdout_is_terminal,
         no_color=not settings.colour,
         color_system="auto" if settings.colour and environment.stdout_is_terminal else None,
@@ -57,7 +62,8 @@ class _TextOut:
 
 def write_table(listing: Listing[Any], settings: Settings) -> int:
     """Write a listing as a table, or its sentence if it is empty; returns the number of rows."""
-    screen = console(settings)
+    # Tables fit themselves to the screen; what cannot fit is wrapped by the terminal, not lost.
+    screen = console(settings, _WIDE)
     records = iter(listing.records)
     first = list(islice(records, 1))
     if not first:
@@ -66,7 +72,8 @@ def write_table(listing: Listing[Any], settings: Settings) -> int:
     shown = 0
     records = chain(first, records)
     while rows := list(islice(records, _ROWS_AT_ONCE)):
-        screen.print(_table(listing, rows, header=not shown))
+        width = settings.environment.width
+        screen.print(_table(listing, rows, header=not shown, width=width))
         shown += len(rows)
     footer = listing.footer(shown)
     if footer:
@@ -75,34 +82,62 @@ def write_table(listing: Listing[Any], settings: Settings) -> int:
     return shown
 
 
-def _table(listing: Listing[Any], rows: list[Any], *, header: bool) -> Table:
+def _table(listing: Listing[Any], rows: list[Any], *, header: bool, width: int) -> Table:
+    columns = listing.view.columns
+    cells = [[column.human(record) for column in columns] for record in rows]
+    natural = [
+        max(cell_len(column.title), *(cell_len(row[index]) for row in cells))
+        for index, column in enumerate(columns)
+    ]
+    widths = _fit(natural, [column.shrinks for column in columns], width)
     table = Table(
         box=_RULE,
         show_edge=False,
         show_header=header,
         header_style="bold",
         border_style="dim",
-        padding=(0, 2, 0, 0),
+        padding=(0, 1, 0, 0),
         pad_edge=False,
-        collapse_padding=False,
     )
-    for column in listing.view.columns:
+    shown = [index for index, room in enumerate(widths) if room]
+    for index in shown:
+        column = columns[index]
         table.add_column(
             Text(column.title),
             justify="right" if column.right else "left",
             no_wrap=True,
             overflow="ellipsis",
-            ratio=None,
-            min_width=min(len(column.title), 8) if column.grows else len(column.title),
+            width=widths[index],
         )
-    for record in rows:
+    for record, row in zip(rows, cells, strict=True):
         table.add_row(
-            *(
-                Text(column.human(record), style=column.style(record) or "")
-                for column in listing.view.columns
-            )
+            *(Text(row[index], style=columns[index].style(record) or "") for index in shown)
         )
     return table
+
+
+def _fit(natural: list[int], shrinks: list[int], width: int) -> list[int]:
+    """Widths of columns that fit the screen, 0 for one that is left out.
+
+    Those that may shrink give way in the order of their number, each to a width that still says
+    something, and the first is left out if that is not enough. IDs and states never give way: one
+    that is cut off cannot be used.
+    """
+    widths = list(natural)
+
+    def excess() -> int:
+        shown = [room for room in widths if room]
+        return sum(shown) + _GUTTER * (len(shown) - 1) - width
+
+    giving = sorted((rank, index) for index, rank in enumerate(shrinks) if rank)
+    for _, index in giving:
+        widths[index] = max(min(_LEAST, widths[index]), widths[index] - max(0, excess()))
+    if excess() > 0 and giving:
+        widths[giving[0][1]] = 0
+        for _, index in giving[1:]:
+            room = widths[index] - excess()
+            widths[index] = min(natural[index], max(_LEAST, room))
+    return widths
 
 
 def write_sections(

@@ -59,6 +59,7 @@ HOLDER: Column[Item] = Column(
     "HOLDER",
     lambda i: "-" if i.lease is None else escaped(i.lease.holder),
     lambda i: None if i.lease is None else escaped(i.lease.holder),
+    shrinks=2,
 )
 TIME_LEFT: Column[Item] = Column(
     "TIME LEFT",
@@ -73,7 +74,7 @@ DATA: Column[Item] = Column(
     "DATA",
     lambda i: _text(i.preview),
     lambda i: None if i.data is None and i.preview is None else _text(i.data or i.preview),
-    grows=True,
+    shrinks=1,
 )
 
 
