@@ -1,29 +1,33 @@
 """The core queue module: usable without the command line.
 
-    from rwq_cli.core import Server, WorkQueue, connect
+from rwq_cli.core import Server, WorkQueue, connect
 
 It knows the standard library and redis, and nothing of the command line.
 """
 
-from rwq_cli.core.connection import Connection
-from rwq_cli.core.discovery import queue_names
-from rwq_cli.core.errors import InvalidArgument, NotSupported, RwqError, ServerError
-from rwq_cli.core.listing import Selection, Source
-from rwq_cli.core.model import (
-    CleanAction,
-    Counts,
-    Facts,
-    Item,
-    Lease,
-    NewItem,
-    Outcome,
-    Repair,
-    State,
-    Status,
-)
-from rwq_cli.core.queue import FOREVER, WorkQueue
-from rwq_cli.core.servers import Server, connect, mask_url
-from rwq_cli.core.states import state_of
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rwq_cli.core.connection import Connection
+    from rwq_cli.core.discovery import queue_names
+    from rwq_cli.core.errors import InvalidArgument, NotSupported, RwqError, ServerError
+    from rwq_cli.core.listing import Selection, Source
+    from rwq_cli.core.model import (
+        CleanAction,
+        Counts,
+        Facts,
+        Item,
+        Lease,
+        NewItem,
+        Outcome,
+        Repair,
+        State,
+        Status,
+    )
+    from rwq_cli.core.queue import FOREVER, WorkQueue
+    from rwq_cli.core.servers import Server, connect, mask_url
+    from rwq_cli.core.states import state_of
 
 __all__ = [
     "FOREVER",
@@ -51,3 +55,27 @@ __all__ = [
     "queue_names",
     "state_of",
 ]
+
+_HOMES = {
+    "connection": ("Connection",),
+    "discovery": ("queue_names",),
+    "errors": ("InvalidArgument", "NotSupported", "RwqError", "ServerError"),
+    "listing": ("Selection", "Source"),
+    "model": (
+        *("CleanAction", "Counts", "Facts", "Item", "Lease"),
+        *("NewItem", "Outcome", "Repair", "State", "Status"),
+    ),
+    "queue": ("FOREVER", "WorkQueue"),
+    "servers": ("Server", "connect", "mask_url"),
+    "states": ("state_of",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Loading redis takes most of a command's start-up, and an error or `--version` needs none.
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{home}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -93,6 +93,7 @@ class LocalServer:
                             raise explain_exit(self.directory, log_start_bytes)
                         log_start_bytes = log_bytes(self.directory)
                         self._launch(descriptor)
+                        heard_s = time.monotonic()
             if now_s - began_s > timeout_s:
                 raise self._trouble(
                     f"does not answer after {timeout_s:g} s", "it may be loading its data"

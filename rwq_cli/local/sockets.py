@@ -5,7 +5,6 @@ cron job). So the one that starts the server leaves a symlink in the data's dire
 socket's name, and the others read it.
 """
 
-import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -82,6 +81,9 @@ class SocketPlace:
             self._beside.unlink()
 
     def _planned(self) -> Path:
+        # Loads OpenSSL, which a short path has no use for.
+        import hashlib
+
         digest = hashlib.sha256(os.fsencode(self._beside)).hexdigest()[:16]
         name = f"rwq-{os.geteuid()}-{digest}"
         for variable, fallback in (("XDG_RUNTIME_DIR", ""), ("TMPDIR", ""), ("", "/tmp")):

@@ -18,7 +18,7 @@ def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
 
 
 def to_json(value: Any) -> bytes:
-    """One compact JSON value on one line; what could drive or deceive a terminal as `\\u` escapes."""
+    """One compact JSON value; what could drive or deceive a terminal becomes `\\u` escapes."""
     text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
     if not text.isprintable():
         # JSON itself escapes only the controls below space; strings are all that can hold others.
