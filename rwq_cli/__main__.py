@@ -1,7 +1,11 @@
 """`python -m rwq_cli`, and the `rwq` command."""
 
+import gc
 import signal
 import sys
+
+# Loading modules makes many objects and no garbage; the collector is turned on again before work.
+gc.disable()
 
 
 def main() -> None:

@@ -1,15 +1,10 @@
 """Counting a queue's items by state, as deep as is asked for."""
 
 from dataclasses import replace
-from statistics import median_low
 
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import glance, seen_in_list
 from rwq_cli.core.model import Counts, State
-from rwq_cli.core.paging import walk_list
-from rwq_cli.core.states import state_of
-from rwq_cli.core.survey import survey
 
 _SAMPLE_ITEMS = 100
 
@@ -54,6 +49,8 @@ def count_states(
     counts = replace(counts, due=connection.call("ZCOUNT", keys.delayed, "-inf", now_ms))
     if not deep:
         return counts
+    from rwq_cli.core.survey import survey
+
     found = survey(connection, keys)
     return replace(
         counts,
@@ -65,6 +62,10 @@ def count_states(
 
 
 def _add_processing(connection: Connection, keys: QueueKeys, counts: Counts) -> Counts:
+    from rwq_cli.core.looking import glance, seen_in_list
+    from rwq_cli.core.paging import walk_list
+    from rwq_cli.core.states import state_of
+
     by_state = dict.fromkeys((State.LEASED, State.HELD, State.ABANDONED, State.GHOST), 0)
     soonest_ms: int | None = None
     latest_ms: int | None = None
@@ -115,6 +116,6 @@ def _add_waiting(
         oldest_waiting_s=idle_s,
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),
-        payload_median_bytes=median_low(sizes) if sizes else None,
+        payload_median_bytes=sorted(sizes)[(len(sizes) - 1) // 2] if sizes else None,
         payload_max_bytes=max(sizes, default=None),
     )

@@ -1,17 +1,21 @@
 """The work queue: one object with a method for each thing that can be done to a queue."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from rwq_cli.core import adding, cleaning, counting, leasing, listing, looking, rehearsal
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.listing import Selection, Source
-from rwq_cli.core.looking import Detail, Sighting
 from rwq_cli.core.model import CleanAction, Counts, Item, NewItem, Outcome, State, Status
-from rwq_cli.core.states import state_of
+
+if TYPE_CHECKING:
+    from rwq_cli.core.listing import Selection, Source
+    from rwq_cli.core.looking import Detail, Sighting
+
+# The modules that do the work are imported by the method that needs them: a point command then
+# loads one of them and not ten, which a shell loop pays for on every turn.
 
 FOREVER = float("inf")
 
@@ -86,6 +90,8 @@ class WorkQueue:
         self, items: Iterable[NewItem | Pause], *, unique: bool = False, dry_run: bool = False
     ) -> Iterator[Outcome]:
         """Add a stream of items; see `rwq_cli.core.adding.add_items`."""
+        from rwq_cli.core import adding, rehearsal
+
         verb = rehearsal.would_add if dry_run else adding.add_items
         return verb(self.connection, self.keys, items, unique=unique)
 
@@ -113,6 +119,8 @@ class WorkQueue:
 
         See `rwq_cli.core.leasing.lease_items`.
         """
+        from rwq_cli.core import leasing
+
         return leasing.lease_items(
             self.connection,
             self.keys,
@@ -131,6 +139,8 @@ class WorkQueue:
         dry_run: bool = False,
     ) -> Iterator[Outcome]:
         """Complete items; see `rwq_cli.core.leasing.complete_items`."""
+        from rwq_cli.core import leasing, rehearsal
+
         verb = rehearsal.would_complete if dry_run else leasing.complete_items
         return verb(self.connection, self.keys, ids, owner=owner)
 
@@ -138,6 +148,8 @@ class WorkQueue:
         self, ids: Iterable[bytes | Pause], *, lease_s: float = 300.0, dry_run: bool = False
     ) -> Iterator[Outcome]:
         """Give live leases a new expiry; see `rwq_cli.core.leasing.touch_items`."""
+        from rwq_cli.core import leasing, rehearsal
+
         if dry_run:
             return rehearsal.would_touch(self.connection, self.keys, ids)
         lease_ms = max(1, round(lease_s * 1000))
@@ -152,6 +164,8 @@ class WorkQueue:
         dry_run: bool = False,
     ) -> Iterator[Outcome]:
         """Put items back now; see `rwq_cli.core.leasing.release_items`."""
+        from rwq_cli.core import leasing, rehearsal
+
         verb = rehearsal.would_release if dry_run else leasing.release_items
         return verb(
             self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front
@@ -159,29 +173,37 @@ class WorkQueue:
 
     def light_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
         """Return what dead workers left; see `rwq_cli.core.cleaning.light_clean`."""
+        from rwq_cli.core import cleaning
+
         return cleaning.light_clean(
             self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
         )
 
     def deep_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
         """Mend the whole queue; see `rwq_cli.core.cleaning.deep_clean`."""
+        from rwq_cli.core import cleaning
+
         return cleaning.deep_clean(
             self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
         )
 
     def lengths(self) -> Counts:
         """The lengths of the queue's structures; see `rwq_cli.core.counting.count_lengths`."""
+        from rwq_cli.core import counting
+
         return counting.count_lengths(self.connection, self.keys)
 
     def counts(self, *, deep: bool = False) -> Counts:
         """Counts by state; see `rwq_cli.core.counting.count_states`."""
+        from rwq_cli.core import counting
+
         sample = self.connection.look_only()
         return counting.count_states(self.connection, self.keys, sample_sizes=sample, deep=deep)
 
     def items(
         self,
-        source: Source,
-        selection: Selection | None = None,
+        source: "Source",
+        selection: "Selection | None" = None,
         *,
         limit: int | None = None,
         offset: int = 0,
@@ -199,11 +221,13 @@ class WorkQueue:
             data: Read all of the data. Without it, sizes and previews are read only where the
                 server does not count that as use.
         """
+        from rwq_cli.core import listing
+
         return listing.list_items(
             self.connection,
             self.keys,
             source,
-            selection or Selection(),
+            selection or listing.Selection(),
             self._detail(data),
             limit=limit,
             offset=offset,
@@ -214,12 +238,16 @@ class WorkQueue:
         self, *, limit: int | None = None, holder_glob: bytes | None = None, data: bool = False
     ) -> Iterator[Item]:
         """The items in processing, most urgent first: `rwq_cli.core.listing.list_leases`."""
+        from rwq_cli.core import listing
+
         return listing.list_leases(
             self.connection, self.keys, self._detail(data), limit=limit, holder_glob=holder_glob
         )
 
-    def facts(self, ids: Iterable[bytes]) -> Iterator[Sighting]:
+    def facts(self, ids: Iterable[bytes]) -> "Iterator[Sighting]":
         """What is known of each ID; see `rwq_cli.core.looking.facts_of`."""
+        from rwq_cli.core import looking
+
         self.connection.look_only()
         return looking.facts_of(self.connection, self.keys, ids)
 
@@ -229,17 +257,23 @@ class WorkQueue:
         Raises:
             ServerError: The server refused, or was lost.
         """
+        from rwq_cli.core.states import state_of
+
         (sighting,) = self.facts([_to_bytes(item_id)])
         return state_of(sighting.facts)
 
-    def describe(self, sighting: Sighting, *, data: bool = False) -> Item:
+    def describe(self, sighting: "Sighting", *, data: bool = False) -> Item:
         """The item that a sighting is of, with its idle time, size and preview."""
+        from rwq_cli.core import looking
+
         item = looking.item_from(self.name, sighting.facts, sighting.position)
         detail = self._detail(data)
         (full,) = looking.with_details(self.connection, self.keys, [item], detail)
         return full
 
-    def _detail(self, data: bool) -> Detail:
+    def _detail(self, data: bool) -> "Detail":
+        from rwq_cli.core.looking import Detail
+
         return Detail(sizes=self.connection.look_only(), data=data)
 
 

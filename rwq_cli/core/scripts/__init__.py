@@ -4,16 +4,15 @@ Every verb's script is called with the same KEYS and leading ARGV (`queue_keys`,
 `prelude.lua` gives them names, so that no body has to know a number.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
-from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
 
 from rwq_cli.core.keys import QueueKeys
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(NamedTuple):
     """A script as it is sent.
 
     Attributes:
@@ -35,9 +34,9 @@ def load_script(name: str) -> Script:
     Raises:
         FileNotFoundError: There is no such script.
     """
-    here = files(__package__)
-    text = here.joinpath("prelude.lua").read_text("utf-8")
-    text += here.joinpath(f"{name}.lua").read_text("utf-8")
+    # importlib.resources would take longer to load than all our scripts to read.
+    here = Path(__file__).parent
+    text = (here / "prelude.lua").read_text("utf-8") + (here / f"{name}.lua").read_text("utf-8")
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 

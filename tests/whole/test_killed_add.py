@@ -1,0 +1,62 @@
+"""`kill -9` at random instants of a large add: what was acknowledged is in, nothing is half in."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.servers import PrivateServer
+
+LINES = 200_000
+# A few by default; RWQ_KILLS=30 for the long run.
+KILLS = int(os.environ.get("RWQ_KILLS", "6"))
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("add") / "lines"
+    file.write_bytes(b"".join(b"line %d of many\n" % number for number in range(LINES)))
+    return file
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_kill_leaves_no_half_step(number: int, lines: Path, server: PrivateServer) -> None:
+    wait_s = random.uniform(0.1, 0.9)
+    with server.client() as raw:
+        raw.flushall()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rwq_cli", "add", "-q", "jobs", "--id-from", "line"]
+            + ["-u", server.url, "-o", "ids", "-f", str(lines)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert process.stdout is not None
+        if number == 0:
+            # Once at least in the middle, whatever the machine's speed.
+            printed = process.stdout.read(50_000)
+        else:
+            printed = b""
+            os.set_blocking(process.stdout.fileno(), False)
+            deadline = time.monotonic() + wait_s
+            while time.monotonic() < deadline:
+                printed += process.stdout.read() or b""
+                time.sleep(0.005)
+        process.kill()
+        os.set_blocking(process.stdout.fileno(), True)
+        printed += process.stdout.read()
+        process.wait()
+
+        acknowledged = printed.split(b"\n")[:-1]
+        listed = raw.lrange("jobs:queue", 0, -1)
+        stored = {key[len(b"jobs:item:") :] for key in raw.scan_iter("jobs:item:*", count=10_000)}
+        assert set(acknowledged) <= stored
+        # No orphan, no ghost, no duplicate; and in the order of the file.
+        assert len(listed) == len(stored)
+        assert listed == [b"line %d of many" % at for at in reversed(range(len(stored)))]
+        assert raw.dbsize() == len(stored) + (1 if stored else 0)
+        if number == 0:
+            assert 0 < len(acknowledged) < LINES
