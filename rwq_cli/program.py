@@ -9,7 +9,13 @@ from contextlib import suppress
 import typer
 
 from rwq_cli.command_line.tree import build_root
-from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
+from rwq_cli.core.errors import (
+    ConnectionLost,
+    InvalidArgument,
+    RwqError,
+    ServerError,
+    Unreachable,
+)
 from rwq_cli.environment import Environment
 from rwq_cli.exits import ExitStatus
 from rwq_cli.settings import Settings
@@ -69,8 +75,10 @@ def _tell(error: Exception, arguments: Sequence[str], environment: Environment) 
     if isinstance(error, RwqError):
         hint = error.hint
         acknowledged = getattr(error, "acknowledged", None)
-        if acknowledged is not None:
-            done = f"{acknowledged:,} acknowledged before that and done, the rest not"
+        if acknowledged is not None and not isinstance(error, Unreachable):
+            done = f"{acknowledged:,} were acknowledged and are done"
+            if isinstance(error, ConnectionLost):
+                done += ", those sent after them all or not at all"
             hint = f"{done}; {hint}" if hint else done
         _say(arguments, environment, error.message, error.code, hint)
         if isinstance(error, InvalidArgument):

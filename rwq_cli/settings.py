@@ -129,6 +129,16 @@ class Settings:
         belongs to, so that the commands of one shell or script know their own leases.
         """
         variables = self.environment.variables
-        user = variables.get("USER") or variables.get("LOGNAME") or str(os.getuid())
+        user = variables.get("USER") or variables.get("LOGNAME") or _account()
         session = variables.get("RWQ_SESSION") or str(os.getsid(0))
         return os.fsencode(f"rwq:{user}@{os.uname().nodename}:{session}")
+
+
+def _account() -> str:
+    """The name of the account we run under; its number where it has none."""
+    from pwd import getpwuid
+
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

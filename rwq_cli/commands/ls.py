@@ -163,8 +163,9 @@ def _pattern(text: str | None) -> "re.Pattern[bytes] | None":
 def _footer(queue: WorkQueue, source: Source, shown: int, selection: Selection) -> str:
     counts = queue.lengths()
     total = counts.waiting * source.main + counts.processing * source.processing
-    chosen = "shown" if selection.is_all else "shown, of those that match,"
-    listed = "waiting" if source == Source(main=True) else "listed"
-    return (
-        f"{human.count(shown)} {chosen} of {human.count(total)} {listed} in {escaped(queue.name)}"
-    )
+    listed = "waiting" if source == Source(main=True) else "processing"
+    if source.main and source.processing:
+        listed = "waiting and processing"
+    of_them = "of" if selection.is_all else "that match, out of"
+    name = escaped(queue.name)
+    return f"{human.count(shown)} shown {of_them} {human.count(total)} {listed} in {name}"

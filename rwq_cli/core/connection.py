@@ -159,9 +159,7 @@ def translate(error: Exception, server: str) -> errors.ServerError:
                 f"cannot reach {server}: {_os_reason(error, text)}",
                 "check -u or RWQ_URL, and that the server runs",
             )
-        return errors.ConnectionLost(
-            f"lost the connection to {server}: {text}", "what was acknowledged is in; run it again"
-        )
+        return errors.ConnectionLost(f"lost the connection to {server}: {text}", "run it again")
     return errors.ServerError(f"{server} refused: {text}")
 
 

@@ -73,9 +73,9 @@ def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
                     writer = None
         if writer:
             writer.end()
-    except BaseException:
-        # What was done is done, and must be known although the rest failed.
-        environment.note(f"{report.summary()} before it stopped")
+    except KeyboardInterrupt:
+        # What was done is done, and must be known although the rest was not.
+        environment.note(f"interrupted: {report.summary()}")
         raise
     if output is OutputFormat.JSON:
         environment.stdout.write(to_json({**report.fields, **_underscored(report)}) + b"\n")
