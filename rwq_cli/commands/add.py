@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from itertools import islice
 from typing import Annotated
 
 import typer
@@ -11,9 +10,8 @@ from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.batch import DRY_RUN, DryRunOption
 from rwq_cli.connecting import open_queue
-from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import NewItem, Status
+from rwq_cli.core.model import NewItems, Status
 from rwq_cli.exits import ExitStatus
 from rwq_cli.reading.records import IdRule, InputFormat, Intake
 from rwq_cli.render.encode import bytes_fields, to_json
@@ -104,8 +102,9 @@ def add(
         items = _one_with_id(items, os.fsencode(item_id))
     return Batch(
         view=outcome_view(queue.name),
-        records=queue.add_many(items, unique=unique, dry_run=dry_run),
-        tally=lambda outcome: _WORDS[outcome.status],
+        batches=queue.add_batches(items, unique=unique, dry_run=dry_run).batches,
+        count=lambda batch: {_WORDS[status]: n for status, n in batch.counts().items()},
+        word=lambda outcome: _WORDS[outcome.status],
         counted=("added", "duplicates", "rejected"),
         failed=frozenset({"rejected"}),
         shown=frozenset({"added"}),
@@ -119,9 +118,11 @@ def add(
 _WORDS = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
 
 
-def _one_with_id(items: Iterator[NewItem | Pause], item_id: bytes) -> Iterator[NewItem]:
+def _one_with_id(batches: Iterator[NewItems], item_id: bytes) -> Iterator[NewItems]:
     """The one item there is, under the ID given; nothing is added if there are more."""
-    only = list(islice((item for item in items if isinstance(item, NewItem)), 2))
-    if len(only) > 1:
-        raise InvalidArgument("--id names one item, but there are more", "use --id-from")
-    return iter([NewItem(item_id, item.data) for item in only])
+    payloads: list[bytes] = []
+    for batch in batches:
+        payloads += batch.data
+        if len(payloads) > 1:
+            raise InvalidArgument("--id names one item, but there are more", "use --id-from")
+    return iter([NewItems([item_id], payloads)] if payloads else [])

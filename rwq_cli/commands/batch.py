@@ -1,11 +1,11 @@
 """What the verbs that take many IDs have in common."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from rwq_cli.core.model import Outcome, Status
+from rwq_cli.core.model import Outcome, Outcomes, Status
 from rwq_cli.render.encode import bytes_fields
 from rwq_cli.render.report import Batch
 from rwq_cli.render.views import outcome_view
@@ -26,7 +26,7 @@ DRY_RUN = "dry run, nothing changed: "
 
 def batch_of_ids(
     queue: bytes,
-    outcomes: Iterable[Outcome],
+    outcomes: Outcomes,
     *,
     done: Status,
     failures: Sequence[Status],
@@ -45,8 +45,9 @@ def batch_of_ids(
     """
     return Batch(
         view=outcome_view(queue),
-        records=outcomes,
-        tally=lambda outcome: outcome.status.value,
+        batches=outcomes.batches,
+        count=lambda batch: {status.value: n for status, n in batch.counts().items()},
+        word=lambda outcome: outcome.status.value,
         counted=(done.value, *(status.value for status in failures)),
         failed=frozenset(status.value for status in failures),
         shown=frozenset({done.value}),

@@ -1,5 +1,6 @@
 """`rwq clean light` and `rwq clean deep`: make lost items available again."""
 
+from collections import Counter
 from typing import Annotated
 
 import typer
@@ -71,13 +72,14 @@ def _clean(settings: Settings, grace: str, *, deep: bool, dry_run: bool, null: b
     queue = open_queue(settings)
     clean = queue.deep_clean if deep else queue.light_clean
 
-    def tally(action: CleanAction) -> str:
+    def word(action: CleanAction) -> str:
         return action.action.value
 
     return Batch(
         view=clean_view(queue.name, dry_run),
-        records=clean(grace_s=grace_s, dry_run=dry_run),
-        tally=tally,
+        batches=([action] for action in clean(grace_s=grace_s, dry_run=dry_run)),
+        count=lambda batch: Counter(map(word, batch)),
+        word=word,
         counted=("returned", "dropped", "pruned"),
         failed=frozenset(),
         shown=frozenset({"returned", "dropped", "pruned"}),

@@ -1,0 +1,52 @@
+"""`rwq completion`: the completion script of a shell."""
+
+from typing import Annotated
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.completing.places import install as install_at
+from rwq_cli.completing.places import place_of, still_to_do
+from rwq_cli.completing.shells import Shell, script_for
+from rwq_cli.completing.spec import collect
+from rwq_cli.exits import ExitStatus
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Report, Text
+from rwq_cli.settings import Settings
+
+app = new_app()
+
+MANUALS = {
+    "completion": Manual(
+        examples=(
+            "rwq completion bash --install",
+            "source <(rwq completion zsh)",
+            "rwq completion fish | source",
+        ),
+        exits={ExitStatus.NO: "the script could not be written"},
+        reads_only=True,
+    )
+}
+
+
+@app.command(help="Print the completion script of a shell, or install it for this user.")
+def completion(
+    ctx: typer.Context,
+    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+    install: Annotated[
+        bool,
+        typer.Option("--install", help="Write it where the shell looks for it, and say where."),
+    ] = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    text = script_for(shell, collect())
+    if not install:
+        return Text(text)
+    environment = settings.environment
+    place = place_of(shell, environment.variables)
+    install_at(text, place)
+    environment.note(f"installed {escaped(str(place).encode())}")
+    if (more := still_to_do(shell, place, environment.variables)) is not None:
+        environment.note(escaped(more.encode()))
+    return Text("")

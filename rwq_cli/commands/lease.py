@@ -1,5 +1,6 @@
 """`rwq lease`: take items."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from rwq_cli.commands.batch import DRY_RUN, DryRunOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.listing import Source
+from rwq_cli.core.model import Item
 from rwq_cli.core.queue import FOREVER
 from rwq_cli.exits import ExitStatus
 from rwq_cli.reading.durations import parse_duration
@@ -59,11 +61,14 @@ def lease(
     if timeout is not None:
         wait_s = parse_duration(timeout)
     queue = open_queue(settings)
+    id_batches = None
+    records: Iterable[Item]
     if dry_run:
         settings.environment.note(f"{DRY_RUN}these would be leased now")
         records = queue.items(Source(main=True), limit=number, data=True)
     else:
-        records = queue.lease_many(number, lease_s=lease_s, wait_s=wait_s)
+        leased = queue.lease_many(number, lease_s=lease_s, wait_s=wait_s)
+        records, id_batches = leased, (batch.ids for batch in leased.batches)
     return Listing(
         view=item_view(ID, TIME_LEFT, SIZE, DATA),
         records=records,
@@ -71,4 +76,5 @@ def lease(
         none_is_no=True,
         one_only=number == 1,
         null_separated=null,
+        id_batches=id_batches,
     )

@@ -23,20 +23,26 @@ def script(spec: Spec) -> str:
 
 def _table_of_commands(spec: Spec) -> str:
     cases = []
+    bare = []
     for command in spec.all_commands():
         arrays = []
         if command.commands:
             arrays.append(f"rwq_commands={_array(inner.name for inner in command.commands)}")
         if command.options:
             arrays.append(f"rwq_options={_array(_names(command.options))}")
-        cases.append((_word(command.path), "\n        ".join(arrays) or ":"))
-    text = "".join(f"    {path})\n        {body}\n        ;;\n" for path, body in cases)
+        if arrays:
+            body = "".join(f"        {array}\n" for array in arrays)
+            cases.append(f"    {_key(command)})\n{body}        ;;\n")
+        else:
+            bare.append(_key(command))
+    if bare:
+        cases.append(f"    {' | '.join(bare)}) ;;\n")
     return f"""\
 # Sets rwq_commands, the commands below the one in $1, and rwq_options, the options it takes.
 __rwq_names() {{
     rwq_commands=() rwq_options=()
     case $1 in
-{text}    *) return ;;
+{"".join(cases)}    *) return ;;
     esac
     rwq_options+={_array(_names(spec.common))}
 }}
@@ -48,10 +54,7 @@ def _table_of_options(spec: Spec) -> str:
     rows = []
     for command in spec.all_commands():
         for option in command.options:
-            patterns = [shlex.quote(" ".join((*command.path, name))) for name in option.names]
-            if not command.path:
-                patterns = [shlex.quote(f" {name}") for name in option.names]
-            rows.append((patterns, _facts(option)))
+            rows.append(([_key(command, f" {name}") for name in option.names], _facts(option)))
     for option in spec.common:
         rows.append(([f"*{shlex.quote(f' {name}')}" for name in option.names], _facts(option)))
     text = "".join(f"    {' | '.join(patterns)}) {facts} ;;\n" for patterns, facts in rows if facts)
@@ -73,8 +76,8 @@ def _table_of_arguments(spec: Spec) -> str:
         for number, argument in enumerate(command.arguments):
             if argument.value.kind is Kind.OTHER:
                 continue
-            place = shlex.quote(" ".join((*command.path, "")))
-            rows.append(f"    {place}{'*' if argument.repeatable else number}) ")
+            place = f"{_key(command, ' ')}{'*' if argument.repeatable else number}"
+            rows.append(f"    {place}) ")
             rows.append(f"{_value(argument.value)} ;;\n")
     return f"""\
 # Sets rwq_kind, what argument number $2 (from 0) of the command $1 is, and rwq_choices.
@@ -104,8 +107,9 @@ def _names(options: Sequence[Option]) -> list[str]:
     return [name for option in options for name in option.names]
 
 
-def _word(path: Command | Sequence[str]) -> str:
-    return shlex.quote(" ".join(path)) if not isinstance(path, Command) else _word(path.path)
+def _key(command: Command, more: str = "") -> str:
+    """How a command is named in the tables, with what follows its name, as a shell word."""
+    return shlex.quote(f"{' '.join(command.path)}{more}")
 
 
 def _array(words: Iterable[str]) -> str:
@@ -118,8 +122,7 @@ _HEAD = """\
 
 """
 
-_REST = r"""
-# Reads the line up to the cursor as the shell would, but runs nothing that stands on it. Sets
+_REST = r"""# Reads the line up to the cursor as the shell would, but runs nothing of it. Sets
 #   rwq_words   the finished words, without their quotes
 #   rwq_dark    for each of them, 1 if only running something would tell what it is
 #   rwq_cur     the word at the cursor, without its quotes
@@ -339,7 +342,9 @@ __rwq_quoted() {
         case $rwq_quote$rwq_char in
         "''") rwq_char="'\\''" ;;
         '"'[\"\\\$\`]) rwq_char=\\$rwq_char ;;
-        \"* | \'*) ;;
+        # Between double quotes, nothing else keeps it from being a word of the history.
+        '"!') [[ $- == *H* ]] && rwq_char="\"'!'\"" ;;
+        \"?* | \'?*) ;;
         [[:space:]] | [\"\'\\\$\`\|\&\;\<\>\(\)\{\}\[\]*?!#~^]) rwq_char=\\$rwq_char ;;
         esac
         rwq_plain+=$rwq_char
@@ -389,7 +394,7 @@ _rwq() {
         return
         ;;
     queue) __rwq_offer_queues "$rwq_head" ;;
-    choices) __rwq_offer "$rwq_head" "${rwq_choices[@]}" ;;
+    choices) __rwq_offer "$rwq_head" ${rwq_choices[@]+"${rwq_choices[@]}"} ;;
     esac
     # Nothing else is a file. Bash 3.2 has no compopt, and goes on to offer files.
     compopt +o default 2>/dev/null

@@ -177,7 +177,13 @@ def _parameters(command: Any) -> list[Any]:
 def _options(command: Any, *, common: bool) -> tuple[Option, ...]:
     return tuple(
         Option(
-            names=(*parameter.opts, *parameter.secondary_opts),
+            # The short name first; those of --help come in no order.
+            names=tuple(
+                sorted(
+                    (*parameter.opts, *parameter.secondary_opts),
+                    key=lambda name: name.startswith("--"),
+                )
+            ),
             help=_one_line(parameter.help),
             value=_value(parameter),
             repeatable=parameter.multiple,

@@ -1,55 +1,72 @@
 """Putting items in."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import NewItem, Outcome, Status
+from rwq_cli.core.model import NewItem, NewItems, OutcomeBatch
 from rwq_cli.core.scripts import queue_args, queue_keys
 
+# One call takes the server about a millisecond.
+ADD_ITEMS = 500
 
-def add_items(
-    connection: Connection, keys: QueueKeys, items: Iterable[NewItem | Pause], *, unique: bool
-) -> Iterator[Outcome]:
-    """Add a stream of items in batches; memory does not grow with the stream.
+
+def add_batches(
+    connection: Connection, keys: QueueKeys, batches: Iterable[NewItems], *, unique: bool
+) -> Iterator[OutcomeBatch]:
+    """Add a stream of items, batch by batch; memory does not grow with the stream.
+
+    While the server works on one batch the next is made and sent.
 
     Args:
         connection: The server.
         keys: The queue.
-        items: What to add; read no further than the batch that is being filled, which a `PAUSE`
-            ends early.
+        batches: What to add, at most 2,000 items a batch.
         unique: The caller vouches that no ID is in the queue: skip the check. If that is wrong,
             the item is replaced and its ID is in the queue twice.
 
     Raises:
         InvalidArgument: An ID is empty.
         ServerError: The server refused, or was lost. Its `acknowledged` says how many of the
-            items the server had answered for; the batch in flight is wholly in or wholly out.
+            items the server had answered for; each batch in flight is wholly in or wholly out.
 
     Yields:
-        One outcome an item, in order, once the server has acknowledged its batch.
+        One batch of outcomes for each batch of items, in order, once it is acknowledged.
     """
-    acknowledged = 0
-    for batch in in_batches(items, size=_size):
-        words: list[bytes] = []
-        for item in batch:
-            if not item.item_id:
+    sent: list[NewItems] = []
+
+    def calls() -> Iterator[Sequence[object]]:
+        head = (*queue_args(keys), "1" if unique else "0")
+        for batch in batches:
+            if b"" in batch.ids:
                 raise InvalidArgument("an item's ID is empty", "give it one, or let rwq make it")
-            words += (item.item_id, item.data)
-        try:
-            duplicates = connection.run(
-                "add", queue_keys(keys), (*queue_args(keys), "1" if unique else "0", *words)
-            )
-        except ServerError as error:
-            error.acknowledged = acknowledged
-            raise
-        acknowledged += len(batch)
-        refused = frozenset(duplicates)
-        for index, item in enumerate(batch):
-            status = Status.DUPLICATE if index in refused else Status.ADDED
-            yield Outcome(item.item_id, status)
+            words: list[object] = [*head, *batch.ids, *batch.data]
+            words[len(head) :: 2] = batch.ids
+            words[len(head) + 1 :: 2] = batch.data
+            sent.append(batch)
+            yield words
+
+    acknowledged = 0
+    try:
+        for duplicates in connection.run_each("add", queue_keys(keys), calls()):
+            batch = sent.pop(0)
+            letters = "a" * len(batch.ids)
+            if duplicates:
+                refused = frozenset(duplicates)
+                letters = "".join("d" if at in refused else "a" for at in range(len(batch.ids)))
+            acknowledged += len(batch.ids)
+            yield OutcomeBatch(batch.ids, letters)
+    except ServerError as error:
+        error.acknowledged = acknowledged
+        raise
+
+
+def batched_items(items: Iterable[NewItem | Pause]) -> Iterator[NewItems]:
+    """A stream of items in batches that `add_batches` takes; a `PAUSE` ends one early."""
+    for batch in in_batches(items, items_max=ADD_ITEMS, size=_size):
+        yield NewItems([item.item_id for item in batch], [item.data for item in batch])
 
 
 def _size(item: NewItem) -> int:

@@ -6,6 +6,8 @@ notes what looks broken, waits, and then acts by scripts that check the facts on
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from os import urandom
 
 from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
@@ -14,7 +16,7 @@ from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import CleanAction, Repair, State
 from rwq_cli.core.paging import walk_list
-from rwq_cli.core.processing import act_in_processing
+from rwq_cli.core.processing import FEW_IDS, act_by_pages, act_one_by_one
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import Survey, listed_ids, survey
 
@@ -43,14 +45,11 @@ def light_clean(
         What was done, as the server acknowledges it.
     """
     suspects = _broken_in_processing(connection, keys)
-    if not suspects:
+    if not suspects.states:
         return
     sleep(grace_s)
     if dry_run:
-        still = _broken_in_processing(connection, keys)
-        for item_id in suspects:
-            if still.get(item_id) == suspects[item_id]:
-                yield _in_processing(item_id, suspects[item_id])
+        yield from _still_broken(suspects, _broken_in_processing(connection, keys))
         return
     yield from _act_on_processing(connection, keys, suspects)
 
@@ -80,14 +79,11 @@ def deep_clean(
     """
     suspects = _broken_in_processing(connection, keys)
     first = survey(connection, keys)
-    if not suspects and _is_clean(first):
+    if not suspects.states and _is_clean(first):
         return
     sleep(grace_s)
     if dry_run:
-        still = _broken_in_processing(connection, keys)
-        for item_id, state in suspects.items():
-            if still.get(item_id) == state:
-                yield _in_processing(item_id, state)
+        yield from _still_broken(suspects, _broken_in_processing(connection, keys))
         yield from _seen_twice(first, survey(connection, keys))
         return
     yield from _act_on_processing(connection, keys, suspects)
@@ -96,15 +92,35 @@ def deep_clean(
     yield from _prune(connection, keys, first)
 
 
-def _broken_in_processing(connection: Connection, keys: QueueKeys) -> dict[bytes, State]:
-    broken: dict[bytes, State] = {}
+@dataclass(slots=True)
+class _Suspects:
+    """What a look at processing found broken.
+
+    Attributes:
+        states: The broken IDs and their states.
+        repeated: Those that are in the list more than once.
+    """
+
+    states: dict[bytes, State] = field(default_factory=dict)
+    repeated: set[bytes] = field(default_factory=set)
+
+
+def _broken_in_processing(connection: Connection, keys: QueueKeys) -> _Suspects:
+    found = _Suspects()
     for page in walk_list(connection, keys.processing, newest_first=True):
         for item_id, look in zip(page, glance(connection, keys, page), strict=True):
-            if not look.has_data:
-                broken[item_id] = State.GHOST
-            elif look.lease is None:
-                broken[item_id] = State.ABANDONED
-    return broken
+            if look.has_data and look.lease is not None:
+                continue
+            if item_id in found.states:
+                found.repeated.add(item_id)
+            found.states[item_id] = State.ABANDONED if look.has_data else State.GHOST
+    return found
+
+
+def _still_broken(first: _Suspects, second: _Suspects) -> Iterator[CleanAction]:
+    for item_id, state in first.states.items():
+        if second.states.get(item_id) == state:
+            yield _in_processing(item_id, state)
 
 
 def _in_processing(item_id: bytes, state: State) -> CleanAction:
@@ -113,11 +129,22 @@ def _in_processing(item_id: bytes, state: State) -> CleanAction:
 
 
 def _act_on_processing(
-    connection: Connection, keys: QueueKeys, suspects: dict[bytes, State]
+    connection: Connection, keys: QueueKeys, suspects: _Suspects
 ) -> Iterator[CleanAction]:
-    for reply in act_in_processing(
-        connection, keys, "clean_processing", (), list(suspects), one_page_only=False
-    ):
+    # An ID that is in the list twice is taken off by name, all its entries at once: taken off page
+    # by page it would be returned once for each.
+    by_name = set(suspects.repeated)
+    if len(suspects.states) <= FEW_IDS:
+        by_name.update(suspects.states)
+    by_page = suspects.states.keys() - by_name
+    replies: list[Iterator[tuple[Sequence[bytes], list[bytes]]]] = []
+    if by_page:
+        replies.append(act_by_pages(connection, keys, "clean_processing", (), by_page))
+    if by_name:
+        length = int(connection.call("LLEN", keys.processing))
+        ids = [item_id for item_id in suspects.states if item_id in by_name]
+        replies.append(act_one_by_one(connection, keys, "clean_processing", (), ids, length))
+    for _, reply in chain.from_iterable(replies):
         for item_id, done in zip(reply[::2], reply[1::2], strict=True):
             state = State.ABANDONED if done == b"returned" else State.GHOST
             yield _in_processing(item_id, state)

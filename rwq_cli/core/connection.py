@@ -4,6 +4,7 @@ The core speaks in raw commands (`("LRANGE", key, 0, 9)`) and raw replies, so th
 the wire can be read where it is decided.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,9 @@ from rwq_cli.core import errors
 from rwq_cli.core.scripts import Script, load_script
 
 Command = Sequence[Any]
+
+# One call in the server's hands and one in its socket keep it busy.
+_SENT_AHEAD = 2
 
 
 class Connection:
@@ -84,6 +88,50 @@ class Connection:
             except rx.NoScriptError:
                 return self._client.execute_command("EVAL", script.text, len(keys), *keys, *args)
 
+    def run_each(
+        self, script_name: str, keys: Sequence[bytes], calls: Iterable[Sequence[Any]]
+    ) -> Iterator[Any]:
+        """Run a script once for each list of arguments, sending ahead of the replies.
+
+        A call is made and sent while the server works on the one before it. Calls reach the server
+        in order, each is atomic as ever, and the replies come in the same order.
+
+        Args:
+            script_name: The file's name in `core/scripts`, without `.lua`.
+            keys: The KEYS of the script.
+            calls: The ARGV of each call; read at most two ahead of the replies.
+
+        Raises:
+            ServerError: The server refused a call, or was lost. Calls that were sent after it
+                may have run, each wholly or not at all.
+
+        Yields:
+            The replies.
+        """
+        script: Script = load_script(script_name)
+        head = ("EVALSHA", script.sha1, len(keys), *keys)
+        text_head = ("EVAL", script.text, len(keys), *keys)
+        with self._translated():
+            wire = self._client.connection_pool.get_connection()
+        flight = _Flight(wire, text_head)
+        try:
+            # The first call brings the script's text, so that all others can go by its SHA-1.
+            for number, args in enumerate(calls):
+                with self._translated():
+                    flight.send(text_head if number == 0 else head, args)
+                    reply = flight.land() if len(flight) > _SENT_AHEAD else _NOTHING
+                if reply is not _NOTHING:
+                    yield reply
+            while len(flight):
+                with self._translated():
+                    reply = flight.land()
+                yield reply
+        finally:
+            # With replies outstanding the connection cannot be used again.
+            if len(flight):
+                wire.disconnect()
+            self._client.connection_pool.release(wire)
+
     def look_only(self) -> bool:
         """Ask the server not to count our reads as use, so that looking resets no idle time.
 
@@ -113,6 +161,54 @@ class Connection:
             raise translate(error, self.name) from error
         except OSError as error:
             raise errors.Unreachable(f"cannot reach {self.name}: {error}") from error
+
+
+_NOTHING = object()
+
+
+class _Flight:
+    """Calls of one script that were sent and not answered yet, on one connection."""
+
+    def __init__(self, wire: Any, text_head: Sequence[Any]) -> None:
+        self._wire = wire
+        self._text_head = text_head
+        self._sent: deque[Sequence[Any]] = deque()
+        self._landed: deque[Any] = deque()
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def send(self, head: Sequence[Any], args: Sequence[Any]) -> None:
+        self._wire.send_command(*head, *args)
+        self._sent.append(args)
+
+    def land(self) -> Any:
+        """The reply to the oldest call; raises what the server answered to it."""
+        if not self._landed:
+            self._landed.append(self._read())
+            if isinstance(self._landed[0], rx.NoScriptError):
+                self._send_again()
+        self._sent.popleft()
+        reply = self._landed.popleft()
+        if isinstance(reply, rx.ResponseError):
+            raise reply
+        return reply
+
+    def _read(self) -> Any:
+        try:
+            return self._wire.read_response()
+        except rx.ResponseError as error:
+            return error
+
+    def _send_again(self) -> None:
+        """After a SCRIPT FLUSH: run again, by its text, whatever did not run for want of it."""
+        while len(self._landed) < len(self._sent):
+            self._landed.append(self._read())
+        lost = [at for at, reply in enumerate(self._landed) if isinstance(reply, rx.NoScriptError)]
+        for at in lost:
+            self._wire.send_command(*self._text_head, *self._sent[at])
+        for at in lost:
+            self._landed[at] = self._read()
 
 
 def translate(error: Exception, server: str) -> errors.ServerError:

@@ -1,22 +1,34 @@
 """Taking items, and what the holder of a lease may do with it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import PREVIEW_BYTES
-from rwq_cli.core.model import Item, Lease, Outcome, State
-from rwq_cli.core.outcomes import act_on_ids, outcomes_in
+from rwq_cli.core.model import Item, Lease, OutcomeBatch, State
+from rwq_cli.core.outcomes import act_on_ids, outcome_batch
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # A wait is cut into slices, so that what falls due on the clock alone is noticed.
 _WAIT_SLICE_S = 1.0
-_GHOSTS_PER_CALL = 1000
 
 
-def lease_items(
+class LeasedBatch(NamedTuple):
+    """The items that one call leased.
+
+    Attributes:
+        ids: Their IDs, next first.
+        data: Their payloads, in the same order.
+    """
+
+    ids: Sequence[bytes]
+    data: Sequence[bytes]
+
+
+def lease_batches(
     connection: Connection,
     keys: QueueKeys,
     *,
@@ -25,7 +37,7 @@ def lease_items(
     count: int,
     wait_s: float,
     clock: Clock,
-) -> Iterator[Item]:
+) -> Iterator[LeasedBatch]:
     """Lease up to `count` items.
 
     Waiting pops nothing: BLMOVE from the right end of main to the right end of main blocks until
@@ -45,7 +57,7 @@ def lease_items(
             items; they return by a clean when that lease has ended.
 
     Yields:
-        Items with their data, as each call takes them; none if there was nothing.
+        What each call takes; nothing if there was nothing.
     """
     deadline_s = clock.monotonic() + wait_s
     taken = 0
@@ -59,22 +71,13 @@ def lease_items(
                 lease_ms,
                 min(BATCH_ITEMS, count - taken),
                 BATCH_BYTES,
-                _GHOSTS_PER_CALL,
             ),
         )
-        ghosts, pairs = reply[0], reply[1:]
-        for item_id, data in zip(pairs[::2], pairs[1::2], strict=True):
-            taken += 1
-            yield Item(
-                queue=keys.name,
-                item_id=item_id,
-                state=State.LEASED,
-                payload_bytes=len(data),
-                data=data,
-                preview=data[:PREVIEW_BYTES],
-                lease=Lease(holder, lease_ms),
-            )
-        if pairs or ghosts:
+        ghosts, ids, data = reply[0], reply[1::2], reply[2::2]
+        if ids:
+            taken += len(ids)
+            yield LeasedBatch(ids, data)
+        if ids or ghosts:
             continue
         left_s = deadline_s - clock.monotonic()
         if taken or left_s <= 0:
@@ -84,9 +87,38 @@ def lease_items(
         )
 
 
+class Leased(Iterator[Item]):
+    """Leased items, one by one by iteration, or in the batches in which they were taken.
+
+    Args:
+        queue: The queue's name.
+        lease: The lease that each has.
+        batches: The batches; reading them does the leasing.
+    """
+
+    def __init__(self, queue: bytes, lease: Lease, batches: Iterator[LeasedBatch]) -> None:
+        self.batches = batches
+        self._flat = (
+            Item(
+                queue=queue,
+                item_id=item_id,
+                state=State.LEASED,
+                payload_bytes=len(data),
+                data=data,
+                preview=data[:PREVIEW_BYTES],
+                lease=lease,
+            )
+            for batch in batches
+            for item_id, data in zip(batch.ids, batch.data, strict=True)
+        )
+
+    def __next__(self) -> Item:
+        return next(self._flat)
+
+
 def complete_items(
     connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause], *, owner: bytes | None
-) -> Iterator[Outcome]:
+) -> Iterator[OutcomeBatch]:
     """Complete items wherever they are; of all completes of an item, ever, one wins.
 
     Args:
@@ -101,7 +133,7 @@ def complete_items(
     Yields:
         For each ID `COMPLETED`, `MISSING` or `NOT_OWNER`, as the server acknowledges it.
     """
-    return act_on_ids(connection, keys, "complete", (owner or b"",), ids)
+    return act_on_ids(connection, keys, "complete", (owner or b"",), ids, once=False)
 
 
 def release_items(
@@ -112,7 +144,7 @@ def release_items(
     own_holder: bytes,
     force: bool,
     front: bool,
-) -> Iterator[Outcome]:
+) -> Iterator[OutcomeBatch]:
     """Put items back into the main list now.
 
     Args:
@@ -130,18 +162,12 @@ def release_items(
         For each ID `RELEASED`, `ALREADY_WAITING`, `NOT_OWNER` or `MISSING`.
     """
     args = (own_holder, "1" if force else "0", "1" if front else "0")
-    if front:
-        # The last one pushed on the right is next, so the last of the IDs has to go first.
-        backwards = [item_id for item_id in ids if not isinstance(item_id, Pause)][::-1]
-        return act_on_ids(
-            connection, keys, "release", args, backwards, by_pages=False, backwards=True
-        )
-    return act_on_ids(connection, keys, "release", args, ids)
+    return act_on_ids(connection, keys, "release", args, ids, once=True, last_first=front)
 
 
 def touch_items(
     connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause], *, lease_ms: int
-) -> Iterator[Outcome]:
+) -> Iterator[OutcomeBatch]:
     """Give live leases a new expiry.
 
     Args:
@@ -158,4 +184,4 @@ def touch_items(
     """
     for batch in in_batches(ids):
         reply = connection.run("touch", queue_keys(keys), (*queue_args(keys), lease_ms, *batch))
-        yield from outcomes_in(reply)
+        yield outcome_batch(batch, reply)

@@ -1,8 +1,10 @@
 """What the core takes and returns: frozen dataclasses; bytes stay bytes, fields say their unit."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
+from typing import NamedTuple
 
 
 class State(StrEnum):
@@ -73,8 +75,7 @@ class Facts:
     wrong_types: Mapping[bytes, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class NewItem:
+class NewItem(NamedTuple):
     """An item to add.
 
     Attributes:
@@ -84,6 +85,18 @@ class NewItem:
 
     item_id: bytes
     data: bytes
+
+
+class NewItems(NamedTuple):
+    """Items to add in one call.
+
+    Attributes:
+        ids: Their IDs.
+        data: Their payloads, in the same order.
+    """
+
+    ids: list[bytes]
+    data: list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +162,81 @@ class Outcome:
     item_id: bytes
     status: Status
     holder: bytes | None = None
+
+
+_STATUS_OF_LETTER = {
+    "a": Status.ADDED,
+    "d": Status.DUPLICATE,
+    "c": Status.COMPLETED,
+    "t": Status.TOUCHED,
+    "r": Status.RELEASED,
+    "w": Status.ALREADY_WAITING,
+    "m": Status.MISSING,
+    "o": Status.NOT_OWNER,
+    "n": Status.NOT_LEASED,
+}
+
+
+class OutcomeBatch:
+    """What became of the IDs of one call, kept as compactly as the server told it.
+
+    Args:
+        ids: The IDs.
+        letters: One letter an ID: a added, d duplicate, c completed, t touched, r released, w
+            already waiting, m missing, o leased by another, n not leased.
+        holders: Who holds the lease, for each `o` in order.
+    """
+
+    __slots__ = ("holders", "ids", "letters")
+
+    def __init__(self, ids: Sequence[bytes], letters: str, holders: Sequence[bytes] = ()) -> None:
+        self.ids = ids
+        self.letters = letters
+        self.holders = holders
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        holders = iter(self.holders)
+        for item_id, letter in zip(self.ids, self.letters, strict=True):
+            holder = (next(holders, b"") or None) if letter == "o" else None
+            yield Outcome(item_id, _STATUS_OF_LETTER[letter], holder)
+
+    def only(self, wanted: Container[bytes]) -> "OutcomeBatch":
+        """The outcomes of those IDs alone."""
+        if all(item_id in wanted for item_id in self.ids):
+            return self
+        kept = [outcome for outcome in self if outcome.item_id in wanted]
+        letters = {status: letter for letter, status in _STATUS_OF_LETTER.items()}
+        return OutcomeBatch(
+            [outcome.item_id for outcome in kept],
+            "".join(letters[outcome.status] for outcome in kept),
+            [outcome.holder or b"" for outcome in kept if outcome.status is Status.NOT_OWNER],
+        )
+
+    def counts(self) -> dict[Status, int]:
+        """How many IDs have which status."""
+        return {
+            status: number
+            for letter, status in _STATUS_OF_LETTER.items()
+            if (number := self.letters.count(letter))
+        }
+
+
+class Outcomes(Iterator[Outcome]):
+    """Outcomes, one by one by iteration, or in the batches in which they were acknowledged.
+
+    Args:
+        batches: The batches; reading them does the work.
+    """
+
+    def __init__(self, batches: Iterator[OutcomeBatch]) -> None:
+        self.batches = batches
+        self._flat = chain.from_iterable(batches)
+
+    def __next__(self) -> Outcome:
+        return next(self._flat)
 
 
 class Repair(StrEnum):

@@ -1,25 +1,37 @@
 """Running a verb's script on many IDs, by the way that costs the server least."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from rwq_cli.core.batches import Pause, ids_per_call, in_batches
+from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import Outcome, Status
+from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.paging import walk_list
-from rwq_cli.core.processing import act_in_processing
-from rwq_cli.core.scripts import queue_args, queue_keys
+from rwq_cli.core.processing import (
+    FEW_IDS,
+    act_by_pages,
+    act_one_by_one,
+    repeated_in_processing,
+)
 
 # IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
 # turn of the processing list serves a whole block.
 _BLOCK_IDS = 200_000
+# IDs that passed by unseen while others worked on the list are sought so often by pages.
+_TURNS = 3
 
 
-def outcomes_in(reply: Sequence[bytes]) -> Iterator[Outcome]:
-    """The outcomes in a script's flat reply of ID, status and holder."""
-    for item_id, status, holder in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
-        yield Outcome(item_id, Status(status.decode()), holder or None)
+def outcome_batch(ids: Sequence[bytes], reply: Sequence[Any]) -> OutcomeBatch:
+    """A script's reply of letters and holders, without the IDs that it did not deal with."""
+    letters = reply[0].decode("ascii")
+    if "-" in letters:
+        kept = [
+            (item_id, letter) for item_id, letter in zip(ids, letters, strict=True) if letter != "-"
+        ]
+        ids, letters = [item_id for item_id, _ in kept], "".join(letter for _, letter in kept)
+    return OutcomeBatch(ids, letters, reply[1:])
 
 
 def act_on_ids(
@@ -29,9 +41,9 @@ def act_on_ids(
     args: Sequence[object],
     ids: Iterable[bytes | Pause],
     *,
-    by_pages: bool = True,
-    backwards: bool = False,
-) -> Iterator[Outcome]:
+    once: bool,
+    last_first: bool = False,
+) -> Iterator[OutcomeBatch]:
     """Run `complete` or `release` on a stream of IDs.
 
     A few IDs are looked for one by one. Of many, those that are in processing and not in main are
@@ -43,8 +55,9 @@ def act_on_ids(
         script: The script; its first argument is the page's size, or 0.
         args: Its further arguments before the IDs.
         ids: The IDs.
-        by_pages: Whether the script may work page by page.
-        backwards: The IDs were reversed: turn each batch round again.
+        once: An ID that is in processing twice must be acted on once only.
+        last_first: Each batch goes on top of the one before, so the last has to go first; this
+            takes the IDs all at once, and one by one.
 
     Raises:
         ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
@@ -54,18 +67,26 @@ def act_on_ids(
     """
     acknowledged = 0
     try:
-        for block in in_batches(ids, items_max=_BLOCK_IDS):
+        for block in _blocks(ids, all_at_once=last_first):
             left = dict.fromkeys(block)
-            if by_pages and len(left) > 30:
-                for outcome in _in_pages(connection, keys, script, args, left):
-                    acknowledged += 1
-                    yield outcome
-            for outcome in _one_by_one(connection, keys, script, args, list(left), backwards):
-                acknowledged += 1
-                yield outcome
+            if len(left) > FEW_IDS and not last_first:
+                for batch in _in_pages(connection, keys, script, args, left, once=once):
+                    acknowledged += len(batch)
+                    yield batch
+            for batch in _one_by_one(
+                connection, keys, script, args, list(left), last_first=last_first
+            ):
+                acknowledged += len(batch)
+                yield batch
     except ServerError as error:
         error.acknowledged = acknowledged
         raise
+
+
+def _blocks(ids: Iterable[bytes | Pause], *, all_at_once: bool) -> Iterator[list[bytes]]:
+    if all_at_once:
+        return iter([[item_id for item_id in ids if not isinstance(item_id, Pause)]])
+    return in_batches(ids, items_max=_BLOCK_IDS)
 
 
 def _in_pages(
@@ -74,17 +95,27 @@ def _in_pages(
     script: str,
     args: Sequence[object],
     left: dict[bytes, None],
-) -> Iterator[Outcome]:
+    *,
+    once: bool,
+) -> Iterator[OutcomeBatch]:
     """Deal with what is in processing alone; what is dealt with leaves `left`."""
-    in_main: set[bytes] = set()
+    elsewhere: set[bytes] = set()
     for page in walk_list(connection, keys.main, newest_first=True):
-        in_main.update(left.keys() & page)
-    candidates = [item_id for item_id in left if item_id not in in_main]
-    for reply in act_in_processing(connection, keys, script, args, candidates, one_page_only=True):
-        for outcome in outcomes_in(reply):
-            if outcome.item_id in left:
-                del left[outcome.item_id]
-                yield outcome
+        elsewhere.update(left.keys() & page)
+    if once:
+        elsewhere.update(repeated_in_processing(connection, keys, left.keys()))
+    sought = left.keys() - elsewhere
+    for _ in range(_TURNS):
+        before = len(left)
+        for ids, reply in act_by_pages(connection, keys, script, args, sought):
+            # A second entry of an ID that was dealt with already says nothing new.
+            batch = outcome_batch(ids, reply).only(left)
+            for item_id in batch.ids:
+                del left[item_id]
+            if len(batch):
+                yield batch
+        if before - len(left) == 0 or len(left) - len(elsewhere) <= FEW_IDS:
+            return
 
 
 def _one_by_one(
@@ -93,13 +124,13 @@ def _one_by_one(
     script: str,
     args: Sequence[object],
     ids: list[bytes],
-    backwards: bool,
-) -> Iterator[Outcome]:
+    *,
+    last_first: bool,
+) -> Iterator[OutcomeBatch]:
     if not ids:
         return
-    lengths = connection.call_all([("LLEN", key) for key in (keys.main, keys.processing)])
-    for batch in in_batches(ids, items_max=ids_per_call(sum(lengths))):
-        if backwards:
-            batch.reverse()
-        reply = connection.run(script, queue_keys(keys), (*queue_args(keys), 0, *args, *batch))
-        yield from outcomes_in(reply)
+    length = sum(connection.call_all([("LLEN", key) for key in (keys.main, keys.processing)]))
+    for called, reply in act_one_by_one(
+        connection, keys, script, args, ids, length, last_first=last_first
+    ):
+        yield outcome_batch(called, reply)

@@ -1,7 +1,8 @@
 """Acting on the processing list, however long it is and however many IDs are sought in it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from rwq_cli.core.batches import ids_per_call, in_batches
 from rwq_cli.core.connection import Connection
@@ -9,21 +10,22 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.paging import PAGE_SIZE, walk_list
 from rwq_cli.core.scripts import queue_args, queue_keys
 
+# Looking for one ID passes over the whole list; turning the list round moves every entry once, at
+# about thirty times the cost.
+FEW_IDS = 30
 
-def act_in_processing(
+
+def act_one_by_one(
     connection: Connection,
     keys: QueueKeys,
     script: str,
     args: Sequence[object],
     ids: Sequence[bytes],
+    list_length: int,
     *,
-    one_page_only: bool,
-) -> Iterator[list[bytes]]:
-    """Run a script on IDs that are in processing, the cheaper of two ways.
-
-    Few are looked for one by one (LREM, whose cost is the list's length each time); for many the
-    list is turned round once, page by page, whatever its length. An ID that is in the list more
-    than once is always looked for by name, so that all its entries go at once.
+    last_first: bool = False,
+) -> Iterator[tuple[Sequence[bytes], Any]]:
+    """Run a script that looks for each ID wherever it is.
 
     Args:
         connection: The server.
@@ -31,49 +33,67 @@ def act_in_processing(
         script: The script, whose first argument is the page's size, or 0.
         args: Its further arguments before the IDs.
         ids: The IDs.
-        one_page_only: Never look for single IDs; what no page held is left out.
+        list_length: How many entries it has to pass over for each, to keep the calls short.
+        last_first: Make the calls in reverse order; the IDs of each stay in theirs.
 
     Raises:
         ServerError: The server refused, or was lost.
 
     Yields:
-        The script's replies.
+        The IDs of each call, and its reply.
     """
-    length = int(connection.call("LLEN", keys.processing))
-
-    def run(page_size: int, batch: Sequence[bytes]) -> list[bytes]:
-        reply: list[bytes] = connection.run(
-            script, queue_keys(keys), (*queue_args(keys), page_size, *args, *batch)
+    batches: Iterable[list[bytes]] = in_batches(ids, items_max=ids_per_call(list_length))
+    if last_first:
+        batches = list(batches)[::-1]
+    for batch in batches:
+        yield (
+            batch,
+            connection.run(script, queue_keys(keys), (*queue_args(keys), 0, *args, *batch)),
         )
-        return reply
 
-    # Turning the list round costs about thirty times as much an entry as passing over it.
-    if not one_page_only and len(ids) <= 30:
-        for batch in in_batches(ids, items_max=ids_per_call(length)):
-            yield run(0, batch)
-        return
-    sought = set(ids)
-    entries: Counter[bytes] = Counter()
-    for page in walk_list(connection, keys.processing, newest_first=False):
-        entries.update(sought.intersection(page))
-        entries.update(_repeated(page, sought))
-    repeated = [item_id for item_id, count in entries.items() if count > 1]
-    for batch in in_batches(repeated, items_max=ids_per_call(length)):
-        yield run(0, batch)
-    sought.difference_update(repeated)
+
+def act_by_pages(
+    connection: Connection,
+    keys: QueueKeys,
+    script: str,
+    args: Sequence[object],
+    sought: Collection[bytes],
+) -> Iterator[tuple[Sequence[bytes], Any]]:
+    """Run a script once on each page of processing, turning the list round once.
+
+    The page that is read is the page that the script takes off, unless others removed entries from
+    it in between; then some IDs pass by unseen, and whoever calls this deals with what is left.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        script: The script, whose first argument is the page's size.
+        args: Its further arguments before the IDs.
+        sought: The IDs; each should be in the list only once.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        The IDs of each call, and its reply.
+    """
     left = int(connection.call("LLEN", keys.processing))
-    while left > 0 and sought:
-        # What is at the old end when the script runs is what was read here, but for entries that
-        # others removed meanwhile; so one page more of IDs is sent than is taken off.
-        page = connection.call("LRANGE", keys.processing, -2 * PAGE_SIZE, -1)
-        batch = [item_id for item_id in page if item_id in sought]
-        yield run(PAGE_SIZE, batch)
+    while left > 0:
+        page = connection.call("LRANGE", keys.processing, -PAGE_SIZE, -1)
+        batch = [item_id for item_id in dict.fromkeys(page) if item_id in sought]
+        reply = connection.run(
+            script, queue_keys(keys), (*queue_args(keys), PAGE_SIZE, *args, *batch)
+        )
+        if batch:
+            yield batch, reply
         left -= PAGE_SIZE
 
 
-def _repeated(page: list[bytes], sought: set[bytes]) -> list[bytes]:
-    """What is in one page more than once, each further time."""
-    if len(set(page)) == len(page):
-        return []
-    counts = Counter(item_id for item_id in page if item_id in sought)
-    return [item_id for item_id, count in counts.items() for _ in range(count - 1)]
+def repeated_in_processing(
+    connection: Connection, keys: QueueKeys, sought: Collection[bytes]
+) -> list[bytes]:
+    """Which of the IDs are in processing more than once."""
+    entries: Counter[bytes] = Counter()
+    for page in walk_list(connection, keys.processing, newest_first=False):
+        entries.update(item_id for item_id in page if item_id in sought)
+    return [item_id for item_id, count in entries.items() if count > 1]

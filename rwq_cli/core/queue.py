@@ -8,9 +8,20 @@ from rwq_cli.core.batches import Pause
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import CleanAction, Counts, Item, NewItem, Outcome, State, Status
+from rwq_cli.core.model import (
+    CleanAction,
+    Counts,
+    Item,
+    Lease,
+    NewItem,
+    NewItems,
+    Outcomes,
+    State,
+    Status,
+)
 
 if TYPE_CHECKING:
+    from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
 
@@ -88,12 +99,20 @@ class WorkQueue:
 
     def add_many(
         self, items: Iterable[NewItem | Pause], *, unique: bool = False, dry_run: bool = False
-    ) -> Iterator[Outcome]:
-        """Add a stream of items; see `rwq_cli.core.adding.add_items`."""
+    ) -> Outcomes:
+        """Add a stream of items; see `rwq_cli.core.adding.add_batches`."""
+        from rwq_cli.core import adding
+
+        return self.add_batches(adding.batched_items(items), unique=unique, dry_run=dry_run)
+
+    def add_batches(
+        self, batches: Iterable[NewItems], *, unique: bool = False, dry_run: bool = False
+    ) -> Outcomes:
+        """Add items in batches of the caller's; see `rwq_cli.core.adding.add_batches`."""
         from rwq_cli.core import adding, rehearsal
 
-        verb = rehearsal.would_add if dry_run else adding.add_items
-        return verb(self.connection, self.keys, items, unique=unique)
+        verb = rehearsal.would_add if dry_run else adding.add_batches
+        return Outcomes(verb(self.connection, self.keys, batches, unique=unique))
 
     def lease(self, *, lease_s: float = 300.0, wait_s: float = 0.0) -> Item | None:
         """Lease the next item.
@@ -112,24 +131,24 @@ class WorkQueue:
             return item
         return None
 
-    def lease_many(
-        self, count: int, *, lease_s: float = 300.0, wait_s: float = 0.0
-    ) -> Iterator[Item]:
+    def lease_many(self, count: int, *, lease_s: float = 300.0, wait_s: float = 0.0) -> "Leased":
         """Lease up to `count` items, waiting only for the first.
 
-        See `rwq_cli.core.leasing.lease_items`.
+        See `rwq_cli.core.leasing.lease_batches`.
         """
         from rwq_cli.core import leasing
 
-        return leasing.lease_items(
+        lease_ms = max(1, round(lease_s * 1000))
+        batches = leasing.lease_batches(
             self.connection,
             self.keys,
             holder=self.holder,
-            lease_ms=max(1, round(lease_s * 1000)),
+            lease_ms=lease_ms,
             count=count,
             wait_s=wait_s,
             clock=self._clock,
         )
+        return leasing.Leased(self.name, Lease(self.holder, lease_ms), batches)
 
     def complete(
         self,
@@ -137,23 +156,23 @@ class WorkQueue:
         *,
         owner: bytes | None = None,
         dry_run: bool = False,
-    ) -> Iterator[Outcome]:
+    ) -> Outcomes:
         """Complete items; see `rwq_cli.core.leasing.complete_items`."""
         from rwq_cli.core import leasing, rehearsal
 
         verb = rehearsal.would_complete if dry_run else leasing.complete_items
-        return verb(self.connection, self.keys, ids, owner=owner)
+        return Outcomes(verb(self.connection, self.keys, ids, owner=owner))
 
     def touch(
         self, ids: Iterable[bytes | Pause], *, lease_s: float = 300.0, dry_run: bool = False
-    ) -> Iterator[Outcome]:
+    ) -> Outcomes:
         """Give live leases a new expiry; see `rwq_cli.core.leasing.touch_items`."""
         from rwq_cli.core import leasing, rehearsal
 
         if dry_run:
-            return rehearsal.would_touch(self.connection, self.keys, ids)
+            return Outcomes(rehearsal.would_touch(self.connection, self.keys, ids))
         lease_ms = max(1, round(lease_s * 1000))
-        return leasing.touch_items(self.connection, self.keys, ids, lease_ms=lease_ms)
+        return Outcomes(leasing.touch_items(self.connection, self.keys, ids, lease_ms=lease_ms))
 
     def release(
         self,
@@ -162,13 +181,13 @@ class WorkQueue:
         force: bool = False,
         front: bool = False,
         dry_run: bool = False,
-    ) -> Iterator[Outcome]:
+    ) -> Outcomes:
         """Put items back now; see `rwq_cli.core.leasing.release_items`."""
         from rwq_cli.core import leasing, rehearsal
 
         verb = rehearsal.would_release if dry_run else leasing.release_items
-        return verb(
-            self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front
+        return Outcomes(
+            verb(self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front)
         )
 
     def light_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:

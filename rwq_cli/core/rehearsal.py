@@ -6,52 +6,54 @@ from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Glance, glance
-from rwq_cli.core.model import NewItem, Outcome, Status
+from rwq_cli.core.model import NewItems, OutcomeBatch
 from rwq_cli.core.paging import walk_list
 from rwq_cli.core.states import is_guard
 
 
 def would_add(
-    connection: Connection, keys: QueueKeys, items: Iterable[NewItem | Pause], *, unique: bool
-) -> Iterator[Outcome]:
+    connection: Connection, keys: QueueKeys, batches: Iterable[NewItems], *, unique: bool
+) -> Iterator[OutcomeBatch]:
     """Which items would be added; an ID that comes twice in the stream is a duplicate, too.
 
     Memory grows with the number of IDs here, because none of them is written down anywhere.
     """
     met: set[bytes] = set()
-    for batch in in_batches(items, size=lambda item: len(item.data)):
-        exists = connection.call_all([("EXISTS", keys.item(item.item_id)) for item in batch])
-        for item, there in zip(batch, exists, strict=True):
-            is_new = unique or not (there or item.item_id in met)
-            met.add(item.item_id)
-            yield Outcome(item.item_id, Status.ADDED if is_new else Status.DUPLICATE)
+    for batch in batches:
+        exists = connection.call_all([("EXISTS", keys.item(item_id)) for item_id in batch.ids])
+        letters = []
+        for item_id, there in zip(batch.ids, exists, strict=True):
+            letters.append("a" if unique or not (there or item_id in met) else "d")
+            met.add(item_id)
+        yield OutcomeBatch(batch.ids, "".join(letters))
 
 
 def would_complete(
     connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause], *, owner: bytes | None
-) -> Iterator[Outcome]:
+) -> Iterator[OutcomeBatch]:
     """Which items would be completed."""
-    for item_id, seen in _glances(connection, keys, ids):
+
+    def letter(seen: Glance) -> str:
         if not seen.has_data:
-            yield Outcome(item_id, Status.MISSING)
-        elif owner and (seen.lease is None or seen.lease.holder != owner):
-            holder = seen.lease.holder if seen.lease else None
-            yield Outcome(item_id, Status.NOT_OWNER, holder)
-        else:
-            yield Outcome(item_id, Status.COMPLETED)
+            return "m"
+        return "o" if owner and _holder(seen) != owner else "c"
+
+    for batch, glances in _glances(connection, keys, ids):
+        yield _batch(batch, "".join(map(letter, glances)), glances)
 
 
 def would_touch(
     connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause]
-) -> Iterator[Outcome]:
+) -> Iterator[OutcomeBatch]:
     """Which leases would get a new expiry."""
-    for item_id, seen in _glances(connection, keys, ids):
+
+    def letter(seen: Glance) -> str:
         if not seen.has_data:
-            yield Outcome(item_id, Status.MISSING)
-        elif seen.lease is None or is_guard(seen.lease):
-            yield Outcome(item_id, Status.NOT_LEASED)
-        else:
-            yield Outcome(item_id, Status.TOUCHED, seen.lease.holder)
+            return "m"
+        return "n" if seen.lease is None or is_guard(seen.lease) else "t"
+
+    for batch, glances in _glances(connection, keys, ids):
+        yield _batch(batch, "".join(map(letter, glances)), glances)
 
 
 def would_release(
@@ -62,28 +64,41 @@ def would_release(
     own_holder: bytes,
     force: bool,
     front: bool,
-) -> Iterator[Outcome]:
+) -> Iterator[OutcomeBatch]:
     """Which items would be put back."""
     for block in in_batches(ids, items_max=100_000):
         sought = set(block)
         waiting: set[bytes] = set()
         for page in walk_list(connection, keys.main, newest_first=True):
             waiting.update(sought.intersection(page))
-        for item_id, seen in _glances(connection, keys, block):
-            holder = seen.lease.holder if seen.lease else None
-            if not seen.has_data:
-                yield Outcome(item_id, Status.MISSING)
-            elif item_id in waiting and not front:
-                yield Outcome(item_id, Status.ALREADY_WAITING, holder)
-            elif item_id not in waiting and holder and holder != own_holder and not force:
-                yield Outcome(item_id, Status.NOT_OWNER, holder)
-            else:
-                yield Outcome(item_id, Status.RELEASED, holder)
+        for batch, glances in _glances(connection, keys, block):
+            letters = []
+            for item_id, seen in zip(batch, glances, strict=True):
+                if not seen.has_data:
+                    letters.append("m")
+                elif item_id in waiting:
+                    letters.append("r" if front else "w")
+                elif _holder(seen) not in (b"", own_holder) and not force:
+                    letters.append("o")
+                else:
+                    letters.append("r")
+            yield _batch(batch, "".join(letters), glances)
+
+
+def _batch(ids: list[bytes], letters: str, glances: list[Glance]) -> OutcomeBatch:
+    holders = [
+        _holder(seen) for letter, seen in zip(letters, glances, strict=True) if letter == "o"
+    ]
+    return OutcomeBatch(ids, letters, holders)
+
+
+def _holder(seen: Glance) -> bytes:
+    return seen.lease.holder if seen.lease else b""
 
 
 def _glances(
     connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause]
-) -> Iterator[tuple[bytes, Glance]]:
+) -> Iterator[tuple[list[bytes], list[Glance]]]:
     for batch in in_batches(ids):
         distinct = list(dict.fromkeys(batch))
-        yield from zip(distinct, glance(connection, keys, distinct), strict=True)
+        yield distinct, glance(connection, keys, distinct)

@@ -1,7 +1,7 @@
 """IDs from arguments and stdin."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
@@ -31,5 +31,12 @@ def read_ids(
     if len(arguments) > 1:
         raise InvalidArgument("- reads the IDs from stdin and stands alone", "drop the other IDs")
     separator = b"\0" if null_separated else b"\n"
-    records = split(environment.stdin, separator, environment.flush)
-    return (record for record in records if isinstance(record, Pause) or record)
+    return _flat(split(environment.stdin, separator, environment.flush))
+
+
+def _flat(groups: Iterable[list[bytes] | Pause]) -> Iterator[bytes | Pause]:
+    for group in groups:
+        if isinstance(group, Pause):
+            yield group
+        else:
+            yield from filter(None, group)

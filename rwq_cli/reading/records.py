@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
-from rwq_cli.core.batches import Pause
+import orjson
+
+from rwq_cli.core.adding import ADD_ITEMS
+from rwq_cli.core.batches import BATCH_BYTES, Pause
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import NewItem
+from rwq_cli.core.model import NewItems
 from rwq_cli.environment import Environment
 from rwq_cli.reading.streams import split, whole
 
@@ -28,6 +32,7 @@ class InputFormat(StrEnum):
 # The server takes no single value above its proto-max-bulk-len, 512 MB unless it is set.
 ITEM_BYTES_MAX = 512 * 1024 * 1024
 
+_LONG_NUMBER = re.compile(rb"\d{19}")
 _RANDOM_IDS = 1024
 # RFC 9562, version 4: the high bits of bytes 6 and 8.
 _VERSION = bytes(byte & 0x0F | 0x40 for byte in range(256))
@@ -102,12 +107,12 @@ class Intake:
     empty: int = 0
     _random: Iterator[bytes] = field(default_factory=random_ids)
 
-    def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItem | Pause]:
+    def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems]:
         """One item an argument; with the jsonl format each argument is such a line."""
-        cut: list[bytes | Pause] = [os.fsencode(argument) for argument in arguments]
-        return self._items("argument", cut)
+        cut = [os.fsencode(argument) for argument in arguments]
+        return self._batches("argument", [cut], keep_empty=True)
 
-    def from_files(self, names: Iterable[str]) -> Iterator[NewItem | Pause]:
+    def from_files(self, names: Iterable[str]) -> Iterator[NewItems]:
         """The items of files, in order; `-` is stdin.
 
         Raises:
@@ -120,104 +125,161 @@ class Intake:
                 yield from self._from_stream("line", self.environment.stdin)
                 continue
             try:
-                with Path(name).open("rb") as stream:
-                    yield from self._from_stream(f"{name}, line", stream)
+                stream = Path(name).open("rb")
             except OSError as error:
-                raise InvalidArgument(f"cannot read {name}: {(error.strerror or '').lower()}")
+                raise _unreadable(name, error)
+            with stream:
+                yield from self._from_stream(
+                    f"{name}, line", cast(BinaryIO, _Readable(name, stream))
+                )
 
-    def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItem | Pause]:
+    def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems]:
         flush = self.environment.flush
         if self.input_format is InputFormat.RAW:
-            return self._items("input", [whole(stream, flush)], keep_empty=True)
+            return self._batches("input", [[whole(stream, flush)]], keep_empty=True)
         separator = b"\0" if self.input_format is InputFormat.NUL else b"\n"
-        return self._items(where, split(stream, separator, flush))
+        return self._batches(where, split(stream, separator, flush), keep_empty=False)
 
-    def _items(
-        self, where: str, records: Iterable[bytes | Pause], *, keep_empty: bool = False
-    ) -> Iterator[NewItem | Pause]:
-        jsonl = self.input_format is InputFormat.JSONL
+    def _batches(
+        self, where: str, groups: Iterable[list[bytes] | Pause], *, keep_empty: bool
+    ) -> Iterator[NewItems]:
+        """Records to batches of items, in one loop: it runs once for each of millions of lines."""
+        convert = self._from_json_line if self.input_format is InputFormat.JSONL else _as_it_is
+        make_id = None if self.id_rule.kind == "uuid" else self._make_id
+        random = self._random
+        ids: list[bytes] = []
+        payloads: list[bytes] = []
+        room_bytes = BATCH_BYTES
         number = 0
-        for record in records:
-            if isinstance(record, Pause):
-                yield record
+        for group in groups:
+            if isinstance(group, Pause):
+                if ids:
+                    yield NewItems(ids, payloads)
+                    ids, payloads, room_bytes = [], [], BATCH_BYTES
                 continue
-            number += 1
-            if not record and not keep_empty and where != "argument":
-                self.empty += 1
-                continue
-            try:
-                item = self._from_json_line(record) if jsonl else self._with_id(record, None)
-                if len(item.data) > ITEM_BYTES_MAX:
-                    raise BadRecord("larger than the 512 MB that a server takes")
-            except BadRecord as error:
-                self.rejected += 1
-                self.report(where, number, str(error))
-                if self.strict:
+            for record in group:
+                number += 1
+                if not record and not keep_empty:
+                    self.empty += 1
+                    continue
+                try:
+                    item_id, data, value = convert(record)
+                    if item_id is None:
+                        item_id = next(random) if make_id is None else make_id(data, value)
+                except BadRecord as error:
+                    self.rejected += 1
+                    self.report(where, number, str(error))
+                    if not self.strict:
+                        continue
+                    if ids:
+                        yield NewItems(ids, payloads)
                     return
-                continue
-            yield item
+                ids.append(item_id)
+                payloads.append(data)
+                room_bytes -= len(data)
+                if len(ids) == ADD_ITEMS or room_bytes <= 0:
+                    yield NewItems(ids, payloads)
+                    ids, payloads, room_bytes = [], [], BATCH_BYTES
+        if ids:
+            yield NewItems(ids, payloads)
 
-    def _with_id(self, data: bytes, value: Any) -> NewItem:
+    def _make_id(self, data: bytes, value: Any) -> bytes:
         rule = self.id_rule.kind
-        if rule == "uuid":
-            return NewItem(next(self._random), data)
         if rule == "sha256":
-            return NewItem(sha256(data).hexdigest().encode("ascii"), data)
+            return sha256(data).hexdigest().encode("ascii")
         if rule == "line":
             if not data:
                 raise BadRecord("empty data cannot be its own ID")
-            return NewItem(data, data)
-        return NewItem(self._id_in_field(data, value), data)
+            return data
+        return self._id_in_field(data, value)
 
     def _id_in_field(self, data: bytes, value: Any) -> bytes:
         name = self.id_rule.name
-        if value is None:
+        if not isinstance(value, dict):
             try:
-                value = json.loads(data)
-            except ValueError as error:
-                raise BadRecord(f"its data is not JSON, so it has no field {name!r}: {error}")
+                value = parse(data)
+            except BadRecord as error:
+                raise BadRecord(f"its data has no field {name!r}: {error}")
         if not isinstance(value, dict) or value.get(name) in (None, ""):
             raise BadRecord(f"its data has no field {name!r}")
         return _compact(value[name])
 
-    def _from_json_line(self, line: bytes) -> NewItem:
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise BadRecord(f"not JSON: {error}")
-        except RecursionError:
-            raise BadRecord("not JSON that can be read: nested too deeply")
+    def _from_json_line(self, line: bytes) -> tuple[bytes | None, bytes, Any]:
+        record = parse(line)
         if not isinstance(record, dict):
             raise BadRecord("not a JSON object with data or data_b64")
+        value = record.get("data")
+        if len(record) == 1 and value is not None:
+            return None, _compact(value), value
         if record.get("delay") is not None:
             raise BadRecord("delay is not supported by this version")
-        value: Any = None
         if record.get("data_b64") is not None:
-            data = _from_base64(record["data_b64"], "data_b64")
+            data, value = _from_base64(record["data_b64"], "data_b64"), None
         elif "data" in record:
-            value = record["data"]
             data = _compact(value)
         else:
             raise BadRecord("it has neither data nor data_b64")
+        item_id = None
         if record.get("id_b64") is not None:
             item_id = _from_base64(record["id_b64"], "id_b64")
         elif record.get("id") is not None:
             item_id = _compact(record["id"])
-        else:
-            return self._with_id(data, value)
-        if not item_id:
+        if item_id == b"":
             raise BadRecord("its id is empty")
-        return NewItem(item_id, data)
+        return item_id, data, value
+
+
+class _Readable:
+    """A file whose failures while it is read name it."""
+
+    def __init__(self, name: str, stream: BinaryIO) -> None:
+        self._name = name
+        self._stream = stream
+        self.fileno = stream.fileno
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._stream.read(size)
+        except OSError as error:
+            raise _unreadable(self._name, error)
+
+
+def _unreadable(name: str, error: OSError) -> InvalidArgument:
+    return InvalidArgument(f"cannot read {name}: {(error.strerror or str(error)).lower()}")
+
+
+def _as_it_is(record: bytes) -> tuple[bytes | None, bytes, Any]:
+    if len(record) > ITEM_BYTES_MAX:
+        raise BadRecord("larger than the 512 MB that a server takes")
+    return None, record, None
+
+
+def parse(text: bytes) -> Any:
+    """A JSON value, exactly: whole numbers of any length stay what they are.
+
+    Raises:
+        BadRecord: It is not JSON; the text says why.
+    """
+    try:
+        value = orjson.loads(text)
+    except ValueError as error:
+        raise BadRecord(f"not JSON: {error}")
+    # orjson makes floats of whole numbers above 64 bits, json does not. A long run of digits is
+    # what gives them away, and looking for one costs more than to see that nothing changed.
+    if orjson.dumps(value) != text and _LONG_NUMBER.search(text):
+        value = json.loads(text)
+    return value
 
 
 def _compact(value: Any) -> bytes:
     """A string's own text; any other JSON value as compact JSON."""
+    if isinstance(value, str):
+        return value.encode("utf-8")
     try:
-        if isinstance(value, str):
-            return value.encode("utf-8")
+        return orjson.dumps(value)
+    except TypeError:
+        # A whole number above 64 bits.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-    except UnicodeEncodeError:
-        raise BadRecord("it holds half of a surrogate pair, which is no text")
 
 
 def _from_base64(text: Any, name: str) -> bytes:

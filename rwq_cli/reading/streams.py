@@ -45,7 +45,7 @@ def _is_ready(descriptor: int) -> bool:
 
 def split(
     stream: BinaryIO, separator: bytes, before_waiting: Callable[[], None]
-) -> Iterator[bytes | Pause]:
+) -> Iterator[list[bytes] | Pause]:
     """The records of a stream that are ended, or at its end may be, by a separator byte.
 
     Args:
@@ -54,7 +54,8 @@ def split(
         before_waiting: Called before each wait for more.
 
     Yields:
-        Records without their separator, empty ones included, and `PAUSE` before each wait.
+        The records that came in together, without their separators, empty ones included; and
+        `PAUSE` before each wait.
     """
     # A record that has not ended yet is joined once, so that one of 100 MB costs its length.
     pieces: list[bytes] = []
@@ -62,16 +63,17 @@ def split(
         if isinstance(chunk, Pause):
             yield chunk
             continue
-        first, *rest = chunk.split(separator)
-        if not rest:
-            pieces.append(first)
+        records = chunk.split(separator)
+        last = records.pop()
+        if not records:
+            pieces.append(last)
             continue
-        yield b"".join((*pieces, first))
-        pieces = [rest.pop()]
-        yield from rest
-    last = b"".join(pieces)
-    if last:
-        yield last
+        if pieces:
+            records[0] = b"".join((*pieces, records[0]))
+        pieces = [last] if last else []
+        yield records
+    if pieces:
+        yield [b"".join(pieces)]
 
 
 def whole(stream: BinaryIO, before_waiting: Callable[[], None]) -> bytes:

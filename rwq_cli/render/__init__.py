@@ -43,7 +43,10 @@ def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
         writer = machine.Writer(
             environment, report.view, output, report.null_separated, bare=report.one_only
         )
-        shown = writer.write_all(report.records)
+        if output is OutputFormat.IDS and report.id_batches is not None:
+            shown = writer.write_ids(report.id_batches)
+        else:
+            shown = writer.write_all(report.records)
         if not shown and report.none_is_no:
             environment.note(report.empty)
         elif shown and (footer := report.footer(shown)) and environment.stderr_is_terminal:
@@ -63,14 +66,16 @@ def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
         writer = machine.Writer(environment, report.view, output, report.null_separated)
         writer.begin()
     try:
-        for record in report.records:
-            word = report.tally(record)
-            report.counts[word] += 1
-            if writer and (output is not OutputFormat.IDS or word in report.shown):
-                try:
-                    writer.write(record)
-                except BrokenPipeError:
-                    writer = None
+        for batch in report.batches:
+            report.counts.update(report.count(batch))
+            if writer is None:
+                continue
+            try:
+                for record in batch:
+                    if output is not OutputFormat.IDS or report.word(record) in report.shown:
+                        writer.write(record)
+            except BrokenPipeError:
+                writer = None
         if writer:
             writer.end()
     except KeyboardInterrupt:

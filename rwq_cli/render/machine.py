@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from rwq_cli.environment import Environment
@@ -49,6 +49,19 @@ class Writer(Generic[T]):
         self.begin()
         for record in records:
             self.write(record)
+        self.end()
+        return self._written
+
+    def write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
+        """Write the IDs of many records; returns how many there were."""
+        for ids in batches:
+            joined = b"".join(ids)
+            if not self._null_separated and joined.isascii() and joined.decode().isprintable():
+                self._out.write(b"\n".join(ids) + b"\n" if ids else b"")
+            else:
+                for item_id in ids:
+                    self._write_id(item_id)
+            self._written += len(ids)
         self.end()
         return self._written
 

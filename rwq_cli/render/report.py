@@ -1,7 +1,7 @@
 """What a command hands to the renderer: one report, whatever the output format will be."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -60,6 +60,8 @@ class Listing(Generic[T]):
         none_is_no: Whether an empty listing is the answer no.
         one_only: The user asked for one record: `-o data` then adds nothing to its bytes.
         null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
+        id_batches: The IDs of the records in batches, for `-o ids` of many; None where the records
+            are few or have to be read one by one. Either this or the records are read.
     """
 
     view: View[T]
@@ -69,6 +71,7 @@ class Listing(Generic[T]):
     none_is_no: bool = False
     one_only: bool = False
     null_separated: bool = False
+    id_batches: Iterable[Sequence[bytes]] | None = None
 
 
 @dataclass
@@ -77,8 +80,9 @@ class Batch(Generic[T]):
 
     Attributes:
         view: How a record looks in `jsonl`, `csv` and `ids`.
-        records: The records; reading them does the work.
-        tally: The word that a record is counted under.
+        batches: The records, as they were acknowledged together; reading them does the work.
+        count: How many records of a batch are counted under which word.
+        word: The word that one record is counted under.
         counted: The words of the summary that are always there, in order.
         failed: Words that count as failure.
         shown: Words whose records `-o ids` prints.
@@ -89,8 +93,9 @@ class Batch(Generic[T]):
     """
 
     view: View[T]
-    records: Iterable[T]
-    tally: Callable[[T], str]
+    batches: Iterable[Any]
+    count: Callable[[Any], Mapping[str, int]]
+    word: Callable[[T], str]
     counted: Sequence[str]
     failed: frozenset[str]
     shown: frozenset[str]

@@ -2,53 +2,59 @@
 --
 -- arg 1     0: find each ID wherever it is. n: only those in the n oldest entries of processing
 -- arg 2     only where this holder still has the lease; '' for any
--- arg 3..   IDs; with a page, those of them that are elsewhere are left for another call
--- Returns, for each ID that was dealt with: ID, 'completed' | 'missing' | 'not-owner', holder or ''.
+-- arg 3..   IDs, each once; with a page, those of them that are elsewhere are left for another call
+-- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
+-- owner, - not dealt with; then for each o who holds the lease, or ''.
 check_types()
 local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(3)
-local reply = {}
+local statuses, holders = {}, {}
+local refused, holder_of = {}, {}
 
-local function tell(id, status, holder)
-  reply[#reply + 1] = id
-  reply[#reply + 1] = status
-  reply[#reply + 1] = holder or ''
+local function is_refused(id)
+  if owner ~= '' and refused[id] == nil then
+    holder_of[id] = lease_holder(id) or ''
+    refused[id] = has_data(id) and holder_of[id] ~= owner
+  end
+  return refused[id]
 end
 
-local refused = {}
-local function is_ours(id)
-  if owner == '' or not has_data(id) then
-    return true
-  end
-  local holder = lease_holder(id)
-  if holder == owner then
-    return true
-  end
-  if not refused[id] then
-    refused[id] = true
-    tell(id, 'not-owner', holder or '')
-  end
-  return false
+-- What has no data is not looked for in the list, which would cost the list's length for nothing; met
+-- in a page it is the second entry of an item that was just completed, and goes.
+local function may_take(id)
+  return not is_refused(id) and (page_size > 0 or has_data(id))
 end
 
-local in_processing = {}
-for _, id in ipairs(take_from_processing(page_size, ids, is_ours)) do
-  in_processing[id] = true
+local here = {}
+for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
+  here[id] = true
 end
 local finished = {}
-for _, id in ipairs(ids) do
-  if not finished[id] and not refused[id] and (page_size == 0 or in_processing[id]) then
-    finished[id] = true
+for i, id in ipairs(ids) do
+  if (page_size == 0 and not is_refused(id)) or here[id] then
     local won = redis.call('DEL', item_prefix .. id) == 1
-    drop_lease(id)
-    if page_size == 0 then
+    statuses[i] = won and 'c' or 'm'
+    finished[#finished + 1] = id
+    if won and page_size == 0 then
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
       redis.call('LREM', cleaning, 0, id)
     end
-    redis.call('ZREM', delayed, id)
-    redis.call('ZREM', buried, id)
-    redis.call('HDEL', returns, id)
-    tell(id, won and 'completed' or 'missing')
+  elseif refused[id] then
+    statuses[i] = 'o'
+    holders[#holders + 1] = holder_of[id]
+  else
+    statuses[i] = '-'
   end
 end
-return reply
+if #finished > 0 then
+  local leases = {}
+  for _, id in ipairs(finished) do
+    leases[#leases + 1] = lease_prefix .. id
+    leases[#leases + 1] = old_lease_prefix .. id
+  end
+  for_all('DEL', nil, leases)
+  for_all('ZREM', delayed, finished)
+  for_all('ZREM', buried, finished)
+  for_all('HDEL', returns, finished)
+end
+return { table.concat(statuses), unpack(holders) }

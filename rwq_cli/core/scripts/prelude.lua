@@ -74,11 +74,21 @@ local function drop_lease(id)
   redis.call('DEL', lease_prefix .. id, old_lease_prefix .. id)
 end
 
--- Push many IDs with one side's command, in chunks that unpack can take.
-local function push_all(command, key, ids)
-  for first = 1, #ids, UNPACK_MAX do
-    redis.call(command, key, unpack(ids, first, math.min(first + UNPACK_MAX - 1, #ids)))
+-- Run a command on many values in chunks that unpack can take; the key may be nil.
+local function for_all(command, key, values)
+  for first = 1, #values, UNPACK_MAX do
+    local last = math.min(first + UNPACK_MAX - 1, #values)
+    if key then
+      redis.call(command, key, unpack(values, first, last))
+    else
+      redis.call(command, unpack(values, first, last))
+    end
   end
+end
+
+-- Push many IDs onto one end of a list.
+local function push_all(command, key, ids)
+  for_all(command, key, ids)
 end
 
 -- Take IDs off the processing list, either one by one or out of its oldest page.

@@ -6,19 +6,12 @@
 -- arg 3     '1' to end a lease that another session holds, else '0'
 -- arg 4     '1' to make them the next to be leased (only with arg 1 = 0), '0' for the end
 -- arg 5..   IDs, in the order in which they shall be leased
--- Returns, for each ID that was dealt with: ID, 'released' | 'already-waiting' | 'not-owner' |
--- 'missing', holder or ''.
+-- Returns { statuses, holder, ... }: a letter for each ID in order, r released, w already waiting, o
+-- leased by another, m missing, - not dealt with; then for each o who holds the lease.
 check_types()
 local page_size, own_holder = tonumber(arg(1)), arg(2)
 local force, front, ids = arg(3) == '1', arg(4) == '1', args_from(5)
-local reply, told = {}, {}
-
-local function tell(id, status, holder)
-  told[id] = true
-  reply[#reply + 1] = id
-  reply[#reply + 1] = status
-  reply[#reply + 1] = holder or ''
-end
+local told, holder_of = {}, {}
 
 -- Says no, once, where the item must stay as it is.
 local function may_release(id)
@@ -27,14 +20,14 @@ local function may_release(id)
   end
   local holder = lease_holder(id)
   if not has_data(id) then
-    tell(id, 'missing')
+    told[id] = 'm'
   elseif page_size == 0 and redis.call('LPOS', main, id) then
     if front then
       return true
     end
-    tell(id, 'already-waiting')
+    told[id] = 'w'
   elseif holder and holder ~= own_holder and not force then
-    tell(id, 'not-owner', holder)
+    told[id], holder_of[id] = 'o', holder
   else
     return true
   end
@@ -48,13 +41,13 @@ if page_size == 0 then
       redis.call('LREM', processing, 0, id)
       redis.call('LREM', main, 0, id)
       released[#released + 1] = id
-      tell(id, 'released')
+      told[id] = 'r'
     end
   end
 else
   released = take_from_processing(page_size, ids, may_release)
   for _, id in ipairs(released) do
-    tell(id, 'released')
+    told[id] = 'r'
   end
 end
 -- Off the other structures first, then onto main: the order of the protocol.
@@ -73,4 +66,11 @@ if front then
 else
   push_all('LPUSH', main, released)
 end
-return reply
+local statuses, holders = {}, {}
+for i, id in ipairs(ids) do
+  statuses[i] = told[id] or '-'
+  if told[id] == 'o' then
+    holders[#holders + 1] = holder_of[id]
+  end
+end
+return { table.concat(statuses), unpack(holders) }

@@ -2,23 +2,21 @@
 --
 -- arg 1     new time left, ms
 -- arg 2..   IDs
--- Returns, for each ID: ID, 'touched' | 'not-leased' | 'missing', holder or ''.
--- A guard of a delayed or buried item is no lease that anybody works under: 'not-leased'.
+-- Returns { statuses }: a letter for each ID in order, t touched, n not leased, m missing.
+-- A guard of a delayed or buried item is no lease that anybody works under: not leased.
 check_types()
 local lease_ms, ids = arg(1), args_from(2)
-local reply = {}
-for _, id in ipairs(ids) do
-  local status, holder = 'touched', lease_holder(id) or ''
+local statuses = {}
+for i, id in ipairs(ids) do
+  local holder = lease_holder(id)
   if not has_data(id) then
-    status = 'missing'
-  elseif holder == '' or string.sub(holder, 1, 12) == 'rwq-delayed:'
+    statuses[i] = 'm'
+  elseif not holder or string.sub(holder, 1, 12) == 'rwq-delayed:'
       or string.sub(holder, 1, 11) == 'rwq-buried:' then
-    status = 'not-leased'
+    statuses[i] = 'n'
   else
     set_lease(id, holder, lease_ms)
+    statuses[i] = 't'
   end
-  reply[#reply + 1] = id
-  reply[#reply + 1] = status
-  reply[#reply + 1] = holder
 end
-return reply
+return { table.concat(statuses) }

