@@ -19,7 +19,7 @@ def script(spec: Spec) -> str:
     functions = (
         _function(command, "" if command.path else first) for command in spec.all_commands()
     )
-    return _HEAD + "".join(functions) + _queues(spec.common) + _TAIL
+    return _HEAD + "".join(functions) + _functions(spec.common) + _TAIL
 
 
 def _function(command: Command, first: str) -> str:
@@ -75,8 +75,8 @@ def _action(value: Value) -> str:
     return _ACTIONS[value.kind]
 
 
-def _queues(options: Iterable[Option]) -> str:
-    """The function that asks rwq for the names of queues."""
+def _functions(options: Iterable[Option]) -> str:
+    """The functions that the others call; one of them asks rwq for the names of queues."""
     names = [
         name
         for option in options
@@ -90,7 +90,7 @@ def _queues(options: Iterable[Option]) -> str:
         if option.about_server and option.value.kind is Kind.NONE
         for name in option.names
     ]
-    return _QUEUES.replace("NAMES", " ".join(names)).replace("FLAGS", " ".join(flags))
+    return _FUNCTIONS.replace("NAMES", " ".join(names)).replace("FLAGS", " ".join(flags))
 
 
 def _escaped(text: str, special: str) -> str:
@@ -127,7 +127,7 @@ COMMON    )
     local -A rwq_given
 """
 
-_QUEUES = r"""# A command with commands of its own: options, then the name of one, then the rest,
+_FUNCTIONS = r"""# A command with commands of its own: options, then the name of one, then the rest,
 # which is for the function of that one. $1 is the function of this command, rwq_commands what is
 # below it; the other arguments are its own options.
 _rwq_group() {

@@ -15,7 +15,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import CleanAction, Repair, State
-from rwq_cli.core.paging import walk_list
+from rwq_cli.core.paging import walk_processing
 from rwq_cli.core.processing import FEW_IDS, act_by_pages, act_one_by_one
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import Survey, listed_ids, survey
@@ -107,9 +107,9 @@ class _Suspects:
 
 def _broken_in_processing(connection: Connection, keys: QueueKeys) -> _Suspects:
     found = _Suspects()
-    for page in walk_list(connection, keys.processing, newest_first=True):
+    for page in walk_processing(connection, keys):
         for item_id, look in zip(page, glance(connection, keys, page), strict=True):
-            if look.has_data and look.lease is not None:
+            if look.wrong_type or (look.has_data and look.lease is not None):
                 continue
             if item_id in found.states:
                 found.repeated.add(item_id)

@@ -42,7 +42,7 @@ class Connection:
         Raises:
             ServerError: Its subclass says why the server did not do it.
         """
-        with self._translated():
+        with self._translated(command[1] if len(command) > 1 else None):
             return self._client.execute_command(*command)
 
     def call_all(
@@ -154,11 +154,11 @@ class Connection:
         self._client.close()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, key: Any = None) -> Iterator[None]:
         try:
             yield
         except rx.RedisError as error:
-            raise translate(error, self.name) from error
+            raise translate(error, self.name, key) from error
         except OSError as error:
             raise errors.Unreachable(f"cannot reach {self.name}: {error}") from error
 
@@ -211,12 +211,13 @@ class _Flight:
             self._landed[at] = self._read()
 
 
-def translate(error: Exception, server: str) -> errors.ServerError:
+def translate(error: Exception, server: str, key: object = None) -> errors.ServerError:
     """Turn a redis-py exception into one of ours.
 
     Args:
         error: What redis-py raised.
         server: What to call the server in the message.
+        key: The key that the command was about, for a server's error that does not name it.
     """
     text = " ".join(str(error).split())
     upper = text.upper()
@@ -243,9 +244,13 @@ def translate(error: Exception, server: str) -> errors.ServerError:
             f"{server} is out of memory: {text}", "raise its maxmemory or complete some items"
         )
     if "WRONGTYPE" in upper:
+        # Ours name the key: "WRONGTYPE jobs:queue is a string and not a list".
+        said = text.partition("WRONGTYPE ")[2].split(" script: ")[0].rstrip(".")
+        if said.startswith("Operation against") and isinstance(key, bytes):
+            said = f"{key.decode('utf-8', 'backslashreplace')} holds another type"
         return errors.WrongType(
-            f"a key of the queue holds another type than the protocol says: {text}",
-            "look at it with `rwq show ID` and the TYPE command",
+            f"not a queue as the protocol has it: {said}",
+            "see what it is with the TYPE command, or name another queue",
         )
     if isinstance(error, rx.TimeoutError):
         return errors.ConnectionLost(f"{server} did not answer in time: {text}")

@@ -1,5 +1,6 @@
 """Counting a queue's items by state, as deep as is asked for."""
 
+from collections import Counter
 from dataclasses import replace
 
 from rwq_cli.core.connection import Connection
@@ -63,13 +64,13 @@ def count_states(
 
 def _add_processing(connection: Connection, keys: QueueKeys, counts: Counts) -> Counts:
     from rwq_cli.core.looking import glance, seen_in_list
-    from rwq_cli.core.paging import walk_list
+    from rwq_cli.core.paging import walk_processing
     from rwq_cli.core.states import state_of
 
-    by_state = dict.fromkeys((State.LEASED, State.HELD, State.ABANDONED, State.GHOST), 0)
+    by_state: Counter[State] = Counter()
     soonest_ms: int | None = None
     latest_ms: int | None = None
-    for page in walk_list(connection, keys.processing, newest_first=False):
+    for page in walk_processing(connection, keys):
         for item_id, look in zip(page, glance(connection, keys, page), strict=True):
             by_state[state_of(seen_in_list(item_id, look, processing=1))] += 1
             if look.has_data and look.lease and look.lease.ttl_ms is not None:

@@ -12,7 +12,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Detail, glance, item_from, seen_in_list, with_details
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.paging import PAGE_SIZE, walk_list
+from rwq_cli.core.paging import PAGE_SIZE, walk_list, walk_processing
 
 IN_PROCESSING = frozenset({State.LEASED, State.ABANDONED, State.HELD})
 
@@ -130,11 +130,20 @@ def _passing(
             )
     if source.processing:
         skip_here = 0 if source.main else skip
-        for page in walk_list(
-            connection, keys.processing, newest_first=tail, start=skip_here, page_size=page_size
-        ):
+        walk = walk_list(
+            connection,
+            keys.processing,
+            newest_first=tail,
+            start=skip_here,
+            page_size=page_size,
+            turns=True,
+        )
+        met: set[bytes] = set()
+        for page in walk:
+            fresh = [item_id for item_id in page if item_id not in met]
+            met.update(fresh)
             yield from _page(
-                connection, keys, page, [None] * len(page), selection, detail, in_processing=True
+                connection, keys, fresh, [None] * len(fresh), selection, detail, in_processing=True
             )
 
 
@@ -208,8 +217,11 @@ def list_leases(
     pattern = Selection(id_glob=holder_glob).id_pattern()
 
     def found() -> Iterator[Item]:
-        for page in walk_list(connection, keys.processing, newest_first=False):
-            for item_id, look in zip(page, glance(connection, keys, page), strict=True):
+        met: set[bytes] = set()
+        for page in walk_processing(connection, keys):
+            fresh = [item_id for item_id in page if item_id not in met]
+            met.update(fresh)
+            for item_id, look in zip(fresh, glance(connection, keys, fresh), strict=True):
                 if pattern and not (look.lease and pattern.match(look.lease.holder)):
                     continue
                 yield item_from(keys.name, seen_in_list(item_id, look, processing=1), None)

@@ -24,10 +24,12 @@ class Glance:
     Attributes:
         has_data: Whether the data key exists.
         lease: The lease, or None.
+        wrong_type: Whether the data key holds no string.
     """
 
     has_data: bool
     lease: Lease | None
+    wrong_type: bool = False
 
 
 def glance(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> list[Glance]:
@@ -39,9 +41,9 @@ def glance(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> lis
     glances: list[Glance] = []
     for batch in in_batches(ids):
         reply = connection.run("look", queue_keys(keys), (*queue_args(keys), *batch))
-        for exists, ttl_ms, holder in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+        for kind, ttl_ms, holder in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
             lease = None if ttl_ms == -2 else Lease(holder, None if ttl_ms == -1 else ttl_ms)
-            glances.append(Glance(bool(exists), lease))
+            glances.append(Glance(kind > 0, lease, kind == 2))
     return glances
 
 
@@ -247,6 +249,7 @@ def seen_in_list(item_id: bytes, seen: Glance, *, main: int = 0, processing: int
         due_ms=None,
         buried_ms=None,
         now_ms=0,
+        wrong_types={item_id: "no string"} if seen.wrong_type else {},
     )
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import QueueKeys
 
 PAGE_SIZE = 1000
-_ANCHORS = 64
+# So many entries would have to leave the list between two reads to lose our place.
+_ANCHORS = 1024
 _OVERLAP_MIN = 8
 
 
@@ -16,6 +18,7 @@ def walk_list(
     newest_first: bool,
     start: int = 0,
     page_size: int = PAGE_SIZE,
+    turns: bool = False,
 ) -> Iterator[list[bytes]]:
     """Read a list in pages.
 
@@ -23,7 +26,7 @@ def walk_list(
     the one before it. While nothing moved, those are where they were. When entries were pushed or
     removed on our side of them, they stand elsewhere, and reading goes on right behind where they
     stand now. They are looked for in the page, then further back, then by LPOS in the whole list.
-    Only when all of the last entries have left the list can nothing be aligned: going from the
+    Only when all of the last thousand have left the list can nothing be aligned: going from the
     right, they were leased, and so was all before them, so the walk goes on at the right end;
     going from the left, all older ones left before them, so it ends.
 
@@ -33,60 +36,86 @@ def walk_list(
         newest_first: From the left, where IDs are pushed, or from the right, where they leave.
         start: How many entries to pass over first.
         page_size: Entries in one read.
+        turns: Others may be turning the list round; see `walk_processing`.
 
     Yields:
         Pages of entries in the order of the walk; never an empty one.
     """
     side = _Side(connection, key, from_left=newest_first)
-    position, overlap = start, _OVERLAP_MIN
+    position, overlap, yielded = start, _OVERLAP_MIN, 0
+    # The last entries of the walk, the latest last.
     anchors: list[bytes] = []
     while True:
-        back = min(overlap, len(anchors), position)
+        back = min(overlap, position)
         window = side.read(position - back, back + page_size)
-        fresh = 0
-        if anchors:
-            if back and window[:back] == anchors[-back:]:
-                fresh = back
+        known = min(back, len(anchors))
+        fresh: int | None = back
+        if anchors and (not known or window[back - known : back] != anchors[-known:]):
+            fresh = _after_anchors(window, anchors, back)
+            if fresh is None and back < min(_ANCHORS, position):
+                # Further towards our end, as far as the anchors may reach.
+                overlap = _ANCHORS
+                continue
+            place: int | None
+            if fresh is not None:
+                place = position - back + fresh
             else:
-                found = _after_anchor(window, anchors, back)
-                if found is None:
-                    if overlap < 8 * page_size and position > back:
-                        overlap *= 8
-                        back_far = min(overlap, position)
-                        window = side.read(position - back_far, back_far + page_size)
-                        found = _after_anchor(window, anchors, back_far)
-                        back = back_far
-                    if found is None:
-                        position_now = side.find_last(anchors)
-                        if position_now is None:
-                            if newest_first:
-                                return
-                            position, anchors = 0, []
-                        else:
-                            position = position_now + 1
-                            anchors = anchors[-1:]
-                        continue
-                position += found - back
-                fresh = found
-                back = found
+                place = side.after_last(anchors)
+            turned = turns and place is not None and place > position
+            if place is None or turned:
+                # All anchors have left, or stand behind what was not read yet. Where the anchors
+                # are all that was ever read, nothing that is left was read.
+                if newest_first and not turned and yielded > len(anchors):
+                    return
+                position, anchors = 0, []
+                continue
+            if fresh is None:
+                position = place
+                continue
+        assert fresh is not None
         page = window[fresh:]
-        if not page:
+        position += fresh - back
+        if page:
+            yield page
+            position += len(page)
+            yielded += len(page)
+            overlap = _OVERLAP_MIN
+            anchors = (anchors + page)[-_ANCHORS:]
+        elif len(window) < back + page_size:
             return
-        yield page
-        position += len(page)
-        anchors = (anchors + page)[-max(_ANCHORS, overlap) :]
 
 
-def _after_anchor(window: list[bytes], anchors: list[bytes], expected: int) -> int | None:
-    """The index behind the latest anchor that is still in the window, or None.
+def walk_processing(connection: Connection, keys: QueueKeys) -> Iterator[list[bytes]]:
+    """Read the processing list in pages, also while another of our commands turns it round.
 
-    An ID may be in a list twice, so of several places the one nearest to the expected one counts.
+    Such a command takes pages off the right end and puts what it keeps back on the left. So the
+    list is read from the right: an entry that was not read yet is always ahead, and if the pages
+    that were read have all been turned away from under us, reading begins again at the right end.
+    Then an entry can be met twice, but none is missed.
     """
-    for age, anchor in enumerate(reversed(anchors[-_ANCHORS:])):
-        if anchor in window:
-            places = [index for index, entry in enumerate(window) if entry == anchor]
-            return min(places, key=lambda place: abs(place - (expected - 1 - age))) + 1
-    return None
+    return walk_list(connection, keys.processing, newest_first=False, turns=True)
+
+
+def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> int | None:
+    """The index in the window behind the anchors that still stand together, or None.
+
+    Nothing is ever put between two entries of a list, so what is left of the anchors is one run.
+    Anchors that stand elsewhere were taken away and pushed anew.
+    """
+    sought = set(anchors)
+    best: tuple[int, int] | None = None
+    end = None
+    run = 0
+    for index, entry in enumerate((*window, None)):
+        if entry in sought:
+            run += 1
+        elif run:
+            # The longest run, and of several the one nearest to where it should be.
+            rank = (run, -abs(index - expected))
+            if best is None or rank > best:
+                best, end = rank, index
+            run = 0
+    return end
 
 
 class _Side:
@@ -107,13 +136,20 @@ class _Side:
         entries.reverse()
         return entries
 
-    def find_last(self, anchors: list[bytes]) -> int | None:
-        """The offset of the latest anchor that is still in the list, or None."""
+    def after_last(self, anchors: list[bytes]) -> int | None:
+        """The offset behind an anchor that is still in the list, or None if it met none.
+
+        Each question passes over the list, so only the last few and ever older ones are asked for;
+        later ones that are left as well stand right behind the one that is found.
+        """
         rank = 1 if self._from_left else -1
-        for anchor in reversed(anchors[-4:]):
+        for age in (1, 2, 3, 4, *(2**power for power in range(3, 11))):
+            if age > len(anchors):
+                break
             index, length = self._connection.call_all(
-                [("LPOS", self._key, anchor, "RANK", rank), ("LLEN", self._key)], atomic=True
+                [("LPOS", self._key, anchors[-age], "RANK", rank), ("LLEN", self._key)],
+                atomic=True,
             )
             if index is not None:
-                return int(index) if self._from_left else int(length) - 1 - int(index)
+                return int(index) + 1 if self._from_left else int(length) - int(index)
         return None

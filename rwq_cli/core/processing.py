@@ -7,7 +7,7 @@ from typing import Any
 from rwq_cli.core.batches import ids_per_call, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.paging import PAGE_SIZE, walk_list
+from rwq_cli.core.paging import PAGE_SIZE, walk_processing
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # Looking for one ID passes over the whole list; turning the list round moves every entry once, at
@@ -94,6 +94,6 @@ def repeated_in_processing(
 ) -> list[bytes]:
     """Which of the IDs are in processing more than once."""
     entries: Counter[bytes] = Counter()
-    for page in walk_list(connection, keys.processing, newest_first=False):
+    for page in walk_processing(connection, keys):
         entries.update(item_id for item_id in page if item_id in sought)
     return [item_id for item_id, count in entries.items() if count > 1]

@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
-from rwq_cli.core.paging import walk_list
+from rwq_cli.core.paging import walk_list, walk_processing
 
 _SCAN_COUNT = 1000
 
@@ -18,7 +19,7 @@ _TWICE = 16
 
 # Suffixes of the keys that make a queue, by which a queue called `Q:item` or `Q:item:x` betrays
 # itself among what looks like the data keys of Q.
-_STRUCTURES = (b"queue", b"processing", b"cleaning", b"delayed", b"buried")
+_STRUCTURES = (b"queue", b"processing", b"cleaning", b"delayed", b"buried", b"returns")
 _MEMBERS = (b"item:", b"lease:", b"leased_by_session:", b"result:")
 
 
@@ -99,9 +100,10 @@ def listed_ids(
     """
     sought = frozenset(candidates)
     met: set[bytes] = set()
-    for key in (keys.main, keys.processing):
-        for page in walk_list(connection, key, newest_first=True):
-            met.update(sought.intersection(page))
+    for page in chain(
+        walk_list(connection, keys.main, newest_first=True), walk_processing(connection, keys)
+    ):
+        met.update(sought.intersection(page))
     for _, page in _zset_members(connection, keys):
         met.update(sought.intersection(page))
     return frozenset(met)
@@ -122,7 +124,7 @@ def _nested_queues(connection: Connection, keys: QueueKeys, suspects: list[bytes
     prefixes = set()
     types = connection.call_all([("TYPE", keys.item(suspect)) for suspect in suspects])
     for suspect, kind in zip(suspects, types, strict=True):
-        if kind in (b"list", b"zset"):
+        if kind in (b"list", b"zset", b"hash"):
             head, _, tail = suspect.rpartition(b":")
             if tail in _STRUCTURES:
                 prefixes.add(head + b":" if head else b"")
@@ -141,8 +143,12 @@ def _walk_lists(
     connection: Connection, keys: QueueKeys, marks: dict[int, int], found: Survey
 ) -> Iterator[tuple[bytes, int]]:
     """Mark what is listed; yield what is listed without data, and where."""
-    for key, here in ((keys.main, _MAIN), (keys.processing, _PROCESSING)):
-        for page in walk_list(connection, key, newest_first=True):
+    walks = (
+        (walk_list(connection, keys.main, newest_first=True), _MAIN),
+        (walk_processing(connection, keys), _PROCESSING),
+    )
+    for walk, here in walks:
+        for page in walk:
             for item_id in page:
                 number = hash(item_id)
                 mark = marks.get(number, 0)
@@ -230,5 +236,5 @@ def _name_unlisted(
                 unlisted.append(item_id)
         for batch in in_batches(unlisted):
             for item_id, look in zip(batch, glance(connection, keys, batch), strict=True):
-                if look.has_data:
+                if look.has_data and not look.wrong_type:
                     (found.unlisted if look.lease else found.orphaned).append(item_id)

@@ -125,7 +125,7 @@ class Intake:
                 yield from self._from_stream("line", self.environment.stdin)
                 continue
             try:
-                stream = Path(name).open("rb")
+                stream = Path(name).open("rb")  # noqa: SIM115 - closed by `with` below
             except OSError as error:
                 raise _unreadable(name, error)
             with stream:

@@ -3,13 +3,12 @@
 -- arg 1     '1' to skip the duplicate check (the caller vouches for the IDs), else '0'
 -- arg 2..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most)
 -- Returns the 0-based indexes of the items that were duplicates and so were not added.
-check_types()
-local first = 5
+local given = args_from(2)
 local ids, keys_and_data, seen, repeated = {}, {}, {}, false
-for i = first, #ARGV, 2 do
-  local id, at = ARGV[i], i - first + 1
+for at = 1, #given, 2 do
+  local id = given[at]
   keys_and_data[at] = item_prefix .. id
-  keys_and_data[at + 1] = ARGV[i + 1]
+  keys_and_data[at + 1] = given[at + 1]
   ids[#ids + 1] = id
   repeated = repeated or seen[id]
   seen[id] = true

@@ -4,7 +4,6 @@
 -- arg 2     how long it lasts, ms: if we die, the item is an orphan again after that
 -- arg 3..   IDs
 -- Returns the IDs that were guarded. Every cleaner of every language leaves them alone meanwhile.
-check_types()
 local guard, guard_ms, ids = arg(1), arg(2), args_from(3)
 local claimed = {}
 for _, id in ipairs(ids) do

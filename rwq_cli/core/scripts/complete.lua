@@ -5,7 +5,6 @@
 -- arg 3..   IDs, each once; with a page, those of them that are elsewhere are left for another call
 -- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
 -- owner, - not dealt with; then for each o who holds the lease, or ''.
-check_types()
 local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(3)
 local statuses, holders = {}, {}
 local refused, holder_of = {}, {}

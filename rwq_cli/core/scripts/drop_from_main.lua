@@ -2,7 +2,6 @@
 --
 -- arg 1..   IDs that looked like ghosts or duplicates a grace period ago
 -- Returns, for each ID acted on: ID, 'ghost' | 'duplicated'.
-check_types()
 local reply = {}
 for _, id in ipairs(args_from(1)) do
   local state = nil

@@ -6,7 +6,6 @@
 -- arg 4  how many bytes of data to stop after (the item that crosses it is still taken)
 -- Returns { ghosts dropped, ID, data, ID, data, ... }.
 -- Error WRONGTYPE, naming the key, if the next item's data is no string: nothing was taken.
-check_types()
 local holder, lease_ms, bytes_max = arg(1), arg(2), tonumber(arg(4))
 local page = redis.call('LRANGE', main, -tonumber(arg(3)), -1)
 local reply, taken, passed, bytes = { 0 }, {}, 0, 0
@@ -18,8 +17,7 @@ for at = #page, 1, -1 do
   local data = redis.pcall('GET', item_prefix .. id)
   if type(data) == 'table' then
     if passed == 0 then
-      return redis.error_reply('WRONGTYPE the data key of the next item holds no string: '
-        .. item_prefix .. id)
+      return redis.error_reply('WRONGTYPE ' .. item_prefix .. id .. ', the data of the next item, is no string')
     end
     break
   end

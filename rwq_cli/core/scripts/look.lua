@@ -1,7 +1,7 @@
 -- Read the facts that decide most states, for many IDs at one instant. Writes nothing.
 --
 -- arg 1..   IDs
--- Returns, for each ID: 1 if it has data else 0, ms left of its lease (-1 no expiry, -2 none),
+-- Returns, for each ID: 0 no data, 1 data, 2 a data key that holds no string; ms left of its lease (-1 no expiry, -2 none),
 -- holder or ''.
 local reply = {}
 for _, id in ipairs(args_from(1)) do
@@ -12,7 +12,8 @@ for _, id in ipairs(args_from(1)) do
     local old = redis.call('PTTL', old_lease_prefix .. id)
     ttl = (new == -1 or old == -1) and -1 or math.max(new, old)
   end
-  reply[#reply + 1] = has_data(id) and 1 or 0
+  local kind = redis.call('TYPE', item_prefix .. id).ok
+  reply[#reply + 1] = kind == 'none' and 0 or kind == 'string' and 1 or 2
   reply[#reply + 1] = ttl
   reply[#reply + 1] = holder or ''
 end

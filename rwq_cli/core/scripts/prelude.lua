@@ -33,16 +33,6 @@ local function args_from(n)
   return rest
 end
 
--- Raise WRONGTYPE now, before the first write: a failed script is not rolled back.
-local function check_types()
-  redis.call('LLEN', main)
-  redis.call('LLEN', processing)
-  redis.call('LLEN', cleaning)
-  redis.call('ZCARD', delayed)
-  redis.call('ZCARD', buried)
-  redis.call('HLEN', returns)
-end
-
 local function has_data(id)
   return redis.call('EXISTS', item_prefix .. id) == 1
 end
@@ -126,5 +116,16 @@ local function take_from_processing(page_size, ids, wanted)
   end
   push_all('LPUSH', processing, kept)
   return taken
+end
+
+-- Before any write, because a failed script is not rolled back: a key of another type is reported.
+for key, expected in pairs({
+  [main] = 'list', [processing] = 'list', [cleaning] = 'list',
+  [delayed] = 'zset', [buried] = 'zset', [returns] = 'hash',
+}) do
+  local found = redis.call('TYPE', key).ok
+  if found ~= 'none' and found ~= expected then
+    return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ' and not a ' .. expected)
+  end
 end
 

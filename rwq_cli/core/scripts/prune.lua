@@ -4,7 +4,6 @@
 -- arg 2..   IDs that looked superfluous a grace period ago
 -- Returns the IDs whose entry was removed. Entries of delayed, buried and returns go only while the
 -- item has no data; entries of cleaning go also when it has: the caller saw it to be in a list.
-check_types()
 local which, ids = arg(1), args_from(2)
 local pruned = {}
 for _, id in ipairs(ids) do

@@ -8,7 +8,6 @@
 -- arg 5..   IDs, in the order in which they shall be leased
 -- Returns { statuses, holder, ... }: a letter for each ID in order, r released, w already waiting, o
 -- leased by another, m missing, - not dealt with; then for each o who holds the lease.
-check_types()
 local page_size, own_holder = tonumber(arg(1)), arg(2)
 local force, front, ids = arg(3) == '1', arg(4) == '1', args_from(5)
 local told, holder_of = {}, {}

@@ -5,7 +5,6 @@
 -- arg 3..   IDs
 -- Returns the IDs that were returned. One whose guard is no longer ours is left alone: a worker that
 -- had popped it leased it, or somebody completed or released it.
-check_types()
 local guard, give_back, ids = arg(1), arg(2) == '1', args_from(3)
 local returned = {}
 for _, id in ipairs(ids) do

@@ -1,0 +1,242 @@
+# fish completion for rwq.
+# Made by: python -m rwq_cli.completing completions/
+
+# Whether the option $argv[2] of the command $argv[1] takes a value.
+function __rwq_takes_value
+    switch "$argv[1] $argv[2]"
+        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --owner' 'touch --for' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'clean light --grace' 'clean deep --grace' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
+            return 0
+    end
+    return 1
+end
+
+# Whether the option $argv[2] of the command $argv[1] says which server to ask.
+function __rwq_is_about_server
+    switch "$argv[1] $argv[2]"
+        case '* -u' '* --url' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key' '* --tls-insecure'
+            return 0
+    end
+    return 1
+end
+
+# Follows the words before the one at the cursor. Sets
+#   __rwq_path    the words that name the command
+#   __rwq_count   how many arguments it has been given
+#   __rwq_server  the options that say which server to ask, with their values
+#   __rwq_words   all the words
+function __rwq_follow
+    # From fish 4 on, -x gives the words with variables in place; before, there was only -o.
+    set -g __rwq_words (commandline -xpc 2>/dev/null; or commandline -opc)
+    set -g __rwq_path ''
+    set -g __rwq_count 0
+    set -g __rwq_server
+    set -l words $__rwq_words
+    set -l pending ''
+    set -l ended 0
+    set -e words[1]
+    for word in $words
+        if test -n "$pending"
+            if __rwq_is_about_server "$__rwq_path" $pending
+                set -a __rwq_server $pending $word
+            end
+            set pending ''
+        else if test $ended -eq 1; or not string match -qr -- '^-.' $word
+            if contains -- "$__rwq_path" '' 'clean' 'local'
+                set __rwq_path (string trim -- "$__rwq_path $word")
+                set ended 0
+            else
+                set __rwq_count (math $__rwq_count + 1)
+            end
+        else if test "$word" = --
+            set ended 1
+        else if string match -qr -- '^--.*=' $word
+            if __rwq_is_about_server "$__rwq_path" (string replace -r -- '=.*' '' $word)
+                set -a __rwq_server $word
+            end
+        else if string match -qr -- '^--' $word
+            if __rwq_takes_value "$__rwq_path" $word
+                set pending $word
+            else if __rwq_is_about_server "$__rwq_path" $word
+                set -a __rwq_server $word
+            end
+        else
+            # A row of short options, of which the last may take the rest for its value.
+            while set word (string sub -s 2 -- $word); and test -n "$word"
+                set -l name -(string sub -l 1 -- $word)
+                if __rwq_takes_value "$__rwq_path" $name
+                    set -l value (string sub -s 2 -- $word)
+                    if test -z "$value"
+                        set pending $name
+                    else if __rwq_is_about_server "$__rwq_path" $name
+                        set -a __rwq_server $name $value
+                    end
+                    break
+                end
+            end
+        end
+    end
+end
+
+# Whether the words in $argv name the command whose part of the line the cursor is in.
+function __rwq_at
+    __rwq_follow
+    test "$__rwq_path" = "$argv"
+end
+
+# The names of the queues on the server that the line or the environment says.
+function __rwq_queues
+    __rwq_follow
+    set -l server
+    for word in $__rwq_server
+        if string match -qr -- '^\$[A-Za-z_][A-Za-z0-9_]*$' $word
+            set -l name (string sub -s 2 -- $word)
+            set word $$name
+        else if string match -q -- '~/*' $word
+            set word $HOME(string sub -s 2 -- $word)
+        else if string match -q -- '*(*' $word
+            # Only running something would tell which server that is.
+            return
+        end
+        set -a server $word
+    end
+    # The one that was typed may not be the one on PATH.
+    set -l run rwq
+    command -sq -- $__rwq_words[1]; and set run $__rwq_words[1]
+    command -sq timeout; and set run timeout 2 $run
+    # A name with a control character is printed escaped, so that this would not be the name.
+    # What is behind the tab is shown beside the name.
+    command $run queues -o ids $server 2>/dev/null </dev/null \
+        | string match -rv -- '\\\\[nrtuUx]' | string replace -r -- '$' \t
+end
+
+# Should an older version of this have been read before.
+complete -c rwq -e
+# Files only where one is expected.
+complete -c rwq -f
+
+# What every command takes, before its name or after it.
+complete -c rwq -s q -l queue -x -a '(__rwq_queues)' -d 'The queue. Else RWQ_QUEUE'
+complete -c rwq -s u -l url -x -d 'The server. Else RWQ_URL, else REDIS_URL, else redis://localhost:6379/0'
+complete -c rwq -s o -l output -x -a 'table\\t plain\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, json, jsonl, csv, ids, data'
+complete -c rwq -l password-file -r -F -d 'A file with the password. Else the URL\'s, else RWQ_PASSWORD'
+complete -c rwq -l tls-ca -r -F -d 'Certificate authorities to trust (rediss://)'
+complete -c rwq -l tls-cert -r -F -d 'The client\'s certificate'
+complete -c rwq -l tls-key -r -F -d 'The client\'s key'
+complete -c rwq -l tls-insecure -d 'Accept any server certificate'
+complete -c rwq -l no-color -d 'No colour. Also NO_COLOR, set to anything'
+complete -c rwq -s v -l verbose -d 'Say which server and queue, on stderr'
+complete -c rwq -l debug -d 'Show the traceback of an error'
+complete -c rwq -s h -l help -d 'Show this message and exit'
+
+# rwq
+complete -c rwq -n '__rwq_at' -s V -l version -d 'Show the version'
+complete -c rwq -n '__rwq_at' -a 'add' -d 'Put items in, from arguments, files or stdin'
+complete -c rwq -n '__rwq_at' -a 'lease' -d 'Take the next items under a lease, and print them'
+complete -c rwq -n '__rwq_at' -a 'complete' -d 'Finish items: they are gone, whoever holds them, and one complete wins'
+complete -c rwq -n '__rwq_at' -a 'touch' -d 'Give live leases a new expiry, counted from now'
+complete -c rwq -n '__rwq_at' -a 'release' -d 'Put items back into the queue now, and end their leases'
+complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: next to be leased first, or longest leased first'
+complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: abandoned items first, then the soonest to end'
+complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, and what would move it on'
+complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
+complete -c rwq -n '__rwq_at' -a 'queues' -d 'List the queues of this server with their counts'
+complete -c rwq -n '__rwq_at' -a 'clean' -d 'Make available again what dead workers left behind'
+complete -c rwq -n '__rwq_at' -a 'local' -d 'Run a server of one\'s own behind -u local:'
+complete -c rwq -n '__rwq_at' -a 'demo' -d 'Show the main job from end to end on a throw-away server, in a few seconds'
+complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
+
+# rwq add
+complete -c rwq -n '__rwq_at add' -s f -l file -r -F -d 'Read items from a file; - is stdin'
+complete -c rwq -n '__rwq_at add' -l format -x -a 'lines\\t jsonl\\t nul\\t raw\\t' -d 'lines: a line is an item. jsonl: an object a line with data or data_b64, and id if it has one. nul: items end with NUL. raw: each input is one item'
+complete -c rwq -n '__rwq_at add' -l id -x -d 'The ID, for exactly one item'
+complete -c rwq -n '__rwq_at add' -l id-from -x -d 'uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data)'
+complete -c rwq -n '__rwq_at add' -l unique -d 'The IDs are known to be new: skip the duplicate check'
+complete -c rwq -n '__rwq_at add' -l strict -d 'Nothing more after the first bad record'
+complete -c rwq -n '__rwq_at add' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at add' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+
+# rwq lease
+complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'How many items at most'
+complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts'
+complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item'
+complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait for so long at most'
+complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at lease' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
+
+# rwq complete
+complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only where this session still holds the lease'
+complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+
+# rwq touch
+complete -c rwq -n '__rwq_at touch' -l for -x -d 'How long the lease lasts from now'
+complete -c rwq -n '__rwq_at touch' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at touch' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+
+# rwq release
+complete -c rwq -n '__rwq_at release' -l front -d 'Make them the next to be leased, in this order'
+complete -c rwq -n '__rwq_at release' -l force -d 'Also where another session still holds the lease'
+complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
+complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+
+# rwq ls
+complete -c rwq -n '__rwq_at ls' -s n -l limit -x -d 'How many at most; 0 for all'
+complete -c rwq -n '__rwq_at ls' -l offset -x -d 'Leave out the first N'
+complete -c rwq -n '__rwq_at ls' -l tail -d 'From the other end: newest first'
+complete -c rwq -n '__rwq_at ls' -l data -d 'Read all of the data, for json, jsonl and csv'
+complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t ghost\\t' -d 'Only items in this state'
+complete -c rwq -n '__rwq_at ls' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at ls' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at ls' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at ls' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
+complete -c rwq -n '__rwq_at ls; and test $__rwq_count -eq 0' -a 'waiting\\t processing\\t leased\\t abandoned\\t all\\t'
+
+# rwq leases
+complete -c rwq -n '__rwq_at leases' -l holder -x -d 'Only leases of holders that match'
+complete -c rwq -n '__rwq_at leases' -s n -l limit -x -d 'How many at most; 0 for all'
+complete -c rwq -n '__rwq_at leases' -l data -d 'Read all of the data, for json, jsonl and csv'
+complete -c rwq -n '__rwq_at leases' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
+
+# rwq show
+complete -c rwq -n '__rwq_at show' -l data -d 'Read and show all of the data'
+complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+
+# rwq stats
+complete -c rwq -n '__rwq_at stats' -l fast -d 'Only the lengths: costs the same however long they are'
+complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts'
+
+# rwq queues
+complete -c rwq -n '__rwq_at queues' -s 0 -l null -d '-o ids ends each name with NUL, unescaped'
+
+# rwq clean
+complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items: those in processing without a lease'
+complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Walk the whole queue: also return orphans, and drop ghosts and second entries'
+
+# rwq clean light
+complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Look twice and report, but change nothing'
+complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+
+# rwq clean deep
+complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Look twice and report, but change nothing'
+complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+
+# rwq local
+complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server, if it does not run'
+complete -c rwq -n '__rwq_at local' -a 'stop' -d 'Stop the embedded server; its data stay'
+complete -c rwq -n '__rwq_at local' -a 'status' -d 'Say whether the embedded server runs, and where'
+
+# rwq local start
+complete -c rwq -n '__rwq_at local start; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
+
+# rwq local stop
+complete -c rwq -n '__rwq_at local stop; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
+
+# rwq local status
+complete -c rwq -n '__rwq_at local status; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
+
+# rwq completion
+complete -c rwq -n '__rwq_at completion' -l install -d 'Write it where the shell looks for it, and say where'
+complete -c rwq -n '__rwq_at completion; and test $__rwq_count -eq 0' -a 'bash\\t zsh\\t fish\\t'
