@@ -10,6 +10,7 @@ from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.batch import DRY_RUN, DryRunOption
 from rwq_cli.connecting import open_queue
+from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import NewItems, Status
 from rwq_cli.exits import ExitStatus
@@ -118,11 +119,11 @@ def add(
 _WORDS = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
 
 
-def _one_with_id(batches: Iterator[NewItems], item_id: bytes) -> Iterator[NewItems]:
+def _one_with_id(batches: Iterator[NewItems | Pause], item_id: bytes) -> Iterator[NewItems | Pause]:
     """The one item there is, under the ID given; nothing is added if there are more."""
     payloads: list[bytes] = []
     for batch in batches:
-        payloads += batch.data
+        payloads += [] if isinstance(batch, Pause) else batch.data
         if len(payloads) > 1:
             raise InvalidArgument("--id names one item, but there are more", "use --id-from")
     return iter([NewItems([item_id], payloads)] if payloads else [])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rwq_cli.core.batches import Pause, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, PAUSE, Pause
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.keys import QueueKeys
@@ -14,7 +14,7 @@ ADD_ITEMS = 500
 
 
 def add_batches(
-    connection: Connection, keys: QueueKeys, batches: Iterable[NewItems], *, unique: bool
+    connection: Connection, keys: QueueKeys, batches: Iterable[NewItems | Pause], *, unique: bool
 ) -> Iterator[OutcomeBatch]:
     """Add a stream of items, batch by batch; memory does not grow with the stream.
 
@@ -23,7 +23,7 @@ def add_batches(
     Args:
         connection: The server.
         keys: The queue.
-        batches: What to add, at most 2,000 items a batch.
+        batches: What to add, at most 2,000 items a batch; at a `PAUSE` all outcomes are awaited.
         unique: The caller vouches that no ID is in the queue: skip the check. If that is wrong,
             the item is replaced and its ID is in the queue twice.
 
@@ -37,9 +37,12 @@ def add_batches(
     """
     sent: list[NewItems] = []
 
-    def calls() -> Iterator[Sequence[object]]:
+    def calls() -> Iterator[Sequence[object] | None]:
         head = (*queue_args(keys), "1" if unique else "0")
         for batch in batches:
+            if isinstance(batch, Pause):
+                yield None
+                continue
             if b"" in batch.ids:
                 raise InvalidArgument("an item's ID is empty", "give it one, or let rwq make it")
             words: list[object] = [*head, *batch.ids, *batch.data]
@@ -63,11 +66,21 @@ def add_batches(
         raise
 
 
-def batched_items(items: Iterable[NewItem | Pause]) -> Iterator[NewItems]:
+def batched_items(items: Iterable[NewItem | Pause]) -> Iterator[NewItems | Pause]:
     """A stream of items in batches that `add_batches` takes; a `PAUSE` ends one early."""
-    for batch in in_batches(items, items_max=ADD_ITEMS, size=_size):
-        yield NewItems([item.item_id for item in batch], [item.data for item in batch])
-
-
-def _size(item: NewItem) -> int:
-    return len(item.item_id) + len(item.data)
+    ids: list[bytes] = []
+    data: list[bytes] = []
+    size_bytes = 0
+    for item in items:
+        pauses = isinstance(item, Pause)
+        if not isinstance(item, Pause):
+            ids.append(item.item_id)
+            data.append(item.data)
+            size_bytes += len(item.item_id) + len(item.data)
+        if ids and (pauses or len(ids) >= ADD_ITEMS or size_bytes >= BATCH_BYTES):
+            yield NewItems(ids, data)
+            ids, data, size_bytes = [], [], 0
+        if pauses:
+            yield PAUSE
+    if ids:
+        yield NewItems(ids, data)

@@ -143,7 +143,7 @@ def _act_on_processing(
     if by_name:
         length = int(connection.call("LLEN", keys.processing))
         ids = [item_id for item_id in suspects.states if item_id in by_name]
-        replies.append(act_one_by_one(connection, keys, "clean_processing", (), ids, length))
+        replies.append(act_one_by_one(connection, keys, "clean_processing", (0,), ids, length))
     for _, reply in chain.from_iterable(replies):
         for item_id, done in zip(reply[::2], reply[1::2], strict=True):
             state = State.ABANDONED if done == b"returned" else State.GHOST
@@ -193,7 +193,7 @@ def _drop_from_main(
 
 def _prune(connection: Connection, keys: QueueKeys, found: Survey) -> Iterator[CleanAction]:
     stale = {
-        "cleaning": found.stale_cleaning,
+        "cleaning": _still_stale(connection, keys, found.stale_cleaning),
         "delayed": [item_id for item_id, name in found.scheduled_ghosts if name == "delayed"],
         "buried": [item_id for item_id, name in found.scheduled_ghosts if name == "buried"],
         "returns": found.stale_returns,
@@ -203,6 +203,18 @@ def _prune(connection: Connection, keys: QueueKeys, found: Survey) -> Iterator[C
             pruned = connection.run("prune", queue_keys(keys), (*queue_args(keys), where, *batch))
             for item_id in pruned:
                 yield CleanAction(item_id, Repair.PRUNED, State.GHOST, where)
+
+
+def _still_stale(connection: Connection, keys: QueueKeys, ids: list[bytes]) -> list[bytes]:
+    """Of entries of a 0.1 cleaner's list, those whose item is gone, or is in another list again."""
+    if not ids:
+        return []
+    listed = listed_ids(connection, keys, ids)
+    return [
+        item_id
+        for item_id, look in zip(ids, glance(connection, keys, ids), strict=True)
+        if item_id in listed or not look.has_data
+    ]
 
 
 def _is_clean(found: Survey) -> bool:

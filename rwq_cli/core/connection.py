@@ -7,6 +7,7 @@ the wire can be read where it is decided.
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import redis
@@ -34,7 +35,7 @@ class Connection:
         # redis-py types what it calls, not what it is called with.
         self._client: Any = client
         self.name = name
-        self._no_touch: bool | None = None
+        self._knows_no_touch = True
 
     def call(self, *command: Any) -> Any:
         """Send one command.
@@ -89,7 +90,7 @@ class Connection:
                 return self._client.execute_command("EVAL", script.text, len(keys), *keys, *args)
 
     def run_each(
-        self, script_name: str, keys: Sequence[bytes], calls: Iterable[Sequence[Any]]
+        self, script_name: str, keys: Sequence[bytes], calls: Iterable[Sequence[Any] | None]
     ) -> Iterator[Any]:
         """Run a script once for each list of arguments, sending ahead of the replies.
 
@@ -99,7 +100,8 @@ class Connection:
         Args:
             script_name: The file's name in `core/scripts`, without `.lua`.
             keys: The KEYS of the script.
-            calls: The ARGV of each call; read at most two ahead of the replies.
+            calls: The ARGV of each call, read at most two ahead of the replies; None says that the
+                source pauses, and all replies are awaited.
 
         Raises:
             ServerError: The server refused a call, or was lost. Calls that were sent after it
@@ -115,17 +117,15 @@ class Connection:
             wire = self._client.connection_pool.get_connection()
         flight = _Flight(wire, text_head)
         try:
-            # The first call brings the script's text, so that all others can go by its SHA-1.
-            for number, args in enumerate(calls):
-                with self._translated():
-                    flight.send(text_head if number == 0 else head, args)
-                    reply = flight.land() if len(flight) > _SENT_AHEAD else _NOTHING
-                if reply is not _NOTHING:
+            for args in chain(calls, (None,)):
+                if args is not None:
+                    with self._translated():
+                        flight.send(head, args)
+                # Where the source pauses there is nothing to send ahead of.
+                while len(flight) > (_SENT_AHEAD if args is not None else 0):
+                    with self._translated():
+                        reply = flight.land()
                     yield reply
-            while len(flight):
-                with self._translated():
-                    reply = flight.land()
-                yield reply
         finally:
             # With replies outstanding the connection cannot be used again.
             if len(flight):
@@ -139,15 +139,15 @@ class Connection:
             Whether it agreed (Redis 7.2 and Valkey do); where it did not, reading an item's data
             or its size makes it look fresh.
         """
-        if self._no_touch is None:
+        # Asked for anew each time: a connection that was lost came back without it.
+        if self._knows_no_touch:
             try:
                 self.call("CLIENT", "NO-TOUCH", "ON")
-                self._no_touch = True
             except (errors.AuthenticationFailed, errors.Unreachable, errors.ConnectionLost):
                 raise
             except errors.ServerError:
-                self._no_touch = False
-        return self._no_touch
+                self._knows_no_touch = False
+        return self._knows_no_touch
 
     def close(self) -> None:
         """Close the connection."""
@@ -161,9 +161,6 @@ class Connection:
             raise translate(error, self.name, key) from error
         except OSError as error:
             raise errors.Unreachable(f"cannot reach {self.name}: {error}") from error
-
-
-_NOTHING = object()
 
 
 class _Flight:
@@ -226,7 +223,7 @@ def translate(error: Exception, server: str, key: object = None) -> errors.Serve
             f"{server} refused the password or wants one: {text}",
             "give it in RWQ_PASSWORD or with --password-file",
         )
-    if isinstance(error, rx.NoPermissionError) or upper.startswith("NOPERM") or "NOPERM" in upper:
+    if isinstance(error, rx.NoPermissionError) or "NOPERM" in upper or "NO PERMISSIONS" in upper:
         return errors.PermissionDenied(
             f"{server} denied permission: {text}",
             "ask for an ACL rule that allows this command on the queue's keys",
@@ -251,6 +248,11 @@ def translate(error: Exception, server: str, key: object = None) -> errors.Serve
         return errors.WrongType(
             f"not a queue as the protocol has it: {said}",
             "see what it is with the TYPE command, or name another queue",
+        )
+    if isinstance(error, rx.TimeoutError) and "connecting" in text:
+        return errors.Unreachable(
+            f"cannot reach {server}: it does not answer",
+            "check -u or RWQ_URL, and that the server runs",
         )
     if isinstance(error, rx.TimeoutError):
         return errors.ConnectionLost(f"{server} did not answer in time: {text}")

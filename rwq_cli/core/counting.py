@@ -55,6 +55,7 @@ def count_states(
     found = survey(connection, keys)
     return replace(
         counts,
+        held=(counts.held or 0) + len(found.held),
         orphaned=len(found.orphaned),
         unlisted=len(found.unlisted),
         duplicated=len(found.duplicated),

@@ -61,6 +61,8 @@ def lease_batches(
     """
     deadline_s = clock.monotonic() + wait_s
     taken = 0
+    # A few more entries than items are wanted, for the ghosts among them.
+    entries = count + 32
     while taken < count:
         reply = connection.run(
             "lease",
@@ -71,8 +73,10 @@ def lease_batches(
                 lease_ms,
                 min(BATCH_ITEMS, count - taken),
                 BATCH_BYTES,
+                min(BATCH_ITEMS, entries),
             ),
         )
+        entries = BATCH_ITEMS
         ghosts, ids, data = reply[0], reply[1::2], reply[2::2]
         if ids:
             taken += len(ids)

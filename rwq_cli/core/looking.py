@@ -147,7 +147,10 @@ def _facts_of_one(connection: Connection, keys: QueueKeys, item_id: bytes) -> Si
     short = [isinstance(length, int) and length <= LPOS_LENGTH_MAX for length in lengths]
     typed = (item, lease, old_lease, *lists, keys.delayed, keys.buried, keys.returns)
     expected = ("string",) * 3 + ("list",) * 3 + ("zset",) * 2 + ("hash",)
-    commands: list[tuple[object, ...]] = [("OBJECT", "IDLETIME", item), ("TIME",)]
+    # Apart, because one refused command would abort the transaction, and services refuse OBJECT.
+    (idle_reply,) = connection.call_all([("OBJECT", "IDLETIME", item)], tolerate=True)
+    idle_s = _int_or_none(idle_reply)
+    commands: list[tuple[object, ...]] = [("TIME",)]
     commands += [("TYPE", key) for key in typed]
     commands += [("PTTL", lease), ("GET", lease), ("PTTL", old_lease), ("GET", old_lease)]
     commands += [
@@ -162,17 +165,17 @@ def _facts_of_one(connection: Connection, keys: QueueKeys, item_id: bytes) -> Si
         if is_short
     ]
     replies = connection.call_all(commands, atomic=True, tolerate=True)
-    idle_s, time_reply = _int_or_none(replies[0]), replies[1]
-    types = [reply.decode() for reply in replies[2:11]]
+    time_reply = replies[0]
+    types = [reply.decode() for reply in replies[1:10]]
     wrong = {
         key: found
         for key, found, wanted in zip(typed, types, expected, strict=True)
         if found not in ("none", wanted)
     }
-    leases = _leases((replies[11], replies[12]), (replies[13], replies[14]))
-    due, buried, returns, main_length = replies[15:19]
+    leases = _leases((replies[10], replies[11]), (replies[12], replies[13]))
+    due, buried, returns, main_length = replies[14:18]
     places: list[list[int]] = []
-    found_in = iter(replies[19:])
+    found_in = iter(replies[18:])
     for key, is_short in zip(lists, short, strict=True):
         if is_short:
             reply = next(found_in)

@@ -69,15 +69,21 @@ def act_on_ids(
     try:
         for block in _blocks(ids, all_at_once=last_first):
             left = dict.fromkeys(block)
+            listed: set[bytes] = set(left)
             if len(left) > FEW_IDS and not last_first:
-                for batch in _in_pages(connection, keys, script, args, left, once=once):
+                listed = _listed_elsewhere(connection, keys, left, once=once)
+                for batch in _in_pages(connection, keys, script, args, left, listed):
                     acknowledged += len(batch)
                     yield batch
-            for batch in _one_by_one(
-                connection, keys, script, args, list(left), last_first=last_first
+            for page_size, ids_left in (
+                (0, [item_id for item_id in left if item_id in listed]),
+                (-1, [item_id for item_id in left if item_id not in listed]),
             ):
-                acknowledged += len(batch)
-                yield batch
+                for batch in _one_by_one(
+                    connection, keys, script, (page_size, *args), ids_left, last_first=last_first
+                ):
+                    acknowledged += len(batch)
+                    yield batch
     except ServerError as error:
         error.acknowledged = acknowledged
         raise
@@ -89,22 +95,28 @@ def _blocks(ids: Iterable[bytes | Pause], *, all_at_once: bool) -> Iterator[list
     return in_batches(ids, items_max=_BLOCK_IDS)
 
 
+def _listed_elsewhere(
+    connection: Connection, keys: QueueKeys, ids: dict[bytes, None], *, once: bool
+) -> set[bytes]:
+    """Which IDs have to be looked for by name: those in main, and those twice in processing."""
+    listed: set[bytes] = set()
+    for page in walk_list(connection, keys.main, newest_first=True):
+        listed.update(ids.keys() & page)
+    if once:
+        listed.update(repeated_in_processing(connection, keys, ids.keys()))
+    return listed
+
+
 def _in_pages(
     connection: Connection,
     keys: QueueKeys,
     script: str,
     args: Sequence[object],
     left: dict[bytes, None],
-    *,
-    once: bool,
+    listed: set[bytes],
 ) -> Iterator[OutcomeBatch]:
     """Deal with what is in processing alone; what is dealt with leaves `left`."""
-    elsewhere: set[bytes] = set()
-    for page in walk_list(connection, keys.main, newest_first=True):
-        elsewhere.update(left.keys() & page)
-    if once:
-        elsewhere.update(repeated_in_processing(connection, keys, left.keys()))
-    sought = left.keys() - elsewhere
+    sought = left.keys() - listed
     for _ in range(_TURNS):
         before = len(left)
         for ids, reply in act_by_pages(connection, keys, script, args, sought):
@@ -114,7 +126,7 @@ def _in_pages(
                 del left[item_id]
             if len(batch):
                 yield batch
-        if before - len(left) == 0 or len(left) - len(elsewhere) <= FEW_IDS:
+        if before - len(left) == 0 or len(left) - len(listed) <= FEW_IDS:
             return
 
 

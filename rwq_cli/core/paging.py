@@ -46,7 +46,7 @@ def walk_list(
     # The last entries of the walk, the latest last.
     anchors: list[bytes] = []
     while True:
-        back = min(overlap, position)
+        back = min(overlap, position) if anchors else 0
         window = side.read(position - back, back + page_size)
         known = min(back, len(anchors))
         fresh: int | None = back
@@ -57,10 +57,7 @@ def walk_list(
                 overlap = _ANCHORS
                 continue
             place: int | None
-            if fresh is not None:
-                place = position - back + fresh
-            else:
-                place = side.after_last(anchors)
+            place = position - back + fresh if fresh is not None else side.after_last(anchors)
             turned = turns and place is not None and place > position
             if place is None or turned:
                 # All anchors have left, or stand behind what was not read yet. Where the anchors

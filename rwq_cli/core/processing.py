@@ -30,8 +30,8 @@ def act_one_by_one(
     Args:
         connection: The server.
         keys: The queue.
-        script: The script, whose first argument is the page's size, or 0.
-        args: Its further arguments before the IDs.
+        script: The script.
+        args: Its arguments before the IDs; the first says that there is no page.
         ids: The IDs.
         list_length: How many entries it has to pass over for each, to keep the calls short.
         last_first: Make the calls in reverse order; the IDs of each stay in theirs.
@@ -48,7 +48,7 @@ def act_one_by_one(
     for batch in batches:
         yield (
             batch,
-            connection.run(script, queue_keys(keys), (*queue_args(keys), 0, *args, *batch)),
+            connection.run(script, queue_keys(keys), (*queue_args(keys), *args, *batch)),
         )
 
 

@@ -106,7 +106,7 @@ class WorkQueue:
         return self.add_batches(adding.batched_items(items), unique=unique, dry_run=dry_run)
 
     def add_batches(
-        self, batches: Iterable[NewItems], *, unique: bool = False, dry_run: bool = False
+        self, batches: Iterable[NewItems | Pause], *, unique: bool = False, dry_run: bool = False
     ) -> Outcomes:
         """Add items in batches of the caller's; see `rwq_cli.core.adding.add_batches`."""
         from rwq_cli.core import adding, rehearsal

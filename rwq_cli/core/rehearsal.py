@@ -12,7 +12,7 @@ from rwq_cli.core.states import is_guard
 
 
 def would_add(
-    connection: Connection, keys: QueueKeys, batches: Iterable[NewItems], *, unique: bool
+    connection: Connection, keys: QueueKeys, batches: Iterable[NewItems | Pause], *, unique: bool
 ) -> Iterator[OutcomeBatch]:
     """Which items would be added; an ID that comes twice in the stream is a duplicate, too.
 
@@ -20,6 +20,8 @@ def would_add(
     """
     met: set[bytes] = set()
     for batch in batches:
+        if isinstance(batch, Pause):
+            continue
         exists = connection.call_all([("EXISTS", keys.item(item_id)) for item_id in batch.ids])
         letters = []
         for item_id, there in zip(batch.ids, exists, strict=True):

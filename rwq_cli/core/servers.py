@@ -1,6 +1,6 @@
 """From a server's URL to a connection, and the words for it that may be printed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,6 +17,7 @@ CONNECT_TIMEOUT_S = 5.0
 # Longer than any single call of ours, and than one slice of a wait.
 REPLY_TIMEOUT_S = 60.0
 
+_LOOKS_LIKE = "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
 _SCHEMES = ("redis", "rediss", "unix")
 _LATER = {"redis+sentinel": "Sentinel", "redis+cluster": "Redis Cluster"}
 
@@ -34,8 +35,8 @@ class Server:
         tls_insecure: Accept any server certificate.
     """
 
-    url: str
-    password: str | None = None
+    url: str = field(repr=False)
+    password: str | None = field(default=None, repr=False)
     tls_ca: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -47,17 +48,19 @@ def mask_url(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
-    address, mark, query = rest.partition("?")
-    # The last @ ends the credentials: a password may hold an unescaped @ or slash.
-    credentials, at, host = address.rpartition("@")
-    if at and not credentials.startswith("/"):
+    # The last @ ends the credentials: a password may hold an unescaped @, slash or question mark.
+    credentials, at, host = rest.rpartition("@")
+    if at and credentials.startswith("/"):
+        credentials, at, host = "", "", rest
+    host, mark, query = host.partition("?")
+    if at:
         user = credentials.partition(":")[0]
-        address = f"{user}:***@{host}" if ":" in credentials else f"{user}@{host}"
+        host = f"{user}:***@{host}" if ":" in credentials else f"{user}@{host}"
     pairs = [
         f"{name}=***" if name == "password" else f"{name}{sign}{value}"
         for name, sign, value in (pair.partition("=") for pair in query.split("&"))
     ]
-    return f"{scheme}://{address}{mark}{'&'.join(pairs)}"
+    return f"{scheme}://{host}{mark}{'&'.join(pairs)}"
 
 
 def connect(server: Server) -> Connection:
@@ -103,14 +106,15 @@ def _settings(server: Server) -> dict[str, Any]:
     if "://" not in server.url or scheme not in _SCHEMES:
         raise InvalidArgument(
             f"not a server's URL: {masked}",
-            "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+            _LOOKS_LIKE,
         )
     try:
         parts = urlsplit(server.url)
         _ = parts.port
         settings: dict[str, Any] = dict(parse_url(server.url))  # type: ignore[no-untyped-call]
-    except ValueError as error:
-        raise InvalidArgument(f"malformed server URL {masked}: {error}") from None
+    except ValueError:
+        # What urllib says can hold the password.
+        raise InvalidArgument(f"malformed server URL {masked}", _LOOKS_LIKE) from None
     if scheme == "unix":
         if not settings.get("path"):
             raise InvalidArgument(f"malformed server URL {masked}: it names no socket")

@@ -29,7 +29,8 @@ class Survey:
 
     Attributes:
         orphaned: Items in no list or zset, without a lease.
-        unlisted: Items in no list or zset, with a lease.
+        unlisted: Items in no list or zset, with a lease that ends.
+        held: Items in no list or zset, with a lease that does not end.
         main_ghosts: IDs in main without data.
         processing_ghosts: IDs in processing without data.
         scheduled_ghosts: IDs in the delayed or buried zset without data, with that zset's name.
@@ -41,6 +42,7 @@ class Survey:
 
     orphaned: list[bytes] = field(default_factory=list)
     unlisted: list[bytes] = field(default_factory=list)
+    held: list[bytes] = field(default_factory=list)
     main_ghosts: list[bytes] = field(default_factory=list)
     processing_ghosts: list[bytes] = field(default_factory=list)
     scheduled_ghosts: list[tuple[bytes, str]] = field(default_factory=list)
@@ -237,4 +239,7 @@ def _name_unlisted(
         for batch in in_batches(unlisted):
             for item_id, look in zip(batch, glance(connection, keys, batch), strict=True):
                 if look.has_data and not look.wrong_type:
-                    (found.unlisted if look.lease else found.orphaned).append(item_id)
+                    if look.lease is None:
+                        found.orphaned.append(item_id)
+                    else:
+                        (found.unlisted if look.lease.ends else found.held).append(item_id)

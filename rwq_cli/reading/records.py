@@ -107,12 +107,12 @@ class Intake:
     empty: int = 0
     _random: Iterator[bytes] = field(default_factory=random_ids)
 
-    def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems]:
+    def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Pause]:
         """One item an argument; with the jsonl format each argument is such a line."""
         cut = [os.fsencode(argument) for argument in arguments]
         return self._batches("argument", [cut], keep_empty=True)
 
-    def from_files(self, names: Iterable[str]) -> Iterator[NewItems]:
+    def from_files(self, names: Iterable[str]) -> Iterator[NewItems | Pause]:
         """The items of files, in order; `-` is stdin.
 
         Raises:
@@ -133,7 +133,7 @@ class Intake:
                     f"{name}, line", cast(BinaryIO, _Readable(name, stream))
                 )
 
-    def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems]:
+    def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Pause]:
         flush = self.environment.flush
         if self.input_format is InputFormat.RAW:
             return self._batches("input", [[whole(stream, flush)]], keep_empty=True)
@@ -142,7 +142,7 @@ class Intake:
 
     def _batches(
         self, where: str, groups: Iterable[list[bytes] | Pause], *, keep_empty: bool
-    ) -> Iterator[NewItems]:
+    ) -> Iterator[NewItems | Pause]:
         """Records to batches of items, in one loop: it runs once for each of millions of lines."""
         convert = self._from_json_line if self.input_format is InputFormat.JSONL else _as_it_is
         make_id = None if self.id_rule.kind == "uuid" else self._make_id
@@ -156,6 +156,7 @@ class Intake:
                 if ids:
                     yield NewItems(ids, payloads)
                     ids, payloads, room_bytes = [], [], BATCH_BYTES
+                yield group
                 continue
             for record in group:
                 number += 1

@@ -3,6 +3,15 @@
 -- arg 1     '1' to skip the duplicate check (the caller vouches for the IDs), else '0'
 -- arg 2..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most)
 -- Returns the 0-based indexes of the items that were duplicates and so were not added.
+local refusal = denied(
+  { 'LPUSH', main, 'x' },
+  { 'SETNX', item_prefix .. 'x', 'x' },
+  { 'MSETNX', item_prefix .. 'x', 'x' },
+  { 'MSET', item_prefix .. 'x', 'x' }
+)
+if refusal then
+  return refusal
+end
 local given = args_from(2)
 local ids, keys_and_data, seen, repeated = {}, {}, {}, false
 for at = 1, #given, 2 do

@@ -4,6 +4,13 @@
 -- arg 2     how long it lasts, ms: if we die, the item is an orphan again after that
 -- arg 3..   IDs
 -- Returns the IDs that were guarded. Every cleaner of every language leaves them alone meanwhile.
+local refusal = denied(
+  { 'SET', lease_prefix .. 'x', 'x' },
+  { 'SET', old_lease_prefix .. 'x', 'x' }
+)
+if refusal then
+  return refusal
+end
 local guard, guard_ms, ids = arg(1), arg(2), args_from(3)
 local claimed = {}
 for _, id in ipairs(ids) do

@@ -3,6 +3,15 @@
 -- arg 1     0: look for each ID in all of processing. n: only in its n oldest entries
 -- arg 2..   IDs that looked abandoned or ghosts a grace period ago
 -- Returns, for each ID acted on: ID, 'returned' | 'dropped'.
+local refusal = denied(
+  { 'LREM', processing, 0, 'x' },
+  { 'RPOP', processing },
+  { 'LPUSH', processing, 'x' },
+  { 'LPUSH', main, 'x' }
+)
+if refusal then
+  return refusal
+end
 local page_size, ids = tonumber(arg(1)), args_from(2)
 
 -- A lease means that somebody works on it after all; a ghost needs none to be dropped.

@@ -1,10 +1,27 @@
 -- Complete items: delete the data, and with it every trace. The DEL of the data decides who won.
 --
--- arg 1     0: find each ID wherever it is. n: only those in the n oldest entries of processing
+-- arg 1     0: find each ID wherever it is. n: only those in the n oldest entries of processing.
+--           -1: like 0, but the caller saw them in no list: what has no data is not looked for there
 -- arg 2     only where this holder still has the lease; '' for any
 -- arg 3..   IDs, each once; with a page, those of them that are elsewhere are left for another call
 -- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
 -- owner, - not dealt with; then for each o who holds the lease, or ''.
+local refusal = denied(
+  { 'LREM', processing, 0, 'x' },
+  { 'RPOP', processing },
+  { 'LPUSH', processing, 'x' },
+  { 'DEL', item_prefix .. 'x' },
+  { 'DEL', lease_prefix .. 'x' },
+  { 'DEL', old_lease_prefix .. 'x' },
+  { 'LREM', main, 0, 'x' },
+  { 'LREM', cleaning, 0, 'x' },
+  { 'ZREM', delayed, 'x' },
+  { 'ZREM', buried, 'x' },
+  { 'HDEL', returns, 'x' }
+)
+if refusal then
+  return refusal
+end
 local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(3)
 local statuses, holders = {}, {}
 local refused, holder_of = {}, {}
@@ -17,10 +34,8 @@ local function is_refused(id)
   return refused[id]
 end
 
--- What has no data is not looked for in the list, which would cost the list's length for nothing; met
--- in a page it is the second entry of an item that was just completed, and goes.
 local function may_take(id)
-  return not is_refused(id) and (page_size > 0 or has_data(id))
+  return not is_refused(id) and (page_size >= 0 or has_data(id))
 end
 
 local here = {}
@@ -29,11 +44,11 @@ for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
 end
 local finished = {}
 for i, id in ipairs(ids) do
-  if (page_size == 0 and not is_refused(id)) or here[id] then
+  if (page_size <= 0 and not is_refused(id)) or here[id] then
     local won = redis.call('DEL', item_prefix .. id) == 1
     statuses[i] = won and 'c' or 'm'
     finished[#finished + 1] = id
-    if won and page_size == 0 then
+    if page_size == 0 or (won and page_size < 0) then
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
       redis.call('LREM', cleaning, 0, id)

@@ -2,6 +2,13 @@
 --
 -- arg 1..   IDs that looked like ghosts or duplicates a grace period ago
 -- Returns, for each ID acted on: ID, 'ghost' | 'duplicated'.
+local refusal = denied(
+  { 'LREM', main, 0, 'x' },
+  { 'LREM', processing, 0, 'x' }
+)
+if refusal then
+  return refusal
+end
 local reply = {}
 for _, id in ipairs(args_from(1)) do
   local state = nil

@@ -42,9 +42,13 @@ local function has_lease(id)
 end
 
 -- The value of the lease, or false. Where both generations have a key, the later ending one speaks.
+-- A lease key of another type is a lease whose holder cannot be known: ''.
 local function lease_holder(id)
   local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
-  local new, old = redis.call('GET', new_key), redis.call('GET', old_key)
+  local new, old = redis.pcall('GET', new_key), redis.pcall('GET', old_key)
+  if type(new) == 'table' or type(old) == 'table' then
+    return ''
+  end
   if not (new and old) then
     return new or old
   end
@@ -83,7 +87,7 @@ end
 
 -- Take IDs off the processing list, either one by one or out of its oldest page.
 --
--- page_size 0: each of `ids` that `wanted` agrees to is removed with LREM, which costs the length of
+-- page_size 0 or less: each of `ids` that `wanted` agrees to is removed with LREM, which costs the length of
 -- the list each time: for few IDs.
 -- page_size n: the n oldest entries are taken off; those of `ids` that `wanted` agrees to stay off
 -- and the rest go back on at the new end. Called often enough, this walks the whole list at a cost
@@ -92,30 +96,48 @@ end
 --
 -- Returns the IDs that were in processing and now are not.
 local function take_from_processing(page_size, ids, wanted)
-  local taken = {}
-  if page_size == 0 then
+  local taken, sought = {}, {}
+  -- All is asked before the first write: what `wanted` reads may fail.
+  for _, id in ipairs(ids) do
+    sought[id] = page_size > 0 or wanted(id)
+  end
+  if page_size <= 0 then
     for _, id in ipairs(ids) do
-      if wanted(id) and redis.call('LREM', processing, 0, id) > 0 then
+      if sought[id] and redis.call('LREM', processing, 0, id) > 0 then
         taken[#taken + 1] = id
       end
     end
     return taken
   end
-  local sought = {}
-  for _, id in ipairs(ids) do
-    sought[id] = true
-  end
-  local page = redis.call('RPOP', processing, page_size) or {}
-  local kept = {}
-  for _, id in ipairs(page) do
+  local kept, page = {}, redis.call('LRANGE', processing, -page_size, -1)
+  for at = #page, 1, -1 do
+    local id = page[at]
     if sought[id] and wanted(id) then
       taken[#taken + 1] = id
     else
       kept[#kept + 1] = id
     end
   end
-  push_all('LPUSH', processing, kept)
+  if #page > 0 then
+    redis.call('RPOP', processing, #page)
+    push_all('LPUSH', processing, kept)
+  end
   return taken
+end
+
+-- The error for the first command that this user may not run, or nil. Asked before the first write:
+-- a script that is denied half-way is not rolled back. Servers before Redis 7 cannot be asked.
+local function denied(...)
+  if not redis.acl_check_cmd then
+    return nil
+  end
+  for _, words in ipairs({ ... }) do
+    if not redis.acl_check_cmd(unpack(words)) then
+      return redis.error_reply("NOPERM this user has no permissions to run the '"
+        .. string.lower(words[1]) .. "' command on " .. words[2])
+    end
+  end
+  return nil
 end
 
 -- Before any write, because a failed script is not rolled back: a key of another type is reported.

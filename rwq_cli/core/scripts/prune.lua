@@ -4,6 +4,17 @@
 -- arg 2..   IDs that looked superfluous a grace period ago
 -- Returns the IDs whose entry was removed. Entries of delayed, buried and returns go only while the
 -- item has no data; entries of cleaning go also when it has: the caller saw it to be in a list.
+local refusal = denied(
+  { 'LREM', cleaning, 0, 'x' },
+  { 'ZREM', delayed, 'x' },
+  { 'ZREM', buried, 'x' },
+  { 'HDEL', returns, 'x' },
+  { 'DEL', lease_prefix .. 'x' },
+  { 'DEL', old_lease_prefix .. 'x' }
+)
+if refusal then
+  return refusal
+end
 local which, ids = arg(1), args_from(2)
 local pruned = {}
 for _, id in ipairs(ids) do

@@ -1,6 +1,6 @@
 -- Put items back into the main list now and end their leases.
 --
--- arg 1     0: find each ID wherever it is. n: only those in the n oldest entries of processing,
+-- arg 1     0 or -1: find each ID wherever it is. n: only those in the n oldest entries of processing,
 --           which the caller saw not to be in main
 -- arg 2     our own holder, whose leases need no force
 -- arg 3     '1' to end a lease that another session holds, else '0'
@@ -8,6 +8,21 @@
 -- arg 5..   IDs, in the order in which they shall be leased
 -- Returns { statuses, holder, ... }: a letter for each ID in order, r released, w already waiting, o
 -- leased by another, m missing, - not dealt with; then for each o who holds the lease.
+local refusal = denied(
+  { 'LREM', processing, 0, 'x' },
+  { 'RPOP', processing },
+  { 'LPUSH', processing, 'x' },
+  { 'LREM', main, 0, 'x' },
+  { 'LPUSH', main, 'x' },
+  { 'RPUSH', main, 'x' },
+  { 'DEL', lease_prefix .. 'x' },
+  { 'DEL', old_lease_prefix .. 'x' },
+  { 'ZREM', delayed, 'x' },
+  { 'ZREM', buried, 'x' }
+)
+if refusal then
+  return refusal
+end
 local page_size, own_holder = tonumber(arg(1)), arg(2)
 local force, front, ids = arg(3) == '1', arg(4) == '1', args_from(5)
 local told, holder_of = {}, {}
@@ -20,7 +35,7 @@ local function may_release(id)
   local holder = lease_holder(id)
   if not has_data(id) then
     told[id] = 'm'
-  elseif page_size == 0 and redis.call('LPOS', main, id) then
+  elseif page_size <= 0 and redis.call('LPOS', main, id) then
     if front then
       return true
     end
@@ -34,14 +49,16 @@ local function may_release(id)
 end
 
 local released = {}
-if page_size == 0 then
+if page_size <= 0 then
   for _, id in ipairs(ids) do
     if may_release(id) then
-      redis.call('LREM', processing, 0, id)
-      redis.call('LREM', main, 0, id)
       released[#released + 1] = id
       told[id] = 'r'
     end
+  end
+  for _, id in ipairs(released) do
+    redis.call('LREM', processing, 0, id)
+    redis.call('LREM', main, 0, id)
   end
 else
   released = take_from_processing(page_size, ids, may_release)

@@ -5,11 +5,26 @@
 -- arg 3..   IDs
 -- Returns the IDs that were returned. One whose guard is no longer ours is left alone: a worker that
 -- had popped it leased it, or somebody completed or released it.
+local refusal = denied(
+  { 'DEL', lease_prefix .. 'x' },
+  { 'DEL', old_lease_prefix .. 'x' },
+  { 'LPUSH', main, 'x' }
+)
+if refusal then
+  return refusal
+end
 local guard, give_back, ids = arg(1), arg(2) == '1', args_from(3)
 local returned = {}
+-- What was pushed since the caller read the lists stands at the new end.
+local just_pushed = {}
+for _, list in ipairs({ main, processing }) do
+  for _, id in ipairs(redis.call('LRANGE', list, 0, 499)) do
+    just_pushed[id] = true
+  end
+end
 for _, id in ipairs(ids) do
   local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
-  local new, old = redis.call('GET', new_key), redis.call('GET', old_key)
+  local new, old = redis.pcall('GET', new_key), redis.pcall('GET', old_key)
   local alone = new == guard and old == guard
   if new == guard then
     redis.call('DEL', new_key)
@@ -17,7 +32,7 @@ for _, id in ipairs(ids) do
   if old == guard then
     redis.call('DEL', old_key)
   end
-  if give_back and alone and has_data(id) then
+  if give_back and alone and has_data(id) and not just_pushed[id] then
     returned[#returned + 1] = id
   end
 end

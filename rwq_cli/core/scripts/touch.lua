@@ -4,6 +4,13 @@
 -- arg 2..   IDs
 -- Returns { statuses }: a letter for each ID in order, t touched, n not leased, m missing.
 -- A guard of a delayed or buried item is no lease that anybody works under: not leased.
+local refusal = denied(
+  { 'SET', lease_prefix .. 'x', 'x' },
+  { 'SET', old_lease_prefix .. 'x', 'x' }
+)
+if refusal then
+  return refusal
+end
 local lease_ms, ids = arg(1), args_from(2)
 local statuses = {}
 for i, id in ipairs(ids) do
