@@ -40,7 +40,7 @@ def confirm(
     question = f"rwq will {what} {human.count(items)} {noun} of {queue}."
     put = ask or _ask_on_terminal
     if items >= NAME_FROM_ITEMS:
-        agreed = put(f"{question} Type the queue's name to go on: ").strip() == queue
+        agreed = put(f"{question} Type the queue's name to go on: ").rstrip("\r\n") == queue
     else:
         agreed = put(f"{question} Go on? [y/N] ").strip().lower() in ("y", "yes")
     if not agreed:
@@ -60,6 +60,8 @@ def _ask_on_terminal(question: str) -> str:
         while not answer.endswith(b"\n"):
             piece = os.read(terminal, 1024)
             if not piece:
+                # Ctrl-D: what comes next begins a line of its own.
+                os.write(terminal, b"\n")
                 break
             answer += piece
         return answer.decode("utf-8", "replace")

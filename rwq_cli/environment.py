@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
@@ -28,7 +29,13 @@ class Environment:
     @classmethod
     def of_process(cls) -> "Environment":
         """The streams and variables of this process."""
-        return cls(os.environ, sys.stdin.buffer, sys.stdout.buffer, sys.stderr.buffer)
+        return cls(
+            os.environ,
+            # A supervisor may have closed any of them.
+            sys.stdin.buffer if sys.stdin else open(os.devnull, "rb"),
+            sys.stdout.buffer if sys.stdout else open(os.devnull, "wb"),
+            sys.stderr.buffer if sys.stderr else open(os.devnull, "wb"),
+        )
 
     @cached_property
     def stdin_is_terminal(self) -> bool:
@@ -56,13 +63,15 @@ class Environment:
         return shutil.get_terminal_size((80, 24)).columns
 
     def flush(self) -> None:
-        """Send on what was written to stdout, before waiting for something else."""
-        self.stdout.flush()
+        """Send on what was written to stdout, before waiting for something else.
+
+        Whether that fails is found out at the next write, by whoever writes.
+        """
+        with suppress(OSError):
+            self.stdout.flush()
 
     def note(self, line: str) -> None:
         """Write a line to stderr; a stderr that is gone is no reason to stop."""
-        try:
+        with suppress(OSError):
             self.stderr.write(line.encode("utf-8", "backslashreplace") + b"\n")
             self.stderr.flush()
-        except OSError:
-            pass

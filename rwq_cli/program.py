@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,11 +15,13 @@ from rwq_cli.core.errors import (
     InvalidArgument,
     RwqError,
     ServerError,
-    Unreachable,
 )
 from rwq_cli.environment import Environment
 from rwq_cli.exits import ExitStatus
 from rwq_cli.settings import Settings
+
+# -o, alone or behind flags that take no value: -o json, -ojson, -vo json.
+_SHORT_OUTPUT = re.compile(r"-[v0]*o(.*)", re.DOTALL)
 
 
 def run(arguments: Sequence[str], environment: Environment) -> ExitStatus:
@@ -34,7 +37,8 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitStatus:
     settings = Settings(environment)
     try:
         status = _run(arguments, settings)
-        environment.stdout.flush()
+        with suppress(BrokenPipeError):
+            environment.stdout.flush()
         return status
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
@@ -42,7 +46,9 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitStatus:
         return ExitStatus.OK
     except Exception as error:
         if settings.debug or "--debug" in arguments:
-            raise
+            import traceback
+
+            environment.note(traceback.format_exc().rstrip())
         return _tell(error, arguments, environment)
 
 
@@ -75,9 +81,10 @@ def _tell(error: Exception, arguments: Sequence[str], environment: Environment) 
     if isinstance(error, RwqError):
         hint = error.hint
         acknowledged = getattr(error, "acknowledged", None)
-        if acknowledged is not None and not isinstance(error, Unreachable):
+        lost = isinstance(error, ConnectionLost)
+        if acknowledged is not None and (acknowledged or lost):
             done = f"{acknowledged:,} were acknowledged and are done"
-            if isinstance(error, ConnectionLost):
+            if lost:
                 done += ", those sent after them all or not at all"
             hint = f"{done}; {hint}" if hint else done
         _say(arguments, environment, error.message, error.code, hint)
@@ -117,12 +124,12 @@ def wants_json(arguments: Sequence[str]) -> bool:
         if word == "--":
             break
         value = None
-        if word in ("-o", "--output"):
+        if word == "--output":
             value = arguments[index + 1] if index + 1 < len(arguments) else None
         elif word.startswith("--output="):
             value = word.partition("=")[2]
-        elif word.startswith("-o"):
-            value = word[2:]
+        elif match := _SHORT_OUTPUT.fullmatch(word):
+            value = match[1] or (arguments[index + 1] if index + 1 < len(arguments) else None)
         if value is not None:
             wanted = value in ("json", "jsonl")
     return wanted
@@ -137,6 +144,6 @@ def main() -> None:
     environment = Environment.of_process()
     status = run(sys.argv[1:], environment)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(int(status))

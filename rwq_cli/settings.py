@@ -75,7 +75,9 @@ class Settings:
         """The server's URL: `-u`, else RWQ_URL, else REDIS_URL, else localhost."""
         variables = self.environment.variables
         given = self.given.get("url")
-        return given or variables.get("RWQ_URL") or variables.get("REDIS_URL") or DEFAULT_URL
+        if given is not None:
+            return str(given)
+        return variables.get("RWQ_URL") or variables.get("REDIS_URL") or DEFAULT_URL
 
     @property
     def queues(self) -> Sequence[bytes]:
@@ -114,7 +116,9 @@ class Settings:
             return Path(name).read_bytes().split(b"\n")[0].rstrip(b"\r").decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8"
-            raise InvalidArgument(f"cannot read the password file {name}: {reason.lower()}")
+            raise InvalidArgument(
+                f"cannot read the password file {name}: {reason.lower()}", "check --password-file"
+            )
 
     def path(self, name: str) -> Path | None:
         """A global option that names a file."""

@@ -9,6 +9,7 @@ from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.batch import DRY_RUN, DryRunOption
 from rwq_cli.connecting import open_queue
+from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.listing import Source
 from rwq_cli.core.model import Item
@@ -65,9 +66,9 @@ def lease(
     records: Iterable[Item]
     if dry_run:
         settings.environment.note(f"{DRY_RUN}these would be leased now")
-        records = queue.items(Source(main=True), limit=number, data=True)
+        records = queue.items(Source(main=True), limit=min(number, LONGEST_LIST), data=True)
     else:
-        leased = queue.lease_many(number, lease_s=lease_s, wait_s=wait_s)
+        leased = queue.lease_many(min(number, LONGEST_LIST), lease_s=lease_s, wait_s=wait_s)
         records, id_batches = leased, (batch.ids for batch in leased.batches)
     return Listing(
         view=item_view(ID, TIME_LEFT, SIZE, DATA),

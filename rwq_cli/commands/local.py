@@ -62,7 +62,7 @@ def _server(settings: Settings, directory: str | None) -> LocalServer:
 
 
 def _detail(now: LocalStatus, *, fails: bool) -> Report:
-    view: View[LocalStatus] = View((), _fields, lambda _status: None)
+    view: View[LocalStatus] = View((), _fields, lambda _status: None, now)
     return Detail(
         view=view,
         records=[now],

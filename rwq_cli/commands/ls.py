@@ -10,10 +10,11 @@ import typer
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.connecting import open_queue
+from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.listing import Selection, Source
 from rwq_cli.core.model import State
-from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.queue import FOREVER, WorkQueue
 from rwq_cli.reading.durations import parse_duration
 from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
@@ -119,7 +120,7 @@ def ls(
         states=states,
         match=_pattern(match),
         id_glob=None if id_glob is None else os.fsencode(id_glob),
-        older_than_s=None if older_than is None else parse_duration(older_than),
+        older_than_s=None if older_than is None else parse_duration(older_than, FOREVER),
     )
     queue = open_queue(settings)
     wants_data = data or settings.output is OutputFormat.DATA
@@ -140,8 +141,8 @@ def ls(
         records=queue.items(
             source,
             selection,
-            limit=limit or None,
-            offset=offset,
+            limit=min(limit, LONGEST_LIST) or None,
+            offset=min(offset, LONGEST_LIST),
             tail=tail,
             data=wants_data,
         ),
@@ -157,7 +158,9 @@ def _pattern(text: str | None) -> "re.Pattern[bytes] | None":
     try:
         return re.compile(os.fsencode(text))
     except re.error as error:
-        raise InvalidArgument(f"--match is not a regular expression: {error}")
+        raise InvalidArgument(
+            f"--match is not a regular expression: {error}", "escape what is meant literally"
+        )
 
 
 def _footer(queue: WorkQueue, source: Source, shown: int, selection: Selection) -> str:

@@ -53,7 +53,7 @@ def release(
     chosen = read_ids(settings.environment, ids or [], null_separated=null)
     queue = open_queue(settings)
     if force and not dry_run:
-        known = [item_id for item_id in chosen if not isinstance(item_id, Pause)]
+        known = list(dict.fromkeys(i for i in chosen if not isinstance(i, Pause)))
         what = "put back, ending the leases of whoever works on them,"
         confirm(what, len(known), escaped(queue.name), yes=yes)
         chosen = iter(known)

@@ -13,7 +13,7 @@ from rwq_cli.commands.batch import IdsArgument, NullOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.looking import Sighting
-from rwq_cli.core.model import Item, State
+from rwq_cli.core.model import Facts, Item, State
 from rwq_cli.exits import ExitStatus
 from rwq_cli.explain import Explanation, explain
 from rwq_cli.reading.ids import read_ids
@@ -67,15 +67,27 @@ def show(
         for batch in in_batches(chosen):
             for sighting in queue.facts(batch):
                 item = queue.describe(sighting, data=wants_data)
-                yield Shown(item, sighting, explain(queue.name, sighting))
+                yield _shown(queue.name, item, sighting)
 
+    nothing = Facts(b"", False, 0, 0, 0, None, None, None, 0)
+    view = View(
+        (),
+        _fields,
+        lambda record: record.item.item_id,
+        _shown(queue.name, Item(queue.name, b"", State.GONE), Sighting(nothing, None, (), None)),
+        lambda record: record.item.data,
+    )
     return Detail(
-        view=View((), _fields, lambda record: record.item.item_id, lambda record: record.item.data),
+        view=view,
         records=shown(),
         sections=_sections,
         one_only=given != ["-"] and len(given) == 1,
         is_missing=lambda record: record.item.state in (State.GONE, State.STRAY_LEASE),
     )
+
+
+def _shown(queue: bytes, item: Item, sighting: Sighting) -> Shown:
+    return Shown(item, sighting, explain(queue, sighting))
 
 
 def _fields(record: Shown) -> dict[str, Any]:

@@ -85,8 +85,11 @@ def _sections(counts: Counts) -> list[Section]:
             rows.append((label, human.count(number), "red" if is_bad and number else None))
     if counts.leased is None:
         rows.insert(1, ("processing", human.count(counts.processing), None))
+    width = max(len(text) for _, text, _ in rows)
+    rows = [(label, text.rjust(width), style) for label, text, style in rows]
     if unknown:
-        rows.append(("not counted", ", ".join(unknown), "dim"))
+        how = "" if counts.leased is None else " (--deep counts them)"
+        rows.append(("not counted", ", ".join(unknown) + how, "dim"))
     sections = [Section(escaped(counts.queue), rows)]
     more: list[tuple[str, str, str | None]] = []
     if counts.oldest_waiting_s is not None:

@@ -13,6 +13,8 @@ class Pause:
 PAUSE = Pause()
 
 BATCH_ITEMS = 1000
+# No list is longer: larger numbers mean the same, and would overflow in the server.
+LONGEST_LIST = 2**62
 BATCH_BYTES = 4 * 1024 * 1024
 # LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
 SCAN_BUDGET_ENTRIES = 500_000

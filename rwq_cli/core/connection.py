@@ -4,6 +4,7 @@ The core speaks in raw commands (`("LRANGE", key, 0, 9)`) and raw replies, so th
 the wire can be read where it is decided.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -241,14 +242,7 @@ def translate(error: Exception, server: str, key: object = None) -> errors.Serve
             f"{server} is out of memory: {text}", "raise its maxmemory or complete some items"
         )
     if "WRONGTYPE" in upper:
-        # Ours name the key: "WRONGTYPE jobs:queue is a string and not a list".
-        said = text.partition("WRONGTYPE ")[2].split(" script: ")[0].rstrip(".")
-        if said.startswith("Operation against") and isinstance(key, bytes):
-            said = f"{key.decode('utf-8', 'backslashreplace')} holds another type"
-        return errors.WrongType(
-            f"not a queue as the protocol has it: {said}",
-            "see what it is with the TYPE command, or name another queue",
-        )
+        return _wrong_type(text, key)
     if isinstance(error, rx.TimeoutError) and "connecting" in text:
         return errors.Unreachable(
             f"cannot reach {server}: it does not answer",
@@ -264,6 +258,19 @@ def translate(error: Exception, server: str, key: object = None) -> errors.Serve
             )
         return errors.ConnectionLost(f"lost the connection to {server}: {text}", "run it again")
     return errors.ServerError(f"{server} refused: {text}")
+
+
+def _wrong_type(text: str, key: object) -> errors.WrongType:
+    # Our scripts name the key; of a plain command it is known, of a pipeline redis-py says it.
+    said = text.partition("WRONGTYPE ")[2].split(" script: ")[0].rstrip(".")
+    if said.startswith("Operation against"):
+        in_pipeline = re.match(r"Command # \d+ \(\S+ (\S+).*\) of pipeline", text)
+        if isinstance(key, bytes):
+            name = key.decode("utf-8", "backslashreplace")
+        else:
+            name = in_pipeline[1] if in_pipeline else "a key of the queue"
+        said = f"{name} holds another type than the protocol says"
+    return errors.WrongType(said, "see what it is with the TYPE command, or name another queue")
 
 
 def _os_reason(error: Exception, text: str) -> str:

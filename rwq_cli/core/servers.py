@@ -91,7 +91,9 @@ def connect(server: Server) -> Connection:
         pool.make_connection()
         client = redis.Redis(connection_pool=pool, single_connection_client=False)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"the server's URL {name} has an option that is not known: {error}")
+        raise InvalidArgument(
+            f"the server's URL {name} has an option that cannot be used: {error}", "take it out"
+        )
     return Connection(client, name)
 
 
@@ -117,26 +119,31 @@ def _settings(server: Server) -> dict[str, Any]:
         raise InvalidArgument(f"malformed server URL {masked}", _LOOKS_LIKE) from None
     if scheme == "unix":
         if not settings.get("path"):
-            raise InvalidArgument(f"malformed server URL {masked}: it names no socket")
+            raise InvalidArgument(
+                f"malformed server URL {masked}: it names no socket", "unix:///path/to/socket"
+            )
     else:
         database = unquote(parts.path).strip("/")
         if database and not database.isdecimal():
             raise InvalidArgument(
-                f"malformed server URL {masked}: the database {database!r} is not a number"
+                f"malformed server URL {masked}: the database {database!r} is not a number",
+                "it looks like redis://host:6379/0",
             )
     if settings.get("password") is None and server.password is not None:
         settings["password"] = server.password
     if scheme == "rediss":
         settings.update(_tls(server))
     elif server.tls_ca or server.tls_cert or server.tls_key or server.tls_insecure:
-        raise InvalidArgument(f"TLS options need a rediss:// URL, not {masked}")
+        raise InvalidArgument(
+            f"TLS options need a rediss:// URL, not {masked}", "change the URL or drop them"
+        )
     return settings
 
 
 def _tls(server: Server) -> dict[str, Any]:
     for file in (server.tls_ca, server.tls_cert, server.tls_key):
         if file is not None and not file.is_file():
-            raise InvalidArgument(f"no such file: {file}")
+            raise InvalidArgument(f"no such file: {file}", "check the TLS options")
     options: dict[str, Any] = {
         "ssl_ca_certs": str(server.tls_ca) if server.tls_ca else None,
         "ssl_certfile": str(server.tls_cert) if server.tls_cert else None,

@@ -5,22 +5,29 @@ import re
 from rwq_cli.core.errors import InvalidArgument
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+HUNDRED_YEARS_S = 100 * 365 * 86400.0
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _BARE = re.compile(r"\d+(?:\.\d+)?")
 
 
-def parse_duration(text: str) -> float:
+def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
     """Seconds of a duration.
 
     Args:
         text: Parts such as `1h30m`, or a bare number of seconds.
+        limit_s: The longest that makes sense, seconds; servers count milliseconds in 64 bits.
 
     Raises:
-        InvalidArgument: It is neither.
+        InvalidArgument: It is neither, or too long.
     """
     stripped = text.strip()
+    seconds = None
     if _BARE.fullmatch(stripped):
-        return float(stripped)
-    if stripped and _PART.sub("", stripped) == "":
-        return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(stripped))
+        seconds = float(stripped)
+    elif stripped and _PART.sub("", stripped) == "":
+        seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(stripped))
+    if seconds is not None and seconds <= limit_s:
+        return seconds
+    if seconds is not None:
+        raise InvalidArgument("longer than a hundred years", "give a shorter duration")
     raise InvalidArgument(f"not a duration: {text!r}", "it looks like 500ms, 30s, 5m, 1h30m or 2d")

@@ -246,7 +246,8 @@ class _Readable:
 
 
 def _unreadable(name: str, error: OSError) -> InvalidArgument:
-    return InvalidArgument(f"cannot read {name}: {(error.strerror or str(error)).lower()}")
+    reason = (error.strerror or str(error)).lower()
+    return InvalidArgument(f"cannot read {name}: {reason}", "check -f")
 
 
 def _as_it_is(record: bytes) -> tuple[bytes | None, bytes, Any]:

@@ -57,34 +57,42 @@ def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
 def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
     """Do the work, and tell it record by record where the format is one of records.
 
-    When stdout is closed (`rwq complete - | head`) the work still goes on to its end: what was
-    asked for is the work.
+    When stdout is closed (`rwq complete - | head`) or full, the work still goes on to its end: what
+    was asked for is the work.
     """
     output, environment = settings.output, settings.environment
-    writer = None
-    if output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS):
-        writer = machine.Writer(environment, report.view, output, report.null_separated)
-        writer.begin()
+    telling = output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
+    writer = machine.Writer(environment, report.view, output, report.null_separated)
+    failure: OSError | None = None
     try:
         for batch in report.batches:
             report.counts.update(report.count(batch))
-            if writer is None:
+            if not telling or failure:
                 continue
             try:
                 for record in batch:
                     if output is not OutputFormat.IDS or report.word(record) in report.shown:
                         writer.write(record)
-            except BrokenPipeError:
-                writer = None
-        if writer:
-            writer.end()
+            except OSError as error:
+                failure = error
     except KeyboardInterrupt:
         # What was done is done, and must be known although the rest was not.
         environment.note(f"interrupted: {report.summary()}")
         raise
-    if output is OutputFormat.JSON:
-        environment.stdout.write(to_json({**report.fields, **_underscored(report)}) + b"\n")
-    else:
+    try:
+        if failure:
+            raise failure
+        if telling:
+            writer.end()
+        if output is OutputFormat.JSON:
+            environment.stdout.write(to_json({**report.fields, **_underscored(report)}) + b"\n")
+        environment.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError:
+        environment.note(report.summary())
+        raise
+    if output is not OutputFormat.JSON:
         environment.note(report.summary())
     return report.status()
 

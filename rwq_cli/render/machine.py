@@ -93,6 +93,8 @@ class Writer(Generic[T]):
         """Write what stands after the last record, and say what a reader should know."""
         if self._output is OutputFormat.JSON:
             self._out.write(b"\n]\n" if self._written else b"]\n")
+        if self._output is OutputFormat.CSV and not self._written:
+            self._write_csv_header(flat(self._view.fields(self._view.sample)))
         if self._changed_ids:
             self._environment.note(
                 f"{self._changed_ids:,} of these IDs are not UTF-8 or hold control characters and "
@@ -100,12 +102,18 @@ class Writer(Generic[T]):
             )
 
     def _write_csv(self, record: dict[str, Any]) -> None:
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
         if self._csv_header is None:
-            self._csv_header = list(record)
-            lines.writerow(self._csv_header)
-        lines.writerow([plain(record.get(name)) for name in self._csv_header])
+            self._write_csv_header(record)
+        assert self._csv_header is not None
+        self._write_csv_line([plain(record.get(name)) for name in self._csv_header])
+
+    def _write_csv_header(self, record: dict[str, Any]) -> None:
+        self._csv_header = list(record)
+        self._write_csv_line(self._csv_header)
+
+    def _write_csv_line(self, cells: Sequence[str]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(cells)
         self._out.write(text.getvalue().encode())
 
     def _write_id(self, item_id: bytes | None) -> None:

@@ -39,12 +39,14 @@ class View(Generic[T]):
         columns: For tables and plain lines.
         fields: The JSON object, complete; CSV is the same, flattened.
         item_id: The ID, for `-o ids`; None if the record has none.
+        sample: Any record, for the header of a CSV file without lines.
         data: The payload, for `-o data`; None if the record has none.
     """
 
     columns: Sequence[Column[T]]
     fields: Callable[[T], dict[str, Any]]
     item_id: Callable[[T], bytes | None]
+    sample: T
     data: Callable[[T], bytes | None] = lambda _record: None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rwq_cli.core.model import CleanAction, Counts, Item, Outcome, State
+from rwq_cli.core.model import CleanAction, Counts, Item, Outcome, Repair, State, Status
 from rwq_cli.render import human
 from rwq_cli.render.encode import bytes_fields
 from rwq_cli.render.escape import escaped
@@ -100,9 +100,12 @@ def item_fields(item: Item) -> dict[str, Any]:
     }
 
 
+_NO_ITEM = Item(b"", b"", State.GONE)
+
+
 def item_view(*columns: Column[Item]) -> View[Item]:
     """Items with the columns that suit a listing."""
-    return View(columns, item_fields, lambda item: item.item_id, lambda item: item.data)
+    return View(columns, item_fields, lambda item: item.item_id, _NO_ITEM, lambda item: item.data)
 
 
 def outcome_view(queue: bytes) -> View[Outcome]:
@@ -116,7 +119,8 @@ def outcome_view(queue: bytes) -> View[Outcome]:
             "holder": None if outcome.holder is None else escaped(outcome.holder),
         }
 
-    return View((), fields, lambda outcome: outcome.item_id)
+    nothing = Outcome(b"", Status.MISSING)
+    return View((), fields, lambda outcome: outcome.item_id, nothing)
 
 
 def clean_view(queue: bytes, dry_run: bool) -> View[CleanAction]:
@@ -132,7 +136,8 @@ def clean_view(queue: bytes, dry_run: bool) -> View[CleanAction]:
             "dry_run": dry_run,
         }
 
-    return View((), fields, lambda action: action.item_id)
+    nothing = CleanAction(b"", Repair.DROPPED, State.GONE)
+    return View((), fields, lambda action: action.item_id, nothing)
 
 
 def counts_fields(counts: Counts) -> dict[str, Any]:
@@ -182,7 +187,8 @@ _QUEUE: Column[Counts] = Column(
 
 def counts_view(columns: Sequence[Column[Counts]]) -> View[Counts]:
     """Counts with the columns that suit."""
-    return View(columns, counts_fields, lambda counts: counts.queue)
+    nothing = Counts(b"", 0, 0, 0, 0)
+    return View(columns, counts_fields, lambda counts: counts.queue, nothing)
 
 
 STATS_COLUMNS = (

@@ -31,7 +31,8 @@ for at = #page, 1, -1 do
       return data
     end
     if passed == 0 then
-      return redis.error_reply('WRONGTYPE ' .. item_prefix .. id .. ', the data of the next item, is no string')
+      return redis.error_reply('WRONGTYPE ' .. item_prefix .. id
+        .. ' holds another type than the protocol says: it is the data of the next item')
     end
     break
   end

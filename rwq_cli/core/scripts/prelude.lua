@@ -147,7 +147,8 @@ for key, expected in pairs({
 }) do
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= expected then
-    return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ' and not a ' .. expected)
+    return redis.error_reply('WRONGTYPE ' .. key
+      .. ' holds another type than the protocol says: a ' .. found .. ' and not a ' .. expected)
   end
 end
 
