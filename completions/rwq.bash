@@ -76,7 +76,7 @@ __rwq_option() {
     'touch --for') rwq_kind=other ;;
     'ls -n' | 'ls --limit') rwq_kind=other ;;
     'ls --offset') rwq_kind=other ;;
-    'ls --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held ghost) ;;
+    'ls --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held delayed due buried ghost wrong-type) ;;
     'ls --match') rwq_kind=other ;;
     'ls --id-glob') rwq_kind=other ;;
     'ls --older-than') rwq_kind=other ;;
@@ -99,7 +99,7 @@ __rwq_option() {
 __rwq_argument() {
     rwq_kind=other rwq_choices=()
     case "$1 $2" in
-    'ls '0) rwq_kind=choices rwq_choices=(waiting processing leased abandoned all) ;;
+    'ls '0) rwq_kind=choices rwq_choices=(waiting processing leased abandoned delayed buried all) ;;
     'local start '0) rwq_kind=directory ;;
     'local stop '0) rwq_kind=directory ;;
     'local status '0) rwq_kind=directory ;;

@@ -185,12 +185,12 @@ complete -c rwq -n '__rwq_at ls' -s n -l limit -x -d 'How many at most; 0 for al
 complete -c rwq -n '__rwq_at ls' -l offset -x -d 'Leave out the first N'
 complete -c rwq -n '__rwq_at ls' -l tail -d 'From the other end: newest first'
 complete -c rwq -n '__rwq_at ls' -l data -d 'Read all of the data, for json, jsonl and csv'
-complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t ghost\\t' -d 'Only items in this state'
+complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t delayed\\t due\\t buried\\t ghost\\t wrong-type\\t' -d 'Only items in this state'
 complete -c rwq -n '__rwq_at ls' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at ls' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at ls' -l older-than -x -d 'Only items not used for so long'
 complete -c rwq -n '__rwq_at ls' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
-complete -c rwq -n '__rwq_at ls; and test $__rwq_count -eq 0' -a 'waiting\\t processing\\t leased\\t abandoned\\t all\\t'
+complete -c rwq -n '__rwq_at ls; and test $__rwq_count -eq 0' -a 'waiting\\t processing\\t leased\\t abandoned\\t delayed\\t buried\\t all\\t'
 
 # rwq leases
 complete -c rwq -n '__rwq_at leases' -l holder -x -d 'Only leases of holders that match'

@@ -27,6 +27,7 @@ def open_connection(settings: Settings) -> Connection:
         Server(
             url=url,
             password=settings.password,
+            password_first=settings.given.get("password_file") is not None,
             tls_ca=settings.path("tls_ca"),
             tls_cert=settings.path("tls_cert"),
             tls_key=settings.path("tls_key"),

@@ -35,6 +35,8 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitStatus:
         The exit code.
     """
     settings = Settings(environment)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
         status = _run(arguments, settings)
         with suppress(BrokenPipeError):

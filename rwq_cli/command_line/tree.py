@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.options import GLOBAL_NAMES, global_options
+from rwq_cli.exits import ExitStatus
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,6 +48,10 @@ class HelpfulCommand(TyperCommand):
 
 class HelpfulGroup(TyperGroup):
     """A command with commands of its own."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(status)), status.meaning) for status in ExitStatus])
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)

@@ -62,13 +62,13 @@ def add(
         str | None, typer.Option("--id", metavar="ID", help="The ID, for exactly one item.")
     ] = None,
     id_from: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--id-from",
             metavar="RULE",
             help="uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data).",
         ),
-    ] = "uuid",
+    ] = None,
     unique: Annotated[
         bool,
         typer.Option("--unique", help="The IDs are known to be new: skip the duplicate check."),
@@ -84,6 +84,8 @@ def add(
     settings: Settings = ctx.obj
     if data and file:
         raise InvalidArgument("items come from arguments or from files, not both", "drop one")
+    if item_id is not None and id_from is not None:
+        raise InvalidArgument("--id and --id-from exclude each other", "give one of them")
     queue = open_queue(settings)
     environment = settings.environment
 
@@ -95,7 +97,13 @@ def add(
             place = escaped(os.fsencode(where))
             environment.note(f"rwq: {place} {number}: {escaped(why.encode())}; not added")
 
-    intake = Intake(environment, input_format, IdRule.parse(id_from), strict, report_bad)
+    intake = Intake(
+        environment,
+        input_format,
+        IdRule.parse("uuid" if id_from is None else id_from),
+        strict,
+        report_bad,
+    )
     items = intake.from_arguments(data) if data else intake.from_files(file or ["-"])
     if not data and not file and environment.stdin_is_terminal:
         environment.note("reading items from the terminal, one a line; Ctrl-D ends")
@@ -109,6 +117,7 @@ def add(
         counted=("added", "duplicates", "rejected"),
         failed=frozenset({"rejected"}),
         shown=frozenset({"added"}),
+        tells_only_shown=True,
         fields={**bytes_fields("queue", queue.name), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
         extra=lambda: {"rejected": intake.rejected, "empty": intake.empty},

@@ -32,6 +32,7 @@ def batch_of_ids(
     failures: Sequence[Status],
     dry_run: bool,
     null_separated: bool,
+    also: Sequence[Status] = (),
 ) -> Batch[Outcome]:
     """The report of a verb on IDs.
 
@@ -42,6 +43,7 @@ def batch_of_ids(
         failures: The statuses that mean no.
         dry_run: Whether nothing is changed.
         null_separated: Whether `-o ids` ends each ID with NUL.
+        also: Further statuses that JSON always counts.
     """
     return Batch(
         view=outcome_view(queue),
@@ -53,5 +55,6 @@ def batch_of_ids(
         shown=frozenset({done.value}),
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
+        also=tuple(status.value for status in also),
         null_separated=null_separated,
     )

@@ -11,8 +11,8 @@ from rwq_cli.commands.batch import DRY_RUN, DryRunOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.listing import Source
-from rwq_cli.core.model import Item
+from rwq_cli.core.listing import Selection, Source
+from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import FOREVER
 from rwq_cli.exits import ExitStatus
 from rwq_cli.reading.durations import parse_duration
@@ -66,7 +66,9 @@ def lease(
     records: Iterable[Item]
     if dry_run:
         settings.environment.note(f"{DRY_RUN}these would be leased now")
-        records = queue.items(Source(main=True), limit=min(number, LONGEST_LIST), data=True)
+        waiting = Selection(states=frozenset({State.WAITING}))
+        limit = min(number, LONGEST_LIST)
+        records = queue.items(Source(main=True), waiting, limit=limit, data=True)
     else:
         leased = queue.lease_many(min(number, LONGEST_LIST), lease_s=lease_s, wait_s=wait_s)
         records, id_batches = leased, (batch.ids for batch in leased.batches)

@@ -20,11 +20,14 @@ from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import Listing, Report
 from rwq_cli.render.views import (
+    BURIED_AT,
     DATA,
+    DUE,
     HOLDER,
     ID,
     LAST_USE,
     POSITION,
+    REASON,
     SIZE,
     STATE,
     TIME_LEFT,
@@ -53,6 +56,8 @@ class Which(StrEnum):
     PROCESSING = "processing"
     LEASED = "leased"
     ABANDONED = "abandoned"
+    DELAYED = "delayed"
+    BURIED = "buried"
     ALL = "all"
 
 
@@ -61,7 +66,14 @@ _SOURCES = {
     Which.PROCESSING: Source(processing=True),
     Which.LEASED: Source(processing=True),
     Which.ABANDONED: Source(processing=True),
-    Which.ALL: Source(main=True, processing=True),
+    Which.DELAYED: Source(delayed=True),
+    Which.BURIED: Source(buried=True),
+    Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
+}
+_COLUMNS = {
+    Which.WAITING: (POSITION, ID, LAST_USE, SIZE, DATA),
+    Which.DELAYED: (ID, DUE, LAST_USE, SIZE, DATA),
+    Which.BURIED: (ID, BURIED_AT, REASON, SIZE, DATA),
 }
 _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
@@ -73,7 +85,11 @@ class ListState(StrEnum):
     LEASED = "leased"
     ABANDONED = "abandoned"
     HELD = "held"
+    DELAYED = "delayed"
+    DUE = "due"
+    BURIED = "buried"
     GHOST = "ghost"
+    WRONG_TYPE = "wrong-type"
 
 
 @app.command(help="List items: next to be leased first, or longest leased first.")
@@ -81,7 +97,10 @@ def ls(
     ctx: typer.Context,
     which: Annotated[
         Which,
-        typer.Argument(metavar="[WHICH]", help="waiting, processing, leased, abandoned or all."),
+        typer.Argument(
+            metavar="[WHICH]",
+            help="waiting, processing, leased, abandoned, delayed, buried or all.",
+        ),
     ] = Which.WAITING,
     limit: Annotated[
         int, typer.Option("-n", "--limit", metavar="N", min=0, help="How many at most; 0 for all.")
@@ -113,9 +132,9 @@ def ls(
     ] = False,
 ) -> Report:
     settings: Settings = ctx.obj
-    states = frozenset(State(name.value) for name in state or ())
+    states = frozenset(State(name.value) for name in state) if state else None
     if which in _ONE_STATE:
-        states = states & {_ONE_STATE[which]} if states else frozenset({_ONE_STATE[which]})
+        states = frozenset({_ONE_STATE[which]}) & (states or {_ONE_STATE[which]})
     selection = Selection(
         states=states,
         match=_pattern(match),
@@ -125,11 +144,8 @@ def ls(
     queue = open_queue(settings)
     wants_data = data or settings.output is OutputFormat.DATA
     source = _SOURCES[which]
-    columns = (
-        (POSITION, ID, LAST_USE, SIZE, DATA)
-        if which is Which.WAITING
-        else (ID, STATE, HOLDER, TIME_LEFT, LAST_USE, SIZE, DATA)
-    )
+    columns = _COLUMNS.get(which, (ID, STATE, HOLDER, TIME_LEFT, LAST_USE, SIZE, DATA))
+    narrowed = any(option is not None for option in (state, match, id_glob, older_than))
     name = escaped(queue.name)
     what = "items" if which is Which.ALL else f"{which.value} items"
     if not queue.connection.look_only() and selection.older_than_s is not None and match:
@@ -146,7 +162,7 @@ def ls(
             tail=tail,
             data=wants_data,
         ),
-        empty=f"No {what} in {name}." if selection.is_all else f"No such {what} in {name}.",
+        empty=f"No such {what} in {name}." if narrowed else f"No {what} in {name}.",
         footer=lambda shown: _footer(queue, source, shown, selection),
         null_separated=null,
     )
@@ -165,10 +181,14 @@ def _pattern(text: str | None) -> "re.Pattern[bytes] | None":
 
 def _footer(queue: WorkQueue, source: Source, shown: int, selection: Selection) -> str:
     counts = queue.lengths()
-    total = counts.waiting * source.main + counts.processing * source.processing
-    listed = "waiting" if source == Source(main=True) else "processing"
-    if source.main and source.processing:
-        listed = "waiting and processing"
+    totals = {
+        "waiting": counts.waiting * source.main,
+        "processing": counts.processing * source.processing,
+        "delayed": counts.delayed * source.delayed,
+        "buried": counts.buried * source.buried,
+    }
+    total = human.count(sum(totals.values()))
+    listed = next(name for name in totals if getattr(source, "main" if name == "waiting" else name))
     of_them = "of" if selection.is_all else "that match, out of"
-    name = escaped(queue.name)
-    return f"{human.count(shown)} shown {of_them} {human.count(total)} {listed} in {name}"
+    kind = f" {listed}" if source.is_one else ""
+    return f"{human.count(shown)} shown {of_them} {total}{kind} in {escaped(queue.name)}"

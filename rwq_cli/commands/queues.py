@@ -12,6 +12,7 @@ from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.connecting import open_connection
 from rwq_cli.core.discovery import queue_names
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.render.report import Listing, Report
@@ -48,7 +49,10 @@ def queues(
         connection.look_only()
         for name in queue_names(connection):
             if _matches(name, pattern):
-                yield WorkQueue(connection, name).lengths()
+                try:
+                    yield WorkQueue(connection, name).lengths()
+                except WrongType as error:
+                    settings.environment.note(f"left out: {error.message}")
 
     return Listing(
         view=counts_view(QUEUES_COLUMNS),

@@ -63,5 +63,6 @@ def release(
         done=Status.RELEASED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
+        also=(Status.ALREADY_WAITING,),
         null_separated=null,
     )

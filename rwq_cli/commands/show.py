@@ -1,6 +1,7 @@
 """`rwq show`: everything about an item."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from rwq_cli.explain import Explanation, explain
 from rwq_cli.reading.ids import read_ids
 from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Detail, Report, Section, View
+from rwq_cli.render.report import COMMAND_STYLE, Detail, Report, Section, View
 from rwq_cli.render.views import item_fields, state_style
 from rwq_cli.settings import OutputFormat, Settings
 
@@ -39,6 +40,9 @@ MANUALS = {
         reads_only=True,
     )
 }
+
+
+_NO_ITEM = (State.GONE, State.STRAY_LEASE, State.GHOST)
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ def show(
         records=shown(),
         sections=_sections,
         one_only=given != ["-"] and len(given) == 1,
-        is_missing=lambda record: record.item.state in (State.GONE, State.STRAY_LEASE),
+        is_missing=lambda record: record.item.state in _NO_ITEM,
+        missing=lambda record: f"no such item: {escaped(record.item.item_id)}",
     )
 
 
@@ -120,7 +125,7 @@ def _sections(record: Shown) -> list[Section]:
     ]
     for command in record.explanation.commands:
         label = "to move it on" if command == record.explanation.commands[0] else ""
-        rows.append((label, command, "cyan"))
+        rows.append((label, command, COMMAND_STYLE))
     sections = [Section(escaped(item.item_id), rows), Section("Facts", _fact_rows(record))]
     if item.data is not None:
         sections.append(Section("Data", [("", _pretty(item.data), None)]))
@@ -173,8 +178,37 @@ def _pretty(data: bytes) -> str:
     """JSON objects and arrays laid out; anything else escaped, line by line."""
     if data[:1] in (b"{", b"["):
         try:
-            laid_out = json.dumps(json.loads(data), indent=2, ensure_ascii=False)
-            return "\n".join(escaped(line.encode()) for line in laid_out.splitlines())
+            json.loads(data)
+            return "\n".join(escaped(line.encode()) for line in _laid_out(data.decode()))
         except (ValueError, RecursionError):
             pass
     return "\n".join(escaped(line) for line in data.split(b"\n"))
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def _laid_out(text: str) -> list[str]:
+    """The lines of a JSON text, each token as it stands: no number or key is written anew."""
+    lines, line, depth = [], "", 0
+    tokens = _TOKEN.findall(text)
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1] if index + 1 < len(tokens) else ""
+        if token in "{[":
+            line += token
+            if following not in ("}", "]"):
+                depth += 1
+                lines.append(line)
+                line = "  " * depth
+        elif token in "}]":
+            if line.strip() and line.strip()[-1:] not in ("{", "["):
+                depth -= 1
+                lines.append(line)
+                line = "  " * depth
+            line += token
+        elif token == ",":
+            lines.append(line + ",")
+            line = "  " * depth
+        else:
+            line += ": " if token == ":" else token
+    return [*lines, line]

@@ -14,7 +14,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import Detail, Listing, Report, Section
-from rwq_cli.render.views import STATS_COLUMNS, counts_view
+from rwq_cli.render.views import DEEP_COLUMNS, STATS_COLUMNS, counts_view
 from rwq_cli.settings import Settings
 
 app = new_app()
@@ -53,7 +53,7 @@ def stats(
             queue = WorkQueue(connection, name)
             yield queue.lengths() if fast else queue.counts(deep=deep)
 
-    view = counts_view(STATS_COLUMNS)
+    view = counts_view(DEEP_COLUMNS if deep else STATS_COLUMNS)
     if len(names) > 1:
         return Listing(view=view, records=counted(), empty="No queues.")
     return Detail(view=view, records=counted(), sections=_sections, one_only=True)
@@ -85,12 +85,10 @@ def _sections(counts: Counts) -> list[Section]:
             rows.append((label, human.count(number), "red" if is_bad and number else None))
     if counts.leased is None:
         rows.insert(1, ("processing", human.count(counts.processing), None))
-    width = max(len(text) for _, text, _ in rows)
-    rows = [(label, text.rjust(width), style) for label, text, style in rows]
     if unknown:
         how = "" if counts.leased is None else " (--deep counts them)"
         rows.append(("not counted", ", ".join(unknown) + how, "dim"))
-    sections = [Section(escaped(counts.queue), rows)]
+    sections = [Section(escaped(counts.queue), rows, numbers=True)]
     more: list[tuple[str, str, str | None]] = []
     if counts.oldest_waiting_s is not None:
         more.append(("next item", f"last used {human.ago(counts.oldest_waiting_s)}", None))

@@ -219,7 +219,9 @@ def translate(error: Exception, server: str, key: object = None) -> errors.Serve
     """
     text = " ".join(str(error).split())
     upper = text.upper()
-    if isinstance(error, rx.AuthenticationError) or upper.startswith(("NOAUTH", "WRONGPASS")):
+    denied = isinstance(error, rx.AuthenticationError) or upper.startswith(("NOAUTH", "WRONGPASS"))
+    denied = denied or "UNAUTHENTICATED" in upper
+    if denied:
         return errors.AuthenticationFailed(
             f"{server} refused the password or wants one: {text}",
             "give it in RWQ_PASSWORD or with --password-file",
@@ -256,7 +258,9 @@ def translate(error: Exception, server: str, key: object = None) -> errors.Serve
                 f"cannot reach {server}: {_os_reason(error, text)}",
                 "check -u or RWQ_URL, and that the server runs",
             )
-        return errors.ConnectionLost(f"lost the connection to {server}: {text}", "run it again")
+        return errors.ConnectionLost(
+            f"lost the connection to {server}: {text}", "see what is in before you repeat it"
+        )
     return errors.ServerError(f"{server} refused: {text}")
 
 

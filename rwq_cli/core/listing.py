@@ -22,13 +22,13 @@ class Selection:
     """Which items to take of those that a listing passes.
 
     Attributes:
-        states: Only items in one of these; empty for any.
+        states: Only items in one of these; None for any.
         match: A regular expression that must be found in the data; None for any.
         id_glob: A glob that the whole ID must match; None for any.
         older_than_s: Only items idle for at least this many seconds; None for any.
     """
 
-    states: frozenset[State] = frozenset()
+    states: frozenset[State] | None = None
     match: "re.Pattern[bytes] | None" = None
     id_glob: bytes | None = None
     older_than_s: float | None = None
@@ -36,7 +36,7 @@ class Selection:
     @property
     def is_all(self) -> bool:
         """Whether everything passes."""
-        return not (self.states or self.match or self.id_glob or self.older_than_s is not None)
+        return (self.states, self.match, self.id_glob, self.older_than_s) == (None,) * 4
 
     @property
     def reads_details(self) -> bool:
@@ -58,10 +58,19 @@ class Source:
     Attributes:
         main: Walk the main list.
         processing: Walk the processing list.
+        delayed: Walk the delayed zset, the next due first.
+        buried: Walk the buried zset, the longest buried first.
     """
 
     main: bool = False
     processing: bool = False
+    delayed: bool = False
+    buried: bool = False
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is one structure only, whose entries can be passed over without reading."""
+        return self.main + self.processing + self.delayed + self.buried == 1
 
 
 def list_items(
@@ -96,7 +105,7 @@ def list_items(
     if limit == 0:
         return
     # Without a selection the pages that are passed over need not be read.
-    skip = offset if selection.is_all and source.main != source.processing else 0
+    skip = offset if selection.is_all and source.is_one else 0
     wanted = None if limit is None else limit + offset - skip
     page_size = PAGE_SIZE
     if selection.is_all and wanted is not None:
@@ -145,6 +154,43 @@ def _passing(
             yield from _page(
                 connection, keys, fresh, [None] * len(fresh), selection, detail, in_processing=True
             )
+    for name in ("delayed", "buried"):
+        if getattr(source, name):
+            skip_here = skip if source.is_one else 0
+            yield from _zset_pages(connection, keys, name, selection, detail, tail, skip_here)
+
+
+def _zset_pages(
+    connection: Connection,
+    keys: QueueKeys,
+    name: str,
+    selection: Selection,
+    detail: Detail,
+    tail: bool,
+    skip: int,
+) -> Iterator[Item]:
+    """The items of the delayed or buried zset in order of time."""
+    key = keys.delayed if name == "delayed" else keys.buried
+    command = "ZREVRANGE" if tail else "ZRANGE"
+    pattern = selection.id_pattern()
+    (seconds, microseconds), start = connection.call("TIME"), skip
+    now_ms = int(seconds) * 1000 + int(microseconds) // 1000
+    while page := connection.call(command, key, start, start + PAGE_SIZE - 1, "WITHSCORES"):
+        # redis-py pairs the scores with the members; a bare client gives one flat list.
+        pairs = page if isinstance(page[0], tuple | list) else list(zip(page[::2], page[1::2]))  # noqa: B905
+        start += len(pairs)
+        pairs = [pair for pair in pairs if pattern is None or pattern.match(pair[0])]
+        items = []
+        seen = glance(connection, keys, [item_id for item_id, _ in pairs])
+        for (item_id, score), look in zip(pairs, seen, strict=True):
+            facts = replace(
+                seen_in_list(item_id, look),
+                due_ms=int(float(score)) if name == "delayed" else None,
+                buried_ms=int(float(score)) if name == "buried" else None,
+                now_ms=now_ms,
+            )
+            items.append(item_from(keys.name, facts, None))
+        yield from _chosen(connection, keys, items, selection, detail)
 
 
 def _page(
@@ -169,18 +215,29 @@ def _page(
     seen = glance(connection, keys, [item_id for item_id, _ in chosen])
     for (item_id, position), look in zip(chosen, seen, strict=True):
         facts = seen_in_list(item_id, look, main=not in_processing, processing=in_processing)
-        item = item_from(keys.name, facts, position)
-        if not selection.states or item.state in selection.states:
-            items.append(item)
-    if selection.reads_details:
-        read = Detail(sizes=detail.sizes, data=detail.data or selection.match is not None)
-        kept: list[Item] = []
-        for batch in in_batches(items, items_max=100):
-            for item in with_details(connection, keys, batch, read):
-                if _passes(item, selection):
-                    kept.append(item if detail.data else replace(item, data=None))
-        return kept
-    return with_details(connection, keys, items, detail)
+        items.append(item_from(keys.name, facts, position))
+    return _chosen(connection, keys, items, selection, detail)
+
+
+def _chosen(
+    connection: Connection,
+    keys: QueueKeys,
+    items: list[Item],
+    selection: Selection,
+    detail: Detail,
+) -> list[Item]:
+    """Those that pass the selection, with their details."""
+    if selection.states is not None:
+        items = [item for item in items if item.state in selection.states]
+    if not selection.reads_details:
+        return with_details(connection, keys, items, detail)
+    read = Detail(sizes=detail.sizes, data=detail.data or selection.match is not None)
+    kept: list[Item] = []
+    for batch in in_batches(items, items_max=100):
+        for item in with_details(connection, keys, batch, read):
+            if _passes(item, selection):
+                kept.append(item if detail.data else replace(item, data=None))
+    return kept
 
 
 def _passes(item: Item, selection: Selection) -> bool:

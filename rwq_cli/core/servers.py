@@ -1,5 +1,6 @@
 """From a server's URL to a connection, and the words for it that may be printed."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ CONNECT_TIMEOUT_S = 5.0
 REPLY_TIMEOUT_S = 60.0
 
 _LOOKS_LIKE = "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
+_NO_LIBRARY_NAME = {"lib_name": None, "lib_version": None}
 _SCHEMES = ("redis", "rediss", "unix")
 _LATER = {"redis+sentinel": "Sentinel", "redis+cluster": "Redis Cluster"}
 
@@ -29,6 +31,7 @@ class Server:
     Attributes:
         url: `redis://`, `rediss://` or `unix://`, with user, password and database if any.
         password: Used where the URL has none; None for none.
+        password_first: It is used even where the URL has one.
         tls_ca: A file with the certificate authorities to trust; None for the system's.
         tls_cert: A file with the client's certificate; None for none.
         tls_key: A file with the client's key; None for none, or if it is in `tls_cert`.
@@ -37,6 +40,7 @@ class Server:
 
     url: str = field(repr=False)
     password: str | None = field(default=None, repr=False)
+    password_first: bool = False
     tls_ca: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -47,7 +51,8 @@ def mask_url(url: str) -> str:
     """The URL as it may be shown: its password replaced by `***`."""
     scheme, separator, rest = url.partition("://")
     if not separator:
-        return url
+        # No URL of ours, but it may hold a password all the same.
+        return re.sub(r":[^:@]*@", ":***@", url)
     # The last @ ends the credentials: a password may hold an unescaped @, slash or question mark.
     credentials, at, host = rest.rpartition("@")
     if at and credentials.startswith("/"):
@@ -57,7 +62,7 @@ def mask_url(url: str) -> str:
         user = credentials.partition(":")[0]
         host = f"{user}:***@{host}" if ":" in credentials else f"{user}@{host}"
     pairs = [
-        f"{name}=***" if name == "password" else f"{name}{sign}{value}"
+        f"{name}=***" if unquote(name) == "password" else f"{name}{sign}{value}"
         for name, sign, value in (pair.partition("=") for pair in query.split("&"))
     ]
     return f"{scheme}://{host}{mark}{'&'.join(pairs)}"
@@ -80,9 +85,8 @@ def connect(server: Server) -> Connection:
         "retry": Retry(NoBackoff(), 0),
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_timeout": REPLY_TIMEOUT_S,
-        # Two round trips less at every start.
-        "lib_name": None,
-        "lib_version": None,
+        # Two round trips less at every start; before redis-py 7.2 it had two other names.
+        **({"driver_info": None} if hasattr(redis, "DriverInfo") else _NO_LIBRARY_NAME),
         **settings,
     }
     name = mask_url(server.url)
@@ -129,7 +133,7 @@ def _settings(server: Server) -> dict[str, Any]:
                 f"malformed server URL {masked}: the database {database!r} is not a number",
                 "it looks like redis://host:6379/0",
             )
-    if settings.get("password") is None and server.password is not None:
+    if server.password is not None and (server.password_first or settings.get("password") is None):
         settings["password"] = server.password
     if scheme == "rediss":
         settings.update(_tls(server))

@@ -6,8 +6,8 @@ from rwq_cli.core.errors import InvalidArgument
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 HUNDRED_YEARS_S = 100 * 365 * 86400.0
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_BARE = re.compile(r"\d+(?:\.\d+)?")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 
 def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:

@@ -118,17 +118,18 @@ class Intake:
         Raises:
             InvalidArgument: A file cannot be read.
         """
+        names = list(names)
+        # A mistyped name must not leave half of the files added.
+        for name in names:
+            if name != "-":
+                _open(name).close()
         for name in names:
             if self.strict and self.rejected:
                 return
             if name == "-":
                 yield from self._from_stream("line", self.environment.stdin)
                 continue
-            try:
-                stream = Path(name).open("rb")  # noqa: SIM115 - closed by `with` below
-            except OSError as error:
-                raise _unreadable(name, error)
-            with stream:
+            with _open(name) as stream:
                 yield from self._from_stream(
                     f"{name}, line", cast(BinaryIO, _Readable(name, stream))
                 )
@@ -228,6 +229,13 @@ class Intake:
         if item_id == b"":
             raise BadRecord("its id is empty")
         return item_id, data, value
+
+
+def _open(name: str) -> BinaryIO:
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise _unreadable(name, error)
 
 
 class _Readable:

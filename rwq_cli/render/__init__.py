@@ -49,7 +49,8 @@ def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
             shown = writer.write_all(report.records)
         if not shown and report.none_is_no:
             environment.note(report.empty)
-        elif shown and (footer := report.footer(shown)) and environment.stderr_is_terminal:
+        elif shown and environment.stderr_is_terminal and (footer := report.footer(shown)):
+            environment.flush()
             environment.note(footer)
     return ExitStatus.NO if report.none_is_no and not shown else ExitStatus.OK
 
@@ -62,6 +63,7 @@ def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
     """
     output, environment = settings.output, settings.environment
     telling = output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
+    tells_all = output is not OutputFormat.IDS and not report.tells_only_shown
     writer = machine.Writer(environment, report.view, output, report.null_separated)
     failure: OSError | None = None
     try:
@@ -71,7 +73,7 @@ def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
                 continue
             try:
                 for record in batch:
-                    if output is not OutputFormat.IDS or report.word(record) in report.shown:
+                    if tells_all or report.word(record) in report.shown:
                         writer.write(record)
             except OSError as error:
                 failure = error
@@ -109,7 +111,10 @@ def _render_detail(report: Detail[Any], settings: Settings) -> ExitStatus:
         nonlocal total, missing
         for record in report.records:
             total += 1
-            missing += report.is_missing(record)
+            if report.is_missing(record):
+                missing += 1
+                if output in (OutputFormat.DATA, OutputFormat.IDS) and report.missing(record):
+                    environment.note(report.missing(record))
             yield record
 
     if output is OutputFormat.TABLE:

@@ -15,7 +15,8 @@ def size(number: int | None) -> str:
     amount = float(number)
     for unit in ("KiB", "MiB", "GiB", "TiB"):
         amount /= 1024
-        if amount < 1024 or unit == "TiB":
+        # What would be rounded up to 1024.0 is one of the next unit.
+        if amount < 1023.95 or unit == "TiB":
             return f"{amount:.1f} {unit}"
     raise AssertionError
 
@@ -24,9 +25,9 @@ def duration(seconds: float | None) -> str:
     """A time span in its two largest units; `-` for unknown."""
     if seconds is None:
         return "-"
-    if seconds < 10:
+    if seconds < 9.95:
         return f"{seconds:.1f}s" if seconds % 1 else f"{int(seconds)}s"
-    whole = int(seconds)
+    whole = max(10, int(seconds))
     days, rest = divmod(whole, 86400)
     hours, rest = divmod(rest, 3600)
     minutes, secs = divmod(rest, 60)
@@ -41,3 +42,13 @@ def ago(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     return "just now" if seconds < 1 else f"{duration(seconds)} ago"
+
+
+def moment(unix_ms: int) -> str:
+    """An instant in local time, to the second."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromtimestamp(unix_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{unix_ms} ms"

@@ -9,6 +9,9 @@ from rwq_cli.exits import ExitStatus
 
 T = TypeVar("T")
 
+# The style of a value that is a command line.
+COMMAND_STYLE = "cyan"
+
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
@@ -88,6 +91,8 @@ class Batch(Generic[T]):
         counted: The words of the summary that are always there, in order.
         failed: Words that count as failure.
         shown: Words whose records `-o ids` prints.
+        tells_only_shown: Whether `jsonl` and `csv`, too, print those records only.
+        also: Further words that JSON always counts.
         fields: Fields of the summary besides the counts.
         extra: Further counts that are known only at the end.
         prefix: Begins the summary line, such as `would have ` in a dry run.
@@ -102,6 +107,8 @@ class Batch(Generic[T]):
     failed: frozenset[str]
     shown: frozenset[str]
     fields: dict[str, Any]
+    tells_only_shown: bool = False
+    also: Sequence[str] = ()
     extra: Callable[[], dict[str, int]] = dict
     prefix: str = ""
     null_separated: bool = False
@@ -109,7 +116,7 @@ class Batch(Generic[T]):
 
     def totals(self) -> dict[str, int]:
         """The counts so far, by word: the fixed ones first."""
-        totals = {word: self.counts[word] for word in self.counted}
+        totals = {word: self.counts[word] for word in (*self.counted, *self.also)}
         totals.update({word: n for word, n in self.counts.items() if word not in totals})
         totals.update(self.extra())
         return totals
@@ -143,6 +150,7 @@ class Detail(Generic[T]):
         sections: The record for people: titled sections of labelled lines, each with a style.
         one_only: The user asked for one: `json` is an object and `-o data` adds nothing.
         is_missing: Whether a record is the answer no.
+        missing: The sentence that says so, where the format has no place for it.
     """
 
     view: View[T]
@@ -150,6 +158,7 @@ class Detail(Generic[T]):
     sections: Callable[[T], "list[Section]"]
     one_only: bool
     is_missing: Callable[[T], bool] = lambda _record: False
+    missing: Callable[[T], str] = lambda _record: ""
 
 
 @dataclass(frozen=True)
@@ -159,10 +168,12 @@ class Section:
     Attributes:
         title: Its title; empty for none.
         rows: Label, value and style; an empty label continues the line before.
+        numbers: Whether values that begin with a digit are set to the right.
     """
 
     title: str
     rows: Sequence[tuple[str, str, str | None]]
+    numbers: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Tables and details for people. The only module that knows rich."""
 
+import re
+import textwrap
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
 from typing import IO, Any, cast
@@ -10,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rwq_cli.render.report import Listing, Section
+from rwq_cli.render.report import COMMAND_STYLE, Listing, Section
 from rwq_cli.settings import Settings
 
 # A thin rule under the header and nothing else.
@@ -26,7 +28,7 @@ _LEAST = 10
 def console(settings: Settings, width: int | None = None) -> Console:
     """A console on stdout that interprets nothing in what it prints."""
     environment = settings.environment
-    return Console(
+    return _Screen(
         file=cast(IO[str], _TextOut(settings)),
         markup=False,
         emoji=False,
@@ -40,6 +42,17 @@ def console(settings: Settings, width: int | None = None) -> Console:
     )
 
 
+class _Screen(Console):
+    """A console that leaves a closed stdout to whoever runs the command."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+# Spaces at the end of a line, before or between colour codes.
+_TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n)")
+
+
 class _TextOut:
     """The text stream that rich wants, over the run's stdout."""
 
@@ -50,7 +63,7 @@ class _TextOut:
         self._is_terminal = settings.environment.stdout_is_terminal
 
     def write(self, text: str) -> int:
-        self._out.write(text.encode("utf-8", "backslashreplace"))
+        self._out.write(_TRAILING.sub(r"\1", text).encode("utf-8", "backslashreplace"))
         return len(text)
 
     def flush(self) -> None:
@@ -132,19 +145,23 @@ def _fit(natural: list[int], shrinks: list[int], width: int) -> list[int]:
     giving = sorted((rank, index) for index, rank in enumerate(shrinks) if rank)
     for _, index in giving:
         widths[index] = max(min(_LEAST, widths[index]), widths[index] - max(0, excess()))
-    if excess() > 0 and giving:
-        widths[giving[0][1]] = 0
-        for _, index in giving[1:]:
-            room = widths[index] - excess()
-            widths[index] = min(natural[index], max(_LEAST, room))
+    # The first and the last of them are left out if that is not enough.
+    for _, index in (*giving[:1], *giving[2:]):
+        if excess() > 0:
+            widths[index] = 0
+    for _, index in giving[1:2]:
+        widths[index] = min(natural[index], max(_LEAST, widths[index] - excess()))
     return widths
 
 
 def write_sections(
     sections: Callable[[Any], list[Section]], records: Iterable[Any], settings: Settings
 ) -> None:
-    """Write details: titled sections of right-aligned labels and their values."""
-    screen = console(settings)
+    """Write details: titled sections of right-aligned labels and their values.
+
+    Prose is wrapped; a command is not, because it is there to be copied.
+    """
+    screen = console(settings, _WIDE)
     for number, record in enumerate(records):
         if number:
             screen.print()
@@ -153,9 +170,30 @@ def write_sections(
                 screen.print()
             if section.title:
                 screen.print(Text(section.title, style="bold"))
-            grid = Table.grid(padding=(0, 2, 0, 0))
-            grid.add_column(justify="right", style="dim", no_wrap=True)
-            grid.add_column(overflow="fold")
-            for label, value, style in section.rows:
-                grid.add_row(Text(label), Text(value, style=style or ""))
-            screen.print(grid)
+            _write_rows(screen, section, settings.environment.width)
+
+
+def _write_rows(screen: Console, section: Section, width: int) -> None:
+    margin = max((cell_len(label) for label, _, _ in section.rows), default=0)
+    room = max(20, width - margin - _GUTTER)
+    digits = max((len(text) for _, text, _ in section.rows if text[:1].isdigit()), default=0)
+    for label, value, style in section.rows:
+        lines = value.split("\n")
+        if style != COMMAND_STYLE:
+            lines = [piece for line in lines for piece in _wrapped(line, room)]
+        indent = digits - len(value) if section.numbers and value[:1].isdigit() else 0
+        for line in lines:
+            shown = Text(" " * (margin - cell_len(label)) + label, style="dim")
+            shown.append(" " * (_GUTTER + indent))
+            shown.append(line, style=style or "not dim")
+            screen.print(shown)
+            label = ""
+
+
+def _wrapped(line: str, room: int) -> list[str]:
+    """Prose is broken between words, and a line of data that has none wherever it must be."""
+    if len(line) <= room:
+        return [line]
+    return textwrap.wrap(
+        line, room, replace_whitespace=False, drop_whitespace=True, break_on_hyphens=False
+    ) or [""]

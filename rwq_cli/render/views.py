@@ -30,8 +30,22 @@ def state_style(state: State) -> str | None:
     return "green" if state is State.LEASED else None
 
 
-def _text(raw: bytes | None) -> str:
-    return "" if raw is None else escaped(raw)
+def preview_text(item: Item) -> str | None:
+    """The preview, escaped; a character that its end cuts in two is left out."""
+    if item.preview is None:
+        return None
+    whole = item.preview
+    if item.payload_bytes is not None and item.payload_bytes > len(whole):
+        try:
+            whole.decode()
+        except UnicodeDecodeError as error:
+            if error.end == len(whole) and error.reason == "unexpected end of data":
+                whole = whole[: error.start]
+    return escaped(whole)
+
+
+def _moment(unix_ms: int | None) -> str:
+    return "-" if unix_ms is None else human.moment(unix_ms)
 
 
 def _time_left(item: Item) -> str:
@@ -53,7 +67,7 @@ STATE: Column[Item] = Column(
     "STATE", lambda i: i.state.value, lambda i: i.state.value, style=lambda i: state_style(i.state)
 )
 LAST_USE: Column[Item] = Column(
-    "LAST USE", lambda i: human.ago(i.idle_s), lambda i: i.idle_s, right=True
+    "LAST USE", lambda i: human.ago(i.idle_s), lambda i: i.idle_s, right=True, shrinks=3
 )
 HOLDER: Column[Item] = Column(
     "HOLDER",
@@ -72,9 +86,17 @@ SIZE: Column[Item] = Column(
 )
 DATA: Column[Item] = Column(
     "DATA",
-    lambda i: _text(i.preview),
-    lambda i: None if i.data is None and i.preview is None else _text(i.data or i.preview),
+    lambda i: preview_text(i) or "",
+    lambda i: preview_text(i) if i.data is None else escaped(i.data),
     shrinks=1,
+)
+DUE: Column[Item] = Column("DUE", lambda i: _moment(i.due_ms), lambda i: i.due_ms)
+BURIED_AT: Column[Item] = Column("BURIED", lambda i: _moment(i.buried_ms), lambda i: i.buried_ms)
+REASON: Column[Item] = Column(
+    "REASON",
+    lambda i: "" if i.reason is None else escaped(i.reason),
+    lambda i: None if i.reason is None else escaped(i.reason),
+    shrinks=2,
 )
 
 
@@ -89,7 +111,7 @@ def item_fields(item: Item) -> dict[str, Any]:
         "state": item.state.value,
         "bytes": item.payload_bytes,
         **bytes_fields("data", item.data),
-        "preview": None if item.preview is None else escaped(item.preview),
+        "preview": preview_text(item),
         "position": item.position,
         "idle_seconds": item.idle_s,
         "lease": lease,
@@ -199,6 +221,9 @@ STATS_COLUMNS = (
     _count_column("HELD", "held", bad=True),
     _count_column("DELAYED", "delayed"),
     _count_column("BURIED", "buried"),
+)
+DEEP_COLUMNS = (
+    *STATS_COLUMNS,
     _count_column("ORPHANED", "orphaned", bad=True),
     _count_column("DUPLICATED", "duplicated", bad=True),
     _count_column("GHOSTS", "ghosts", bad=True),
