@@ -38,7 +38,7 @@ def explain(queue: bytes, sighting: Sighting) -> Explanation:
     left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
     place = _place(sighting.position)
     meaning, following, verbs = {
-        State.WAITING: ("It waits to be leased.", place, ("release --front", "complete")),
+        State.WAITING: ("It waits to be leased.", place, _for_waiting(sighting)),
         State.LEASED: (
             "A worker has it under a lease.",
             f"Unless it is completed or renewed, the lease ends in {left}; then it is abandoned "
@@ -97,6 +97,10 @@ def explain(queue: bytes, sighting: Sighting) -> Explanation:
     return Explanation(
         meaning, following, tuple(_command(queue, verb, facts.item_id) for verb in verbs)
     )
+
+
+def _for_waiting(sighting: Sighting) -> tuple[str, ...]:
+    return ("release --front", "complete") if sighting.position else ("complete",)
 
 
 def _place(position: int | None) -> str:

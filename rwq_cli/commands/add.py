@@ -44,7 +44,7 @@ def add(
     ctx: typer.Context,
     data: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[DATA]...", help="Items; without any, stdin is read."),
+        typer.Argument(metavar="[DATA]...", help="Items; - or none at all reads stdin."),
     ] = None,
     file: Annotated[
         list[str] | None,
@@ -82,6 +82,8 @@ def add(
     ] = False,
 ) -> Report:
     settings: Settings = ctx.obj
+    if data == ["-"]:
+        data, file = None, [*(file or ()), "-"]
     if data and file:
         raise InvalidArgument("items come from arguments or from files, not both", "drop one")
     if item_id is not None and id_from is not None:

@@ -54,7 +54,7 @@ def release(
     queue = open_queue(settings)
     if force and not dry_run:
         known = list(dict.fromkeys(i for i in chosen if not isinstance(i, Pause)))
-        what = "put back, ending the leases of whoever works on them,"
+        what = "put back, ending the leases of others,"
         confirm(what, len(known), escaped(queue.name), yes=yes)
         chosen = iter(known)
     return batch_of_ids(

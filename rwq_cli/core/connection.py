@@ -8,7 +8,6 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import redis
@@ -118,15 +117,27 @@ class Connection:
             wire = self._client.connection_pool.get_connection()
         flight = _Flight(wire, text_head)
         try:
-            for args in chain(calls, (None,)):
+            source, failure = iter(calls), None
+            going = True
+            while going:
+                args = None
+                try:
+                    args = next(source)
+                except StopIteration:
+                    going = False
+                except BaseException as error:
+                    # What was sent is told before the source's failure is passed on.
+                    going, failure = False, error
                 if args is not None:
                     with self._translated():
                         flight.send(head, args)
-                # Where the source pauses there is nothing to send ahead of.
+                # Where the source pauses or ends there is nothing to send ahead of.
                 while len(flight) > (_SENT_AHEAD if args is not None else 0):
                     with self._translated():
                         reply = flight.land()
                     yield reply
+            if failure is not None:
+                raise failure
         finally:
             # With replies outstanding the connection cannot be used again.
             if len(flight):
@@ -226,7 +237,12 @@ def translate(error: Exception, server: str, key: object = None) -> errors.Serve
             f"{server} refused the password or wants one: {text}",
             "give it in RWQ_PASSWORD or with --password-file",
         )
-    if isinstance(error, rx.NoPermissionError) or "NOPERM" in upper or "NO PERMISSIONS" in upper:
+    if (
+        isinstance(error, rx.NoPermissionError)
+        or "NOPERM" in upper
+        or "NO PERMISSIONS" in upper
+        or "CAN'T RUN" in upper
+    ):
         return errors.PermissionDenied(
             f"{server} denied permission: {text}",
             "ask for an ACL rule that allows this command on the queue's keys",

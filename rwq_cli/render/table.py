@@ -183,9 +183,10 @@ def _write_rows(screen: Console, section: Section, width: int) -> None:
             lines = [piece for line in lines for piece in _wrapped(line, room)]
         indent = digits - len(value) if section.numbers and value[:1].isdigit() else 0
         for line in lines:
-            shown = Text(" " * (margin - cell_len(label)) + label, style="dim")
+            shown = Text()
+            shown.append(" " * (margin - cell_len(label)) + label, style="dim")
             shown.append(" " * (_GUTTER + indent))
-            shown.append(line, style=style or "not dim")
+            shown.append(line, style=style or "")
             screen.print(shown)
             label = ""
 

@@ -17,7 +17,7 @@ for i, id in ipairs(ids) do
   local holder = lease_holder(id)
   if not has_data(id) then
     statuses[i] = 'm'
-  elseif not holder or string.sub(holder, 1, 12) == 'rwq-delayed:'
+  elseif not holder or holder == '' or string.sub(holder, 1, 12) == 'rwq-delayed:'
       or string.sub(holder, 1, 11) == 'rwq-buried:' then
     statuses[i] = 'n'
   else

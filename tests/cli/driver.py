@@ -1,0 +1,248 @@
+"""Running rwq as its users do: in this process for speed, or as a process of its own."""
+
+import io
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rwq_cli.environment import Environment
+from rwq_cli.program import run
+
+COMMAND = (sys.executable, "-m", "rwq_cli")
+TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run came to.
+
+    Attributes:
+        code: The exit code.
+        out: stdout.
+        err: stderr.
+    """
+
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        """stdout as text."""
+        return self.out.decode()
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of a table, without the blanks at their ends."""
+        return [line.rstrip() for line in self.text.splitlines()]
+
+    @property
+    def notes(self) -> str:
+        """stderr as text."""
+        return self.err.decode()
+
+    @property
+    def json(self) -> Any:
+        """stdout as one JSON document."""
+        return json.loads(self.out)
+
+    @property
+    def jsonl(self) -> list[Any]:
+        """stdout as a JSON value a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def as_tuple(self) -> tuple[int, str, str]:
+        """All of it, to be compared as a whole: exit code, stdout, stderr."""
+        return self.code, self.text, self.notes
+
+
+@dataclass
+class Rwq:
+    """rwq with a server and a queue in its environment, and nothing else of this machine.
+
+    Attributes:
+        variables: The environment variables of every run.
+        home: The home and working directory of processes.
+    """
+
+    variables: Mapping[str, str]
+    home: Path
+    started: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+
+    def __call__(
+        self, *words: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None
+    ) -> Result:
+        """Run in this process. `variables` are set besides; an empty one is unset."""
+        out, err = io.BytesIO(), io.BytesIO()
+        environment = Environment(self._all(variables), io.BytesIO(stdin), out, err)
+        code = run(words, environment)
+        return Result(int(code), out.getvalue(), err.getvalue())
+
+    def process(
+        self,
+        *words: str | bytes,
+        stdin: bytes | int = b"",
+        variables: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Result:
+        """Run as a process, to its end."""
+        given: dict[str, Any] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
+        done = subprocess.run(
+            [*COMMAND, *words],
+            env=self._all(variables),
+            cwd=self.home,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            **given,
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def start(
+        self, *words: str | bytes, variables: Mapping[str, str] | None = None, **streams: Any
+    ) -> "subprocess.Popen[bytes]":
+        """Start a process; it is ended with the test if it did not end before."""
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        process = subprocess.Popen(
+            [*COMMAND, *words], env=self._all(variables), cwd=self.home, **{**pipes, **streams}
+        )
+        self.started.append(process)
+        return process
+
+    def shell(self, script: str, variables: Mapping[str, str] | None = None) -> Result:
+        """Run a bash script in which `rwq` is this one."""
+        program = self.home / "bin" / "rwq"
+        if not program.exists():
+            program.parent.mkdir()
+            program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rwq_cli "$@"\n')
+            program.chmod(0o755)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            env={
+                **self._all(variables),
+                "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
+            },
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def on_terminal(
+        self,
+        *words: str,
+        type_in: Sequence[tuple[bytes, bytes]] = (),
+        stdin: bytes | None = None,
+        variables: Mapping[str, str] | None = None,
+        columns: int = 80,
+    ) -> tuple[int, bytes]:
+        """Run as a process whose terminal is a new one.
+
+        Args:
+            words: The command line.
+            type_in: What to type once something has appeared: pairs of it and the keys.
+            stdin: What is piped into stdin; None leaves stdin on the terminal.
+            variables: Further environment variables.
+            columns: The terminal's width.
+
+        Returns:
+            The exit code, and all that appeared on the terminal.
+        """
+        reads_pipe, write_pipe = os.pipe() if stdin is not None else (None, None)
+        child, terminal = pty.fork()
+        if child == 0:  # pragma: no cover - another process
+            try:
+                import fcntl
+                import struct
+                import termios
+
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+                if reads_pipe is not None and write_pipe is not None:
+                    os.close(write_pipe)
+                    os.dup2(reads_pipe, 0)
+                os.chdir(self.home)
+                os.execve(sys.executable, [*COMMAND, *words], self._all(variables))
+            finally:
+                os._exit(99)
+        if reads_pipe is not None and write_pipe is not None and stdin is not None:
+            os.close(reads_pipe)
+            with open(write_pipe, "wb") as pipe:
+                pipe.write(stdin)
+        return _converse(child, terminal, list(type_in))
+
+    def close(self) -> None:
+        """End what was started and did not end."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    with suppress(OSError):
+                        stream.close()
+            process.wait()
+
+    def _all(self, variables: Mapping[str, str] | None) -> dict[str, str]:
+        merged = {**self.variables, **(variables or {})}
+        return {name: value for name, value in merged.items() if value != ""}
+
+
+def _converse(child: int, terminal: int, type_in: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
+    seen = b""
+    searched = 0
+    deadline = time.monotonic() + 6
+    try:
+        while True:
+            if time.monotonic() > deadline:
+                os.kill(child, signal.SIGKILL)
+                raise AssertionError(f"it waits for something; the terminal shows {seen!r}")
+            if not select.select([terminal], [], [], 0.1)[0]:
+                continue
+            try:
+                piece = os.read(terminal, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            seen += piece
+            while type_in and (at := seen.find(type_in[0][0], searched)) >= 0:
+                searched = at + len(type_in[0][0])
+                os.write(terminal, type_in.pop(0)[1])
+    finally:
+        os.close(terminal)
+        _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), seen
+
+
+def next_line(stream: Any, timeout_s: float = 5.0) -> bytes:
+    """The next line of a pipe whose writer lives on.
+
+    Raises:
+        AssertionError: There was none in time.
+    """
+    assert select.select([stream], [], [], timeout_s)[0], "nothing was written in time"
+    line: bytes = stream.readline()
+    return line
+
+
+def until(condition: Any, timeout_s: float = 10.0) -> None:
+    """Wait until something is so.
+
+    Raises:
+        AssertionError: It was not so in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to be in time"
+        time.sleep(0.005)

@@ -1,0 +1,196 @@
+"""Malformed URLs, durations, numbers and JSON lines: exit 2, or a line number; nothing changed."""
+
+import json
+
+import pytest
+import redis
+
+from tests.cli.driver import Rwq
+from tests.conftest import Foreign
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost",
+        "localhost:6379",
+        "http://localhost",
+        "redis:localhost",
+        "redis:/localhost",
+        "redis://localhost:port",
+        "redis://localhost:99999",
+        "redis://localhost:-1",
+        "redis://localhost/zero",
+        "redis://localhost/0/1",
+        "redis://localhost/-1",
+        "redis://[::1",
+        "redis://localhost?db=x",
+        "redis://localhost?nothing=1",
+        "redis://localhost?socket_timeout=soon",
+        "unix://",
+        "unix:socket",
+        "unix:///s?db=x",
+        "://",
+        "-",
+        " ",
+        "local",
+    ],
+)
+def test_a_malformed_url(bare_rwq: Rwq, url: str) -> None:
+    result = bare_rwq("ls", "-q", "jobs", f"--url={url}")
+    assert (result.code, result.text) == (2, "")
+    assert result.notes.startswith("rwq: error: ")
+    assert result.notes.count("\n") == 1
+    assert "this is a bug" not in result.notes
+
+
+@pytest.mark.parametrize("scheme", ["redis+sentinel://h1,h2/service/0", "redis+cluster://h1"])
+def test_what_comes_later_is_said_clearly(bare_rwq: Rwq, scheme: str) -> None:
+    result = bare_rwq("ls", "-q", "jobs", "-u", scheme)
+    name = "Sentinel" if "sentinel" in scheme else "Redis Cluster"
+    assert result.as_tuple() == (
+        2,
+        "",
+        f"rwq: error: {name} is not supported by this version: {scheme}; "
+        "give the address of one server: redis://host:port/db\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "soon",
+        "1e3",
+        "-1",
+        "-5m",
+        "5 m 3",
+        "5x",
+        "m",
+        "1h-30m",
+        "1:30",
+        "5m,",
+        "0x10",
+        "nan",
+    ],
+)
+@pytest.mark.parametrize(
+    "line", ["lease --for", "lease --timeout", "touch a --for", "clean light --grace"]
+)
+def test_a_malformed_duration(rwq: Rwq, foreign: Foreign, line: str, text: str) -> None:
+    foreign.waiting(b"a")
+    *words, option = line.split()
+    result = rwq(*words, f"{option}={text}")
+    assert result.as_tuple() == (
+        2,
+        "",
+        f"rwq: error: not a duration: {text!r}; it looks like 500ms, 30s, 5m, 1h30m or 2d\n",
+    )
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+    assert foreign.raw.dbsize() == 2
+
+
+@pytest.mark.parametrize("text", ["9" * 12 + "d", "9" * 20, "9" * 400, "9" * 18 + "h"])
+@pytest.mark.parametrize("line", ["lease --for", "touch l --for", "ls --older-than"])
+def test_a_duration_without_measure(rwq: Rwq, foreign: Foreign, line: str, text: str) -> None:
+    """Longer than a server can count: refused before anything is done, or understood."""
+    foreign.waiting(b"a")
+    foreign.leased(b"l")
+    result = rwq(*line.split(), text)
+    assert "this is a bug" not in result.notes
+    if line.startswith("ls"):
+        assert result.as_tuple() == (0, "", "")
+    else:
+        assert (result.code, result.text) == (2, "")
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+    assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"l"]
+    assert foreign.raw.pttl("jobs:lease:l") <= 60_000
+
+
+def test_a_grace_without_measure(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"a")
+    result = rwq("clean", "light", "--grace", "9" * 20)
+    assert result.code == 2
+    assert "this is a bug" not in result.notes
+
+
+@pytest.mark.parametrize("number", ["-1", "x", "1.5", "", "1e3"])
+@pytest.mark.parametrize("line", ["lease -n", "ls -n", "ls --offset", "leases -n"])
+def test_a_malformed_number(rwq: Rwq, foreign: Foreign, line: str, number: str) -> None:
+    foreign.waiting(b"a")
+    result = rwq(*line.split(), number)
+    assert (result.code, result.text) == (2, "")
+    assert result.notes.startswith("rwq: error: invalid value for ")
+    assert result.notes.count("\n") == 1
+    assert foreign.raw.llen("jobs:queue") == 1
+
+
+@pytest.mark.parametrize("number", ["9223372036854775807", "99999999999999999999"])
+@pytest.mark.parametrize(
+    ("line", "out"),
+    [("lease -o ids -n", "a\n"), ("ls -o ids -n", "a\n"), ("ls -o ids --offset", "")],
+)
+def test_a_number_without_measure(
+    rwq: Rwq, foreign: Foreign, line: str, out: str, number: str
+) -> None:
+    """Either refused, or as good as all."""
+    foreign.waiting(b"a")
+    result = rwq(*line.split(), number)
+    assert "this is a bug" not in result.notes
+    assert (result.code, result.text) in ((2, ""), (0, out))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"{", "not JSON: "),
+        (b"x", "not JSON: "),
+        (b"\xff", "not JSON: "),
+        (b"[1]", "not a JSON object with data or data_b64"),
+        (b'"x"', "not a JSON object with data or data_b64"),
+        (b"null", "not a JSON object with data or data_b64"),
+        (b"{}", "it has neither data nor data_b64"),
+        (b'{"data_b64": "*"}', "data_b64 is not base64"),
+        (b'{"data_b64": 1}', "data_b64 is not base64"),
+        (b'{"data": 1, "id_b64": "*"}', "id_b64 is not base64"),
+        (b'{"data": 1, "id": ""}', "its id is empty"),
+        (b'{"data": "\\ud800"}', ""),
+        (b'{"data": 1, "delay": "5m"}', "delay is not supported by this version"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_malformed_json_line(rwq: Rwq, raw: redis.Redis, line: bytes, why: str) -> None:
+    """Reported with its number; the rest goes in; the exit is 3."""
+    given = b'{"data": 1, "id": "a"}\n\n' + line + b'\n{"data": 2, "id": "b"}\n'
+    result = rwq("add", "--format", "jsonl", stdin=given)
+    first, summary = result.notes.splitlines()
+    assert first.startswith(f"rwq: line 3: {why}")
+    assert first.endswith("; not added")
+    assert summary == "added 2, duplicates 0, rejected 1, empty 1"
+    assert (result.code, result.text) == (3, "")
+    assert raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
+
+
+def test_a_malformed_json_line_told_in_json(rwq: Rwq) -> None:
+    result = rwq("add", "--format", "jsonl", "-o", "json", stdin=b'x\n{"data": 1}\n')
+    assert result.code == 3
+    (record,) = [json.loads(line) for line in result.err.splitlines()]
+    assert record["code"] == "bad-record"
+    assert record["record"] == 1
+    assert record["error"].startswith("not JSON: ")
+    assert (result.json["added"], result.json["rejected"]) == (1, 1)
+
+
+def test_not_a_number_is_no_json(rwq: Rwq, raw: redis.Redis) -> None:
+    """NaN and Infinity are no JSON; as data they would break every reader."""
+    result = rwq("add", "--format", "jsonl", stdin=b'{"data": NaN}\n{"data": [Infinity]}\n')
+    assert (result.code, result.text) == (1, "")
+    assert raw.keys() == []
+
+
+@pytest.mark.parametrize("regex", ["[", "(", "*", "\\"])
+def test_a_malformed_regex(rwq: Rwq, regex: str) -> None:
+    result = rwq("ls", "--match", regex)
+    assert (result.code, result.text) == (2, "")
+    assert result.notes.startswith("rwq: error: --match is not a regular expression: ")

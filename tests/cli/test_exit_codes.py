@@ -1,0 +1,201 @@
+"""The exit codes: a test for each member, and for each command the codes that its help promises."""
+
+import signal
+
+import pytest
+import redis
+
+from rwq_cli.command_line.tree import all_commands
+from rwq_cli.exits import ExitStatus
+from tests.cli.driver import Rwq, until
+from tests.conftest import Foreign
+
+NOWHERE = ("-u", "redis://127.0.0.1:1/0")
+
+# Command lines, on a queue with w1 waiting, a1 abandoned and l1 leased by another session.
+CODES: dict[ExitStatus, tuple[str, ...]] = {
+    ExitStatus.OK: (
+        "add x",
+        "add x --id w1",
+        "add -f /dev/null",
+        "add --dry-run x",
+        "lease",
+        "lease --dry-run",
+        "complete w1",
+        "complete w1 a1 l1",
+        "complete --dry-run w1",
+        "touch l1",
+        "release a1",
+        "release w1",
+        "release --force --yes l1",
+        "ls",
+        "ls --match nothing",
+        "ls leased",
+        "leases",
+        "leases --holder nobody",
+        "show w1",
+        "show w1 a1",
+        "stats",
+        "stats -q none",
+        "queues",
+        "queues none",
+        "clean light --grace 0",
+        "clean deep --grace 0",
+        "clean light -q none",
+        "--version",
+        "--help",
+        "ls --help",
+    ),
+    ExitStatus.NO: (
+        "lease -q none",
+        "lease -q none --timeout 10ms",
+        "lease -q none --dry-run",
+        "complete gone",
+        "complete gone gone2",
+        "complete --dry-run gone",
+        "complete --owner me l1",
+        "complete --owner me w1",
+        "touch w1",
+        "touch gone",
+        "touch --dry-run gone",
+        "release gone",
+        "release l1",
+        "release --dry-run l1",
+        "show gone",
+        "show gone gone2",
+        "local status",
+        "local stop",
+    ),
+    ExitStatus.USAGE: (
+        "",
+        "add x --nothing",
+        "lease --for x",
+        "complete",
+        "touch",
+        "release",
+        "ls nothing",
+        "leases -n x",
+        "show",
+        "stats --fast --deep",
+        "queues a b",
+        "clean",
+        "clean light --grace x",
+        "clean deep extra",
+        "local",
+        "completion nothing",
+        "demo extra",
+        "nothing",
+        "-o",
+    ),
+    ExitStatus.PARTIAL: (
+        "complete w1 gone",
+        "complete gone w1",
+        "complete --dry-run w1 gone",
+        "touch l1 w1",
+        "release a1 gone",
+        "release a1 l1",
+        "show w1 gone",
+    ),
+    ExitStatus.SERVER: (
+        "add x",
+        "add x --dry-run",
+        "lease",
+        "lease --wait",
+        "complete w1",
+        "touch w1",
+        "release w1",
+        "release w1 --force --yes",
+        "ls",
+        "leases",
+        "show w1",
+        "stats",
+        "stats --fast",
+        "stats --deep",
+        "queues",
+        "clean light",
+        "clean deep",
+    ),
+}
+
+
+def cases() -> list[tuple[ExitStatus, str]]:
+    return [(status, line) for status, lines in CODES.items() for line in lines]
+
+
+@pytest.fixture
+def filled(foreign: Foreign) -> None:
+    foreign.waiting(b"w1")
+    foreign.abandoned(b"a1")
+    foreign.leased(b"l1", holder=b"worker-7")
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(("status", "line"), cases())
+def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
+    more = NOWHERE if status is ExitStatus.SERVER else ()
+    result = rwq(*line.split(), *more, variables={"XDG_STATE_HOME": str(rwq.home)})
+    assert (result.code, result.notes) == (int(status), result.notes)
+    assert "this is a bug" not in result.notes
+
+
+def test_part_of_an_add_and_all_of_it(rwq: Rwq) -> None:
+    assert rwq("add", "--format", "jsonl", stdin=b'{"data": 1}\nx\n').code == 3
+    assert rwq("add", "--format", "jsonl", stdin=b"x\ny\n").code == 1
+    assert rwq("add", "--format", "jsonl", stdin=b"").code == 0
+
+
+def test_a_duplicate_is_no_failure_beside_a_rejected_line(rwq: Rwq) -> None:
+    """All was acknowledged but one line: a part failed, not all."""
+    rwq("add", "x", "--id", "a")
+    assert rwq("add", "--format", "jsonl", stdin=b'{"data": 1, "id": "a"}\nx\n').code == 3
+
+
+def test_interrupted(rwq: Rwq, raw: redis.Redis) -> None:
+    process = rwq.start("lease", "--wait")
+    until(lambda: raw.info("clients")["blocked_clients"] == 1)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=5) == (b"", b"")
+    assert process.returncode == ExitStatus.INTERRUPTED == 130
+
+
+def test_each_code_as_a_process(rwq: Rwq) -> None:
+    for words, code in (
+        (("add", "--id", "a", "x"), 0),
+        (("show", "b"), 1),
+        (("show",), 2),
+        (("show", "a", "b"), 3),
+        (("show", "a", *NOWHERE), 69),
+    ):
+        assert rwq.process(*words).code == code, words
+
+
+def test_every_command_is_here() -> None:
+    tried = {" ".join(line.split()[:2]) for lines in CODES.values() for line in lines}
+    tried |= {line.split()[0] for lines in CODES.values() for line in lines if line}
+    left_out = {command.path for command in all_commands()} - tried
+    # These have tests of their own.
+    assert left_out <= {"local start"}
+
+
+def test_the_codes_have_not_changed() -> None:
+    assert {status.name: int(status) for status in ExitStatus} == {
+        "OK": 0,
+        "NO": 1,
+        "USAGE": 2,
+        "PARTIAL": 3,
+        "SERVER": 69,
+        "INTERRUPTED": 130,
+    }
+
+
+@pytest.mark.parametrize("command", all_commands(), ids=lambda command: command.path)
+def test_the_help_of_a_command_names_the_codes_that_it_can_end_with(command: object) -> None:
+    path = command.path  # type: ignore[attr-defined]
+    promised = set(command.manual.all_exits)  # type: ignore[attr-defined]
+    seen = {
+        status
+        for status, lines in CODES.items()
+        for line in lines
+        if line == path or line.startswith(f"{path} ")
+    }
+    assert seen <= promised

@@ -1,0 +1,164 @@
+"""The help: every command has examples that work and its exit codes; near misses are suggested."""
+
+import re
+import shlex
+
+import pytest
+import redis
+
+from rwq_cli.command_line.tree import COMMANDS, SECTIONS, Described, all_commands
+from tests.cli.driver import Rwq
+from tests.conftest import Foreign
+
+ALL = all_commands()
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command.path)
+class TestEveryCommand:
+    def test_help(self, rwq: Rwq, command: Described) -> None:
+        result = rwq.process(*command.path.split(), "--help")
+        assert (result.code, result.notes) == (0, "")
+        text = result.text
+        assert text.startswith(f"Usage: rwq {command.path} ")
+        for heading in ("Common options:", "Examples:", "Exit codes:"):
+            assert f"\n{heading}\n" in text
+        for example in command.manual.examples:
+            assert f"\n  {example}\n" in text
+        codes = text.split("Exit codes:\n")[1]
+        shown = [int(code) for code in re.findall(r"^  (\d+) ", codes, re.MULTILINE)]
+        assert shown == sorted(map(int, command.manual.all_exits))
+        assert {0, 2, 69, 130} <= set(shown)
+
+    def test_no_line_is_too_long_for_a_screen_of_80(self, rwq: Rwq, command: Described) -> None:
+        text = rwq.process(*command.path.split(), "-h", variables={"COLUMNS": "80"}).text
+        examples = text.split("Examples:\n")[1].split("Exit codes:")[0]
+        prose = text.replace(examples, "")
+        assert [line for line in prose.splitlines() if len(line) > 80] == []
+
+    def test_every_option_says_what_it_does(self, rwq: Rwq, command: Described) -> None:
+        text = rwq.process(*command.path.split(), "--help").text
+        for parameter in command.command.params:
+            record = parameter.get_help_record(
+                command.command.make_context("x", ["--help"], resilient_parsing=True)
+            )
+            assert record is not None, parameter.name
+            assert record[1].strip(), parameter.name
+            assert record[0].split(",")[0].split()[0] in text
+
+    def test_the_examples_begin_with_or_pipe_into_rwq(self, rwq: Rwq, command: Described) -> None:
+        assert rwq is not None
+        assert command.manual.examples
+        for example in command.manual.examples:
+            assert f"rwq {command.path}" in example
+
+
+# Examples that need a file, another program or a terminal, and what stands for it.
+PREPARED = {
+    "rwq add -q jobs -f urls.txt --id-from sha256": "printf 'http://a\\nhttp://b\\n' > urls.txt",
+    "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl": (
+        'jq() { echo \'{"id": "k", "data": {}}\'; }'
+    ),
+}
+EXAMPLES = [
+    example
+    for command in ALL
+    if command.path.split()[0] not in ("local", "demo", "completion")
+    for example in command.manual.examples
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_works(rwq: Rwq, foreign: Foreign, example: str) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    foreign.leased(b"4f2a9c", holder=b"rwq:ann@host:1")
+    if "touch" not in example and "--force" not in example and "leases" not in example:
+        foreign.raw.delete("jobs:lease:4f2a9c", "jobs:leased_by_session:4f2a9c")
+    before = PREPARED.get(example, ":")
+    line = example if "clean" not in example else f"{example} --grace 0"
+    result = rwq.shell(f"set -euo pipefail; {before}; {line}", {"RWQ_QUEUE": ""})
+    assert (result.code, "error" in result.notes) == (0, False), result.notes
+
+
+class TestRoot:
+    def test_lists_every_command_under_its_heading(self, rwq: Rwq) -> None:
+        result = rwq.process("--help")
+        assert (result.code, result.notes) == (0, "")
+        for heading, names in SECTIONS.items():
+            assert f"\n{heading}:\n" in result.text
+            for name in names:
+                (line,) = re.findall(rf"^  {name} .*$", result.text, re.MULTILINE)
+                assert len(line.split()) > 2
+
+    def test_every_command_that_is_listed_can_be_asked_for_help(self, rwq: Rwq) -> None:
+        listed = re.findall(r"^  ([a-z]+)  ", rwq.process("--help").text, re.MULTILINE)
+        assert [name for name in COMMANDS if name not in listed] == []
+        for name in ("clean", "local"):
+            assert rwq.process(name, "--help").code == 0
+
+    def test_no_words_show_it_too(self, rwq: Rwq) -> None:
+        result = rwq()
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith("Usage: rwq ")
+        assert "Keeping it healthy" in result.notes
+
+    def test_help_is_a_command_as_it_is_elsewhere(self, rwq: Rwq) -> None:
+        """`gh help`, `kubectl help` and `git help` all are."""
+        assert rwq.process("help").code == 0
+
+    def test_help_needs_no_server_and_no_queue(self, bare_rwq: Rwq) -> None:
+        assert bare_rwq.process("ls", "--help").code == 0
+
+    def test_the_codes_are_explained(self, rwq: Rwq) -> None:
+        text = rwq.process("--help").text
+        for code in (0, 1, 2, 3, 69, 130):
+            assert re.search(rf"^  {code} ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("lss", "ls"),
+        ("compleet", "complete"),
+        ("relase", "release"),
+        ("stat", "stats"),
+        ("queue", "queues"),
+        ("leese", "lease"),
+    ],
+)
+def test_a_near_miss_is_suggested(rwq: Rwq, typed: str, meant: str) -> None:
+    result = rwq(typed)
+    assert (result.code, result.text) == (2, "")
+    assert result.notes.startswith(f"rwq: error: no such command '{typed}'")
+    assert f"'{meant}'" in result.notes
+    assert result.notes.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("ls", "--ofset", "1"), "--offset"),
+        (("lease", "--wiat"), "--wait"),
+        (("clean", "depe"), "deep"),
+        (("add", "--uniqe", "x"), "--unique"),
+    ],
+)
+def test_a_near_miss_of_an_option_is_suggested(
+    rwq: Rwq, raw: redis.Redis, words: tuple[str, ...], meant: str
+) -> None:
+    result = rwq(*words)
+    assert (result.code, result.text) == (2, "")
+    assert meant in result.notes
+    assert raw.keys() == []
+
+
+def test_an_unknown_command_without_likeness(rwq: Rwq) -> None:
+    assert rwq("xyzzy").as_tuple() == (
+        2,
+        "",
+        "rwq: error: no such command 'xyzzy'; see rwq --help\n",
+    )
+
+
+def test_the_name_of_a_command_is_one_shell_word() -> None:
+    for command in ALL:
+        assert shlex.split(command.path) == command.path.split()

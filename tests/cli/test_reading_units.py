@@ -1,0 +1,141 @@
+"""The small parts of reading: durations, streams cut into records, IDs."""
+
+import io
+from collections.abc import Iterable
+
+import pytest
+
+from rwq_cli.core.batches import Pause
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import Environment
+from rwq_cli.reading.durations import parse_duration
+from rwq_cli.reading.ids import read_ids
+from rwq_cli.reading.records import IdRule, random_ids
+from rwq_cli.reading.streams import split, whole
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0),
+        ("5", 5),
+        ("1.5", 1.5),
+        ("500ms", 0.5),
+        ("30s", 30),
+        ("5m", 300),
+        ("1h30m", 5400),
+        ("2d", 172_800),
+        ("1d2h3m4s5ms", 93_784.005),
+        (" 5m ", 300),
+        ("1.5h", 5400),
+    ],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "s",
+        "5x",
+        "-5",
+        "+5",
+        "5 5",
+        "1h-1m",
+        "1e3",
+        "inf",
+        "nan",
+        ".5",
+        "5.",
+        "1_000",
+        "5M",
+        "٣s",
+        "1h 30m",
+    ],
+)
+def test_not_durations(text: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        parse_duration(text)
+    assert caught.value.message == f"not a duration: {text!r}"
+    assert caught.value.hint == "it looks like 500ms, 30s, 5m, 1h30m or 2d"
+
+
+def flattened(pieces: Iterable[object]) -> list[bytes]:
+    """The records, whether they come one by one or in lists."""
+    records: list[bytes] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            records.append(piece)
+        elif isinstance(piece, list):
+            records += piece
+        else:
+            assert isinstance(piece, Pause)
+    return records
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        (b"", []),
+        (b"a", [b"a"]),
+        (b"a\n", [b"a"]),
+        (b"\n", [b""]),
+        (b"a\n\nb", [b"a", b"", b"b"]),
+        (b"a\n\n", [b"a", b""]),
+        (b"a\r\nb", [b"a\r", b"b"]),
+        (b"\0\xff\n", [b"\0\xff"]),
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 18])
+def test_split(text: bytes, records: list[bytes], chunk: int) -> None:
+    class Dripping(io.BytesIO):
+        def read1(self, _size: int | None = -1) -> bytes:
+            return self.read(chunk)
+
+    assert flattened(split(Dripping(text), b"\n", lambda: None)) == records
+
+
+def test_whole() -> None:
+    assert whole(io.BytesIO(b"a\n\0b"), lambda: None) == b"a\n\0b"
+
+
+def environment(stdin: bytes) -> Environment:
+    return Environment({}, io.BytesIO(stdin), io.BytesIO(), io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "null", "ids"),
+    [
+        (["a", "b"], b"c\n", False, [b"a", b"b"]),
+        (["-"], b"a\n\nb c\nd", False, [b"a", b"b c", b"d"]),
+        (["-"], b"a\nb\0\0c", True, [b"a\nb", b"c"]),
+        (["-"], b"", False, []),
+        (["\udcff"], b"", False, [b"\xff"]),
+        (["--"], b"", False, [b"--"]),
+    ],
+)
+def test_ids(arguments: list[str], stdin: bytes, null: bool, ids: list[bytes]) -> None:
+    assert flattened(read_ids(environment(stdin), arguments, null_separated=null)) == ids
+
+
+@pytest.mark.parametrize("arguments", [[], [""], ["a", ""], ["a", "-"], ["-", "-"]])
+def test_not_ids(arguments: list[str]) -> None:
+    with pytest.raises(InvalidArgument):
+        list(read_ids(environment(b"a\n"), arguments, null_separated=False))
+
+
+@pytest.mark.parametrize("text", ["uuid", "sha256", "line"])
+def test_id_rules(text: str) -> None:
+    assert IdRule.parse(text) == IdRule(text)
+
+
+def test_the_field_of_an_id_rule_may_hold_a_colon() -> None:
+    assert IdRule.parse("field:a:b") == IdRule("field", "a:b")
+
+
+def test_random_ids_are_all_different() -> None:
+    source = random_ids()
+    assert len({next(source) for _ in range(5000)}) == 5000

@@ -1,0 +1,219 @@
+"""`rwq show`: every state with its facts, what happens next, and commands that would move it on."""
+
+import shlex
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from rwq_cli.core import State
+from tests.cli.driver import Rwq
+from tests.conftest import Foreign, contents
+
+FAR_MS = 9_999_999_999_999
+
+
+def _duplicate(there: Foreign) -> None:
+    there.waiting(b"a")
+    there.raw.lpush(there.keys.main, b"a")
+
+
+def _hash(there: Foreign) -> None:
+    there.raw.hset(there.keys.item(b"a"), "x", "y")
+
+
+MAKERS: dict[str, Callable[[Foreign], object]] = {
+    "waiting": lambda there: there.waiting(b"z", b"a"),
+    "leased": lambda there: there.leased(b"a"),
+    "held": lambda there: there.leased(b"a", ttl_ms=None),
+    "abandoned": lambda there: there.abandoned(b"a"),
+    "orphaned": lambda there: there.data(b"a"),
+    "unlisted": lambda there: (there.data(b"a"), there.lease(b"a")),
+    "delayed": lambda there: there.delayed(b"a", FAR_MS),
+    "due": lambda there: there.delayed(b"a", 1),
+    "buried": lambda there: there.buried(b"a", b"it broke"),
+    "duplicated": _duplicate,
+    "ghost": lambda there: there.raw.lpush(there.keys.main, b"a"),
+    "stray-lease": lambda there: there.lease(b"a"),
+    "gone": lambda _there: None,
+    "wrong-type": _hash,
+}
+
+
+def test_every_state_is_tried() -> None:
+    assert set(MAKERS) == {state.value for state in State}
+
+
+@pytest.mark.parametrize("state", MAKERS)
+class TestStates:
+    def test_is_reached(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+        MAKERS[state](foreign)
+        result = rwq("show", "a", "-o", "json")
+        assert result.json["state"] == state
+        assert result.code == (1 if state in ("gone", "stray-lease", "ghost") else 0)
+
+    def test_is_explained(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+        MAKERS[state](foreign)
+        record = rwq("show", "a", "-o", "json").json
+        assert record["meaning"].endswith(".")
+        assert record["next"].endswith(".")
+        text = rwq("show", "a", "-o", "table").text
+        for word in (state, "queue", "next", "main list", "processing list", "lease"):
+            assert word in text
+
+    def test_the_commands_that_it_names_move_it_on(
+        self, rwq: Rwq, foreign: Foreign, raw: redis.Redis, state: str
+    ) -> None:
+        MAKERS[state](foreign)
+        for command in rwq("show", "a", "-o", "json").json["commands"]:
+            raw.flushall()
+            MAKERS[state](foreign)
+            program, *words = shlex.split(command)
+            assert program == "rwq"
+            more = ["--yes"] if "--force" in words else []
+            more += ["--grace", "0"] if "clean" in words else []
+            before = contents(raw)
+            lease_left = raw.pttl("jobs:lease:a")
+            result = rwq(*words, *more, variables={"RWQ_QUEUE": ""})
+            assert result.code == 0, command
+            changed = contents(raw) != before
+            assert changed or raw.pttl("jobs:lease:a") > lease_left, command
+
+
+def test_whole_of_a_waiting_item_on_paper(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"z", b"a")
+    assert rwq("show", "a", "-o", "table").lines == [
+        "a",
+        "        queue  jobs",
+        "        state  waiting",
+        "               It waits to be leased.",
+        "         next  It is leased once the one ahead of it is.",
+        "to move it on  rwq release --front -q jobs a",
+        "               rwq complete -q jobs a",
+        "",
+        "Facts",
+        "           data  9 B, last used just now",
+        "      main list  yes, 1 ahead of it",
+        "processing list  no",
+        "          lease  none",
+        "",
+        "Data",
+        "  data of a",
+    ]
+
+
+def test_position_counts_those_ahead(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%04d" % number for number in range(1500)))
+    for item_id, position in (("0000", 0), ("0001", 1), ("1499", 1499)):
+        assert rwq("show", item_id, "-o", "json").json["position"] == position
+    assert "once the 1,499 ahead of it are" in rwq("show", "1499", "-o", "table").text
+
+
+def test_facts_of_a_buried_item(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.buried(b"a", b"it broke")
+    record = rwq("show", "a", "-o", "json").json
+    assert record["reason"] == "it broke"
+    assert record["buried_ms"] == 1_700_000_000_000
+    assert "it broke" in rwq("show", "a", "-o", "table").text
+
+
+def test_facts_of_a_delayed_item(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.delayed(b"a", FAR_MS)
+    record = rwq("show", "a", "-o", "json").json
+    assert (record["state"], record["due_ms"]) == ("delayed", FAR_MS)
+    assert record["next"].startswith("It is due in ")
+
+
+class TestSeveral:
+    def test_in_the_order_given(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        result = rwq("show", "b", "gone", "a", "-o", "jsonl")
+        assert [(record["id"], record["state"]) for record in result.jsonl] == [
+            ("b", "waiting"),
+            ("gone", "gone"),
+            ("a", "waiting"),
+        ]
+        assert result.code == 3
+
+    def test_from_stdin(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        result = rwq("show", "-", "-o", "json", stdin=b"a\nb\n")
+        assert [record["id"] for record in result.json] == ["a", "b"]
+        assert rwq("show", "-", "-o", "json", stdin=b"a\n").json[0]["id"] == "a"
+
+    def test_sections_are_apart(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        text = rwq("show", "a", "b", "-o", "table").text
+        assert text.count("\n\nb\n") == 1
+
+
+class TestData:
+    @pytest.mark.parametrize("data", [b"", b"\n", b"a\n", bytes(range(256)), b"x" * 300_000])
+    def test_exact_bytes(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+        raw.set("jobs:item:a", data)
+        raw.lpush("jobs:queue", "a")
+        assert rwq.process("show", "a", "-o", "data").out == data
+
+    def test_of_what_is_not_there_is_said(self, rwq: Rwq) -> None:
+        """`rwq show ID -o data > file` with a mistyped ID must not fail without a word."""
+        result = rwq("show", "gone", "-o", "data")
+        assert (result.code, result.text) == (1, "")
+        assert "gone" in result.notes
+
+    def test_preview_and_all(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.set("jobs:item:a", "x" * 500)
+        raw.lpush("jobs:queue", "a")
+        record = rwq("show", "a", "-o", "json").json
+        assert (record["bytes"], record["data"], record["preview"]) == (500, None, "x" * 200)
+        assert rwq("show", "a", "--data", "-o", "json").json["data"] == "x" * 500
+
+    def test_json_is_laid_out(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", '{"b":[1,{"c":"\\u001b[2J"}],"d":"é"}')
+        lines = rwq("show", "a", "--data", "-o", "table").lines
+        assert lines[lines.index("Data") + 1 :] == [
+            "  {",
+            '    "b": [',
+            "      1,",
+            "      {",
+            '        "c": "\\u001b[2J"',
+            "      }",
+            "    ],",
+            '    "d": "é"',
+            "  }",
+        ]
+
+    def test_big_numbers_keep_their_digits(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", '{"n": 12345678901234567890.123456789, "m": 1e400, "k": 1.10}')
+        text = rwq("show", "a", "--data", "-o", "table").text
+        assert "12345678901234567890.123456789" in text
+        assert "1e400" in text
+
+    def test_a_key_that_comes_twice_is_not_dropped(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", '{"k": 1, "k": 2}')
+        text = rwq("show", "a", "--data", "-o", "table").text
+        assert text.count('"k"') == 2
+
+    def test_lines_are_kept_apart(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", "one\ntwo\x1b[2J\n\nfour")
+        lines = rwq("show", "a", "--data", "-o", "table").lines
+        assert lines[lines.index("Data") + 1 :] == ["  one", "  two\\x1b[2J", "", "  four"]
+
+
+def test_the_commands_quote_what_a_shell_would_read(rwq: Rwq, raw: redis.Redis) -> None:
+    """They can be pasted, whatever the names are."""
+    queue, item_id = "my jobs; rm -rf", b"it's $(x) `y`\n\x1b[2J \xff"
+    there = Foreign(raw, queue.encode())
+    there.abandoned(item_id)
+    words = ("show", "-", "-0", "-o", "jsonl", "-q", queue)
+    (record,) = rwq(*words, stdin=item_id).jsonl
+    release = next(command for command in record["commands"] if "release" in command)
+    assert release.isprintable()
+    assert rwq.shell(release).code == 0
+    assert raw.lrange(there.keys.main, 0, -1) == [item_id]
+
+
+def test_an_id_that_begins_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"--force")
+    record = rwq("show", "-o", "json", "--", "--force").json
+    release = next(command for command in record["commands"] if "release" in command)
+    assert rwq.shell(release).code == 0

@@ -1,0 +1,288 @@
+"""Streams that end, are closed or full, and Ctrl-C: quiet where it is right, and nothing lost."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+import redis
+
+from tests.cli.driver import COMMAND, Result, Rwq, next_line, until
+from tests.conftest import Foreign
+
+SUMMARY = "added 3, duplicates 0, rejected 0\n"
+
+
+class TestEmptyStdin:
+    @pytest.mark.parametrize(
+        ("line", "code", "notes"),
+        [
+            ("add", 0, "added 0, duplicates 0, rejected 0\n"),
+            ("add --format jsonl", 0, "added 0, duplicates 0, rejected 0\n"),
+            ("complete -", 0, "completed 0, missing 0, not owner 0\n"),
+            ("touch -", 0, "touched 0, not leased 0, missing 0\n"),
+            ("release - --force", 0, None),
+            ("show -", 0, ""),
+        ],
+    )
+    def test_is_no_error(
+        self, rwq: Rwq, raw: redis.Redis, line: str, code: int, notes: str | None
+    ) -> None:
+        result = rwq.process(*line.split())
+        assert (result.code, result.text) == (code, "")
+        assert notes is None or result.notes == notes
+        assert raw.keys() == []
+
+    def test_lines_without_an_id_are_passed_over(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        assert rwq("complete", "-", stdin=b"\na\n\n\nb").as_tuple() == (
+            0,
+            "",
+            "completed 2, missing 0, not owner 0\n",
+        )
+
+
+class TestClosedStdout:
+    """`rwq ls | head`: quiet, and what changes things goes on to its end."""
+
+    @pytest.mark.parametrize("output", ["table", "plain", "json", "jsonl", "csv", "ids", "data"])
+    def test_a_listing_ends_quietly(self, rwq: Rwq, output: str) -> None:
+        rwq("add", "--id-from", "line", stdin=b"".join(b"%d\n" % n for n in range(20_000)))
+        result = rwq.shell(f"rwq ls -n 0 -o {output} | head -n 1; exit ${{PIPESTATUS[0]}}")
+        assert result.code == 0
+        assert result.err == b""
+        assert len(result.out) > 0
+
+    @pytest.mark.parametrize("line", ["ls", "stats", "queues", "show a", "--help", "ls --help"])
+    def test_short_output_ends_quietly(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.waiting(b"a")
+        assert self.into_closed_pipe(rwq, *line.split()).as_tuple() == (0, "", "")
+
+    @pytest.mark.parametrize("output", ["ids", "jsonl", "csv"])
+    def test_an_add_goes_on(self, rwq: Rwq, raw: redis.Redis, output: str) -> None:
+        given = b"".join(b"%d\n" % number for number in range(5000))
+        result = self.into_closed_pipe(rwq, "add", "-o", output, stdin=given)
+        assert raw.llen("jobs:queue") == 5000
+        assert result.as_tuple() == (0, "", "added 5,000, duplicates 0, rejected 0\n")
+
+    def test_an_add_from_a_slow_pipe_goes_on(self, rwq: Rwq, raw: redis.Redis) -> None:
+        process = rwq.start("add", "--id-from", "line", "-o", "ids")
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"1\n")
+        process.stdin.flush()
+        assert next_line(process.stdout) == b"1\n"
+        process.stdout.close()
+        for number in (b"2\n", b"3\n"):
+            process.stdin.write(number)
+            process.stdin.flush()
+            time.sleep(0.05)
+        process.stdin.close()
+        assert process.wait(10) == 0
+        assert raw.lrange("jobs:queue", 0, -1) == [b"3", b"2", b"1"]
+        assert process.stderr is not None
+        assert process.stderr.read().decode() == SUMMARY
+
+    @pytest.mark.parametrize(("words", "code"), [(("a", "gone"), 3), (("gone",), 1), (("a",), 0)])
+    @pytest.mark.parametrize("output", ["jsonl", "json", "ids"])
+    def test_a_verb_keeps_its_exit_code(
+        self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], code: int, output: str
+    ) -> None:
+        foreign.waiting(b"a")
+        result = self.into_closed_pipe(rwq, "complete", *words, "-o", output)
+        assert (result.code, result.text) == (code, "")
+
+    @staticmethod
+    def into_closed_pipe(rwq: Rwq, *words: str, stdin: bytes = b"") -> Result:
+        reads, writes = os.pipe()
+        os.close(reads)
+        try:
+            process = rwq.start(*words, stdout=writes)
+        finally:
+            os.close(writes)
+        _, err = process.communicate(stdin, timeout=20)
+        return Result(process.returncode, b"", err)
+
+
+class TestFullDisk:
+    @pytest.mark.parametrize("line", ["ls", "stats", "queues", "show a", "--version"])
+    def test_is_an_error(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.waiting(b"a")
+        with open("/dev/full", "wb") as full:
+            process = rwq.start(*line.split(), stdout=full)
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == 1
+        assert err.startswith(b"rwq: error: cannot write the output: no space left on device")
+        assert err.count(b"\n") == 1
+
+    def test_is_an_object_where_json_is_wanted(self, rwq: Rwq) -> None:
+        with open("/dev/full", "wb") as full:
+            process = rwq.start("ls", "-o", "json", stdout=full)
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == 1
+        assert json.loads(err)["code"] == "output"
+
+    def test_an_add_says_what_is_in(self, rwq: Rwq, raw: redis.Redis) -> None:
+        with open("/dev/full", "wb") as full:
+            process = rwq.start("add", "-o", "ids", stdout=full)
+        _, err = process.communicate(b"x\n" * 3000, timeout=10)
+        assert process.returncode in (1, 3)
+        assert b"cannot write the output: no space left on device" in err
+        assert b"Traceback" not in err
+        assert f"{raw.llen('jobs:queue'):,}".encode() in err
+
+    def test_a_full_stderr_is_no_reason_to_stop(self, rwq: Rwq, raw: redis.Redis) -> None:
+        with open("/dev/full", "wb") as full:
+            process = rwq.start("add", "x", stderr=full)
+        assert process.communicate(timeout=10)[0] == b""
+        assert process.returncode == 0
+        assert raw.llen("jobs:queue") == 1
+
+
+class TestNoStream:
+    """Started with a stream closed, as some supervisors do."""
+
+    @pytest.mark.parametrize(
+        ("closed", "code"),
+        [("<&-", 0), ("2>&-", 0), ("<&- 2>&-", 0), (">&-", None), ("<&- >&- 2>&-", None)],
+    )
+    @pytest.mark.parametrize("line", ["ls -o ids", "stats", "add x", "complete a"])
+    def test_no_traceback(
+        self, rwq: Rwq, foreign: Foreign, closed: str, code: int | None, line: str
+    ) -> None:
+        foreign.waiting(b"a")
+        result = rwq.shell(f"rwq {line} {closed}")
+        assert b"Traceback" not in result.err
+        if code is not None:
+            assert result.code == code
+
+    def test_stdin_closed_is_an_empty_one(self, rwq: Rwq) -> None:
+        result = rwq.shell("rwq add <&-")
+        assert b"Traceback" not in result.err
+        assert result.code in (0, 2)
+
+
+class TestInterrupt:
+    def test_of_a_wait_pops_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
+        processes = [rwq.start("lease", "--wait", "-o", "ids") for _ in range(2)]
+        until(lambda: raw.info("clients")["blocked_clients"] == 2)
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+        for process in processes:
+            assert process.communicate(timeout=5) == (b"", b"")
+            assert process.returncode == 130
+        rwq("add", "x", "--id", "a")
+        assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
+        assert raw.exists("jobs:processing") == 0
+
+    def test_of_an_add_keeps_what_was_acknowledged(self, rwq: Rwq, raw: redis.Redis) -> None:
+        process = rwq.start("add", "--id-from", "line", "-o", "ids")
+        assert process.stdin is not None
+        process.stdin.write(b"".join(b"%d\n" % number for number in range(2500)))
+        process.stdin.flush()
+        assert process.stdout is not None
+        out = b""
+        while out.count(b"\n") < 2500:
+            out += os.read(process.stdout.fileno(), 65536)
+        process.send_signal(signal.SIGINT)
+        rest, err = process.communicate(timeout=10)
+        assert rest == b""
+        assert process.returncode == 130
+        assert b"Traceback" not in err
+        assert b"2,500" in err
+        assert out.split() == raw.lrange("jobs:queue", 0, -1)[::-1]
+        deep = rwq("stats", "--deep", "-o", "json").json
+        assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
+
+    @pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.05, 0.08, 0.12])
+    def test_while_it_starts(self, rwq: Rwq, delay_s: float) -> None:
+        process = rwq.start("lease", "--wait")
+        time.sleep(delay_s)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+        if delay_s >= 0.05:
+            assert b"rwq_cli" not in err
+            assert process.returncode in (130, -signal.SIGINT)
+
+    def test_of_a_clean_in_its_grace(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"a")
+        last = max(int(client["id"]) for client in foreign.raw.client_list())
+        process = rwq.start("clean", "light", "--grace", "30s")
+        until(lambda: any(int(client["id"]) > last for client in foreign.raw.client_list()))
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=5)
+        assert process.returncode == 130
+        assert b"Traceback" not in err
+        assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"a"]
+
+    def test_sigterm_ends_a_wait(self, rwq: Rwq, raw: redis.Redis) -> None:
+        process = rwq.start("lease", "--wait")
+        until(lambda: raw.info("clients")["blocked_clients"] == 1)
+        process.terminate()
+        out, err = process.communicate(timeout=5)
+        assert (out, err) == (b"", b"")
+        assert process.returncode in (-signal.SIGTERM, 143)
+
+
+class TestPipelines:
+    """What a script with `set -euo pipefail` does."""
+
+    def test_ls_into_complete(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(200)))
+        script = "set -euo pipefail; rwq ls -n 100 -o ids | rwq complete -"
+        assert rwq.shell(script).as_tuple() == (0, "", "completed 100, missing 0, not owner 0\n")
+        assert foreign.raw.llen("jobs:queue") == 100
+
+    def test_lease_into_xargs(self, rwq: Rwq, foreign: Foreign) -> None:
+        ids = [b"a b", b"c\nd", b"'e'", b'"f"', b"\\g", b"-h", b"\xff"]
+        foreign.waiting(*ids)
+        script = "set -euo pipefail; rwq lease -n 100 -o ids -0 | xargs -0 rwq complete --"
+        result = rwq.shell(script)
+        assert result.as_tuple() == (0, "", "completed 7, missing 0, not owner 0\n")
+        assert foreign.raw.keys() == []
+
+    def test_lease_data_nul_separated(self, rwq: Rwq) -> None:
+        rwq("add", "--format", "nul", stdin=b"one line\0two\nlines\0")
+        script = "rwq lease -n 9 -o data -0 | xargs -0 -n 1 printf '<%s>'"
+        assert rwq.shell(script).text == "<one line><two\nlines>"
+
+    def test_the_loop_of_a_worker(self, rwq: Rwq, raw: redis.Redis) -> None:
+        rwq("add", stdin=b"one\ntwo\nthree\n")
+        script = """
+            set -euo pipefail
+            while id=$(rwq lease -o ids 2>/dev/null); do
+                rwq show "$id" -o data
+                echo
+                rwq complete "$id" 2>/dev/null
+            done
+        """
+        assert rwq.shell(script).as_tuple() == (0, "one\ntwo\nthree\n", "")
+        assert raw.keys() == []
+
+    def test_a_failure_stops_the_script(self, rwq: Rwq) -> None:
+        script = "set -euo pipefail; rwq ls -u redis://127.0.0.1:1 | cat; echo not reached"
+        result = rwq.shell(script)
+        assert (result.code, result.text) == (69, "")
+
+    def test_a_batch_of_ids_is_read_as_it_comes(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        process = subprocess.Popen(
+            [*COMMAND, "complete", "-", "-o", "ids"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(rwq.variables),
+            cwd=rwq.home,
+        )
+        rwq.started.append(process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for item_id in (b"a\n", b"b\n"):
+            process.stdin.write(item_id)
+            process.stdin.flush()
+            assert next_line(process.stdout) == item_id
+        process.stdin.close()
+        assert process.wait(10) == 0

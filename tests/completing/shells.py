@@ -1,0 +1,296 @@
+"""Real shells to drive: by their own commands, and by keys in a pseudo-terminal."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import shlex
+import shutil
+import subprocess
+import termios
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+COMPLETIONS = Path(__file__).parents[2] / "completions"
+
+# All that ASCII can do to a shell, with no two letters that are alike.
+NASTY = "n !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~z"
+
+# The queues of the fake server. What rwq prints for a name with a carriage return is not the name,
+# and has to be left out; any other backslash is just one.
+QUEUES = ("jobs", "mail:in box", "mail:out", "it's", "ümlaut", "C:\\data", NASTY, "x\\ry")
+NAMES = QUEUES[:-1]
+
+TAB = "\t"
+# Keys that mean nothing to the terminal itself, should the shell not read them at once.
+REPORT = "\x1bR"
+CLEAR = "\x1bC"
+
+
+def need(shell: str) -> str:
+    """The path of a shell; skips the test where it is missing."""
+    path = shutil.which(shell)
+    if path is None:
+        pytest.skip(f"{shell} is not installed")
+    return path
+
+
+@dataclass(frozen=True)
+class World:
+    """A directory to complete in, with a fake `rwq` on PATH.
+
+    Attributes:
+        directory: Where the shells run; also their home.
+        calls: The file where the fake notes how it was called.
+        variables: The environment of the shells.
+    """
+
+    directory: Path
+    calls: Path
+    variables: dict[str, str]
+
+    def taken_calls(self) -> list[list[str]]:
+        """The arguments of each call of the fake since the last time this was asked."""
+        if not self.calls.exists():
+            return []
+        calls = self.calls.read_text().split("\0\n")[:-1]
+        self.calls.unlink()
+        return [call.split("\0") for call in calls]
+
+    def run(self, command: Sequence[str], **variables: str) -> str:
+        """What a command prints; it must succeed, and say nothing on stderr."""
+        done = subprocess.run(
+            command,
+            cwd=self.directory,
+            env={**self.variables, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=20,
+        )
+        assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
+        return done.stdout.decode()
+
+
+def new_world(root: Path) -> World:
+    """A world below a directory that is empty. With NO_SERVER set, the fake fails."""
+    directory, programs, calls = root / "home", root / "bin", root / "calls"
+    (directory / "some dir").mkdir(parents=True)
+    (directory / "notes.txt").touch()
+    (directory / "new notes.txt").touch()
+    programs.mkdir()
+    fake = programs / "rwq"
+    fake.write_text(
+        "#!/bin/sh\n"
+        f"""printf '%s\\0' "$@" >> '{calls}'; echo >> '{calls}'\n"""
+        'if [ -n "$NO_SERVER" ]; then echo unreachable >&2; exit 69; fi\n'
+        "cat <<'END'\n" + "".join(f"{name}\n" for name in QUEUES) + "END\n"
+    )
+    fake.chmod(0o755)
+    variables = {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(directory),
+        "ZDOTDIR": str(directory),
+        "LC_ALL": "C.UTF-8",
+        "TERM": "xterm",
+        "SERVER": "redis://from.variable/0",
+        "INPUTRC": os.devnull,
+        "HISTFILE": os.devnull,
+    }
+    return World(directory, calls, variables)
+
+
+class Terminal:
+    """An interactive shell in a pseudo-terminal, of which the line being edited can be seen.
+
+    Args:
+        world: Where it runs.
+        command: How it is started.
+        setup: What it reads first. It must bind the key CLEAR to emptying the line, and REPORT to
+            writing it into the file that `$REPORT` names, under another name first.
+
+    Attributes:
+        shell: The path of the shell.
+        screen: What came out since the last keys, to be shown if something fails.
+    """
+
+    def __init__(self, world: World, command: Sequence[str], setup: str) -> None:
+        self.shell = command[0]
+        self._report = world.directory.parent / "report"
+        self._report.unlink(missing_ok=True)
+        script = world.directory.parent / "setup"
+        script.write_text(f"{setup}\ntouch $REPORT\n")
+        self._master, slave = pty.openpty()
+        self._process = subprocess.Popen(
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=world.directory,
+            env={**world.variables, "REPORT": str(self._report)},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(slave)
+        self.screen = b""
+        self._write(f" source '{script}'\n")
+        self._wait_for_report()
+
+    def line_after(self, keys: str) -> str:
+        """The line being edited after these keys on an empty line."""
+        self.screen = b""
+        self._report.unlink(missing_ok=True)
+        self._write(CLEAR + keys + REPORT)
+        return self._wait_for_report()
+
+    def _wait_for_report(self) -> str:
+        deadline = time.monotonic() + 10
+        while not self._report.exists():
+            assert time.monotonic() < deadline, self.screen.decode(errors="replace")
+            # What is not read from the terminal would in the end block the shell.
+            if select.select([self._master], [], [], 0.01)[0]:
+                self.screen += os.read(self._master, 65536)
+        return self._report.read_text()
+
+    def _write(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def close(self) -> None:
+        """End the shell."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
+
+@contextmanager
+def terminal(world: World, command: Sequence[str], setup: str) -> Iterator[Terminal]:
+    """A terminal that is closed at the end."""
+    opened = Terminal(world, command, setup)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+class Bash:
+    """What bash offers, from the script's function itself; and bash in a terminal."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._bash = need("bash")
+
+    def offers(self, line: str, **variables: str) -> list[str]:
+        """The words offered for the last one of a line, as they would be read."""
+        said = self._world.run(
+            [self._bash, "--norc", "-c", _ASK_BASH, "bash", str(COMPLETIONS / "rwq.bash"), line],
+            **variables,
+        )
+        return [word for quoted in said.splitlines() for word in shlex.split(quoted)]
+
+    @contextmanager
+    def open(self) -> Iterator[Terminal]:
+        """An interactive bash that has read the script, and has no bash-completion package."""
+        if int(self._world.run([self._bash, "-c", "echo $BASH_VERSINFO"])) < 4:
+            pytest.skip("bash before 4 cannot tell which line is being edited")
+        setup = _SETUP_BASH.format(script=COMPLETIONS / "rwq.bash")
+        with terminal(self._world, [self._bash, "--norc", "--noprofile", "-i"], setup) as opened:
+            yield opened
+
+
+# What bash itself does before it calls the function, and what comes of it.
+_ASK_BASH = r"""
+source "$1"
+COMP_LINE=$2 COMP_POINT=${#2}
+read -ra COMP_WORDS <<<"$2"
+[[ $2 != *' ' ]] || COMP_WORDS+=('')
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_rwq rwq "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+[[ ${#COMPREPLY[@]} -eq 0 ]] || printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+_SETUP_BASH = r"""
+PS1='$ '
+source '{script}'
+report() {{ printf %s "$READLINE_LINE" > $REPORT.new; mv $REPORT.new $REPORT; }}
+bind -x '"\eR": report'
+bind '"\eC": kill-whole-line'
+"""
+
+
+class Fish:
+    """What fish offers, by its own account."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._fish = need("fish")
+
+    def offers(self, line: str, **variables: str) -> list[str]:
+        """The words offered for the last one of a line."""
+        said = self._world.run(
+            [self._fish, "--no-config", "-c", _ASK_FISH, str(COMPLETIONS / "rwq.fish"), line],
+            **variables,
+        )
+        words = [row.split("\t")[0] for row in said.splitlines()]
+        # fish gives the whole word, with the option that the value belongs to.
+        head = re.sub(r"[^=]*$", "", line.split(" ")[-1])
+        return [word.removeprefix(head) for word in words]
+
+
+_ASK_FISH = "source $argv[1]; complete -C $argv[2]"
+
+
+class Zsh:
+    """What zsh offers, noted while it completes in a terminal."""
+
+    def __init__(self, world: World, load: str) -> None:
+        self._world = world
+        self._load = load
+        self._offered = world.directory.parent / "offered"
+
+    @contextmanager
+    def open(self) -> Iterator[Terminal]:
+        """An interactive zsh that knows the script."""
+        setup = _SETUP_ZSH.replace("LOAD", self._load).replace("OFFERED", str(self._offered))
+        with terminal(self._world, [need("zsh"), "-f", "-i"], setup) as opened:
+            self._terminal = opened
+            yield opened
+
+    def offers(self, line: str) -> list[str]:
+        """The words offered for the last one of a line; the terminal must be open."""
+        self._offered.unlink(missing_ok=True)
+        self._terminal.line_after(line + TAB)
+        if not self._offered.exists():
+            return []
+        return self._offered.read_text().splitlines()
+
+
+# Either way that the script may be loaded.
+ZSH_FPATH = f"fpath=({shlex.quote(str(COMPLETIONS))} $fpath)\nautoload -Uz compinit\ncompinit -D -u"
+ZSH_SOURCE = (
+    f"autoload -Uz compinit\ncompinit -D -u\nsource {shlex.quote(str(COMPLETIONS / '_rwq'))}"
+)
+
+_SETUP_ZSH = r"""
+PROMPT='%% ' LISTMAX=1000
+setopt no_bang_hist
+LOAD
+compadd() {
+    if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\ * ]]; then
+        local -a matching
+        builtin compadd -O matching "$@"
+        (( $#matching )) && print -rl -- $matching >> OFFERED
+    fi
+    builtin compadd "$@"
+}
+report() { print -rn -- "$BUFFER" > $REPORT.new; mv $REPORT.new $REPORT }
+zle -N report
+bindkey -e
+bindkey '\eR' report
+bindkey '\eC' kill-whole-line
+"""

@@ -1,0 +1,330 @@
+"""What all tests share: one test on the real server and on the fake, a clock, foreign workers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import fakeredis
+import pytest
+import redis
+
+from rwq_cli.core import Connection, Server, WorkQueue, connect
+from rwq_cli.core.keys import QueueKeys
+from tests.servers import NoServerBinary, PrivateServer, running_server
+
+QUEUE = b"jobs"
+HOLDER = b"me"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "real_only(reason): the fake is not faithful here; run on the real server alone"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames:
+        real_only = metafunc.definition.get_closest_marker("real_only")
+        metafunc.parametrize("backend", ["real"] if real_only else ["real", "fake"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PrivateServer]:
+    """One private server for the whole session, stopped and removed at its end."""
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(running_server())
+        except NoServerBinary as reason:
+            pytest.skip(str(reason))
+        yield started
+
+
+class StartServer(Protocol):
+    """Starts a private server with these options; it is stopped when the test ends."""
+
+    def __call__(self, *options: str, password: str | None = None) -> PrivateServer: ...
+
+
+@pytest.fixture
+def start_server() -> Iterator[StartServer]:
+    """For tests that change a server, stop it, or need one set up in a special way."""
+    with ExitStack() as stack:
+
+        def start(*options: str, password: str | None = None) -> PrivateServer:
+            try:
+                return stack.enter_context(running_server(*options, password=password))
+            except NoServerBinary as reason:
+                pytest.skip(str(reason))
+
+        yield start
+
+
+class AsUser(Protocol):
+    """Connects to the session's server as a user who may do only this, in ACL rules."""
+
+    def __call__(self, *rules: str) -> Connection: ...
+
+
+@pytest.fixture
+def as_user(server: PrivateServer) -> Iterator[AsUser]:
+    """The server is empty at first; the users end with the test."""
+    made: list[Connection] = []
+    with server.client() as raw:
+        raw.flushall()
+
+        def as_limited(*rules: str) -> Connection:
+            raw.acl_setuser(
+                "limited", enabled=True, passwords=["+pw"], keys=["*"], commands=list(rules)
+            )
+            made.append(connect(Server(f"unix://limited:pw@{server.socket}")))
+            return made[-1]
+
+        yield as_limited
+        for connection in made:
+            connection.close()
+        raw.acl_deluser("limited")
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A server, real or fake, with an empty keyspace.
+
+    Attributes:
+        raw: A plain client of it, to see and to write the raw keys.
+        connect: Makes one more connection to it, as rwq would.
+    """
+
+    raw: redis.Redis
+    connect: Callable[[], Connection]
+
+
+@pytest.fixture
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """The real server, and in a second run of the same test the fake."""
+    with ExitStack() as stack:
+        if request.param == "real":
+            private: PrivateServer = request.getfixturevalue("server")
+            raw = stack.enter_context(private.client())
+            raw.flushall()
+
+            def new_connection() -> Connection:
+                made = connect(Server(private.url))
+                stack.callback(made.close)
+                return made
+
+        else:
+            fake = fakeredis.FakeServer()
+            raw = fakeredis.FakeRedis(server=fake)
+
+            def new_connection() -> Connection:
+                return Connection(fakeredis.FakeRedis(server=fake), "the fake server")
+
+        yield Backend(raw, new_connection)
+
+
+@pytest.fixture
+def raw(backend: Backend) -> redis.Redis:
+    """A plain client of the server that `connection` speaks to."""
+    return backend.raw
+
+
+@pytest.fixture
+def connection(backend: Backend) -> Connection:
+    """The connection under test."""
+    return backend.connect()
+
+
+class FakeClock:
+    """A clock that stands still; sleeping takes no time and lets others act.
+
+    Attributes:
+        now_s: What `monotonic` says, seconds.
+        slept_s: Each sleep so far, seconds.
+        during_sleep: Called in each sleep: what foreign clients do meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.slept_s: list[float] = []
+        self.during_sleep: Callable[[], object] | None = None
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+        self.now_s += seconds
+        if self.during_sleep is not None:
+            self.during_sleep()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """The clock of `queue`."""
+    return FakeClock()
+
+
+@pytest.fixture
+def queue(connection: Connection, clock: FakeClock) -> WorkQueue:
+    """The queue under test."""
+    return WorkQueue(connection, QUEUE, holder=HOLDER, clock=clock)
+
+
+@pytest.fixture
+def keys() -> QueueKeys:
+    """The keys of `queue`."""
+    return QueueKeys(QUEUE)
+
+
+class Interleaved(Connection):
+    """A connection that lets others act before each of its calls, and notes the calls.
+
+    Attributes:
+        before: Called with the command's or the script's name before it is sent.
+        calls: The names so far; that of a pipeline is its commands' names, joined by `+`.
+        words: The words of the single command, or the ARGV of the script, that is being sent.
+    """
+
+    def __init__(self, inner: Connection, before: Callable[[str], object] | None = None) -> None:
+        super().__init__(inner._client, inner.name)
+        self.before = before
+        self.calls: list[str] = []
+        self.words: tuple[Any, ...] = ()
+
+    def call(self, *command: Any) -> Any:
+        self.words = command
+        self._note(command[0])
+        return super().call(*command)
+
+    def call_all(self, commands: Any, **options: Any) -> list[Any]:
+        listed = list(commands)
+        if listed:
+            self._note("+".join(command[0] for command in listed))
+        return super().call_all(listed, **options)
+
+    def run(self, script_name: str, keys: Any, args: Any) -> Any:
+        self.words = tuple(args)
+        self._note(script_name)
+        return super().run(script_name, keys, args)
+
+    def run_each(self, script_name: str, keys: Any, calls: Any) -> Iterator[Any]:
+        def noted() -> Iterator[Any]:
+            for args in calls:
+                self.words = tuple(args)
+                self._note(script_name)
+                yield args
+
+        return super().run_each(script_name, keys, noted())
+
+    def _note(self, name: str) -> None:
+        self.calls.append(name)
+        if self.before is not None:
+            self.before(name)
+
+
+@pytest.fixture
+def interleaved(backend: Backend) -> Interleaved:
+    """A connection between whose calls the test can act."""
+    return Interleaved(backend.connect())
+
+
+class Foreign:
+    """Writes raw keys as other workers, their crashes, and mistakes leave them.
+
+    Args:
+        raw: The server.
+        name: The queue.
+    """
+
+    def __init__(self, raw: redis.Redis, name: bytes = QUEUE) -> None:
+        self.raw = raw
+        self.keys = QueueKeys(name)
+
+    def data(self, *ids: bytes) -> None:
+        """The data keys alone, each holding `data of <id>`: orphans."""
+        for item_id in ids:
+            self.raw.set(self.keys.item(item_id), b"data of " + item_id)
+
+    def waiting(self, *ids: bytes) -> None:
+        """Items added in this order: the first is next."""
+        for item_id in ids:
+            self.data(item_id)
+            self.raw.lpush(self.keys.main, item_id)
+
+    def abandoned(self, *ids: bytes) -> None:
+        """Items whose worker died after its pop."""
+        for item_id in ids:
+            self.data(item_id)
+            self.raw.lpush(self.keys.processing, item_id)
+
+    def lease(
+        self,
+        *ids: bytes,
+        holder: bytes = b"them",
+        ttl_ms: int | None = 60_000,
+        generations: str = "both",
+    ) -> None:
+        """Lease keys alone; `generations` is `old`, `new` or `both`."""
+        for item_id in ids:
+            if generations != "new":
+                self.raw.set(self.keys.old_lease(item_id), holder, px=ttl_ms)
+            if generations != "old":
+                self.raw.set(self.keys.lease(item_id), holder, px=ttl_ms)
+
+    def leased(self, *ids: bytes, **lease: Any) -> None:
+        """Items that a worker has in hand."""
+        self.abandoned(*ids)
+        self.lease(*ids, **lease)
+
+    def delayed(self, item_id: bytes, due_ms: int) -> None:
+        """An item for later, behind its guard."""
+        self.data(item_id)
+        self.raw.zadd(self.keys.delayed, {item_id: due_ms})
+        self.lease(item_id, holder=b"rwq-delayed:", ttl_ms=3_600_000)
+
+    def buried(self, item_id: bytes, reason: bytes = b"broken") -> None:
+        """An item put away, behind its guard."""
+        self.data(item_id)
+        self.raw.zadd(self.keys.buried, {item_id: 1_700_000_000_000})
+        self.lease(item_id, holder=b"rwq-buried:" + reason, ttl_ms=None)
+
+
+@pytest.fixture
+def foreign(raw: redis.Redis) -> Foreign:
+    """Others at work on the queue under test."""
+    return Foreign(raw)
+
+
+def contents(raw: redis.Redis) -> dict[bytes, Any]:
+    """Every key of the server with its whole value; a key that expires as `("expires", value)`."""
+    return {key: _value(raw, key) for key in sorted(raw.keys())}
+
+
+def _value(raw: redis.Redis, key: bytes) -> Any:
+    kind = raw.type(key)
+    if kind == b"string":
+        value: Any = raw.get(key)
+    elif kind == b"list":
+        value = raw.lrange(key, 0, -1)
+    elif kind == b"zset":
+        value = dict(raw.zrange(key, 0, -1, withscores=True))
+    elif kind == b"hash":
+        value = raw.hgetall(key)
+    else:
+        value = raw.dump(key)
+    return value if raw.pttl(key) == -1 else ("expires", value)
+
+
+def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:
+    """The keys' times to live, rounded to seconds."""
+    return [round(raw.pttl(key) / 1000) for key in keys]
+
+
+def supports_no_touch(raw: redis.Redis) -> bool:
+    """Whether the server can be looked at without counting that as use (Redis 7.2, Valkey)."""
+    try:
+        raw.execute_command("CLIENT", "NO-TOUCH", "OFF")
+    except redis.ResponseError:
+        return False
+    return True

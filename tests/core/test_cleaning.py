@@ -1,0 +1,980 @@
+"""Cleans: every state of the table, live workers between the two looks, and other cleaners."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import CleanAction, Connection, Repair, State, WorkQueue
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
+from tests.conftest import QUEUE, Backend, FakeClock, Foreign, Interleaved, contents, seconds_left
+
+FAR_MS = 10**13
+
+RETURNED = CleanAction(b"1", Repair.RETURNED, State.ABANDONED, "processing")
+ORPHAN_RETURNED = CleanAction(b"1", Repair.RETURNED, State.ORPHANED)
+GHOST_DROPPED = CleanAction(b"1", Repair.DROPPED, State.GHOST, "processing")
+MAIN_GHOST_DROPPED = CleanAction(b"1", Repair.DROPPED, State.GHOST, "main")
+DUPLICATE_DROPPED = CleanAction(b"1", Repair.DROPPED, State.DUPLICATED, "main")
+
+
+def pruned(where: str) -> CleanAction:
+    return CleanAction(b"1", Repair.PRUNED, State.GHOST, where)
+
+
+def numbered(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a clean does to item 1, between two waiting items and beside two leased ones.
+
+    Attributes:
+        arrange: Puts item 1 into its state.
+        light: What a light clean does; nothing unless told.
+        deep: What a deep clean does.
+        light_after: The keys that differ after a light clean; `None` stands for no key.
+        deep_after: The same after a deep clean.
+    """
+
+    arrange: Callable[[Foreign], object]
+    light: list[CleanAction] = field(default_factory=list)
+    deep: list[CleanAction] = field(default_factory=list)
+    light_after: dict[bytes, Any] = field(default_factory=dict)
+    deep_after: dict[bytes, Any] = field(default_factory=dict)
+
+
+TO_MAIN = {b"jobs:queue": [b"1", b"new", b"old"], b"jobs:processing": [b"l2", b"l1"]}
+IN_MAIN_ONLY_ONCE = {b"jobs:queue": [b"new", b"1", b"old"], b"jobs:processing": [b"l2", b"l1"]}
+
+
+def in_main(foreign: Foreign, *entries: bytes) -> None:
+    foreign.raw.delete(foreign.keys.main)
+    foreign.raw.rpush(foreign.keys.main, *entries)
+
+
+CASES = {
+    "gone": Case(lambda _: None),
+    "waiting": Case(lambda foreign: foreign.waiting(b"1")),
+    "waiting and leased": Case(lambda foreign: (foreign.waiting(b"1"), foreign.lease(b"1"))),
+    "leased": Case(lambda foreign: foreign.leased(b"1")),
+    "leased by an old worker": Case(lambda foreign: foreign.leased(b"1", generations="old")),
+    "leased by a new worker": Case(lambda foreign: foreign.leased(b"1", generations="new")),
+    "held": Case(lambda foreign: foreign.leased(b"1", ttl_ms=None)),
+    "held by an old worker": Case(
+        lambda foreign: foreign.leased(b"1", ttl_ms=None, generations="old")
+    ),
+    "held in no list": Case(lambda foreign: (foreign.data(b"1"), foreign.lease(b"1", ttl_ms=None))),
+    "unlisted": Case(lambda foreign: (foreign.data(b"1"), foreign.lease(b"1"))),
+    "unlisted, of an old worker": Case(
+        lambda foreign: (foreign.data(b"1"), foreign.lease(b"1", generations="old"))
+    ),
+    "unlisted, of a new worker": Case(
+        lambda foreign: (foreign.data(b"1"), foreign.lease(b"1", generations="new"))
+    ),
+    "delayed": Case(lambda foreign: foreign.delayed(b"1", FAR_MS)),
+    "buried": Case(lambda foreign: foreign.buried(b"1")),
+    "buried, with an old entry in processing": Case(
+        lambda foreign: (foreign.abandoned(b"1"), foreign.buried(b"1"))
+    ),
+    "stray lease": Case(lambda foreign: foreign.lease(b"1")),
+    "abandoned": Case(
+        lambda foreign: foreign.abandoned(b"1"), [RETURNED], [RETURNED], TO_MAIN, TO_MAIN
+    ),
+    "abandoned, twice in processing": Case(
+        lambda foreign: (
+            foreign.abandoned(b"1"),
+            foreign.raw.rpush(foreign.keys.processing, b"1"),
+        ),
+        [RETURNED],
+        [RETURNED],
+        TO_MAIN,
+        TO_MAIN,
+    ),
+    "orphaned": Case(
+        lambda foreign: foreign.data(b"1"),
+        deep=[ORPHAN_RETURNED],
+        deep_after={b"jobs:queue": [b"1", b"new", b"old"]},
+    ),
+    "orphaned, with empty data": Case(
+        lambda foreign: foreign.raw.set(foreign.keys.item(b"1"), b""),
+        deep=[ORPHAN_RETURNED],
+        deep_after={b"jobs:queue": [b"1", b"new", b"old"]},
+    ),
+    "left by an old cleaner": Case(
+        lambda foreign: (foreign.data(b"1"), foreign.raw.lpush(foreign.keys.cleaning, b"1")),
+        deep=[ORPHAN_RETURNED],
+        deep_after={b"jobs:queue": [b"1", b"new", b"old"]},
+    ),
+    "left by an old cleaner, while it waits": Case(
+        lambda foreign: (foreign.waiting(b"1"), foreign.raw.lpush(foreign.keys.cleaning, b"1")),
+        deep=[pruned("cleaning")],
+        deep_after={b"jobs:cleaning": None},
+    ),
+    "left by an old cleaner, without data": Case(
+        lambda foreign: foreign.raw.lpush(foreign.keys.cleaning, b"1", b"1"),
+        deep=[pruned("cleaning")],
+        deep_after={b"jobs:cleaning": None},
+    ),
+    "twice waiting": Case(
+        lambda foreign: (foreign.data(b"1"), in_main(foreign, b"1", b"new", b"1", b"old")),
+        deep=[DUPLICATE_DROPPED],
+        deep_after=IN_MAIN_ONLY_ONCE,
+    ),
+    "five times waiting": Case(
+        lambda foreign: (
+            foreign.data(b"1"),
+            in_main(foreign, b"1", b"1", b"1", b"new", b"1", b"1", b"old"),
+        ),
+        deep=[DUPLICATE_DROPPED],
+        deep_after=IN_MAIN_ONLY_ONCE,
+    ),
+    "waiting and in work": Case(
+        lambda foreign: (foreign.leased(b"1"), in_main(foreign, b"1", b"new", b"1", b"old")),
+        deep=[DUPLICATE_DROPPED],
+        deep_after={b"jobs:queue": [b"new", b"old"]},
+    ),
+    "waiting and abandoned": Case(
+        lambda foreign: (foreign.abandoned(b"1"), in_main(foreign, b"new", b"1", b"old")),
+        [RETURNED],
+        [RETURNED, DUPLICATE_DROPPED],
+        {**TO_MAIN, b"jobs:queue": [b"1", b"new", b"1", b"old"]},
+        IN_MAIN_ONLY_ONCE,
+    ),
+    "ghost in processing": Case(
+        lambda foreign: foreign.raw.lpush(foreign.keys.processing, b"1", b"1"),
+        [GHOST_DROPPED],
+        [GHOST_DROPPED],
+        {b"jobs:processing": [b"l2", b"l1"]},
+        {b"jobs:processing": [b"l2", b"l1"]},
+    ),
+    "ghost in processing, with a lease": Case(
+        lambda foreign: (
+            foreign.raw.lpush(foreign.keys.processing, b"1"),
+            foreign.lease(b"1"),
+        ),
+        [GHOST_DROPPED],
+        [GHOST_DROPPED],
+        {b"jobs:processing": [b"l2", b"l1"]},
+        {b"jobs:processing": [b"l2", b"l1"]},
+    ),
+    "ghost in main": Case(
+        lambda foreign: in_main(foreign, b"1", b"new", b"1", b"old", b"1"),
+        deep=[MAIN_GHOST_DROPPED],
+        deep_after={b"jobs:queue": [b"new", b"old"]},
+    ),
+    "ghost in delayed": Case(
+        lambda foreign: (
+            foreign.delayed(b"1", FAR_MS),
+            foreign.raw.delete(foreign.keys.item(b"1")),
+        ),
+        deep=[pruned("delayed")],
+        deep_after={b"jobs:delayed": None},
+    ),
+    "ghost in buried": Case(
+        lambda foreign: (foreign.buried(b"1"), foreign.raw.delete(foreign.keys.item(b"1"))),
+        deep=[pruned("buried")],
+        deep_after={
+            b"jobs:buried": None,
+            b"jobs:lease:1": None,
+            b"jobs:leased_by_session:1": None,
+        },
+    ),
+    "ghost in buried, whose ID a worker holds": Case(
+        lambda foreign: (
+            foreign.buried(b"1"),
+            foreign.raw.delete(foreign.keys.item(b"1")),
+            foreign.lease(b"1", ttl_ms=None),
+        ),
+        deep=[pruned("buried")],
+        deep_after={b"jobs:buried": None},
+    ),
+    "a count of returns": Case(
+        lambda foreign: (foreign.waiting(b"1"), foreign.raw.hset(foreign.keys.returns, b"1", 2))
+    ),
+    "a count of returns that is left over": Case(
+        lambda foreign: foreign.raw.hset(foreign.keys.returns, b"1", 2),
+        deep=[pruned("returns")],
+        deep_after={b"jobs:returns": None},
+    ),
+}
+
+
+def arrange(foreign: Foreign, case: Case) -> dict[bytes, Any]:
+    foreign.waiting(b"old", b"new")
+    foreign.leased(b"l1", b"l2")
+    case.arrange(foreign)
+    return contents(foreign.raw)
+
+
+def changed(before: dict[bytes, Any], changes: dict[bytes, Any]) -> dict[bytes, Any]:
+    return {key: value for key, value in {**before, **changes}.items() if value is not None}
+
+
+def clean(queue: WorkQueue, kind: str, **options: Any) -> list[CleanAction]:
+    return list(queue.deep_clean(**options) if kind == "deep" else queue.light_clean(**options))
+
+
+each_case = pytest.mark.parametrize("name", CASES)
+each_kind = pytest.mark.parametrize("kind", ["light", "deep"])
+
+
+@each_kind
+@each_case
+def test_what_a_clean_does(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str, name: str
+) -> None:
+    case = CASES[name]
+    before = arrange(foreign, case)
+    actions, changes = (
+        (case.deep, case.deep_after) if kind == "deep" else (case.light, case.light_after)
+    )
+    assert clean(queue, kind) == actions
+    assert contents(raw) == changed(before, changes)
+
+
+@each_kind
+@each_case
+def test_a_dry_run_says_the_same_and_does_nothing(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock, kind: str, name: str
+) -> None:
+    case = CASES[name]
+    before = arrange(foreign, case)
+    actions = case.deep if kind == "deep" else case.light
+    assert clean(queue, kind, dry_run=True, grace_s=7) == actions
+    assert contents(raw) == before
+    assert clock.slept_s == ([7] if actions else [])
+
+
+@each_case
+def test_a_deep_clean_leaves_nothing_to_a_second_or_third(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, name: str
+) -> None:
+    arrange(foreign, CASES[name])
+    clean(queue, "deep")
+    # The item that an old cleaner left is in a list only since the first.
+    second = clean(queue, "deep")
+    assert second == ([pruned("cleaning")] if name == "left by an old cleaner" else [])
+    assert clean(queue, "deep") == []
+    assert b"jobs:cleaning" not in contents(raw)
+
+
+@pytest.mark.real_only("DUMP of every key, expiry times to the millisecond")
+@each_kind
+def test_a_dry_run_changes_not_a_byte(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
+) -> None:
+    for case in CASES.values():
+        case.arrange(foreign)
+    foreign.abandoned(*numbered(50))
+    foreign.data(b"a", b"b", b"c")
+
+    def dump() -> dict[bytes, Any]:
+        return {key: (raw.dump(key), raw.pexpiretime(key)) for key in raw.scan_iter()}
+
+    before = dump()
+    assert clean(queue, kind, dry_run=True) != []
+    assert dump() == before
+
+
+@each_kind
+def test_a_clean_queue_needs_no_grace(
+    queue: WorkQueue, foreign: Foreign, clock: FakeClock, kind: str
+) -> None:
+    foreign.waiting(b"1")
+    foreign.leased(b"2")
+    assert clean(queue, kind) == []
+    assert clock.slept_s == []
+
+
+@each_kind
+def test_the_grace_is_a_second_unless_told(
+    queue: WorkQueue, foreign: Foreign, clock: FakeClock, kind: str
+) -> None:
+    foreign.abandoned(b"1")
+    clean(queue, kind)
+    foreign.abandoned(b"2")
+    clean(queue, kind, grace_s=2.5)
+    assert clock.slept_s == [1.0, 2.5]
+
+
+@each_kind
+@pytest.mark.parametrize("structure", ["queue", "processing", "cleaning", "delayed"])
+def test_a_structure_of_the_wrong_type(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str, structure: str
+) -> None:
+    foreign.abandoned(b"1")
+    raw.set(f"jobs:{structure}", b"text")
+    before = contents(raw)
+    with pytest.raises(WrongType):
+        clean(queue, kind)
+    assert contents(raw) == before
+
+
+@pytest.mark.parametrize("where", ["processing", "no list"])
+def test_data_of_the_wrong_type_is_left_alone_in_a_dry_run_too(
+    queue: WorkQueue, raw: Redis, where: str
+) -> None:
+    raw.hset(b"jobs:item:1", "field", "value")
+    if where == "processing":
+        raw.lpush(b"jobs:processing", b"1")
+    before = contents(raw)
+    would = clean(queue, "deep", dry_run=True)
+    did = clean(queue, "deep")
+    assert would == did
+    if where == "no list":
+        assert did == []
+        assert contents(raw) == before
+
+
+def test_a_lease_key_of_the_wrong_type_does_not_stop_the_clean(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    """A key that exists is a lease to every cleaner; the other items must not wait for its cure."""
+    foreign.abandoned(b"1", b"strange")
+    raw.lpush(b"jobs:lease:strange", b"text")
+    assert clean(queue, "light") == [RETURNED]
+    assert raw.lrange(b"jobs:processing", 0, -1) == [b"strange"]
+
+
+class TestGrace:
+    """What healed between the two looks is not touched."""
+
+    def act(
+        self,
+        queue: WorkQueue,
+        clock: FakeClock,
+        raw: Redis,
+        kind: str,
+        meanwhile: Callable[[], object],
+        **options: Any,
+    ) -> tuple[list[CleanAction], bool]:
+        """The actions, and whether the keys are as they were after what happened meanwhile."""
+        after: dict[bytes, Any] = {}
+
+        def sleep() -> None:
+            meanwhile()
+            after.update(contents(raw))
+
+        clock.during_sleep = sleep
+        actions = clean(queue, kind, **options)
+        assert len(clock.slept_s) == 1
+        return actions, contents(raw) == after
+
+    @each_kind
+    @pytest.mark.parametrize("dry_run", [False, True])
+    @pytest.mark.parametrize("generations", ["old", "new"])
+    def test_the_workers_lease_came(
+        self,
+        queue: WorkQueue,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        kind: str,
+        dry_run: bool,
+        generations: str,
+    ) -> None:
+        foreign.abandoned(b"1")
+        assert self.act(
+            *(queue, clock, raw, kind, lambda: foreign.lease(b"1", generations=generations)),
+            dry_run=dry_run,
+        ) == ([], True)
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_the_producers_push_came(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, dry_run: bool
+    ) -> None:
+        foreign.data(b"1")
+        assert self.act(
+            *(queue, clock, raw, "deep", lambda: raw.lpush(b"jobs:queue", b"1")), dry_run=dry_run
+        ) == ([], True)
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_the_producers_push_came_and_a_worker_took_it(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, dry_run: bool
+    ) -> None:
+        foreign.data(b"1")
+        for take in (foreign.leased, foreign.abandoned):
+            clock.slept_s.clear()
+            assert self.act(
+                *(queue, clock, raw, "deep", lambda take=take: take(b"1")), dry_run=dry_run
+            ) == ([], True)
+            raw.delete(b"jobs:processing", b"jobs:lease:1", b"jobs:leased_by_session:1")
+
+    @each_kind
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_it_was_completed(
+        self,
+        queue: WorkQueue,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        kind: str,
+        dry_run: bool,
+    ) -> None:
+        foreign.abandoned(b"1")
+        foreign.data(b"2")
+        assert self.act(
+            *(queue, clock, raw, kind, lambda: list(queue.complete([b"1", b"2"]))),
+            dry_run=dry_run,
+        ) == ([], True)
+
+    def test_its_data_went_and_its_entry_not_yet(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        """An old worker's complete is two commands; between them the entry is a ghost."""
+        foreign.abandoned(b"1")
+        actions, _ = self.act(queue, clock, raw, "light", lambda: raw.delete(b"jobs:item:1"))
+        assert actions == [GHOST_DROPPED]
+        assert contents(raw) == {}
+
+    @each_kind
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_another_clean_was_faster(
+        self,
+        queue: WorkQueue,
+        backend: Backend,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        kind: str,
+        dry_run: bool,
+    ) -> None:
+        foreign.abandoned(b"1")
+        foreign.data(b"2")
+        foreign.waiting(b"3", b"3")
+        other = WorkQueue(backend.connect(), QUEUE, clock=FakeClock())
+        assert self.act(
+            *(queue, clock, raw, kind, lambda: clean(other, "deep")), dry_run=dry_run
+        ) == ([], True)
+        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == [b"1", b"2", b"3"]
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_a_ghosts_item_was_added(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, dry_run: bool
+    ) -> None:
+        raw.lpush(b"jobs:queue", b"1")
+        raw.zadd(b"jobs:delayed", {b"2": FAR_MS})
+        raw.hset(b"jobs:returns", b"3", 1)
+        assert self.act(
+            *(queue, clock, raw, "deep", lambda: foreign.data(b"1", b"2", b"3")),
+            dry_run=dry_run,
+        ) == ([], True)
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_a_second_entry_was_leased(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, dry_run: bool
+    ) -> None:
+        foreign.waiting(b"1", b"1")
+        before_last = lambda: (raw.rpop(b"jobs:queue"), foreign.lease(b"1"))  # noqa: E731
+        assert self.act(queue, clock, raw, "deep", before_last, dry_run=dry_run) == ([], True)
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_an_old_cleaner_was_killed(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, dry_run: bool
+    ) -> None:
+        """At the first look the item was in processing too; now the note is its only trace."""
+        foreign.leased(b"1")
+        raw.lpush(b"jobs:cleaning", b"1")
+
+        def killed() -> None:
+            raw.lrem(b"jobs:processing", 0, b"1")
+            raw.delete(b"jobs:lease:1", b"jobs:leased_by_session:1")
+
+        assert self.act(queue, clock, raw, "deep", killed, dry_run=dry_run) == ([], True)
+
+    def test_what_broke_meanwhile_waits_for_the_next_clean(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"1")
+        foreign.leased(b"2")
+        foreign.waiting(b"3")
+
+        def meanwhile() -> None:
+            raw.delete(b"jobs:lease:2", b"jobs:leased_by_session:2")
+            foreign.data(b"4")
+            raw.lpush(b"jobs:queue", b"3", b"5")
+
+        clock.during_sleep = meanwhile
+        assert clean(queue, "deep") == [RETURNED]
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"1", b"5", b"3", b"3"]
+        assert raw.lrange(b"jobs:processing", 0, -1) == [b"2"]
+
+
+class TestGuard:
+    """An orphan is guarded while the lists are read for the last time."""
+
+    def test_while_it_is_returned(
+        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.data(b"1")
+        seen: list[tuple[bytes, bytes, list[int]]] = []
+        both = (b"jobs:lease:1", b"jobs:leased_by_session:1")
+
+        def look(name: str) -> None:
+            if name == "settle_orphans":
+                seen.append((raw.get(both[0]), raw.get(both[1]), seconds_left(raw, *both)))
+
+        interleaved.before = look
+        assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep") == [ORPHAN_RETURNED]
+        ((new, old, left),) = seen
+        assert new == old
+        assert new.startswith(CLEANING_GUARD)
+        assert left == [120, 120]
+        assert raw.keys(b"jobs:lease*") == []
+
+    def test_a_killed_cleaners_orphan_waits_for_the_guard_to_end(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.data(b"1")
+        foreign.lease(b"1", holder=CLEANING_GUARD + b"0123", ttl_ms=120_000)
+        before = contents(raw)
+        assert clean(queue, "deep") == []
+        assert clean(queue, "deep", dry_run=True) == []
+        assert contents(raw) == before
+        raw.delete(b"jobs:lease:1", b"jobs:leased_by_session:1")
+        assert clean(queue, "deep") == [ORPHAN_RETURNED]
+        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+    @pytest.mark.parametrize("generations", ["old", "new", "both"])
+    def test_a_worker_that_had_it_in_hand_keeps_it(
+        self,
+        interleaved: Interleaved,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        generations: str,
+    ) -> None:
+        foreign.data(b"1")
+
+        def act(name: str) -> None:
+            if name == "settle_orphans":
+                foreign.lease(b"1", generations=generations)
+
+        interleaved.before = act
+        assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep") == []
+        lease_keys = {"old": [b"jobs:leased_by_session:1"], "new": [b"jobs:lease:1"]}
+        lease_keys["both"] = lease_keys["new"] + lease_keys["old"]
+        assert contents(raw) == {
+            b"jobs:item:1": b"data of 1",
+            **dict.fromkeys(lease_keys[generations], ("expires", b"them")),
+        }
+
+    @pytest.mark.parametrize("end", ["complete", "release"])
+    def test_it_was_ended_by_hand(
+        self,
+        interleaved: Interleaved,
+        backend: Backend,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        end: str,
+    ) -> None:
+        foreign.data(b"1")
+        other = WorkQueue(backend.connect(), QUEUE)
+
+        def act(name: str) -> None:
+            if name == "settle_orphans":
+                done = {
+                    "complete": lambda: other.complete([b"1"]),
+                    "release": lambda: other.release([b"1"], force=True),
+                }
+                list(done[end]())
+
+        interleaved.before = act
+        assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep") == []
+        assert contents(raw) == (
+            {} if end == "complete" else {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+        )
+
+    @pytest.mark.parametrize("script", ["claim_orphans", "settle_orphans"])
+    def test_a_push_at_the_last_moment_is_seen(
+        self,
+        interleaved: Interleaved,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        script: str,
+    ) -> None:
+        """A producer, or a cleaner past its look at the lease, that was held up for a second."""
+        foreign.data(b"1")
+        interleaved.before = lambda name: name == script and raw.lpush(b"jobs:queue", b"1")
+        clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
+        assert script in interleaved.calls
+        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+
+HEALTHY = [b"abandoned", b"both", b"in hand", b"orphaned", b"orphaned 2", b"twice", b"waiting"]
+
+
+def break_all(foreign: Foreign) -> None:
+    foreign.waiting(b"waiting", b"twice", b"twice", b"both")
+    foreign.abandoned(b"abandoned", b"both")
+    foreign.data(b"orphaned", b"orphaned 2", b"in hand")
+    foreign.raw.lpush(foreign.keys.cleaning, b"in hand")
+    foreign.raw.lpush(foreign.keys.main, b"ghost")
+    foreign.raw.lpush(foreign.keys.processing, b"ghost")
+    foreign.leased(b"leased")
+
+
+def assert_all_mended(raw: Redis) -> None:
+    assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == HEALTHY
+    assert raw.lrange(b"jobs:processing", 0, -1) == [b"leased"]
+    assert sorted(raw.keys(b"jobs:lease*")) == [
+        b"jobs:lease:leased",
+        b"jobs:leased_by_session:leased",
+    ]
+
+
+def count_calls(backend: Backend, foreign: Foreign) -> int:
+    break_all(foreign)
+    connection = Interleaved(backend.connect())
+    clean(WorkQueue(connection, QUEUE, clock=FakeClock()), "deep")
+    assert_all_mended(foreign.raw)
+    foreign.raw.flushall()
+    return len(connection.calls)
+
+
+def at_call(number: int, act: Callable[[], object]) -> Callable[[Interleaved], None]:
+    """Make a connection act once, before its call of this number."""
+
+    def arm(connection: Interleaved) -> None:
+        def before(_: str) -> None:
+            if len(connection.calls) == number:
+                act()
+
+        connection.before = before
+
+    return arm
+
+
+class Upstream:
+    """Cleaners as redis-work-queue has them: bare sequences of commands."""
+
+    def __init__(self, foreign: Foreign) -> None:
+        self.raw = foreign.raw
+        self.keys = foreign.keys
+
+    def deep_clean(self) -> None:
+        """By its documentation: exists, not in main, no lease; off processing, then onto main."""
+        prefix = self.keys.item_prefix
+        for key in self.raw.keys(self.keys.item_pattern):
+            item_id = key[len(prefix) :]
+            if self.raw.lpos(self.keys.main, item_id) is None and not self.raw.exists(
+                self.keys.lease(item_id)
+            ):
+                self.raw.lrem(self.keys.processing, 0, item_id)
+                self.raw.lpush(self.keys.main, item_id)
+
+    def old_light_clean(self) -> Iterable[None]:
+        """Version 0.1, step by step."""
+        for item_id in self.raw.lrange(self.keys.processing, 0, -1):
+            if self.raw.exists(self.keys.old_lease(item_id)):
+                continue
+            self.raw.lpush(self.keys.cleaning, item_id)
+            yield
+            removed = self.raw.lrem(self.keys.processing, 0, item_id)
+            yield
+            if removed:
+                self.raw.lpush(self.keys.main, item_id)
+            yield
+            self.raw.lrem(self.keys.cleaning, 0, item_id)
+
+
+class TestTwoCleaners:
+    def test_a_second_one_between_any_two_calls(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
+        for number in range(1, count_calls(backend, foreign) + 1):
+            raw.flushall()
+            break_all(foreign)
+            first = Interleaved(backend.connect())
+            second = WorkQueue(backend.connect(), QUEUE, clock=FakeClock())
+            at_call(number, lambda second=second: clean(second, "deep"))(first)
+            clean(WorkQueue(first, QUEUE, clock=FakeClock()), "deep")
+            clean(second, "deep")
+            assert_all_mended(raw)
+
+    def test_a_second_light_one_between_any_two_calls(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
+        """Over several pages, where the list is turned round."""
+        total = 1
+        number = 0
+        while number < total:
+            number += 1
+            raw.flushall()
+            foreign.leased(*(b"live %d" % n for n in range(30)))
+            foreign.abandoned(*numbered(40))
+            first = Interleaved(backend.connect())
+            second = WorkQueue(backend.connect(), QUEUE, clock=FakeClock())
+            at_call(number, lambda second=second: clean(second, "light"))(first)
+            clean(WorkQueue(first, QUEUE, clock=FakeClock()), "light")
+            total = len(first.calls)
+            assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted(numbered(40))
+            assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(
+                b"live %d" % n for n in range(30)
+            )
+        assert total > 4
+
+    def test_an_item_that_gets_a_second_entry_is_returned_once(
+        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        """After both looks, while the list is turned round page by page."""
+        foreign.abandoned(*numbered(40))
+        interleaved.before = lambda name: (
+            name == "clean_processing" and raw.rpush(b"jobs:processing", b"5")
+        )
+        clean(WorkQueue(interleaved, QUEUE, clock=clock), "light")
+        assert "clean_processing" in interleaved.calls
+        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted(numbered(40))
+        assert raw.exists(b"jobs:processing") == 0
+
+    def test_upstreams_deep_clean_between_any_two_calls(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
+        for number in range(1, count_calls(backend, foreign) + 1):
+            raw.flushall()
+            break_all(foreign)
+            connection = Interleaved(backend.connect())
+            at_call(number, Upstream(foreign).deep_clean)(connection)
+            queue = WorkQueue(connection, QUEUE, clock=FakeClock())
+            clean(queue, "deep")
+            connection.before = None
+            clean(queue, "deep")
+            assert_all_mended(raw)
+
+    def test_an_old_light_clean_between_any_two_calls(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
+        for number in range(1, count_calls(backend, foreign) + 1):
+            raw.flushall()
+            break_all(foreign)
+            connection = Interleaved(backend.connect())
+            steps = Upstream(foreign).old_light_clean
+            at_call(number, lambda steps=steps: list(steps()))(connection)
+            queue = WorkQueue(connection, QUEUE, clock=FakeClock())
+            clean(queue, "deep")
+            connection.before = None
+            clean(queue, "deep")
+            clean(queue, "deep")
+            assert_all_mended(raw)
+
+    def test_killed_at_any_call_it_leaves_no_worse(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
+        class Killed(Exception):
+            pass
+
+        def kill() -> None:
+            raise Killed
+
+        for number in range(1, count_calls(backend, foreign) + 1):
+            raw.flushall()
+            break_all(foreign)
+            connection = Interleaved(backend.connect())
+            at_call(number, kill)(connection)
+            with pytest.raises(Killed):
+                clean(WorkQueue(connection, QUEUE, clock=FakeClock()), "deep")
+            listed = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
+            assert {b"waiting", b"twice", b"abandoned", b"both", b"leased"} <= set(listed)
+            assert listed.count(b"abandoned") == 1
+            assert listed.count(b"orphaned") <= 1
+            # Its guards end by themselves, and then the next clean does the rest.
+            for key in raw.keys(b"jobs:lease*"):
+                if raw.get(key).startswith(CLEANING_GUARD):
+                    assert 0 < raw.pttl(key) <= 120_000
+                    raw.delete(key)
+            next_one = WorkQueue(backend.connect(), QUEUE, clock=FakeClock())
+            clean(next_one, "deep")
+            clean(next_one, "deep")
+            assert_all_mended(raw)
+
+    def test_beside_a_worker_that_completes_batches(
+        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        """Whenever our walk is on its second page, what it last read leaves the list."""
+        many = [b"live %d" % number for number in range(1900)]
+        raw.mset({b"jobs:item:" + item_id: b"" for item_id in many})
+        raw.mset({b"jobs:lease:" + item_id: b"them" for item_id in many})
+        foreign.abandoned(b"1")
+        raw.lpush(b"jobs:processing", *many)
+
+        completed = 0
+
+        def complete(name: str) -> None:
+            nonlocal completed
+            if name != "LRANGE" or interleaved.words[1] != b"jobs:processing":
+                return
+            first_and_last = interleaved.words[2:]
+            if first_and_last not in ((0, 999), (-1000, -1)):
+                completed += 1
+                from_left = first_and_last[0] >= 0
+                span = (900, 999) if from_left else (-1000, -901)
+                gone = raw.lrange(b"jobs:processing", *span)
+                for item_id in gone:
+                    raw.lrem(b"jobs:processing", 0, item_id)
+                raw.delete(*(b"jobs:item:" + item_id for item_id in gone))
+
+        interleaved.before = complete
+        clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
+        listed = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
+        assert listed.count(b"1") == 1
+        assert completed > 2
+
+
+class TestManyItems:
+    @pytest.mark.parametrize("count", [30, 31, 1500])
+    def test_abandoned_beside_live_work(self, queue: WorkQueue, raw: Redis, count: int) -> None:
+        pipeline = raw.pipeline()
+        crowd = Foreign(pipeline)
+        for number in range(count):
+            crowd.abandoned(b"dead %d" % number)
+            crowd.leased(b"live %d" % number)
+        crowd.waiting(b"old", b"new")
+        pipeline.execute()
+        dead = [b"dead %d" % number for number in range(count)]
+        actions = clean(queue, "light")
+        assert sorted(actions, key=lambda action: action.item_id) == [
+            CleanAction(item_id, Repair.RETURNED, State.ABANDONED, "processing")
+            for item_id in sorted(dead)
+        ]
+        waiting = raw.lrange(b"jobs:queue", 0, -1)
+        # Behind everything that waits already.
+        assert waiting[-2:] == [b"new", b"old"]
+        assert sorted(waiting[:-2]) == sorted(dead)
+        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(
+            b"live %d" % number for number in range(count)
+        )
+
+    def test_ghosts_twins_and_abandoned_ones(self, queue: WorkQueue, raw: Redis) -> None:
+        pipeline = raw.pipeline()
+        crowd = Foreign(pipeline)
+        crowd.abandoned(*numbered(50), b"twin")
+        pipeline.lpush(b"jobs:processing", *(b"ghost %d" % number for number in range(50)))
+        crowd.abandoned(b"twin")
+        pipeline.lpush(b"jobs:processing", b"ghost 7")
+        pipeline.execute()
+        actions = clean(queue, "light")
+        assert len(actions) == len({action.item_id for action in actions}) == 101
+        assert {action.item_id for action in actions if action.action is Repair.DROPPED} == {
+            b"ghost %d" % number for number in range(50)
+        }
+        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted([*numbered(50), b"twin"])
+        assert raw.exists(b"jobs:processing") == 0
+
+    def test_orphans_duplicates_and_ghosts(self, queue: WorkQueue, raw: Redis) -> None:
+        pipeline = raw.pipeline()
+        crowd = Foreign(pipeline)
+        crowd.waiting(*numbered(1200))
+        crowd.waiting(*numbered(400))
+        crowd.data(*(b"orphan %d" % number for number in range(700)))
+        pipeline.lpush(b"jobs:queue", *(b"ghost %d" % number for number in range(300)))
+        pipeline.execute()
+        actions = clean(queue, "deep")
+        assert [
+            sum(1 for action in actions if action.state is state)
+            for state in (State.ORPHANED, State.DUPLICATED, State.GHOST)
+        ] == [700, 400, 300]
+        waiting = raw.lrange(b"jobs:queue", 0, -1)
+        assert waiting[-1200:] == numbered(1200)[::-1]
+        assert sorted(waiting[:-1200]) == sorted(b"orphan %d" % number for number in range(700))
+        assert raw.keys(b"jobs:lease*") == []
+        assert clean(queue, "deep") == []
+
+    @pytest.mark.real_only("the statistics of slow calls")
+    def test_no_call_searches_a_long_list_many_times(
+        self, connection: Connection, raw: Redis, clock: FakeClock
+    ) -> None:
+        """500 duplicates in a list of 100,000: a few at a time, or the server stands still."""
+        raw.lpush(b"jobs:queue", *numbered(100_000))
+        twins = [b"%d" % (number * 200) for number in range(500)]
+        raw.mset({b"jobs:item:%d" % number: b"" for number in range(100_000)})
+        raw.lpush(b"jobs:queue", *twins)
+        counted = Interleaved(connection)
+        actions = clean(WorkQueue(counted, QUEUE, clock=clock), "deep")
+        assert len(actions) == 500
+        assert raw.lrange(b"jobs:queue", 0, -1) == numbered(100_000)[::-1]
+        assert counted.calls.count("drop_from_main") == 500
+
+
+NESTED = [b"a:item", b"a:item:x", b"a:item:x:item:y", b"a:item:queue", b"a:item:item"]
+
+
+class TestNestedNames:
+    """A queue whose name begins with `a:item` has keys that look like data keys of `a`."""
+
+    def fill(self, foreign: Foreign) -> None:
+        break_all(foreign)
+        foreign.delayed(b"delayed", FAR_MS)
+        foreign.buried(b"buried")
+        foreign.raw.hset(foreign.keys.returns, b"waiting", 3)
+        foreign.raw.hset(foreign.keys.name + b":result:done", "exit", 0)
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    @pytest.mark.parametrize("other", NESTED)
+    def test_a_deep_clean_keeps_off_the_others_keys(
+        self,
+        backend: Backend,
+        raw: Redis,
+        clock: FakeClock,
+        other: bytes,
+        dry_run: bool,
+    ) -> None:
+        self.fill(Foreign(raw, other))
+        before = contents(raw)
+        queue = WorkQueue(backend.connect(), b"a", clock=clock)
+        assert clean(queue, "deep", dry_run=dry_run) == []
+        assert contents(raw) == before
+
+    @pytest.mark.parametrize("other", NESTED)
+    def test_and_still_mends_its_own(
+        self, backend: Backend, raw: Redis, clock: FakeClock, other: bytes
+    ) -> None:
+        self.fill(Foreign(raw, other))
+        theirs = contents(raw)
+        own = Foreign(raw, b"a")
+        break_all(own)
+        queue = WorkQueue(backend.connect(), b"a", clock=clock)
+        clean(queue, "deep")
+        assert sorted(raw.lrange(b"a:queue", 0, -1)) == HEALTHY
+        after = contents(raw)
+        assert {key: after.get(key) for key in theirs} == theirs
+
+    def test_the_inner_queue_cleans_itself(
+        self, backend: Backend, raw: Redis, clock: FakeClock
+    ) -> None:
+        outer = Foreign(raw, b"a")
+        break_all(outer)
+        before = contents(raw)
+        inner = Foreign(raw, b"a:item")
+        inner.data(b"1")
+        queue = WorkQueue(backend.connect(), b"a:item", clock=clock)
+        assert clean(queue, "deep") == [ORPHAN_RETURNED]
+        assert contents(raw) == {
+            **before,
+            b"a:item:item:1": b"data of 1",
+            b"a:item:queue": [b"1"],
+        }
+
+
+@pytest.mark.parametrize("name", [b"*", b"[j]obs", b"\x00\xff:\\"])
+def test_strange_names(backend: Backend, raw: Redis, clock: FakeClock, name: bytes) -> None:
+    bystander = Foreign(raw, b"jobs")
+    bystander.data(b"orphan of another queue")
+    ids = [b"", b"*", b"a:b:", b"\x00\xff", b"rwq-buried:", b"x" * 1000]
+    mine = Foreign(raw, name)
+    mine.data(*ids)
+    actions = clean(WorkQueue(backend.connect(), name, clock=clock), "deep")
+    keys = QueueKeys(name)
+    assert {action.item_id for action in actions} == set(ids)
+    assert sorted(raw.lrange(keys.main, 0, -1)) == sorted(ids)
+    assert set(raw.keys()) == {
+        b"jobs:item:orphan of another queue",
+        keys.main,
+        *map(keys.item, ids),
+    }

@@ -1,0 +1,174 @@
+"""Counts by state: exact numbers, and None for what was not or cannot be read."""
+
+import time
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Counts, Server, WorkQueue, connect
+from rwq_cli.core.counting import count_states
+from rwq_cli.core.errors import WrongType
+from tests.conftest import (
+    QUEUE,
+    AsUser,
+    Foreign,
+    Interleaved,
+    StartServer,
+    contents,
+    supports_no_touch,
+)
+from tests.core.test_survey import zoo
+from tests.servers import PrivateServer
+
+
+def test_an_empty_queue(queue: WorkQueue) -> None:
+    assert queue.lengths() == Counts(b"jobs", 0, 0, 0, 0)
+    assert queue.counts() == Counts(b"jobs", 0, 0, 0, 0, leased=0, held=0, abandoned=0, due=0)
+    assert queue.counts(deep=True) == Counts(
+        *(b"jobs", 0, 0, 0, 0),
+        leased=0,
+        held=0,
+        abandoned=0,
+        due=0,
+        orphaned=0,
+        unlisted=0,
+        duplicated=0,
+        ghosts=0,
+    )
+
+
+def test_lengths_cost_one_round_trip(interleaved: Interleaved, foreign: Foreign) -> None:
+    zoo(foreign)
+    assert WorkQueue(interleaved, QUEUE).lengths() == Counts(b"jobs", 9, 11, 3, 2)
+    assert interleaved.calls == ["LLEN+LLEN+ZCARD+ZCARD"]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_the_zoo(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> None:
+    zoo(foreign)
+    raw.pexpire(b"jobs:lease:l1", 10_000)
+    raw.pexpire(b"jobs:leased_by_session:l1", 9000)
+    raw.pexpire(b"jobs:lease:l2", 500_000)
+    counts = queue.counts(deep=deep)
+    assert counts.lease_soonest_ms is not None
+    assert counts.lease_latest_ms is not None
+    assert 9000 < counts.lease_soonest_ms <= 10_000
+    assert 499_000 < counts.lease_latest_ms <= 500_000
+    sampled = supports_no_touch(raw)
+    # Data of `data of <id>`; the waiting ones are w1, w2, w3 and the two that are in both lists.
+    assert counts == Counts(
+        queue=b"jobs",
+        waiting=9,
+        processing=11,
+        delayed=3,
+        buried=2,
+        leased=4,
+        held=2 if deep else 1,
+        abandoned=4,
+        due=2,
+        orphaned=3 if deep else None,
+        unlisted=2 if deep else None,
+        duplicated=4 if deep else None,
+        ghosts=5 if deep else None,
+        oldest_waiting_s=counts.oldest_waiting_s,
+        lease_soonest_ms=counts.lease_soonest_ms,
+        lease_latest_ms=counts.lease_latest_ms,
+        payload_sampled=5 if sampled else 0,
+        payload_min_bytes=10 if sampled else None,
+        payload_median_bytes=10 if sampled else None,
+        payload_max_bytes=23 if sampled else None,
+    )
+
+
+def test_a_held_item_in_no_list_is_held_and_not_unlisted(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    """As its state is; `unlisted` is for leases that end."""
+    foreign.data(b"1")
+    foreign.lease(b"1", ttl_ms=None)
+    counts = queue.counts(deep=True)
+    assert (counts.held, counts.unlisted, counts.orphaned) == (1, 0, 0)
+
+
+def test_a_sample_of_both_ends(connection: Connection, raw: Redis, queue: WorkQueue) -> None:
+    """50 of each end of main; with fewer than 100 each counts once."""
+    ids = [b"%d" % number for number in range(300)]
+    raw.mset({b"jobs:item:" + item_id: b"x" * int(item_id) for item_id in ids})
+    raw.lpush(b"jobs:queue", *ids)
+    counts = count_states(connection, queue.keys, sample_sizes=True, deep=False)
+    assert (
+        counts.payload_sampled,
+        counts.payload_min_bytes,
+        counts.payload_median_bytes,
+        counts.payload_max_bytes,
+    ) == (100, 0, 49, 299)
+    raw.ltrim(b"jobs:queue", 0, 59)
+    counts = count_states(connection, queue.keys, sample_sizes=True, deep=False)
+    assert (counts.payload_sampled, counts.payload_min_bytes) == (60, 240)
+
+
+def test_ghosts_and_wrong_types_have_no_size(
+    connection: Connection, raw: Redis, queue: WorkQueue
+) -> None:
+    raw.hset(b"jobs:item:strange", "field", "value")
+    raw.set(b"jobs:item:empty", b"")
+    raw.lpush(b"jobs:queue", b"strange", b"ghost", b"empty")
+    counts = count_states(connection, queue.keys, sample_sizes=True, deep=False)
+    assert (counts.payload_sampled, counts.payload_min_bytes, counts.payload_max_bytes) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("structure", ["queue", "processing", "delayed", "buried"])
+def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: str) -> None:
+    raw.set(f"jobs:{structure}", b"text")
+    with pytest.raises(WrongType):
+        queue.lengths()
+    with pytest.raises(WrongType):
+        queue.counts()
+
+
+def test_thousands_in_processing(queue: WorkQueue, raw: Redis) -> None:
+    pipeline = raw.pipeline()
+    crowd = Foreign(pipeline)
+    for number in range(1100):
+        crowd.leased(b"l%d" % number)
+        crowd.abandoned(b"a%d" % number)
+    crowd.leased(b"held", ttl_ms=None)
+    pipeline.execute()
+    counts = queue.counts()
+    assert (counts.processing, counts.leased, counts.held, counts.abandoned) == (
+        2201,
+        1100,
+        1,
+        1100,
+    )
+
+
+@pytest.mark.real_only("the fake has no OBJECT IDLETIME")
+def test_how_long_the_next_item_has_waited(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+    foreign.waiting(b"next")
+    time.sleep(2.1)
+    foreign.waiting(b"new")
+    assert queue.counts().oldest_waiting_s in (2, 3)
+    raw.rpop(b"jobs:queue")
+    assert queue.counts().oldest_waiting_s in (0, 1)
+
+
+def test_a_server_that_may_not_say_how_long(as_user: AsUser, server: PrivateServer) -> None:
+    Foreign(server.client()).waiting(b"1")
+    counts = WorkQueue(as_user("+@all", "-object", "-client"), QUEUE).counts(deep=True)
+    assert (counts.waiting, counts.oldest_waiting_s, counts.payload_sampled) == (1, None, 0)
+
+
+def test_a_server_that_counts_uses_instead(start_server: StartServer) -> None:
+    private = start_server("--maxmemory-policy", "allkeys-lfu")
+    Foreign(private.client()).waiting(b"1")
+    counts = WorkQueue(connect(Server(private.url)), QUEUE).counts()
+    assert (counts.waiting, counts.oldest_waiting_s) == (1, None)
+
+
+def test_counting_changes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    zoo(foreign)
+    before = contents(raw)
+    queue.lengths()
+    queue.counts(deep=True)
+    assert contents(raw) == before

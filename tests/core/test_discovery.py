@@ -1,0 +1,70 @@
+"""The queues of a server, by the names of their keys."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, queue_names
+from tests.conftest import Foreign, Interleaved
+from tests.core.test_keys import STRANGE
+
+
+def test_no_queues(connection: Connection) -> None:
+    assert queue_names(connection) == []
+
+
+def test_every_list_and_zset_gives_its_queue_away(connection: Connection, raw: Redis) -> None:
+    raw.lpush(b"waiting:queue", b"1")
+    raw.lpush(b"working:processing", b"1")
+    raw.lpush(b"old:cleaning", b"1")
+    raw.zadd(b"later:delayed", {b"1": 1})
+    raw.zadd(b"dead:buried", {b"1": 1})
+    for suffix in (b":queue", b":processing"):
+        raw.lpush(b"once" + suffix, b"1")
+    raw.zadd(b"once:delayed", {b"1": 1})
+    assert queue_names(connection) == [b"dead", b"later", b"old", b"once", b"waiting", b"working"]
+
+
+def test_what_is_no_queue(connection: Connection, raw: Redis, foreign: Foreign) -> None:
+    foreign.data(b"orphan:queue")
+    foreign.lease(b"stray")
+    raw.set(b"text:queue", b"")
+    raw.hset(b"hash:delayed", "field", "value")
+    raw.sadd(b"set:processing", b"1")
+    raw.hset(b"jobs:returns", "1", 1)
+    raw.lpush(b":queue", b"1")
+    raw.lpush(b"queue", b"1")
+    raw.lpush(b"mylist", b"1")
+    raw.zadd(b"scores", {b"1": 1})
+    assert queue_names(connection) == []
+
+
+def test_strange_names(connection: Connection, raw: Redis) -> None:
+    for name in STRANGE:
+        Foreign(raw, name).waiting(b"1")
+    assert queue_names(connection) == sorted(STRANGE)
+
+
+def test_a_queue_inside_anothers_name(connection: Connection, raw: Redis) -> None:
+    for name in (b"a", b"a:item", b"a:item:x"):
+        Foreign(raw, name).waiting(b"1")
+    assert queue_names(connection) == [b"a", b"a:item", b"a:item:x"]
+
+
+def test_hundreds_among_thousands_of_keys(interleaved: Interleaved, raw: Redis) -> None:
+    pipeline = raw.pipeline()
+    for number in range(300):
+        Foreign(pipeline, b"q%d" % number).waiting(b"1")
+    pipeline.execute()
+    raw.mset({b"jobs:item:%d" % number: b"" for number in range(3000)})
+    assert queue_names(interleaved) == sorted(b"q%d" % number for number in range(300))
+    # Never KEYS: the server would stand still.
+    assert set(interleaved.calls) == {"SCAN"}
+
+
+@pytest.mark.parametrize("kind", ["list", "zset"])
+def test_only_lists_and_zsets_are_sent(interleaved: Interleaved, raw: Redis, kind: str) -> None:
+    raw.lpush(b"jobs:queue", b"1")
+    asked = []
+    interleaved.before = lambda _: asked.append(interleaved.words)
+    queue_names(interleaved)
+    assert ("SCAN", 0, "COUNT", 1000, "TYPE", kind) in asked

@@ -1,0 +1,99 @@
+"""Key names: the table of the protocol, and names that are patterns or binary."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import InvalidArgument
+from rwq_cli.core.keys import QueueKeys, escape_glob, queue_of_list
+
+STRANGE = [
+    b"jobs",
+    b"a:b",
+    b"*",
+    b"a?c",
+    b"a[bc]",
+    b"a[^b-z]",
+    b"back\\slash",
+    b"\\",
+    b"[",
+    b"nul\x00in",
+    b"\xff\xfe not text",
+    b"line\nbreak \r\n",
+    b"{tag}x",
+    "Übung \u202e".encode(),
+]
+
+
+def test_the_key_table() -> None:
+    keys = QueueKeys(b"jobs")
+    assert {
+        "main": keys.main,
+        "processing": keys.processing,
+        "cleaning": keys.cleaning,
+        "delayed": keys.delayed,
+        "buried": keys.buried,
+        "returns": keys.returns,
+        "item": keys.item(b"x:y"),
+        "lease": keys.lease(b"x:y"),
+        "old lease": keys.old_lease(b"x:y"),
+        "pattern": keys.item_pattern,
+    } == {
+        "main": b"jobs:queue",
+        "processing": b"jobs:processing",
+        "cleaning": b"jobs:cleaning",
+        "delayed": b"jobs:delayed",
+        "buried": b"jobs:buried",
+        "returns": b"jobs:returns",
+        "item": b"jobs:item:x:y",
+        "lease": b"jobs:lease:x:y",
+        "old lease": b"jobs:leased_by_session:x:y",
+        "pattern": b"jobs:item:*",
+    }
+
+
+def test_an_empty_name_is_refused() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        QueueKeys(b"")
+    assert caught.value.message == "the queue's name is empty"
+    assert caught.value.hint == "give a name with -q"
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_pattern_matches_its_own_queue_only(raw: Redis, name: bytes) -> None:
+    ids = [b"", b"1", b"\x00\xff", b"a:item:b", b"*"]
+    for other in (*STRANGE, b"abc", b"ab", b"a", b"b", b"x"):
+        raw.set(QueueKeys(other).item(b"other"), b"")
+    wanted = {QueueKeys(name).item(item_id) for item_id in ids}
+    for key in wanted:
+        raw.set(key, b"")
+    found = set(raw.scan_iter(match=QueueKeys(name).item_pattern))
+    assert found == wanted | {QueueKeys(name).item(b"other")}
+
+
+def test_only_glob_characters_are_escaped() -> None:
+    assert escape_glob(bytes(range(33, 127))) == (
+        rb"""!"#$%&'()\*+,\-./0123456789:;<=>\?@ABCDEFGHIJKLMNOPQRSTUVWXYZ\[\\\]\^_`"""
+        rb"""abcdefghijklmnopqrstuvwxyz{|}~"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "queue"),
+    [
+        (b"jobs:queue", b"jobs"),
+        (b"jobs:processing", b"jobs"),
+        (b"jobs:cleaning", b"jobs"),
+        (b"jobs:delayed", b"jobs"),
+        (b"jobs:buried", b"jobs"),
+        (b"a:item:x:queue", b"a:item:x"),
+        (b"a:queue:queue", b"a:queue"),
+        (b"\xff\x00:queue", b"\xff\x00"),
+        (b":queue", None),
+        (b"queue", None),
+        (b"jobs:item:1", None),
+        (b"jobs:queue2", None),
+        (b"jobs:returns", None),
+    ],
+)
+def test_the_queue_that_a_key_gives_away(key: bytes, queue: bytes | None) -> None:
+    assert queue_of_list(key) == queue

@@ -1,0 +1,857 @@
+"""Taking items and what follows: lease, complete, touch, release; asserted on the raw keys."""
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import FOREVER, Item, Lease, Outcome, Server, State, Status, WorkQueue, connect
+from rwq_cli.core.errors import ConnectionLost, Unreachable, WrongType
+from rwq_cli.core.keys import QueueKeys
+from tests.conftest import (
+    HOLDER,
+    QUEUE,
+    Backend,
+    FakeClock,
+    Foreign,
+    Interleaved,
+    StartServer,
+    contents,
+    seconds_left,
+)
+
+MEGABYTE = 1024 * 1024
+
+
+def numbered(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+class TestLease:
+    def test_the_item(self, queue: WorkQueue, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        assert queue.lease(lease_s=60) == Item(
+            queue=b"jobs",
+            item_id=b"1",
+            state=State.LEASED,
+            payload_bytes=9,
+            data=b"data of 1",
+            preview=b"data of 1",
+            lease=Lease(b"me", 60_000),
+        )
+
+    def test_the_raw_keys(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.leased(b"other")
+        foreign.waiting(b"1", b"2")
+        queue.lease(lease_s=60)
+        assert contents(raw) == {
+            b"jobs:queue": [b"2"],
+            b"jobs:processing": [b"1", b"other"],
+            b"jobs:item:1": b"data of 1",
+            b"jobs:item:2": b"data of 2",
+            b"jobs:item:other": b"data of other",
+            b"jobs:lease:1": ("expires", b"me"),
+            b"jobs:lease:other": ("expires", b"them"),
+            b"jobs:leased_by_session:1": ("expires", b"me"),
+            b"jobs:leased_by_session:other": ("expires", b"them"),
+        }
+        assert seconds_left(raw, b"jobs:lease:1", b"jobs:leased_by_session:1") == [60, 60]
+
+    def test_from_the_right_and_onto_the_left(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2", b"3", b"4")
+        assert [item.item_id for item in queue.lease_many(3)] == [b"1", b"2", b"3"]
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"4"]
+        assert raw.lrange(b"jobs:processing", 0, -1) == [b"3", b"2", b"1"]
+
+    def test_an_empty_queue(self, queue: WorkQueue, raw: Redis) -> None:
+        assert queue.lease() is None
+        assert list(queue.lease_many(5)) == []
+        assert contents(raw) == {}
+
+    def test_fewer_than_asked_for(self, queue: WorkQueue, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2")
+        assert [item.item_id for item in queue.lease_many(5, wait_s=FOREVER)] == [b"1", b"2"]
+
+    def test_an_old_lease_of_either_generation_is_replaced(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        foreign.lease(b"1", ttl_ms=None, generations="old")
+        foreign.lease(b"2", ttl_ms=900_000, generations="new")
+        assert len(list(queue.lease_many(2, lease_s=60))) == 2
+        lease_keys = [
+            key for key in contents(raw) if key.startswith((b"jobs:lease:", b"jobs:leased"))
+        ]
+        assert len(lease_keys) == 4
+        assert [raw.get(key) for key in lease_keys] == [b"me"] * 4
+        assert seconds_left(raw, *lease_keys) == [60] * 4
+
+    def test_ghosts_are_dropped_within_the_step(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+    ) -> None:
+        raw.lpush(b"jobs:queue", b"ghost 1", b"ghost 2")
+        foreign.waiting(b"1")
+        raw.lpush(b"jobs:queue", b"ghost 3")
+        item = WorkQueue(interleaved, QUEUE, holder=HOLDER).lease()
+        assert item is not None
+        assert item.item_id == b"1"
+        assert set(interleaved.calls) == {"lease"}
+        assert contents(raw) == {
+            b"jobs:queue": [b"ghost 3"],
+            b"jobs:processing": [b"1"],
+            b"jobs:item:1": b"data of 1",
+            b"jobs:lease:1": ("expires", b"me"),
+            b"jobs:leased_by_session:1": ("expires", b"me"),
+        }
+
+    def test_nothing_but_ghosts(self, queue: WorkQueue, raw: Redis) -> None:
+        raw.lpush(b"jobs:queue", *numbered(5))
+        assert queue.lease() is None
+        assert contents(raw) == {}
+
+    def test_many_ghosts_are_dropped_in_several_calls(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+    ) -> None:
+        raw.lpush(b"jobs:queue", *numbered(2500))
+        foreign.waiting(b"item")
+        (item,) = WorkQueue(interleaved, QUEUE).lease_many(1000)
+        assert item.item_id == b"item"
+        # The last one finds nothing more.
+        assert interleaved.calls == ["lease"] * 4
+        assert raw.llen(b"jobs:queue") == 0
+
+    def test_a_call_takes_a_thousand_at_most(self, interleaved: Interleaved, raw: Redis) -> None:
+        ids = numbered(2500)
+        raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
+        raw.lpush(b"jobs:queue", *ids)
+        taken_at_each_call: list[int] = []
+        interleaved.before = lambda _: taken_at_each_call.append(raw.llen(b"jobs:processing"))
+        items = list(WorkQueue(interleaved, QUEUE).lease_many(2200))
+        assert [item.item_id for item in items] == ids[:2200]
+        assert taken_at_each_call == [0, 1000, 2000]
+        assert raw.llen(b"jobs:queue") == 300
+
+    def test_a_call_takes_about_four_megabytes_at_most(
+        self, interleaved: Interleaved, raw: Redis
+    ) -> None:
+        ids = numbered(7)
+        raw.mset({b"jobs:item:" + item_id: b"m" * (MEGABYTE * 3 // 2) for item_id in ids})
+        raw.lpush(b"jobs:queue", *ids)
+        taken_at_each_call: list[int] = []
+        interleaved.before = lambda _: taken_at_each_call.append(raw.llen(b"jobs:processing"))
+        items = WorkQueue(interleaved, QUEUE).lease_many(6)
+        first = next(items)
+        assert first.payload_bytes == len(first.data or b"") == MEGABYTE * 3 // 2
+        assert len(first.preview or b"") == 200
+        # The item that crosses the cap is still taken; what was not asked for yet is not.
+        assert taken_at_each_call == [0]
+        assert raw.llen(b"jobs:processing") == 3
+        assert [item.item_id for item in items] == ids[1:6]
+        assert taken_at_each_call == [0, 3]
+        assert raw.llen(b"jobs:queue") == 1
+
+    def test_an_item_of_twenty_megabytes(self, queue: WorkQueue, raw: Redis) -> None:
+        data = bytes(range(256)) * (20 * MEGABYTE // 256)
+        raw.set(b"jobs:item:large", data)
+        raw.lpush(b"jobs:queue", b"large")
+        item = queue.lease()
+        assert item is not None
+        assert item.data == data
+
+    @pytest.mark.real_only("an error that a script catches has no readable text in the fake")
+    def test_data_of_the_wrong_type_is_named_and_nothing_is_taken(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        raw.hset(b"jobs:item:strange", "field", "value")
+        raw.lpush(b"jobs:queue", b"strange")
+        foreign.waiting(b"1")
+        before = contents(raw)
+        with pytest.raises(WrongType) as caught:
+            queue.lease()
+        assert caught.value.message == (
+            "jobs:item:strange holds another type than the protocol says: "
+            "it is the data of the next item"
+        )
+        assert contents(raw) == before
+
+    @pytest.mark.real_only("an error that a script catches has no readable text in the fake")
+    def test_items_before_one_of_the_wrong_type_are_given_out(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        raw.lpush(b"jobs:queue", b"ghost", b"strange")
+        raw.hset(b"jobs:item:strange", "field", "value")
+        items = queue.lease_many(5)
+        assert next(items).item_id == b"1"
+        with pytest.raises(WrongType):
+            next(items)
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"strange"]
+        assert raw.lrange(b"jobs:processing", 0, -1) == [b"1"]
+
+    @pytest.mark.parametrize("structure", ["queue", "processing", "delayed"])
+    def test_a_structure_of_the_wrong_type(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, structure: str
+    ) -> None:
+        foreign.waiting(b"1")
+        raw.set(f"jobs:{structure}", b"text")
+        before = contents(raw)
+        with pytest.raises(WrongType):
+            queue.lease()
+        assert contents(raw) == before
+
+    def test_a_lease_is_never_shorter_than_a_millisecond(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        item = queue.lease(lease_s=0)
+        assert item is not None
+        assert item.lease == Lease(b"me", 1)
+
+    def test_a_random_holder(self, backend: Backend, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2")
+        for _ in range(2):
+            WorkQueue(backend.connect(), QUEUE).lease()
+        holders = {raw.get(b"jobs:lease:1"), raw.get(b"jobs:lease:2")}
+        assert len(holders) == 2
+        assert {len(holder or b"") for holder in holders} == {32}
+
+
+class Waiter:
+    """A lease that waits in a thread of its own."""
+
+    def __init__(self, queue: WorkQueue, wait_s: float) -> None:
+        self._outcome: SimpleQueue[Any] = SimpleQueue()
+
+        def wait() -> None:
+            try:
+                self._outcome.put(queue.lease(wait_s=wait_s))
+            except Exception as error:
+                self._outcome.put(error)
+
+        self._thread = Thread(target=wait, daemon=True)
+        self._thread.start()
+
+    def outcome(self) -> Any:
+        """The item, None, or the error that ended it."""
+        return self._outcome.get(timeout=10)
+
+
+def until_blocked(raw: Redis, clients: int = 1) -> None:
+    """Until so many clients of the server wait in a blocking command."""
+    deadline = time.monotonic() + 10
+    while raw.info("clients")["blocked_clients"] < clients:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+class TestWaiting:
+    @pytest.mark.real_only("blocking commands of other connections")
+    def test_a_push_wakes_it_and_waiting_changes_nothing(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
+        waiter = Waiter(WorkQueue(backend.connect(), QUEUE, holder=HOLDER), FOREVER)
+        until_blocked(raw)
+        assert contents(raw) == {}
+        began = time.monotonic()
+        foreign.data(b"1", b"2", b"3")
+        # Three at once: the wait's own move must put the right one back in its place.
+        raw.lpush(b"jobs:queue", b"1", b"2", b"3")
+        assert waiter.outcome().item_id == b"1"
+        assert time.monotonic() - began < 0.5
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"2"]
+        assert raw.lrange(b"jobs:processing", 0, -1) == [b"1"]
+
+    @pytest.mark.real_only("blocking commands of other connections")
+    def test_who_dies_while_waiting_has_taken_nothing(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
+        waiter = Waiter(WorkQueue(backend.connect(), QUEUE), FOREVER)
+        until_blocked(raw)
+        raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        assert type(waiter.outcome()) is ConnectionLost
+        foreign.waiting(b"1")
+        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+    @pytest.mark.real_only("blocking commands of other connections")
+    def test_several_waiters_share_what_comes(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
+        waiters = [Waiter(WorkQueue(backend.connect(), QUEUE), FOREVER) for _ in range(4)]
+        until_blocked(raw, 4)
+        foreign.waiting(*numbered(4))
+        assert sorted(waiter.outcome().item_id for waiter in waiters) == numbered(4)
+        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == numbered(4)
+        assert raw.exists(b"jobs:queue") == 0
+
+    @pytest.mark.real_only("blocking commands of other connections")
+    def test_a_waiter_beside_an_old_worker(self, backend: Backend, raw: Redis) -> None:
+        """The old worker's blocking pop gets one of two items, ours the other."""
+        waiter = Waiter(WorkQueue(backend.connect(), QUEUE), FOREVER)
+        until_blocked(raw)
+        old: SimpleQueue[Any] = SimpleQueue()
+        Thread(
+            target=lambda: old.put(raw.brpoplpush(b"jobs:queue", b"jobs:processing", 10)),
+            daemon=True,
+        ).start()
+        other = backend.connect()._client
+        until_blocked(other, 2)
+        Foreign(other).waiting(b"1", b"2")
+        taken = {waiter.outcome().item_id, old.get(timeout=10)}
+        assert taken == {b"1", b"2"}
+        assert set(other.lrange(b"jobs:processing", 0, -1)) == {b"1", b"2"}
+
+    @pytest.mark.real_only("blocking commands of other connections")
+    def test_the_time_is_over(self, backend: Backend, raw: Redis) -> None:
+        began = time.monotonic()
+        assert WorkQueue(backend.connect(), QUEUE).lease(wait_s=0.15) is None
+        assert 0.14 < time.monotonic() - began < 1.0
+        assert contents(raw) == {}
+
+    def test_a_wait_is_cut_into_slices(
+        self, interleaved: Interleaved, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """So that what falls due on the clock alone is noticed; each slice is a single call."""
+        blocked: list[tuple[Any, ...]] = []
+
+        def call(*command: Any) -> None:
+            blocked.append(command)
+            clock.now_s += command[-1]
+
+        monkeypatch.setattr(interleaved, "call", call)
+        queue = WorkQueue(interleaved, QUEUE, clock=clock)
+        assert queue.lease(wait_s=2.25) is None
+        both = (b"jobs:queue", b"jobs:queue", "RIGHT", "RIGHT")
+        assert blocked == [("BLMOVE", *both, 1.0), ("BLMOVE", *both, 1.0), ("BLMOVE", *both, 0.25)]
+        assert interleaved.calls == ["lease"] * 4
+
+    def test_not_waiting_never_blocks(self, interleaved: Interleaved, clock: FakeClock) -> None:
+        assert WorkQueue(interleaved, QUEUE, clock=clock).lease() is None
+        assert interleaved.calls == ["lease"]
+
+    def test_it_waits_for_the_first_item_only(
+        self, interleaved: Interleaved, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        interleaved.before = lambda name: name == "BLMOVE" and foreign.waiting(b"1")
+        queue = WorkQueue(interleaved, QUEUE, clock=clock)
+        assert [item.item_id for item in queue.lease_many(3, wait_s=FOREVER)] == [b"1"]
+        assert interleaved.calls == ["lease", "BLMOVE", "lease", "lease"]
+
+    def test_a_slower_waiter_goes_on_waiting(
+        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        """What woke it was taken by another before its lease ran."""
+        turns = iter([foreign.waiting, lambda _: raw.rpop(b"jobs:queue"), foreign.waiting])
+
+        def act(name: str) -> None:
+            if name == "BLMOVE":
+                next(turns)(b"1")
+            elif interleaved.calls.count("lease") == 2 and interleaved.calls[-2] == "BLMOVE":
+                next(turns)(b"")
+
+        interleaved.before = act
+        item = WorkQueue(interleaved, QUEUE, clock=clock).lease(wait_s=FOREVER)
+        assert item is not None
+        assert interleaved.calls == ["lease", "BLMOVE", "lease", "BLMOVE", "lease"]
+
+
+class TestComplete:
+    def test_a_leased_item_leaves_no_trace(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        queue.lease()
+        assert list(queue.complete([b"1"])) == [Outcome(b"1", Status.COMPLETED)]
+        assert contents(raw) == {}
+
+    @pytest.mark.parametrize(
+        "arrange",
+        [
+            pytest.param(lambda foreign: foreign.waiting(b"1"), id="waiting"),
+            pytest.param(lambda foreign: foreign.leased(b"1"), id="leased"),
+            pytest.param(lambda foreign: foreign.leased(b"1", generations="old"), id="old lease"),
+            pytest.param(lambda foreign: foreign.leased(b"1", generations="new"), id="new lease"),
+            pytest.param(lambda foreign: foreign.leased(b"1", ttl_ms=None), id="held"),
+            pytest.param(lambda foreign: foreign.abandoned(b"1"), id="abandoned"),
+            pytest.param(lambda foreign: foreign.data(b"1"), id="orphaned"),
+            pytest.param(lambda foreign: foreign.buried(b"1"), id="buried"),
+            pytest.param(lambda foreign: foreign.delayed(b"1", 10**13), id="delayed"),
+            pytest.param(
+                lambda foreign: (foreign.waiting(b"1"), foreign.waiting(b"1")), id="twice waiting"
+            ),
+            pytest.param(
+                lambda foreign: (foreign.leased(b"1"), foreign.abandoned(b"1")), id="twice taken"
+            ),
+            pytest.param(
+                lambda foreign: (foreign.waiting(b"1"), foreign.leased(b"1")), id="in both lists"
+            ),
+            pytest.param(
+                lambda foreign: (
+                    foreign.data(b"1"),
+                    foreign.raw.lpush(b"jobs:cleaning", b"1"),
+                    foreign.raw.hset(b"jobs:returns", b"1", 2),
+                ),
+                id="in an old cleaner's hand",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("beside", [0, 50])
+    def test_whatever_its_state_there_is_one_winner_and_no_trace(
+        self,
+        backend: Backend,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        arrange: Callable[[Foreign], object],
+        beside: int,
+    ) -> None:
+        """`beside` others are completed with it, which takes another path from 31 on."""
+        arrange(foreign)
+        others = [b"other %d" % number for number in range(beside)]
+        foreign.leased(*others)
+        outcomes = list(queue.complete([b"1", *others]))
+        assert sorted(outcomes, key=lambda outcome: outcome.item_id) == sorted(
+            [Outcome(item_id, Status.COMPLETED) for item_id in (b"1", *others)],
+            key=lambda outcome: outcome.item_id,
+        )
+        assert contents(raw) == {}
+        again = WorkQueue(backend.connect(), QUEUE)
+        assert list(again.complete([b"1"])) == [Outcome(b"1", Status.MISSING)]
+
+    def test_the_data_key_decides_who_won(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        """An old worker's complete came first: its data went, its entry and lease are left."""
+        foreign.leased(b"1")
+        raw.delete(b"jobs:item:1")
+        assert list(queue.complete([b"1"])) == [Outcome(b"1", Status.MISSING)]
+        assert contents(raw) == {}
+
+    def test_unknown_ids(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.leased(b"1")
+        assert list(queue.complete([b"x", b"1", b"y", b""])) == [
+            Outcome(b"x", Status.MISSING),
+            Outcome(b"1", Status.COMPLETED),
+            Outcome(b"y", Status.MISSING),
+            Outcome(b"", Status.MISSING),
+        ]
+        assert contents(raw) == {}
+
+    def test_an_id_given_twice_is_told_of_once(self, queue: WorkQueue, foreign: Foreign) -> None:
+        foreign.leased(b"1")
+        assert list(queue.complete([b"1", b"1"])) == [Outcome(b"1", Status.COMPLETED)]
+
+    def test_others_are_left_alone(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"w1", b"w2", b"w3")
+        foreign.leased(b"l1", b"l2", b"l3")
+        list(queue.complete([b"w2", b"l2"]))
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"w3", b"w1"]
+        assert raw.lrange(b"jobs:processing", 0, -1) == [b"l3", b"l1"]
+        assert {key for key in contents(raw) if b":item:" in key or b":lease" in key} == {
+            *(b"jobs:item:" + item_id for item_id in (b"w1", b"w3", b"l1", b"l3")),
+            *(b"jobs:lease:" + item_id for item_id in (b"l1", b"l3")),
+            *(b"jobs:leased_by_session:" + item_id for item_id in (b"l1", b"l3")),
+        }
+
+    def test_as_the_owner(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.leased(b"mine", holder=b"me")
+        foreign.leased(b"mine, old", holder=b"me", generations="old")
+        assert list(queue.complete([b"mine", b"mine, old"], owner=b"me")) == [
+            Outcome(b"mine", Status.COMPLETED),
+            Outcome(b"mine, old", Status.COMPLETED),
+        ]
+        assert contents(raw) == {}
+
+    @pytest.mark.parametrize(
+        ("arrange", "outcome"),
+        [
+            (lambda foreign: foreign.leased(b"1"), Outcome(b"1", Status.NOT_OWNER, b"them")),
+            (lambda foreign: foreign.waiting(b"1"), Outcome(b"1", Status.NOT_OWNER)),
+            (lambda foreign: foreign.abandoned(b"1"), Outcome(b"1", Status.NOT_OWNER)),
+            (
+                lambda foreign: foreign.buried(b"1", b"why"),
+                Outcome(b"1", Status.NOT_OWNER, b"rwq-buried:why"),
+            ),
+        ],
+        ids=["leased by others", "waiting", "abandoned", "buried"],
+    )
+    @pytest.mark.parametrize("beside", [0, 50])
+    def test_not_the_owner(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        arrange: Callable[[Foreign], object],
+        outcome: Outcome,
+        beside: int,
+    ) -> None:
+        arrange(foreign)
+        before = contents(raw)
+        others = [b"other %d" % number for number in range(beside)]
+        foreign.leased(*others, holder=b"me")
+        outcomes = list(queue.complete([b"1", *others], owner=b"me"))
+        assert outcomes.count(outcome) == 1
+        assert [o.status for o in outcomes if o != outcome] == [Status.COMPLETED] * beside
+        assert contents(raw) == before
+
+    def test_an_owners_outcomes_come_in_the_order_given(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        foreign.leased(b"a", b"c", holder=b"me")
+        foreign.leased(b"b")
+        assert list(queue.complete([b"a", b"b", b"c", b"d"], owner=b"me")) == [
+            Outcome(b"a", Status.COMPLETED),
+            Outcome(b"b", Status.NOT_OWNER, b"them"),
+            Outcome(b"c", Status.COMPLETED),
+            Outcome(b"d", Status.MISSING),
+        ]
+
+    def test_owning_nothing_that_is_gone(self, queue: WorkQueue) -> None:
+        assert list(queue.complete([b"1"], owner=b"me")) == [Outcome(b"1", Status.MISSING)]
+
+    def test_of_two_leases_the_later_ending_one_owns(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.leased(b"1", holder=b"me", generations="new", ttl_ms=1000)
+        foreign.lease(b"1", holder=b"them", generations="old", ttl_ms=60_000)
+        assert list(queue.complete([b"1"], owner=b"me")) == [
+            Outcome(b"1", Status.NOT_OWNER, b"them")
+        ]
+        assert raw.exists(b"jobs:item:1") == 1
+
+    @pytest.mark.parametrize("count", [30, 31, 45, 2300])
+    def test_many_in_any_order(self, queue: WorkQueue, raw: Redis, count: int) -> None:
+        """Around the step to the way by pages, and over several pages; every second one."""
+        ids = numbered(count * 2)
+        pipeline = raw.pipeline()
+        Foreign(pipeline).leased(*ids)
+        pipeline.execute()
+        chosen = ids[::2]
+        random.Random(count).shuffle(chosen)
+        outcomes = list(queue.complete(iter(chosen)))
+        assert {outcome.status for outcome in outcomes} == {Status.COMPLETED}
+        assert sorted(outcome.item_id for outcome in outcomes) == sorted(chosen)
+        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(ids[1::2])
+        keys = QueueKeys(QUEUE)
+        assert set(raw.keys()) == {b"jobs:processing"} | {
+            key
+            for item_id in ids[1::2]
+            for key in (keys.item(item_id), keys.lease(item_id), keys.old_lease(item_id))
+        }
+        assert {outcome.status for outcome in queue.complete(chosen)} == {Status.MISSING}
+
+    def test_many_in_every_state_at_once(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(*(b"w%d" % number for number in range(20)))
+        foreign.leased(*(b"l%d" % number for number in range(20)))
+        foreign.abandoned(b"twice", b"between", b"twice")
+        foreign.waiting(b"both")
+        foreign.leased(b"both")
+        foreign.data(b"orphaned")
+        raw.lpush(b"jobs:queue", b"ghost")
+        raw.lpush(b"jobs:processing", b"ghost")
+        ids = [
+            *(b"w%d" % number for number in range(20)),
+            *(b"l%d" % number for number in range(20)),
+            *(b"twice", b"between", b"both", b"orphaned"),
+        ]
+        random.Random(1).shuffle(ids)
+        outcomes = {o.item_id: o.status for o in queue.complete([*ids, b"ghost", b"unknown"])}
+        assert outcomes == {
+            **dict.fromkeys(ids, Status.COMPLETED),
+            b"ghost": Status.MISSING,
+            b"unknown": Status.MISSING,
+        }
+        assert contents(raw) == {}
+
+    def test_an_item_that_moves_while_many_are_completed(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+    ) -> None:
+        """A cleaner puts one back, a worker takes one, between any two of our calls."""
+        ids = numbered(40)
+        for step in range(20):
+            raw.flushall()
+            foreign.leased(*ids[:38])
+            foreign.waiting(b"38", b"39")
+            interleaved.calls.clear()
+
+            def act(_: str, step: int = step) -> None:
+                if len(interleaved.calls) == step:
+                    raw.lrem(b"jobs:processing", 0, b"7")
+                    raw.lpush(b"jobs:queue", b"7")
+                    raw.rpoplpush(b"jobs:queue", b"jobs:processing")
+
+            interleaved.before = act
+            outcomes = list(WorkQueue(interleaved, QUEUE).complete(ids))
+            assert sorted(outcome.item_id for outcome in outcomes) == sorted(ids)
+            assert {outcome.status for outcome in outcomes} == {Status.COMPLETED}
+            assert raw.keys(b"jobs:item:*") == []
+            # At the worst an entry without data, which whoever meets it drops.
+            ghosts = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
+            assert set(ghosts) <= {b"7", b"38"}
+
+    def test_a_lost_server_tells_how_many_were_done(self, start_server: StartServer) -> None:
+        private = start_server()
+        raw = private.client()
+        # So long a list that one call looks for few IDs.
+        raw.lpush(b"jobs:processing", *numbered(99_999))
+        Foreign(raw).leased(b"a", b"b", b"c", b"d", b"e", b"f", b"g")
+        done: list[Outcome] = []
+
+        def complete() -> None:
+            queue = WorkQueue(connect(Server(private.url)), QUEUE)
+            for outcome in queue.complete([b"a", b"b", b"c", b"d", b"e", b"f", b"g"]):
+                done.append(outcome)
+                if len(done) == 4:
+                    private.kill()
+
+        with pytest.raises((ConnectionLost, Unreachable)) as caught:
+            complete()
+        assert caught.value.acknowledged == len(done) == 4
+        assert done == [Outcome(item_id, Status.COMPLETED) for item_id in (b"a", b"b", b"c", b"d")]
+
+
+class TestTouch:
+    def test_both_keys_get_the_new_expiry(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.leased(b"1", ttl_ms=5000)
+        before = contents(raw)
+        assert list(queue.touch([b"1"], lease_s=600)) == [Outcome(b"1", Status.TOUCHED)]
+        assert contents(raw) == before
+        assert seconds_left(raw, b"jobs:lease:1", b"jobs:leased_by_session:1") == [600, 600]
+
+    @pytest.mark.parametrize("generations", ["old", "new"])
+    @pytest.mark.parametrize("ttl_ms", [5000, None])
+    def test_a_lease_of_one_generation_becomes_one_of_both(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        generations: str,
+        ttl_ms: int | None,
+    ) -> None:
+        foreign.leased(b"1", ttl_ms=ttl_ms, generations=generations)
+        assert list(queue.touch([b"1"], lease_s=60)) == [Outcome(b"1", Status.TOUCHED)]
+        assert contents(raw) == {
+            b"jobs:processing": [b"1"],
+            b"jobs:item:1": b"data of 1",
+            b"jobs:lease:1": ("expires", b"them"),
+            b"jobs:leased_by_session:1": ("expires", b"them"),
+        }
+        assert seconds_left(raw, b"jobs:lease:1", b"jobs:leased_by_session:1") == [60, 60]
+
+    def test_a_shorter_lease_is_meant(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.leased(b"1", ttl_ms=600_000)
+        list(queue.touch([b"1"], lease_s=2.5))
+        for key in (b"jobs:lease:1", b"jobs:leased_by_session:1"):
+            assert 1500 < raw.pttl(key) <= 2500
+
+    def test_what_has_no_lease_gets_none(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"waiting")
+        foreign.abandoned(b"abandoned")
+        foreign.delayed(b"delayed", 10**13)
+        foreign.buried(b"buried", b"why")
+        foreign.lease(b"stray")
+        before = contents(raw)
+        ids = [b"waiting", b"abandoned", b"delayed", b"buried", b"stray", b"gone"]
+        assert list(queue.touch(ids)) == [
+            Outcome(b"waiting", Status.NOT_LEASED),
+            Outcome(b"abandoned", Status.NOT_LEASED),
+            Outcome(b"delayed", Status.NOT_LEASED),
+            Outcome(b"buried", Status.NOT_LEASED),
+            Outcome(b"stray", Status.MISSING),
+            Outcome(b"gone", Status.MISSING),
+        ]
+        assert contents(raw) == before
+
+    def test_many(self, queue: WorkQueue, raw: Redis) -> None:
+        ids = numbered(1500)
+        pipeline = raw.pipeline()
+        Foreign(pipeline).leased(*ids)
+        pipeline.execute()
+        assert list(queue.touch(iter(ids), lease_s=600)) == [
+            Outcome(item_id, Status.TOUCHED) for item_id in ids
+        ]
+        assert seconds_left(raw, b"jobs:lease:0", b"jobs:leased_by_session:1499") == [600, 600]
+
+
+class TestRelease:
+    def test_my_leases_go_to_the_end(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2", b"3", b"4", b"5")
+        assert len(list(queue.lease_many(3))) == 3
+        assert list(queue.release([b"2", b"3", b"1"])) == [
+            Outcome(b"2", Status.RELEASED),
+            Outcome(b"3", Status.RELEASED),
+            Outcome(b"1", Status.RELEASED),
+        ]
+        assert contents(raw) == {
+            b"jobs:queue": [b"1", b"3", b"2", b"5", b"4"],
+            **{b"jobs:item:%d" % number: b"data of %d" % number for number in range(1, 6)},
+        }
+        # In the order in which they were given.
+        assert [item.item_id for item in queue.lease_many(5)] == [b"4", b"5", b"2", b"3", b"1"]
+
+    def test_to_the_front(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2", b"3", b"4", b"5")
+        assert len(list(queue.lease_many(3))) == 3
+        assert list(queue.release([b"2", b"3", b"1"], front=True)) == [
+            Outcome(b"2", Status.RELEASED),
+            Outcome(b"3", Status.RELEASED),
+            Outcome(b"1", Status.RELEASED),
+        ]
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"5", b"4", b"1", b"3", b"2"]
+        assert raw.keys(b"jobs:lease*") == []
+        assert [item.item_id for item in queue.lease_many(5)] == [b"2", b"3", b"1", b"4", b"5"]
+
+    def test_to_the_front_in_several_calls(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+    ) -> None:
+        """With so long a list one call releases few; their order must hold over the calls."""
+        raw.lpush(b"jobs:queue", *numbered(99_987))
+        ids = [b"%c" % letter for letter in b"abcdefghijklm"]
+        foreign.leased(*ids)
+        queue = WorkQueue(interleaved, QUEUE)
+        outcomes = list(queue.release(ids, front=True, force=True))
+        assert {outcome.status for outcome in outcomes} == {Status.RELEASED}
+        assert interleaved.calls.count("release") == 4
+        assert [item.item_id for item in queue.lease_many(13)] == ids
+
+    def test_many_to_the_front(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"first")
+        ids = numbered(60)
+        foreign.leased(*ids, holder=HOLDER)
+        random.Random(0).shuffle(ids)
+        assert len(list(queue.release(ids, front=True))) == 60
+        assert raw.exists(b"jobs:processing") == 0
+        assert [item.item_id for item in queue.lease_many(61)] == [*ids, b"first"]
+
+    def test_what_waits_already(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2", b"3")
+        before = contents(raw)
+        assert list(queue.release([b"2"])) == [Outcome(b"2", Status.ALREADY_WAITING)]
+        assert contents(raw) == before
+        # But it can be brought to the front.
+        assert list(queue.release([b"2"], front=True)) == [Outcome(b"2", Status.RELEASED)]
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"1", b"2"]
+
+    @pytest.mark.parametrize("front", [False, True])
+    def test_anothers_lease_needs_force(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, front: bool
+    ) -> None:
+        foreign.leased(b"1")
+        before = contents(raw)
+        assert list(queue.release([b"1"], front=front)) == [
+            Outcome(b"1", Status.NOT_OWNER, b"them")
+        ]
+        assert contents(raw) == before
+        assert list(queue.release([b"1"], front=front, force=True)) == [
+            Outcome(b"1", Status.RELEASED)
+        ]
+        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+    @pytest.mark.parametrize("front", [False, True])
+    def test_what_has_no_lease_needs_no_force(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, front: bool
+    ) -> None:
+        foreign.data(b"orphaned")
+        foreign.abandoned(b"abandoned")
+        ids = [b"orphaned", b"abandoned", b"gone"]
+        assert list(queue.release(ids, front=front)) == [
+            Outcome(b"orphaned", Status.RELEASED),
+            Outcome(b"abandoned", Status.RELEASED),
+            Outcome(b"gone", Status.MISSING),
+        ]
+        assert contents(raw) == {
+            b"jobs:queue": [b"abandoned", b"orphaned"],
+            b"jobs:item:orphaned": b"data of orphaned",
+            b"jobs:item:abandoned": b"data of abandoned",
+        }
+
+    @pytest.mark.parametrize("kind", ["delayed", "buried"])
+    def test_a_guard_is_a_lease_of_others(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
+    ) -> None:
+        if kind == "delayed":
+            foreign.delayed(b"1", 10**13)
+        else:
+            foreign.buried(b"1")
+        before = contents(raw)
+        (outcome,) = queue.release([b"1"])
+        assert outcome == Outcome(b"1", Status.NOT_OWNER, raw.get(b"jobs:lease:1"))
+        assert contents(raw) == before
+        list(queue.release([b"1"], force=True))
+        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+    def test_no_item_is_listed_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.abandoned(b"1", b"2", b"1")
+        list(queue.release([b"1", b"1"]))
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"1"]
+        assert raw.lrange(b"jobs:processing", 0, -1) == [b"2"]
+
+    @pytest.mark.parametrize("count", [31, 2300])
+    def test_many(self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int) -> None:
+        pipeline = raw.pipeline()
+        Foreign(pipeline).leased(*(b"mine %d" % number for number in range(count)), holder=HOLDER)
+        Foreign(pipeline).leased(*(b"theirs %d" % number for number in range(count)))
+        pipeline.execute()
+        foreign.waiting(b"waiting")
+        foreign.data(b"orphaned")
+        mine = [b"mine %d" % number for number in range(count)]
+        theirs = [b"theirs %d" % number for number in range(count)]
+        ids = [*mine, *theirs, b"waiting", b"orphaned", b"gone"]
+        random.Random(count).shuffle(ids)
+        outcomes = {outcome.item_id: outcome for outcome in queue.release(iter(ids))}
+        assert outcomes == {
+            **{item_id: Outcome(item_id, Status.RELEASED) for item_id in (*mine, b"orphaned")},
+            **{item_id: Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in theirs},
+            b"waiting": Outcome(b"waiting", Status.ALREADY_WAITING),
+            b"gone": Outcome(b"gone", Status.MISSING),
+        }
+        waiting = raw.lrange(b"jobs:queue", 0, -1)
+        assert waiting[-1] == b"waiting"
+        assert sorted(waiting) == sorted([*mine, b"orphaned", b"waiting"])
+        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(theirs)
+        keys = QueueKeys(QUEUE)
+        assert set(raw.keys(b"jobs:lease*")) == {
+            key for item_id in theirs for key in (keys.lease(item_id), keys.old_lease(item_id))
+        }
+
+
+WRONG_LEASE: list[Any] = [
+    pytest.param(lambda queue, ids: queue.complete(ids, owner=b"me"), id="complete as owner"),
+    pytest.param(lambda queue, ids: queue.release(ids), id="release"),
+    pytest.param(lambda queue, ids: queue.release(ids, front=True), id="release to the front"),
+]
+
+
+@pytest.mark.parametrize("act", WRONG_LEASE)
+@pytest.mark.parametrize("count", [3, 50])
+def test_a_lease_key_of_the_wrong_type_leaves_no_half_step(
+    queue: WorkQueue,
+    raw: Redis,
+    foreign: Foreign,
+    act: Callable[[WorkQueue, list[bytes]], Any],
+    count: int,
+) -> None:
+    """A failed script is not rolled back: all is checked before its first write."""
+    ids = numbered(count)
+    foreign.leased(*ids, holder=HOLDER)
+    strange = ids[count // 2]
+    raw.delete(b"jobs:lease:" + strange)
+    raw.lpush(b"jobs:lease:" + strange, b"text")
+    with suppress(WrongType):
+        list(act(queue, ids))
+    left = set(ids) - set(raw.lrange(b"jobs:queue", 0, -1))
+    left = {item_id for item_id in left if raw.exists(b"jobs:item:" + item_id)}
+    assert left == set(raw.lrange(b"jobs:processing", 0, -1))

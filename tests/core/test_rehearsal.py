@@ -1,0 +1,69 @@
+"""Dry runs of the verbs: they say what the verb then does, and change nothing."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import NewItem, Outcome, Status, WorkQueue
+from tests.conftest import HOLDER, Foreign, contents
+from tests.core.test_survey import zoo
+
+IDS = [
+    *(b"w1", b"w2", b"l1", b"l old", b"held", b"a1", b"a2", b"both, leased", b"both, abandoned"),
+    *(b"o1", b"o in hand", b"u new", b"u old", b"u held", b"d1", b"b1", b"g main", b"g processing"),
+    *(b"g leased", b"stray", b"gone", b"mine", b"mine, new", b"", b"\x00\xff"),
+]
+
+VERBS: dict[str, Callable[..., Iterator[Outcome]]] = {
+    "add": lambda queue, **dry: queue.add_many([NewItem(i, b"") for i in IDS if i], **dry),
+    "add unique": lambda queue, **dry: queue.add_many(
+        [NewItem(i, b"") for i in IDS if i], unique=True, **dry
+    ),
+    "add twice": lambda queue, **dry: queue.add_many([NewItem(b"new", b"")] * 3, **dry),
+    "complete": lambda queue, **dry: queue.complete(IDS, **dry),
+    "complete as owner": lambda queue, **dry: queue.complete(IDS, owner=HOLDER, **dry),
+    "touch": lambda queue, **dry: queue.touch(IDS, **dry),
+    "release": lambda queue, **dry: queue.release(IDS, **dry),
+    "release with force": lambda queue, **dry: queue.release(IDS, force=True, **dry),
+    "release to the front": lambda queue, **dry: queue.release(IDS, front=True, **dry),
+}
+
+
+def told(outcomes: Iterator[Outcome]) -> list[tuple[bytes, Status, Any]]:
+    """In one order; the holder where the outcome is about it."""
+    return sorted(
+        (o.item_id, o.status, o.holder if o.status is Status.NOT_OWNER else None) for o in outcomes
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_it_says_what_then_is_done(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
+) -> None:
+    zoo(foreign)
+    foreign.leased(b"mine", holder=HOLDER)
+    foreign.leased(b"mine, new", holder=HOLDER, generations="new")
+    before = contents(raw)
+    would = told(VERBS[verb](queue, dry_run=True))
+    assert contents(raw) == before
+    did = told(VERBS[verb](queue))
+    assert contents(raw) != before
+    assert would == did
+
+
+def test_more_than_one_batch(queue: WorkQueue, raw: Redis) -> None:
+    ids = [b"%d" % number for number in range(2500)]
+    pipeline = raw.pipeline()
+    Foreign(pipeline).leased(*ids[:2000], holder=HOLDER)
+    pipeline.execute()
+    before = contents(raw)
+    for verb in (queue.complete, queue.touch, queue.release):
+        statuses = [outcome.status for outcome in verb(iter(ids), dry_run=True)]
+        assert len(statuses) == 2500
+        assert statuses.count(Status.MISSING) == 500
+    items = (NewItem(item_id, b"") for item_id in ids)
+    statuses = [outcome.status for outcome in queue.add_many(items, dry_run=True)]
+    assert statuses == [Status.DUPLICATE] * 2000 + [Status.ADDED] * 500
+    assert contents(raw) == before

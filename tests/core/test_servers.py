@@ -1,0 +1,191 @@
+"""URLs: what connects, what is refused and why, and that no password is ever printed."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from rwq_cli.core import InvalidArgument, NotSupported, Server, connect, mask_url
+from tests.conftest import StartServer
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("redis://localhost:6379/0", "redis://localhost:6379/0"),
+        ("redis://:secret@host", "redis://:***@host"),
+        ("redis://user:secret@host:1/2?a=b", "redis://user:***@host:1/2?a=b"),
+        ("redis://user@host", "redis://user@host"),
+        ("rediss://user:se:cret@host", "rediss://user:***@host"),
+        ("redis://user:s@cr@t@host", "redis://user:***@host"),
+        ("redis://user:se/cr/et@host/1", "redis://user:***@host/1"),
+        ("redis://host?password=secret", "redis://host?password=***"),
+        ("redis://host/0?db=1&password=secret&x=y", "redis://host/0?db=1&password=***&x=y"),
+        ("unix:///run/server.sock", "unix:///run/server.sock"),
+        ("unix:///run/a@b.sock", "unix:///run/a@b.sock"),
+        ("unix://user:secret@/run/server.sock?db=1", "unix://user:***@/run/server.sock?db=1"),
+        ("unix:///run/server.sock?password=secret", "unix:///run/server.sock?password=***"),
+        ("not a url", "not a url"),
+        ("", ""),
+    ],
+)
+def test_a_masked_url(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+
+
+@pytest.mark.parametrize("password", ["sec?ret", "sec#ret", "?secret", "sec?a@b"])
+def test_a_password_with_marks_is_masked_too(password: str) -> None:
+    """It should have been escaped, but an error message is no place to find that out."""
+    assert mask_url(f"redis://user:{password}@host/0") == "redis://user:***@host/0"
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "message", "hint"),
+    [
+        (
+            "localhost:6379",
+            InvalidArgument,
+            "not a server's URL: localhost:6379",
+            "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+        ),
+        (
+            "http://user:secret@host",
+            InvalidArgument,
+            "not a server's URL: http://user:***@host",
+            "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+        ),
+        (
+            "redis:host",
+            InvalidArgument,
+            "not a server's URL: redis:host",
+            "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+        ),
+        (
+            "redis+sentinel://a,b/main/0",
+            NotSupported,
+            "Sentinel is not supported by this version: redis+sentinel://a,b/main/0",
+            "give the address of one server: redis://host:port/db",
+        ),
+        (
+            "redis+cluster://:secret@a",
+            NotSupported,
+            "Redis Cluster is not supported by this version: redis+cluster://:***@a",
+            "give the address of one server: redis://host:port/db",
+        ),
+        (
+            "unix://",
+            InvalidArgument,
+            "malformed server URL unix://: it names no socket",
+            "unix:///path/to/socket",
+        ),
+        (
+            "redis://host/zero",
+            InvalidArgument,
+            "malformed server URL redis://host/zero: the database 'zero' is not a number",
+            "it looks like redis://host:6379/0",
+        ),
+    ],
+)
+def test_a_url_that_is_refused(
+    url: str, kind: type[InvalidArgument], message: str, hint: str
+) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        connect(Server(url))
+    assert type(caught.value) is kind
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://user:hunter2@host:port",
+        "redis://user:hunter2@host:99999",
+        "redis://user:hunter2@[host",
+        "redis://user:hunter2@host/zero",
+        "redis://user:hunter2@host?no_such_option=1",
+        "redis://user:hunter2@host?socket_timeout=soon",
+        "redis://user:hunter2/more@host",
+        "redis://user:hunter2?more@host",
+        "redis://user:hunter2\u2100@host",
+        "unix://user:hunter2@",
+    ],
+)
+def test_no_refusal_tells_a_password(url: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        connect(Server(url))
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_the_printed_form_of_a_server_tells_no_password() -> None:
+    """Tracebacks and logs print it."""
+    server = Server("redis://user:hunter2@host", password="swordfish")
+    assert "hunter2" not in repr(server)
+    assert "swordfish" not in repr(server)
+
+
+def test_tls_options_need_a_tls_url(tmp_path: Path) -> None:
+    authorities = tmp_path / "ca.pem"
+    authorities.touch()
+    with pytest.raises(InvalidArgument) as caught:
+        connect(Server("redis://host", tls_ca=authorities))
+    assert caught.value.message == "TLS options need a rediss:// URL, not redis://host"
+
+
+@pytest.mark.parametrize("option", ["tls_ca", "tls_cert", "tls_key"])
+def test_a_tls_file_that_is_not_there(tmp_path: Path, option: str) -> None:
+    missing = tmp_path / "missing.pem"
+    with pytest.raises(InvalidArgument) as caught:
+        connect(Server("rediss://host", **{option: missing}))
+    assert caught.value.message == f"no such file: {missing}"
+
+
+def test_tls_settings_reach_the_connection(tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("ca", "cert", "key")}
+    for file in files.values():
+        file.touch()
+    made = connect(
+        Server(
+            "rediss://host:7000/3",
+            password="secret",
+            tls_ca=files["ca"],
+            tls_cert=files["cert"],
+            tls_key=files["key"],
+            tls_insecure=True,
+        )
+    )
+    link = made._client.connection_pool.make_connection()
+    assert (link.host, link.port, link.db, link.password) == ("host", 7000, 3, "secret")
+    assert (link.ca_certs, link.certfile, link.keyfile) == tuple(map(str, files.values()))
+    assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_NONE, False)
+
+
+def test_tls_checks_the_servers_certificate_unless_told() -> None:
+    link = connect(Server("rediss://host"))._client.connection_pool.make_connection()
+    assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+def test_a_commands_reply_is_never_asked_for_twice() -> None:
+    link = connect(Server("redis://host"))._client.connection_pool.make_connection()
+    assert link.retry.get_retries() == 0
+
+
+def test_connecting_waits_for_the_first_command() -> None:
+    assert connect(Server("unix:///no/such/socket")).name == "unix:///no/such/socket"
+
+
+def test_a_database_and_a_password_in_the_url(start_server: StartServer) -> None:
+    private = start_server("--requirepass", "p@ss/w?rd", password="p@ss/w?rd")
+    made = connect(Server(f"unix://:p%40ss%2Fw%3Frd@{private.socket}?db=3"))
+    assert made.call("SET", "key", "value") is True
+    assert made.name == f"unix://:***@{private.socket}?db=3"
+    with private.client(password="p@ss/w?rd", db=3) as client:
+        assert client.get("key") == b"value"
+
+
+def test_the_urls_password_wins_over_the_other(start_server: StartServer) -> None:
+    private = start_server("--requirepass", "right", password="right")
+    in_url = connect(Server(f"unix://:right@{private.socket}", password="wrong"))
+    assert in_url.call("PING") is True
+    beside = connect(Server(private.url, password="right"))
+    assert beside.call("PING") is True

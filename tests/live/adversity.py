@@ -1,0 +1,111 @@
+"""What may happen to a queue while one of our operations is under way, and how to draw it."""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+# Numbers stand for IDs and programs: which ones they are is decided when it happens.
+ids = st.integers(0, 7)
+programs = st.integers(0, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A foreign program sends its next commands."""
+
+    program: int
+    commands: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A foreign worker takes the next item and comes so far with it."""
+
+    old: bool
+    commands: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A foreign program ends where it is."""
+
+    program: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """The lease of an item ends."""
+
+    item: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another rwq does something, from its first command to its last."""
+
+    operation: str
+    item: int
+
+
+Meddling = Step | Work | Crash | Expire | Peer
+_PEER_OPERATIONS = ("add", "lease", "complete", "release", "light_clean", "deep_clean")
+
+meddling = st.one_of(
+    st.builds(Step, programs, st.integers(1, 3)),
+    st.builds(Work, st.booleans(), st.integers(1, 5)),
+    st.builds(Expire, ids),
+    st.builds(Peer, st.sampled_from(_PEER_OPERATIONS), ids),
+    st.builds(Crash, programs),
+)
+
+
+# The number of a command of ours, or a script's name.
+Moment = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Adversity:
+    """What happens during one of our operations.
+
+    Attributes:
+        between: What happens before our n-th command, or before the first run of a script.
+        in_sleep: What happens during the grace period.
+        dies_before: Before which command we are killed; None for not at all.
+    """
+
+    between: dict[Moment, Meddling]
+    in_sleep: list[Meddling]
+    dies_before: Moment | None
+
+    @property
+    def only_in_sleep(self) -> bool:
+        return not self.between and self.dies_before is None
+
+    @property
+    def none(self) -> bool:
+        return self.only_in_sleep and not self.in_sleep
+
+
+NO_ADVERSITY = Adversity({}, [], None)
+_SCRIPTS = (
+    "clean_processing",
+    "claim_orphans",
+    "settle_orphans",
+    "drop_from_main",
+    "prune",
+    "complete",
+    "release",
+)
+# A deep clean of a broken queue sends about thirty commands.
+moments = st.one_of(st.sampled_from(_SCRIPTS), st.integers(0, 30))
+adversities = st.one_of(
+    st.just(NO_ADVERSITY),
+    st.builds(Adversity, st.just({}), st.lists(meddling, max_size=4), st.none()),
+    st.builds(
+        Adversity,
+        st.dictionaries(moments, meddling, max_size=4),
+        st.lists(meddling, max_size=2),
+        st.none(),
+    ),
+    st.builds(Adversity, st.just({}), st.just([]), moments),
+)

@@ -1,0 +1,180 @@
+"""What upstream's programs do to a queue, one command at a time.
+
+Each program is a generator that yields after every command that it sends: the generator is the
+program's counter, `next` is its next command, and to drop it is its crash. `Books` is told what a
+program itself would have believed: that it added an item, or that its DEL deleted one.
+
+Two generations differ in the lease key and in what decides a complete: 0.1 (`leased_by_session`)
+goes by its LREM, later versions (`lease`) by their DEL.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import redis
+
+Program = Iterator[None]
+
+
+@dataclass(slots=True)
+class Books:
+    """Who must exist, by what every program was told.
+
+    Attributes:
+        live: ID to data of every item that was added and not completed.
+        completed: How many completes deleted an item's data.
+        added: How many items were added.
+    """
+
+    live: dict[bytes, bytes] = field(default_factory=dict)
+    completed: int = 0
+    added: int = 0
+
+    def add(self, item_id: bytes, data: bytes) -> None:
+        self.added += item_id not in self.live
+        self.live[item_id] = data
+
+    def complete(self, item_id: bytes) -> None:
+        """One complete won this life of the item."""
+        assert item_id in self.live, f"{item_id!r} was completed twice in one life"
+        del self.live[item_id]
+        self.completed += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A client of upstream's, of either generation.
+
+    Attributes:
+        client: Its connection.
+        queue: The queue's name.
+        old: Whether it is of 0.1.
+        books: Where it writes what it believes.
+    """
+
+    client: redis.Redis
+    queue: bytes
+    old: bool
+    books: Books
+
+    def key(self, kind: bytes, item_id: bytes | None = None) -> bytes:
+        key = self.queue + b":" + kind
+        return key if item_id is None else key + b":" + item_id
+
+    def lease_key(self, item_id: bytes) -> bytes:
+        return self.key(b"leased_by_session" if self.old else b"lease", item_id)
+
+    def produce(self, item_id: bytes, data: bytes) -> Program:
+        """Add an item. 0.1 does it in one MULTI and looks for no duplicate."""
+        if self.old:
+            pipeline = self.client.pipeline(transaction=True)
+            pipeline.set(self.key(b"item", item_id), data)
+            pipeline.lpush(self.key(b"queue"), item_id)
+            pipeline.execute()
+            self.books.add(item_id, data)
+            return
+        if not self.client.setnx(self.key(b"item", item_id), data):
+            return
+        self.books.add(item_id, data)
+        yield
+        self.client.lpush(self.key(b"queue"), item_id)
+
+    def work(self) -> Program:
+        """Lease the next item and complete it."""
+        item_id = self.client.rpoplpush(self.key(b"queue"), self.key(b"processing"))
+        if item_id is None:
+            return
+        yield
+        data = self.client.get(self.key(b"item", item_id))
+        assert data == self.books.live.get(item_id)
+        if data is None and not self.old:
+            return
+        yield
+        self.client.execute_command("SETEX", self.lease_key(item_id), 1000, b"session")
+        yield
+        if self.old:
+            # It believes that it won when its LREM removed something, whatever its DEL says.
+            if not self.client.lrem(self.key(b"processing"), 0, item_id):
+                return
+            yield
+            self._delete_data(item_id)
+        else:
+            self._delete_data(item_id)
+            yield
+            self.client.lrem(self.key(b"processing"), 0, item_id)
+        yield
+        self.client.delete(self.lease_key(item_id))
+
+    def _delete_data(self, item_id: bytes) -> None:
+        if self.client.delete(self.key(b"item", item_id)):
+            self.books.complete(item_id)
+
+    def light_clean(self) -> Program:
+        """Clean what is in processing, and in 0.1 what an earlier cleaner had in hand."""
+        in_processing = self.client.lrange(self.key(b"processing"), 0, -1)
+        yield
+        for item_id in in_processing:
+            if self.old:
+                yield from self._clean_by_0_1(item_id)
+            else:
+                yield from self._clean_one(item_id)
+        if not self.old:
+            return
+        forgotten = self.client.lrange(self.key(b"cleaning"), 0, -1)
+        yield
+        for item_id in forgotten:
+            yield from self._clean_forgotten(item_id)
+
+    def deep_clean(self) -> Program:
+        """Clean all data keys, as the later versions do."""
+        prefix = self.key(b"item", b"")
+        keys = [key for key in self.client.keys("*") if key.startswith(prefix)]
+        yield
+        for key in keys:
+            yield from self._clean_one(key[len(prefix) :])
+
+    def _clean_one(self, item_id: bytes) -> Program:
+        """By the README: it exists, is not in main, has no lease: off processing, onto main."""
+        if not self.client.exists(self.key(b"item", item_id)):
+            return
+        yield
+        if self.client.lpos(self.key(b"queue"), item_id) is not None:
+            return
+        yield
+        if self.client.exists(self.lease_key(item_id)):
+            return
+        yield
+        self.client.lrem(self.key(b"processing"), 0, item_id)
+        yield
+        self.client.lpush(self.key(b"queue"), item_id)
+        yield
+
+    def _clean_by_0_1(self, item_id: bytes) -> Program:
+        if self.client.exists(self.lease_key(item_id)):
+            return
+        yield
+        self.client.lpush(self.key(b"cleaning"), item_id)
+        yield
+        removed = self.client.lrem(self.key(b"processing"), 0, item_id)
+        yield
+        if removed:
+            self.client.lpush(self.key(b"queue"), item_id)
+            yield
+        self.client.lrem(self.key(b"cleaning"), 0, item_id)
+        yield
+
+    def _clean_forgotten(self, item_id: bytes) -> Program:
+        looks: tuple[Callable[[], bool], ...] = (
+            lambda: not self.client.exists(self.lease_key(item_id)),
+            lambda: self.client.lpos(self.key(b"queue"), item_id) is None,
+            lambda: self.client.lpos(self.key(b"processing"), item_id) is None,
+        )
+        lost = True
+        for look in looks:
+            lost = lost and look()
+            yield
+        if lost:
+            self.client.lpush(self.key(b"queue"), item_id)
+            yield
+        self.client.lrem(self.key(b"cleaning"), 0, item_id)
+        yield

@@ -1,0 +1,102 @@
+"""redis-work-queue 0.1.5 as processes: the package from PyPI and the one from npm."""
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rwq_cli.core import NewItem
+
+_HERE = Path(__file__).parent
+_END_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a worker's book.
+
+    Attributes:
+        at: When it was written, unix seconds.
+        pid: Who wrote it.
+        did: What it did, as the worker says it.
+        item_id: With which item; None where it is about none.
+        data: The data that the worker had of it.
+        before: For deaths and stalls, before which step.
+    """
+
+    at: float
+    pid: int
+    did: str
+    item_id: bytes | None
+    data: bytes | None
+    before: str | None
+
+
+def read_book(book: Path) -> list[Entry]:
+    """The entries of a book, in order."""
+    if not book.exists():
+        return []
+    lines = [json.loads(line) for line in book.read_bytes().splitlines()]
+    return [
+        Entry(
+            at=line["at"],
+            pid=line["pid"],
+            did=line["did"],
+            item_id=line["id"].encode() if "id" in line else None,
+            data=base64.b64decode(line["data"]) if "data" in line else None,
+            before=line.get("before"),
+        )
+        for line in lines
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """How to start the workers of one package.
+
+    Attributes:
+        program: The words that start one, before its argument.
+        settings: What else it must be told.
+    """
+
+    program: tuple[str, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def command_line(self, **told: Any) -> list[str]:
+        """The words that start a worker which does what it is told here."""
+        return [*self.program, json.dumps({**self.settings, **told}, default=str)]
+
+    def do(self, verb: str, *, book: Path, **told: Any) -> list[Entry]:
+        """Run a worker to its end.
+
+        Returns:
+            What it wrote into its book.
+        """
+        book.unlink(missing_ok=True)
+        subprocess.run(
+            self.command_line(do=verb, book=book, **told),
+            check=True,
+            timeout=_END_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        return read_book(book)
+
+
+def python_peer() -> Peer:
+    """Workers on the package from PyPI."""
+    return Peer((sys.executable, str(_HERE / "peer_worker.py")))
+
+
+def node_peer(packages: Path) -> Peer:
+    """Workers on the package from npm, which is installed below this folder."""
+    return Peer(("node", str(_HERE / "peer_worker.mjs")), {"packages": packages})
+
+
+def encoded(items: Iterable[NewItem]) -> list[tuple[str, str]]:
+    """Items as a worker is told them."""
+    return [(item.item_id.decode(), base64.b64encode(item.data).decode()) for item in items]

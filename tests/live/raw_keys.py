@@ -1,0 +1,130 @@
+"""One look at every raw key of a queue, and what is broken by the words of the protocol alone.
+
+Nothing here asks the package under test: the sets are computed from the keys.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import redis
+
+CLEANING_GUARD = b"rwq-clean:"
+
+_LOOK = """
+local seen = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key).ok
+  local value
+  if kind == 'string' then
+    value = { redis.call('GET', key) }
+  elseif kind == 'list' then
+    value = redis.call('LRANGE', key, 0, -1)
+  elseif kind == 'zset' then
+    value = redis.call('ZRANGE', key, 0, -1)
+  elseif kind == 'hash' then
+    value = redis.call('HKEYS', key)
+  end
+  seen[#seen + 1] = { key, value }
+end
+return seen
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RawKeys:
+    """All keys of one queue at one instant.
+
+    Attributes:
+        main: The main list, newest first.
+        processing: The processing list, newest first.
+        cleaning: The list of a 0.1 cleaner.
+        scheduled: The members of the delayed and buried zsets.
+        data: ID to data.
+        leases: ID and lease key's kind (`lease` or `leased_by_session`) to holder.
+        others: Keys that belong to no part of a queue.
+    """
+
+    main: tuple[bytes, ...]
+    processing: tuple[bytes, ...]
+    cleaning: tuple[bytes, ...]
+    scheduled: frozenset[bytes]
+    data: dict[bytes, bytes]
+    leases: dict[tuple[bytes, str], bytes]
+    others: tuple[bytes, ...]
+
+    def holders(self, item_id: bytes) -> list[bytes]:
+        """Who holds a lease on an item; the short guard of a cleaner is no lease of a worker."""
+        found = (self.leases.get((item_id, kind)) for kind in ("lease", "leased_by_session"))
+        return [holder for holder in found if holder and not holder.startswith(CLEANING_GUARD)]
+
+    @property
+    def in_a_cleaners_hand(self) -> frozenset[bytes]:
+        """What a cleaner guards, or did when it was killed: others wait until the guard ends."""
+        return frozenset(
+            item_id
+            for (item_id, _), holder in self.leases.items()
+            if holder.startswith(CLEANING_GUARD)
+        )
+
+    @property
+    def ghosts(self) -> frozenset[bytes]:
+        """IDs in a list or zset that have no data."""
+        listed = {*self.main, *self.processing, *self.scheduled}
+        return frozenset(listed - self.data.keys())
+
+    @property
+    def orphans(self) -> frozenset[bytes]:
+        """Items in no list or zset, without a lease."""
+        listed = {*self.main, *self.processing, *self.scheduled}
+        unlisted = self.data.keys() - listed
+        return frozenset(item_id for item_id in unlisted if not self.holders(item_id))
+
+    @property
+    def duplicates(self) -> frozenset[bytes]:
+        """Items that are twice in main, or in main and in processing."""
+        working = set(self.processing)
+        entries = Counter(self.main)
+        return frozenset(
+            item_id
+            for item_id, count in entries.items()
+            if item_id in self.data and (count > 1 or item_id in working)
+        )
+
+    @property
+    def abandoned(self) -> frozenset[bytes]:
+        """Items in processing without a lease."""
+        working = self.data.keys() & set(self.processing)
+        return frozenset(item_id for item_id in working if not self.holders(item_id))
+
+
+def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
+    """Read the whole server, which must hold one small queue."""
+    strings: dict[bytes, dict[bytes, bytes]] = {b"item": {}, b"lease": {}, b"leased_by_session": {}}
+    members: dict[bytes, tuple[bytes, ...]] = {}
+    others = []
+    for key, value in client.execute_command("EVAL", _LOOK, 0):
+        kind, has_id, item_id = key[len(queue) + 1 :].partition(b":")
+        if not key.startswith(queue + b":"):
+            others.append(key)
+        elif has_id and kind in strings:
+            strings[kind][item_id] = value[0]
+        elif not has_id and kind in _STRUCTURES:
+            members[kind] = tuple(value)
+        else:
+            others.append(key)
+    return RawKeys(
+        main=members.get(b"queue", ()),
+        processing=members.get(b"processing", ()),
+        cleaning=members.get(b"cleaning", ()),
+        scheduled=frozenset(members.get(b"delayed", ()) + members.get(b"buried", ())),
+        data=strings[b"item"],
+        leases={
+            (item_id, kind): holder
+            for kind in ("lease", "leased_by_session")
+            for item_id, holder in strings[kind.encode()].items()
+        },
+        others=tuple(others),
+    )
+
+
+_STRUCTURES = (b"queue", b"processing", b"cleaning", b"delayed", b"buried", b"returns")

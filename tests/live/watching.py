@@ -1,0 +1,163 @@
+"""Our side of the state machine: a connection that checks every write, and lets others in between.
+
+Before each command that the core sends, the adversary may act: a foreign program takes a step, a
+lease ends, another rwq does something, or the process is killed. Around each write the raw keys
+are compared, so that whatever is found broken afterwards was broken by that one command.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+
+from rwq_cli.core import Connection
+from tests.live.foreign import Books
+from tests.live.raw_keys import RawKeys, read_raw_keys
+
+_READS = frozenset(("LRANGE", "LLEN", "LPOS", "SCAN", "ZSCAN", "HSCAN", "TYPE"))
+_READING_SCRIPTS = frozenset(("look",))
+_CLEANING_SCRIPTS = frozenset(
+    ("clean_processing", "claim_orphans", "settle_orphans", "drop_from_main", "prune")
+)
+
+
+class Killed(Exception):
+    """Our process ended here."""
+
+
+Adversary = Callable[[int, str], None]
+
+
+def nobody(_point: int, _command: str) -> None:
+    """The adversary that leaves us alone."""
+
+
+class WatchedConnection(Connection):
+    """A connection whose every write is checked by the raw keys before and after it.
+
+    Args:
+        client: For the commands of the core.
+        witness: For the looks at the raw keys.
+        queue: The queue's name.
+        books: What must exist.
+
+    Attributes:
+        vanished: Whose data our completes deleted, and how often, since `begin`.
+    """
+
+    def __init__(
+        self, client: redis.Redis, witness: redis.Redis, queue: bytes, books: Books
+    ) -> None:
+        super().__init__(client)
+        self._witness = witness
+        self._queue = queue
+        self._books = books
+        self.vanished: Counter[bytes] = Counter()
+        self.adversary: Adversary = nobody
+        self._point = 0
+
+    def begin(self, adversary: Adversary) -> None:
+        """Start an operation: the adversary is told the number and name of each command."""
+        self.adversary = adversary
+        self.vanished = Counter()
+        self._point = 0
+
+    def call(self, *command: Any) -> Any:
+        self._let_others_in(command[0])
+        if command[0] in _READS:
+            return super().call(*command)
+        before = self.look()
+        reply = super().call(*command)
+        # The only other command of the core that could write is the wait for an item.
+        assert command[0] == "BLMOVE"
+        assert self.look() == before, "waiting changed something"
+        return reply
+
+    def call_all(self, commands: Any, *, atomic: bool = False, tolerate: bool = False) -> list[Any]:
+        sent = list(commands)
+        self._let_others_in("several")
+        assert {command[0] for command in sent} <= _READS
+        return super().call_all(sent, atomic=atomic, tolerate=tolerate)
+
+    def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
+        self._let_others_in(script_name)
+        if script_name in _READING_SCRIPTS:
+            before = self.look()
+            reply = super().run(script_name, keys, args)
+            assert self.look() == before, f"{script_name} changed something"
+            return reply
+        with self._checked(script_name):
+            return super().run(script_name, keys, args)
+
+    def run_each(self, script_name: str, keys: Sequence[bytes], calls: Iterable[Any]) -> Any:
+        """One call after the other, so that each can be checked; the wire allows that order."""
+        for args in calls:
+            yield self.run(script_name, keys, args)
+
+    def look(self) -> RawKeys:
+        """The raw keys now, which must agree with the books."""
+        return read_raw_keys(self._witness, self._queue)
+
+    def _let_others_in(self, command: str) -> None:
+        point, self._point = self._point, self._point + 1
+        self.adversary(point, command)
+
+    @contextmanager
+    def _checked(self, script: str) -> Iterator[None]:
+        """Compare the raw keys around one of our scripts."""
+        before = self.look()
+        assert before.data == self._books.live
+        yield
+        after = self.look()
+        self._check_data(script, before, after)
+        ghosts = after.ghosts - before.ghosts
+        assert not ghosts, f"{script} left ghosts: {ghosts}"
+        orphans = after.orphans - before.orphans
+        assert not orphans, f"{script} left orphans: {orphans}"
+        duplicates = after.duplicates - before.duplicates
+        if script == "add":
+            # An ID that was left in a list by a foreign complete is in it a second time now; to
+            # look for it there would cost the list's length for every item that is added.
+            duplicates -= before.ghosts
+        assert not duplicates, f"{script} left duplicates: {duplicates}"
+        if script in _CLEANING_SCRIPTS:
+            _check_live_work(script, before, after)
+
+    def _check_data(self, script: str, before: RawKeys, after: RawKeys) -> None:
+        """Only an add makes data, and only a complete deletes it."""
+        gone = before.data.keys() - after.data.keys()
+        assert not gone or script == "complete", f"{script} deleted {gone}"
+        for item_id in gone:
+            self._books.complete(item_id)
+        self.vanished.update(gone)
+        kept = {item_id: after.data[item_id] for item_id in before.data.keys() & after.data.keys()}
+        assert kept == self._books.live, f"{script} changed data"
+        for item_id in after.data.keys() - before.data.keys():
+            assert script == "add", f"{script} made data"
+            self._books.add(item_id, after.data[item_id])
+
+
+def _check_live_work(script: str, before: RawKeys, after: RawKeys) -> None:
+    """A clean leaves an item alone that a worker of either generation holds a lease on."""
+    for item_id in before.data:
+        holders = before.holders(item_id)
+        if holders:
+            assert after.holders(item_id) == holders, f"{script} changed the lease of {item_id!r}"
+            working = item_id in before.processing
+            assert not working or item_id in after.processing, f"{script} took {item_id!r} away"
+
+
+class MeddledClock:
+    """The machine's clock, but for sleeping: instead of that, `during` happens."""
+
+    def __init__(self) -> None:
+        self.during: Callable[[], None] = lambda: None
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, _seconds: float) -> None:
+        self.during()
