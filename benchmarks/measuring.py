@@ -87,9 +87,20 @@ def server() -> Iterator[BenchServer]:
     with tempfile.TemporaryDirectory(prefix="rwq-bench-") as folder:
         socket = Path(folder) / "socket"
         process = subprocess.Popen(
-            [str(binaries() / "valkey-server"), *("--port", "0", "--unixsocket", str(socket))]
-            + ["--unixsocketperm", "700", "--save", "", "--dir", folder]
-            + ["--slowlog-log-slower-than", "1000", "--slowlog-max-len", "10000"],
+            [
+                str(binaries() / "valkey-server"),
+                *("--port", "0", "--unixsocket", str(socket)),
+                "--unixsocketperm",
+                "700",
+                "--save",
+                "",
+                "--dir",
+                folder,
+                "--slowlog-log-slower-than",
+                "1000",
+                "--slowlog-max-len",
+                "10000",
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

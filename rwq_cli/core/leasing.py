@@ -137,7 +137,7 @@ def complete_items(
     Yields:
         For each ID `COMPLETED`, `MISSING` or `NOT_OWNER`, as the server acknowledges it.
     """
-    return act_on_ids(connection, keys, "complete", (owner or b"",), ids, once=False)
+    return act_on_ids(connection, keys, "complete", (owner or b"",), ids)
 
 
 def release_items(
@@ -166,7 +166,7 @@ def release_items(
         For each ID `RELEASED`, `ALREADY_WAITING`, `NOT_OWNER` or `MISSING`.
     """
     args = (own_holder, "1" if force else "0", "1" if front else "0")
-    return act_on_ids(connection, keys, "release", args, ids, once=True, last_first=front)
+    return act_on_ids(connection, keys, "release", args, ids, last_first=front)
 
 
 def touch_items(

@@ -41,7 +41,6 @@ def act_on_ids(
     args: Sequence[object],
     ids: Iterable[bytes | Pause],
     *,
-    once: bool,
     last_first: bool = False,
 ) -> Iterator[OutcomeBatch]:
     """Run `complete` or `release` on a stream of IDs.
@@ -55,7 +54,6 @@ def act_on_ids(
         script: The script; its first argument is the page's size, or 0.
         args: Its further arguments before the IDs.
         ids: The IDs.
-        once: An ID that is in processing twice must be acted on once only.
         last_first: Each batch goes on top of the one before, so the last has to go first; this
             takes the IDs all at once, and one by one.
 
@@ -71,7 +69,7 @@ def act_on_ids(
             left = dict.fromkeys(block)
             listed: set[bytes] = set(left)
             if len(left) > FEW_IDS and not last_first:
-                listed = _listed_elsewhere(connection, keys, left, once=once)
+                listed = _listed_elsewhere(connection, keys, left)
                 for batch in _in_pages(connection, keys, script, args, left, listed):
                     acknowledged += len(batch)
                     yield batch
@@ -96,14 +94,13 @@ def _blocks(ids: Iterable[bytes | Pause], *, all_at_once: bool) -> Iterator[list
 
 
 def _listed_elsewhere(
-    connection: Connection, keys: QueueKeys, ids: dict[bytes, None], *, once: bool
+    connection: Connection, keys: QueueKeys, ids: dict[bytes, None]
 ) -> set[bytes]:
     """Which IDs have to be looked for by name: those in main, and those twice in processing."""
     listed: set[bytes] = set()
     for page in walk_list(connection, keys.main, newest_first=True):
         listed.update(ids.keys() & page)
-    if once:
-        listed.update(repeated_in_processing(connection, keys, ids.keys()))
+    listed.update(repeated_in_processing(connection, keys, ids.keys()))
     return listed
 
 

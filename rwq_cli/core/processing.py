@@ -93,7 +93,12 @@ def repeated_in_processing(
     connection: Connection, keys: QueueKeys, sought: Collection[bytes]
 ) -> list[bytes]:
     """Which of the IDs are in processing more than once."""
-    entries: Counter[bytes] = Counter()
+    met: set[bytes] = set()
+    repeated: set[bytes] = set()
     for page in walk_processing(connection, keys):
-        entries.update(item_id for item_id in page if item_id in sought)
-    return [item_id for item_id, count in entries.items() if count > 1]
+        entries = set(page)
+        repeated.update(entries & met)
+        met |= entries
+        if len(entries) < len(page):
+            repeated.update(item_id for item_id, count in Counter(page).items() if count > 1)
+    return [item_id for item_id in repeated if item_id in sought]

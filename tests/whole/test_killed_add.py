@@ -29,8 +29,22 @@ def test_kill_leaves_no_half_step(number: int, lines: Path, server: PrivateServe
     with server.client() as raw:
         raw.flushall()
         process = subprocess.Popen(
-            [sys.executable, "-m", "rwq_cli", "add", "-q", "jobs", "--id-from", "line"]
-            + ["-u", server.url, "-o", "ids", "-f", str(lines)],
+            [
+                sys.executable,
+                "-m",
+                "rwq_cli",
+                "add",
+                "-q",
+                "jobs",
+                "--id-from",
+                "line",
+                "-u",
+                server.url,
+                "-o",
+                "ids",
+                "-f",
+                str(lines),
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )

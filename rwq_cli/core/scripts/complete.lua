@@ -34,15 +34,16 @@ local function is_refused(id)
   return refused[id]
 end
 
+local waits_again = page_size > 0 and just_pushed(main) or {}
 local function may_take(id)
-  return not is_refused(id) and (page_size >= 0 or has_data(id))
+  return not waits_again[id] and not is_refused(id) and (page_size >= 0 or has_data(id))
 end
 
 local here = {}
 for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
   here[id] = true
 end
-local finished = {}
+local finished, has_notes = {}, redis.call('LLEN', cleaning) > 0
 for i, id in ipairs(ids) do
   if (page_size <= 0 and not is_refused(id)) or here[id] then
     local won = redis.call('DEL', item_prefix .. id) == 1
@@ -51,6 +52,8 @@ for i, id in ipairs(ids) do
     if page_size == 0 or (won and page_size < 0) then
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
+    end
+    if has_notes then
       redis.call('LREM', cleaning, 0, id)
     end
   elseif refused[id] then

@@ -85,6 +85,15 @@ local function push_all(command, key, ids)
   for_all(command, key, ids)
 end
 
+-- The IDs at the new end of a list: what was pushed since the caller read it stands there.
+local function just_pushed(list)
+  local ids = {}
+  for _, id in ipairs(redis.call('LRANGE', list, 0, 499)) do
+    ids[id] = true
+  end
+  return ids
+end
+
 -- Take IDs off the processing list, either one by one or out of its oldest page.
 --
 -- page_size 0 or less: each of `ids` that `wanted` agrees to is removed with LREM, which costs the length of

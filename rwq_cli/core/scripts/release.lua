@@ -27,9 +27,11 @@ local page_size, own_holder = tonumber(arg(1)), arg(2)
 local force, front, ids = arg(3) == '1', arg(4) == '1', args_from(5)
 local told, holder_of = {}, {}
 
+local waits_again = page_size > 0 and just_pushed(main) or {}
+
 -- Says no, once, where the item must stay as it is.
 local function may_release(id)
-  if told[id] then
+  if told[id] or waits_again[id] then
     return false
   end
   local holder = lease_holder(id)

@@ -15,13 +15,7 @@ if refusal then
 end
 local guard, give_back, ids = arg(1), arg(2) == '1', args_from(3)
 local returned = {}
--- What was pushed since the caller read the lists stands at the new end.
-local just_pushed = {}
-for _, list in ipairs({ main, processing }) do
-  for _, id in ipairs(redis.call('LRANGE', list, 0, 499)) do
-    just_pushed[id] = true
-  end
-end
+local in_main, in_processing = just_pushed(main), just_pushed(processing)
 for _, id in ipairs(ids) do
   local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
   local new, old = redis.pcall('GET', new_key), redis.pcall('GET', old_key)
@@ -32,7 +26,7 @@ for _, id in ipairs(ids) do
   if old == guard then
     redis.call('DEL', old_key)
   end
-  if give_back and alone and has_data(id) and not just_pushed[id] then
+  if give_back and alone and has_data(id) and not in_main[id] and not in_processing[id] then
     returned[#returned + 1] = id
   end
 end
