@@ -48,7 +48,7 @@ class Peer:
 
 
 Meddling = Step | Work | Crash | Expire | Peer
-_PEER_OPERATIONS = ("add", "lease", "complete", "release", "light_clean", "deep_clean")
+_PEER_OPERATIONS = ("add", "lease", "take", "complete", "release", "light_clean", "deep_clean")
 
 meddling = st.one_of(
     st.builds(Step, programs, st.integers(1, 3)),

@@ -91,6 +91,14 @@ class RawKeys:
         )
 
     @property
+    def listed_twice(self) -> frozenset[bytes]:
+        """Items that are in the lists more than once: duplicates, and those twice in processing."""
+        entries = Counter(self.main + self.processing)
+        return frozenset(
+            item_id for item_id, count in entries.items() if item_id in self.data and count > 1
+        )
+
+    @property
     def abandoned(self) -> frozenset[bytes]:
         """Items in processing without a lease."""
         working = self.data.keys() & set(self.processing)

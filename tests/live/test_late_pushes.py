@@ -1,7 +1,8 @@
-"""A producer that stalls between its SETNX and its LPUSH, and pushes between two commands of ours.
+"""Foreign pushes and pops between two commands of ours.
 
-The push itself may come at any time, also after we are done; that is the producer's. But none of
-our own commands may turn what it finds into a duplicate or a ghost.
+A producer that stalls between its SETNX and its LPUSH may push at any time, also after we are done;
+that is the producer's. But none of our own commands may turn what it finds into a duplicate or a
+ghost.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from rwq_cli.core import WorkQueue
+from rwq_cli.core import WorkQueue, processing
 from tests.live.foreign import Books, Upstream
 from tests.live.raw_keys import read_raw_keys
 from tests.live.watching import MeddledClock, WatchedConnection
@@ -39,8 +40,13 @@ def connection(
 
 
 @pytest.fixture
-def queue(connection: WatchedConnection) -> WorkQueue:
-    return WorkQueue(connection, QUEUE, clock=MeddledClock())
+def clock() -> MeddledClock:
+    return MeddledClock()
+
+
+@pytest.fixture
+def queue(connection: WatchedConnection, clock: MeddledClock) -> WorkQueue:
+    return WorkQueue(connection, QUEUE, clock=clock)
 
 
 def test_an_orphan_that_its_producer_pushes_after_all_is_not_pushed_again(
@@ -69,3 +75,23 @@ def test_completing_many_leaves_no_ghost_of_an_item_pushed_after_all(
     list(queue.complete([b"id", *(b"never-%d" % number for number in range(40))]))
 
     assert read_raw_keys(raw, QUEUE).main == ()
+
+
+def test_cleaning_many_returns_an_item_once_that_came_into_processing_twice(
+    queue: WorkQueue,
+    clock: MeddledClock,
+    raw: redis.Redis,
+    books: Books,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An item that was copied by hand is leased a second time in the grace period."""
+    monkeypatch.setattr(processing, "PAGE_SIZE", 3)
+    worker = Upstream(raw, QUEUE, old=False, books=books).work()
+    queue.add(b"data", b"id")
+    raw.lpush(b"jobs:processing", b"id", *(b"ghost-%d" % number for number in range(40)))
+    clock.during = lambda: next(worker)
+
+    list(queue.light_clean())
+
+    seen = read_raw_keys(raw, QUEUE)
+    assert (seen.main, seen.processing) == ((b"id",), ())

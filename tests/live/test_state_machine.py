@@ -53,6 +53,8 @@ QUEUE = b"jobs[1]:*\xff"
 # Few, so that programs meet. One is no UTF-8, one looks like a part of another queue.
 POOL = (b"a", b"b", b"\xff*[", b"x:queue")
 _LEASE_S = 1000.0
+# Where a foreign program may stand while a clean of ours looks, and looks again.
+STALLS = ("before its push", "before its lease", "before its DEL")
 # So many IDs are dealt with by turning the processing list round, page by page.
 _MANY = 31
 
@@ -148,17 +150,21 @@ class QueueMachine(RuleBasedStateMachine):
         self.raw.lpush(QUEUE + b":processing", *ghosts)
         self.has_many_ghosts = True
 
-    def _stall_with_an_orphan(self, program: str) -> None:
-        """A producer before its push, or a worker of 0.1 before its DEL; it may yet go on."""
+    def _stall(self, where: str) -> None:
+        """A foreign program stands where its item looks broken; it may yet go on."""
         item_id = self._fresh_id()
-        if program == "producer":
-            self._start(self.upstream[False].produce(item_id, b"pushed late"))
+        if where == "before its push":
+            self._start(self.upstream[False].produce(item_id, b"late"))
             return
-        self.raw.set(QUEUE + b":item:" + item_id, b"deleted late")
+        # The next item to be leased.
+        self.raw.set(QUEUE + b":item:" + item_id, b"late")
         self.raw.rpush(QUEUE + b":queue", item_id)
-        self.books.add(item_id, b"deleted late")
-        self._start(self.upstream[True].work(), commands=4)
-        self._expire(item_id)
+        self.books.add(item_id, b"late")
+        if where == "before its lease":
+            self._start(self.upstream[self.fresh % 2 == 0].work(), commands=2)
+        elif where == "before its DEL":
+            self._start(self.upstream[True].work(), commands=4)
+            self._expire(item_id)
 
     def _start(self, program: Program, commands: int = 1) -> None:
         self.programs.insert(0, program)
@@ -203,6 +209,9 @@ class QueueMachine(RuleBasedStateMachine):
             case Peer("add", item):
                 self.peer.add(b"by a peer", self._id(item))
             case Peer("lease", _):
+                self.peer.lease(lease_s=_LEASE_S)
+            case Peer("take", item):
+                list(self.peer.release([self._target(item)], force=True, front=True))
                 self.peer.lease(lease_s=_LEASE_S)
             case Peer("complete", item):
                 self.peers_connection.begin(nobody)
@@ -335,8 +344,15 @@ class QueueMachine(RuleBasedStateMachine):
             assert not after.holders(item_id)
             assert after.main[-1 if front else 0] == item_id
 
-    @rule(grace_s=st.sampled_from((0.0, 1.0)), adversity=adversities)
-    def light_clean(self, grace_s: float, adversity: Adversity) -> None:
+    @rule(
+        grace_s=st.sampled_from((0.0, 1.0)),
+        stalled=st.lists(st.sampled_from(STALLS), max_size=2),
+        adversity=adversities,
+    )
+    def light_clean(self, grace_s: float, stalled: list[str], adversity: Adversity) -> None:
+        for where in stalled:
+            self._stall(where)
+
         def operation() -> None:
             before = self.connection.look()
             actions = list(self.queue.light_clean(grace_s=grace_s))
@@ -353,12 +369,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(
         grace_s=st.sampled_from((0.0, 1.0)),
-        stalled=st.lists(st.sampled_from(("producer", "worker")), max_size=2),
+        stalled=st.lists(st.sampled_from(STALLS), max_size=2),
         adversity=adversities,
     )
     def deep_clean(self, grace_s: float, stalled: list[str], adversity: Adversity) -> None:
-        for program in stalled:
-            self._stall_with_an_orphan(program)
+        for where in stalled:
+            self._stall(where)
 
         def operation() -> None:
             before = self.connection.look()

@@ -117,7 +117,7 @@ class WatchedConnection(Connection):
         assert not ghosts, f"{script} left ghosts: {ghosts}"
         orphans = after.orphans - before.orphans
         assert not orphans, f"{script} left orphans: {orphans}"
-        duplicates = after.duplicates - before.duplicates
+        duplicates = after.listed_twice - before.listed_twice
         if script == "add":
             # An ID that was left in a list by a foreign complete is in it a second time now; to
             # look for it there would cost the list's length for every item that is added.
