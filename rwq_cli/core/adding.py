@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from rwq_cli.core.batches import BATCH_BYTES, PAUSE, Pause
-from rwq_cli.core.connection import Connection
+from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItem, NewItems, OutcomeBatch
@@ -55,6 +55,8 @@ def add_batches(
     try:
         for duplicates in connection.run_each("add", queue_keys(keys), calls()):
             batch = sent.pop(0)
+            if duplicates is REFUSED:
+                continue
             letters = "a" * len(batch.ids)
             if duplicates:
                 refused = frozenset(duplicates)

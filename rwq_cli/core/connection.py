@@ -104,11 +104,11 @@ class Connection:
                 source pauses, and all replies are awaited.
 
         Raises:
-            ServerError: The server refused a call, or was lost. Calls that were sent after it
-                may have run, each wholly or not at all.
+            ServerError: The server refused a call, or was lost. A refusal is raised when all calls
+                that were sent after it are answered, too.
 
         Yields:
-            The replies.
+            The replies; `REFUSED` in the place of one that was refused.
         """
         script: Script = load_script(script_name)
         head = ("EVALSHA", script.sha1, len(keys), *keys)
@@ -117,7 +117,8 @@ class Connection:
             wire = self._client.connection_pool.get_connection()
         flight = _Flight(wire, text_head)
         try:
-            source, failure = iter(calls), None
+            source = iter(calls)
+            failure: BaseException | None = None
             going = True
             while going:
                 args = None
@@ -133,8 +134,15 @@ class Connection:
                         flight.send(head, args)
                 # Where the source pauses or ends there is nothing to send ahead of.
                 while len(flight) > (_SENT_AHEAD if args is not None else 0):
-                    with self._translated():
-                        reply = flight.land()
+                    try:
+                        with self._translated():
+                            reply = flight.land()
+                    except (errors.ConnectionLost, errors.Unreachable):
+                        raise
+                    except errors.ServerError as error:
+                        # Nothing more is sent, but what was sent may have run.
+                        reply, going, args = REFUSED, False, None
+                        failure = failure or error
                     yield reply
             if failure is not None:
                 raise failure
@@ -173,6 +181,9 @@ class Connection:
             raise translate(error, self.name, key) from error
         except OSError as error:
             raise errors.Unreachable(f"cannot reach {self.name}: {error}") from error
+
+
+REFUSED = object()
 
 
 class _Flight:
@@ -255,7 +266,7 @@ def translate(error: Exception, server: str, key: object = None) -> errors.Serve
         return errors.ReadOnly(
             f"{server} takes no writes: {text}", "point -u at the primary, or mend its disk"
         )
-    if isinstance(error, rx.OutOfMemoryError) or upper.startswith("OOM") or " OOM " in upper:
+    if isinstance(error, rx.OutOfMemoryError) or re.search(r"(?:^|[ -])OOM ", upper):
         return errors.OutOfMemory(
             f"{server} is out of memory: {text}", "raise its maxmemory or complete some items"
         )

@@ -274,7 +274,7 @@ def test_a_dry_run_changes_not_a_byte(
     foreign.data(b"a", b"b", b"c")
 
     def dump() -> dict[bytes, Any]:
-        return {key: (raw.dump(key), raw.pexpiretime(key)) for key in raw.scan_iter()}
+        return {key: (raw.dump(key), raw.pttl(key) > 0) for key in raw.scan_iter()}
 
     before = dump()
     assert clean(queue, kind, dry_run=True) != []

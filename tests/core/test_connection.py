@@ -13,7 +13,7 @@ from redis import Redis
 from redis import exceptions as rx
 
 from rwq_cli.core import Connection, NewItem, Server, ServerError, WorkQueue, connect
-from rwq_cli.core.connection import translate
+from rwq_cli.core.connection import REFUSED, translate
 from rwq_cli.core.errors import (
     AuthenticationFailed,
     ConnectionLost,
@@ -182,8 +182,11 @@ def test_a_refusal_among_calls_that_were_sent_ahead(connection: Connection, raw:
     with pytest.raises(WrongType) as caught:
         answered.extend(run_each(connection, calls()))
     assert "jobs:delayed" in caught.value.message
-    assert 3 <= len(answered) <= 5
-    assert raw.llen(b"jobs:queue") in (3, 4, 5)
+    done = [reply for reply in answered if reply is not REFUSED]
+    assert 3 <= len(done) <= 5
+    # What was sent after the refused one was answered, too.
+    assert answered == done + [REFUSED] * (len(answered) - len(done))
+    assert raw.llen(b"jobs:queue") == len(done)
     assert connection.call("PING") is True
     raw.delete(b"jobs:delayed")
     assert list(run_each(connection, add_args(20, 21))) == [[], []]
@@ -369,6 +372,13 @@ def test_a_user_without_the_right_to_write(as_user: AsUser, server: PrivateServe
     assert contents(raw) == before
 
 
+def need_permissions_to_be_asked_for(server: PrivateServer) -> None:
+    """Redis has `redis.acl_check_cmd` since 7.0; before, a script finds out by being refused."""
+    with server.client() as raw:
+        if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
+            pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
+
+
 @pytest.mark.parametrize(
     ("command", "act"),
     [
@@ -383,6 +393,7 @@ def test_a_user_without_the_right_to_write(as_user: AsUser, server: PrivateServe
 def test_a_script_that_may_not_run_a_command_is_denied_permission(
     as_user: AsUser, server: PrivateServer, command: str, act: Callable[[WorkQueue], object]
 ) -> None:
+    need_permissions_to_be_asked_for(server)
     fill(server.client())
     limited = WorkQueue(as_user("+@all", f"-{command}"), QUEUE)
     with pytest.raises(PermissionDenied) as caught:
@@ -396,6 +407,7 @@ def test_a_user_who_lacks_a_command_leaves_no_half_step(
     as_user: AsUser, server: PrivateServer, command: str, write: Callable[[WorkQueue], object]
 ) -> None:
     """Redis does not roll a failed script back: it must find out before its first write."""
+    need_permissions_to_be_asked_for(server)
     raw = server.client()
     fill(raw)
     before = contents(raw)

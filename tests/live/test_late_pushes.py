@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from rwq_cli.core import WorkQueue, processing
+from rwq_cli.core import NewItem, WorkQueue, processing
 from tests.live.foreign import Books, Upstream
 from tests.live.raw_keys import read_raw_keys
 from tests.live.watching import MeddledClock, WatchedConnection
@@ -95,3 +95,41 @@ def test_cleaning_many_returns_an_item_once_that_came_into_processing_twice(
 
     seen = read_raw_keys(raw, QUEUE)
     assert (seen.main, seen.processing) == ((b"id",), ())
+
+
+def test_an_orphan_that_was_pushed_in_the_grace_period_is_found_however_far_back_it_stands(
+    queue: WorkQueue, clock: MeddledClock, raw: redis.Redis, books: Books
+) -> None:
+    producer = Upstream(raw, QUEUE, old=False, books=books).produce(b"id", b"data")
+    next(producer)
+    later = [NewItem(b"later-%d" % number, b"") for number in range(3000)]
+
+    def push_all() -> None:
+        list(producer)
+        raw.mset({b"jobs:item:" + item.item_id: item.data for item in later})
+        raw.lpush(b"jobs:queue", *(item.item_id for item in later))
+        books.live.update(later)
+
+    clock.during = push_all
+
+    assert list(queue.deep_clean()) == []
+
+    assert read_raw_keys(raw, QUEUE).main[-2:] == (b"later-0", b"id")
+    assert raw.llen(b"jobs:queue") == 3001
+
+
+def test_an_orphan_that_its_worker_deletes_after_all_leaves_no_ghost(
+    queue: WorkQueue, connection: WatchedConnection, raw: redis.Redis, books: Books
+) -> None:
+    """A worker of 0.1 that stalled between its LREM and its DEL goes on while it is guarded."""
+    worker = Upstream(raw, QUEUE, old=True, books=books).work()
+    queue.add(b"data", b"id")
+    for _ in range(4):
+        next(worker)
+    raw.delete(b"jobs:leased_by_session:id")
+    connection.begin(lambda _, script: next(worker) if script == "settle_orphans" else None)
+
+    assert list(queue.deep_clean()) == []
+
+    seen = read_raw_keys(raw, QUEUE)
+    assert (seen.main, seen.data, seen.leases) == ((), {}, {})
