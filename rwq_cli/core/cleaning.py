@@ -49,7 +49,7 @@ def light_clean(
         return
     sleep(grace_s)
     if dry_run:
-        yield from _still_broken(suspects, _broken_in_processing(connection, keys))
+        yield from _still_broken(connection, keys, suspects)
         return
     yield from _act_on_processing(connection, keys, suspects)
 
@@ -83,8 +83,12 @@ def deep_clean(
         return
     sleep(grace_s)
     if dry_run:
-        yield from _still_broken(suspects, _broken_in_processing(connection, keys))
-        yield from _seen_twice(first, survey(connection, keys))
+        actions = list(_still_broken(connection, keys, suspects))
+        yield from actions
+        mended = {action.item_id for action in actions}
+        for action in _seen_twice(first, survey(connection, keys)):
+            if action.state is not State.DUPLICATED or action.item_id not in mended:
+                yield action
         return
     yield from _act_on_processing(connection, keys, suspects)
     yield from _return_orphans(connection, keys, first.orphaned)
@@ -117,14 +121,20 @@ def _broken_in_processing(connection: Connection, keys: QueueKeys) -> _Suspects:
     return found
 
 
-def _still_broken(first: _Suspects, second: _Suspects) -> Iterator[CleanAction]:
+def _still_broken(
+    connection: Connection, keys: QueueKeys, first: _Suspects
+) -> Iterator[CleanAction]:
+    """What the act would do, by a second look and by the script's own rules."""
+    second = _broken_in_processing(connection, keys)
+    waits_again = set(connection.call("LRANGE", keys.main, 0, 499))
     for item_id, state in first.states.items():
         if second.states.get(item_id) == state:
-            yield _in_processing(item_id, state)
+            is_second_entry = state is State.ABANDONED and item_id in waits_again
+            yield _in_processing(item_id, State.DUPLICATED if is_second_entry else state)
 
 
 def _in_processing(item_id: bytes, state: State) -> CleanAction:
-    action = Repair.DROPPED if state is State.GHOST else Repair.RETURNED
+    action = Repair.RETURNED if state is State.ABANDONED else Repair.DROPPED
     return CleanAction(item_id, action, state, "processing")
 
 
@@ -146,7 +156,7 @@ def _act_on_processing(
         replies.append(act_one_by_one(connection, keys, "clean_processing", (0,), ids, length))
     for _, reply in chain.from_iterable(replies):
         for item_id, done in zip(reply[::2], reply[1::2], strict=True):
-            state = State.ABANDONED if done == b"returned" else State.GHOST
+            state = State.ABANDONED if done == b"returned" else State(done.decode())
             yield _in_processing(item_id, state)
 
 

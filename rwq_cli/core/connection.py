@@ -62,11 +62,22 @@ class Connection:
         Returns:
             Their replies, in order; none for no commands.
         """
+        given = list(commands)
+        if not given:
+            return []
+        try:
+            return self._pipelined(given, atomic, tolerate)
+        except errors.OutOfMemory:
+            # Redis before 7.2 queues nothing while it has no memory, not even reads. What we ask in
+            # a transaction are reads, which it answers one by one.
+            if not atomic:
+                raise
+            return self._pipelined(given, False, tolerate)
+
+    def _pipelined(self, commands: Sequence[Command], atomic: bool, tolerate: bool) -> list[Any]:
         pipeline = self._client.pipeline(transaction=atomic)
         for command in commands:
             pipeline.execute_command(*command)
-        if not len(pipeline):
-            return []
         with self._translated():
             replies: list[Any] = pipeline.execute(raise_on_error=not tolerate)
         return replies
@@ -184,6 +195,8 @@ class Connection:
 
 
 REFUSED = object()
+# What the server says; redis-py counts two of them among the failures of a connection.
+_ANSWERS = (rx.ResponseError, rx.BusyLoadingError, rx.AuthenticationError)
 
 
 class _Flight:
@@ -210,14 +223,14 @@ class _Flight:
                 self._send_again()
         self._sent.popleft()
         reply = self._landed.popleft()
-        if isinstance(reply, rx.ResponseError):
+        if isinstance(reply, _ANSWERS):
             raise reply
         return reply
 
     def _read(self) -> Any:
         try:
             return self._wire.read_response()
-        except rx.ResponseError as error:
+        except _ANSWERS as error:
             return error
 
     def _send_again(self) -> None:

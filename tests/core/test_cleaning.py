@@ -18,6 +18,7 @@ RETURNED = CleanAction(b"1", Repair.RETURNED, State.ABANDONED, "processing")
 ORPHAN_RETURNED = CleanAction(b"1", Repair.RETURNED, State.ORPHANED)
 GHOST_DROPPED = CleanAction(b"1", Repair.DROPPED, State.GHOST, "processing")
 MAIN_GHOST_DROPPED = CleanAction(b"1", Repair.DROPPED, State.GHOST, "main")
+SECOND_ENTRY_DROPPED = CleanAction(b"1", Repair.DROPPED, State.DUPLICATED, "processing")
 DUPLICATE_DROPPED = CleanAction(b"1", Repair.DROPPED, State.DUPLICATED, "main")
 
 
@@ -140,9 +141,9 @@ CASES = {
     ),
     "waiting and abandoned": Case(
         lambda foreign: (foreign.abandoned(b"1"), in_main(foreign, b"new", b"1", b"old")),
-        [RETURNED],
-        [RETURNED, DUPLICATE_DROPPED],
-        {**TO_MAIN, b"jobs:queue": [b"1", b"new", b"1", b"old"]},
+        [SECOND_ENTRY_DROPPED],
+        [SECOND_ENTRY_DROPPED],
+        IN_MAIN_ONLY_ONCE,
         IN_MAIN_ONLY_ONCE,
     ),
     "ghost in processing": Case(

@@ -2,7 +2,7 @@
 --
 -- arg 1     0: look for each ID in all of processing. n: only in its n oldest entries
 -- arg 2..   IDs that looked abandoned or ghosts a grace period ago
--- Returns, for each ID acted on: ID, 'returned' | 'dropped'.
+-- Returns, for each ID acted on: ID, 'returned' | 'ghost' | 'duplicated' (dropped, the latter two).
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },
   { 'RPOP', processing },
@@ -19,17 +19,22 @@ local function still_broken(id)
   return not (has_data(id) and has_lease(id))
 end
 
+local waits_again = just_pushed(main)
 local reply, returned, seen = {}, {}, {}
 for _, id in ipairs(take_from_processing(page_size, ids, still_broken)) do
   -- An ID that was in processing twice is returned once.
   if not seen[id] then
     seen[id] = true
-    local exists = has_data(id)
-    if exists then
+    local done = 'ghost'
+    if has_data(id) then
+      -- Returned a moment ago, by us or another, this is its second entry.
+      done = waits_again[id] and 'duplicated' or 'returned'
+    end
+    if done == 'returned' then
       returned[#returned + 1] = id
     end
     reply[#reply + 1] = id
-    reply[#reply + 1] = exists and 'returned' or 'dropped'
+    reply[#reply + 1] = done
   end
 end
 push_all('LPUSH', main, returned)
