@@ -24,6 +24,8 @@ app = new_app()
 
 MANUALS = {"demo": Manual(examples=("rwq demo",))}
 
+# How sh tells that a command's stdout was closed.
+_CLOSED_STDOUT = 128 + signal.SIGPIPE
 _ITEMS = b"resize cat.png\nresize dog.png\nresize eel.png\nresize fox.png\n"
 
 # What is said, what is run, and how long to wait before.
@@ -74,6 +76,8 @@ def demo(ctx: typer.Context) -> Report:
                 stderr=subprocess.STDOUT,
                 check=False,
             ).returncode
+            if code in (_CLOSED_STDOUT, -signal.SIGPIPE):
+                raise BrokenPipeError
             # The worker that kills itself is the one step that is meant to fail.
             if code and "kill -9" not in line:
                 raise LocalServerError(f"the demo's {shlex.quote(line)} failed with {code}")

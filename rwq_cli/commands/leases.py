@@ -58,6 +58,7 @@ def leases(
             limit=limit or None,
             holder_glob=glob,
             data=data or settings.output is OutputFormat.DATA,
+            bare=settings.output is OutputFormat.IDS,
         ),
         empty=f"No leases in {name}." if glob is None else f"No such leases in {name}.",
         footer=lambda shown: _footer(queue, shown),

@@ -148,7 +148,7 @@ def ls(
     narrowed = any(option is not None for option in (state, match, id_glob, older_than))
     name = escaped(queue.name)
     what = "items" if which is Which.ALL else f"{which.value} items"
-    if not queue.connection.look_only() and selection.older_than_s is not None and match:
+    if match and not queue.connection.look_only():
         settings.environment.note(
             "note: this server counts reading an item's data as use; --match resets idle times"
         )
@@ -161,6 +161,7 @@ def ls(
             offset=min(offset, LONGEST_LIST),
             tail=tail,
             data=wants_data,
+            bare=settings.output is OutputFormat.IDS,
         ),
         empty=f"No such {what} in {name}." if narrowed else f"No {what} in {name}.",
         footer=lambda shown: _footer(queue, source, shown, selection),

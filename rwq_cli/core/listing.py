@@ -149,7 +149,7 @@ def _passing(
         )
         met: set[bytes] = set()
         for page in walk:
-            fresh = [item_id for item_id in page if item_id not in met]
+            fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in met]
             met.update(fresh)
             yield from _page(
                 connection, keys, fresh, [None] * len(fresh), selection, detail, in_processing=True
@@ -231,6 +231,7 @@ def _chosen(
         items = [item for item in items if item.state in selection.states]
     if not selection.reads_details:
         return with_details(connection, keys, items, detail)
+    # What the selection asks has to be read whatever is shown.
     read = Detail(sizes=detail.sizes, data=detail.data or selection.match is not None)
     kept: list[Item] = []
     for batch in in_batches(items, items_max=100):
@@ -276,7 +277,7 @@ def list_leases(
     def found() -> Iterator[Item]:
         met: set[bytes] = set()
         for page in walk_processing(connection, keys):
-            fresh = [item_id for item_id in page if item_id not in met]
+            fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in met]
             met.update(fresh)
             for item_id, look in zip(fresh, glance(connection, keys, fresh), strict=True):
                 if pattern and not (look.lease and pattern.match(look.lease.holder)):

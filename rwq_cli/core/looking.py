@@ -54,10 +54,12 @@ class Detail:
     Attributes:
         sizes: Read the payload's size and first bytes.
         data: Read all of the data.
+        bare: Read nothing but what decides the state, for listings that show IDs alone.
     """
 
     sizes: bool = True
     data: bool = False
+    bare: bool = False
 
 
 def with_details(
@@ -71,6 +73,8 @@ def with_details(
     Raises:
         ServerError: The connection was lost.
     """
+    if detail.bare:
+        return list(items)
     full: list[Item] = []
     # With their data, few at a time: a page of items of a megabyte is a gigabyte.
     for batch in in_batches(items, items_max=16 if detail.data else BATCH_ITEMS // 2):

@@ -228,6 +228,7 @@ class WorkQueue:
         offset: int = 0,
         tail: bool = False,
         data: bool = False,
+        bare: bool = False,
     ) -> Iterator[Item]:
         """Items of the lists, in pages; see `rwq_cli.core.listing.list_items`.
 
@@ -239,6 +240,7 @@ class WorkQueue:
             tail: From the other end.
             data: Read all of the data. Without it, sizes and previews are read only where the
                 server does not count that as use.
+            bare: Read neither, nor idle times: IDs and states alone.
         """
         from rwq_cli.core import listing
 
@@ -247,20 +249,29 @@ class WorkQueue:
             self.keys,
             source,
             selection or listing.Selection(),
-            self._detail(data),
+            self._detail(data, bare),
             limit=limit,
             offset=offset,
             tail=tail,
         )
 
     def leases(
-        self, *, limit: int | None = None, holder_glob: bytes | None = None, data: bool = False
+        self,
+        *,
+        limit: int | None = None,
+        holder_glob: bytes | None = None,
+        data: bool = False,
+        bare: bool = False,
     ) -> Iterator[Item]:
         """The items in processing, most urgent first: `rwq_cli.core.listing.list_leases`."""
         from rwq_cli.core import listing
 
         return listing.list_leases(
-            self.connection, self.keys, self._detail(data), limit=limit, holder_glob=holder_glob
+            self.connection,
+            self.keys,
+            self._detail(data, bare),
+            limit=limit,
+            holder_glob=holder_glob,
         )
 
     def facts(self, ids: Iterable[bytes]) -> "Iterator[Sighting]":
@@ -290,10 +301,10 @@ class WorkQueue:
         (full,) = looking.with_details(self.connection, self.keys, [item], detail)
         return full
 
-    def _detail(self, data: bool) -> "Detail":
+    def _detail(self, data: bool, bare: bool = False) -> "Detail":
         from rwq_cli.core.looking import Detail
 
-        return Detail(sizes=self.connection.look_only(), data=data)
+        return Detail(sizes=self.connection.look_only(), data=data, bare=bare)
 
 
 def _to_bytes(text: bytes | str) -> bytes:

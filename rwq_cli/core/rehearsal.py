@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Glance, glance
 from rwq_cli.core.model import NewItems, OutcomeBatch
@@ -103,4 +104,9 @@ def _glances(
 ) -> Iterator[tuple[list[bytes], list[Glance]]]:
     for batch in in_batches(ids):
         distinct = list(dict.fromkeys(batch))
-        yield distinct, glance(connection, keys, distinct)
+        glances = glance(connection, keys, distinct)
+        for item_id, seen in zip(distinct, glances, strict=True):
+            if seen.wrong_type:
+                name = keys.item(item_id).decode("utf-8", "backslashreplace")
+                raise WrongType(f"{name} holds another type than the protocol says")
+        yield distinct, glances

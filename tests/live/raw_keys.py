@@ -52,6 +52,10 @@ class RawKeys:
     leases: dict[tuple[bytes, str], bytes]
     others: tuple[bytes, ...]
 
+    def has_lease(self, item_id: bytes) -> bool:
+        """Whether either generation's lease key exists, whoever's it is."""
+        return any((item_id, kind) in self.leases for kind in ("lease", "leased_by_session"))
+
     def holders(self, item_id: bytes) -> list[bytes]:
         """Who holds a lease on an item; the short guard of a cleaner is no lease of a worker."""
         found = (self.leases.get((item_id, kind)) for kind in ("lease", "leased_by_session"))

@@ -23,6 +23,10 @@ if refusal then
   return refusal
 end
 local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(3)
+local odd = first_of_wrong_type(ids)
+if odd then
+  return redis.error_reply('WRONGTYPE ' .. odd .. ' holds another type than the protocol says')
+end
 local statuses, holders = {}, {}
 local refused, holder_of = {}, {}
 

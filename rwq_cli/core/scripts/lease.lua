@@ -19,7 +19,7 @@ end
 local holder, lease_ms = arg(1), arg(2)
 local count_max, bytes_max = tonumber(arg(3)), tonumber(arg(4))
 local page = redis.call('LRANGE', main, -tonumber(arg(5)), -1)
-local reply, taken, passed, bytes = { 0 }, {}, 0, 0
+local reply, taken, seen, passed, bytes = { 0 }, {}, {}, 0, 0
 for at = #page, 1, -1 do
   if #taken >= count_max or bytes >= bytes_max then
     break
@@ -37,7 +37,11 @@ for at = #page, 1, -1 do
     break
   end
   passed = passed + 1
-  if data then
+  -- A second entry of what is taken here, or of what somebody works on, is dropped like a ghost: it
+  -- comes back by a clean if they fail.
+  if data and not seen[id]
+      and not (has_lease(id) and redis.call('LPOS', processing, id)) then
+    seen[id] = true
     taken[#taken + 1] = id
     reply[#reply + 1] = id
     reply[#reply + 1] = data

@@ -37,6 +37,18 @@ local function has_data(id)
   return redis.call('EXISTS', item_prefix .. id) == 1
 end
 
+-- The first data key that holds no string, or nil: the structure of a queue whose name begins like
+-- our data keys, or nothing of ours. It must not be deleted as an item.
+local function first_of_wrong_type(ids)
+  for _, id in ipairs(ids) do
+    local kind = redis.call('TYPE', item_prefix .. id).ok
+    if kind ~= 'none' and kind ~= 'string' then
+      return item_prefix .. id
+    end
+  end
+  return nil
+end
+
 local function has_lease(id)
   return redis.call('EXISTS', lease_prefix .. id, old_lease_prefix .. id) > 0
 end

@@ -25,6 +25,10 @@ if refusal then
 end
 local page_size, own_holder = tonumber(arg(1)), arg(2)
 local force, front, ids = arg(3) == '1', arg(4) == '1', args_from(5)
+local odd = first_of_wrong_type(ids)
+if odd then
+  return redis.error_reply('WRONGTYPE ' .. odd .. ' holds another type than the protocol says')
+end
 local told, holder_of = {}, {}
 
 local waits_again = page_size > 0 and just_pushed(main) or {}
