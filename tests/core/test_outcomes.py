@@ -1,4 +1,4 @@
-"""Queues whose names begin like our data keys: `jobs` and `jobs:item:mail`."""
+"""Verbs on many IDs, and what they must not take for an item: `jobs` beside `jobs:item:mail`."""
 
 import pytest
 from redis import Redis
