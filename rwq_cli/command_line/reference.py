@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rwq_cli.command_line.options import GLOBAL_NAMES, global_options
-from rwq_cli.command_line.tree import SECTIONS, Described, all_commands
+from rwq_cli.command_line.tree import SECTIONS, Described, all_commands, help_record
 from rwq_cli.exits import ExitStatus
 
 BEGIN = "<!-- reference: made by python -m rwq_cli.command_line.reference README.md -->"
@@ -63,11 +63,11 @@ def _options(parameters: Sequence[Any], context: Any) -> str:
     context = context or typer.Context(typer.main.get_command(_empty()))
     rows = ["| option | meaning |", "| --- | --- |"]
     for parameter in parameters:
-        record = parameter.get_help_record(context)
+        record = help_record(parameter, context)
         if record is None:
             continue
         names, said = (" ".join(text.split()).replace("|", "\\|") for text in record)
-        rows.append(f"| `{names}` | {said.replace('; x>=0]', ']').replace('; x>=1]', ']')} |")
+        rows.append(f"| `{names}` | {said} |")
     return "\n".join(rows) + "\n"
 
 

@@ -91,17 +91,24 @@ def _short(command: Any) -> str:
     return str(command.get_short_help_str(limit=200))
 
 
+def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:
+    """The names and the help of an option or argument; None where it is hidden."""
+    record = parameter.get_help_record(ctx)
+    if record is None:
+        return None
+    names, said = record
+    # Typer adds the range of a number to its default: [default: 50; x>=0].
+    return names, re.sub(r"  \[x>=\d+\]", "", re.sub(r"; x>=\d+\]", "]", said))
+
+
 def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
     own: list[tuple[str, str]] = []
     common: list[tuple[str, str]] = []
     arguments: list[tuple[str, str]] = []
     for parameter in command.get_params(ctx):
-        record = parameter.get_help_record(ctx)
+        record = help_record(parameter, ctx)
         if record is None:
             continue
-        # Typer adds the range of a number to its default: [default: 50; x>=0].
-        record = (record[0], re.sub(r"; x>=\d+\]", "]", record[1]))
-        record = (record[0], re.sub(r"  \[x>=\d+\]", "", record[1]))
         if parameter.param_type_name == "argument":
             arguments.append(record)
         else:

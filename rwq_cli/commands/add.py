@@ -8,7 +8,8 @@ import typer
 
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.batch import DRY_RUN, DryRunOption
+from rwq_cli.commands.batch import DRY_RUN
+from rwq_cli.commands.options import DryRunOption, NullIdsOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
@@ -77,9 +78,7 @@ def add(
         bool, typer.Option("--strict", help="Nothing more after the first bad record.")
     ] = False,
     dry_run: DryRunOption = False,
-    null: Annotated[
-        bool, typer.Option("-0", "--null", help="-o ids ends each ID with NUL, unescaped.")
-    ] = False,
+    null: NullIdsOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
     if data == ["-"]:

@@ -1,26 +1,12 @@
 """What the verbs that take many IDs have in common."""
 
 from collections.abc import Sequence
-from typing import Annotated
-
-import typer
 
 from rwq_cli.core.model import Outcome, Outcomes, Status
 from rwq_cli.render.encode import bytes_fields
 from rwq_cli.render.report import Batch
 from rwq_cli.render.views import outcome_view
 
-IdsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one a line."),
-]
-NullOption = Annotated[
-    bool,
-    typer.Option("-0", "--null", help="IDs on stdin, and those of -o ids, end with NUL."),
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Report what would be done, but change nothing.")
-]
 DRY_RUN = "dry run, nothing changed: "
 
 

@@ -8,6 +8,7 @@ import typer
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import HelpfulGroup, new_app
 from rwq_cli.commands.batch import DRY_RUN
+from rwq_cli.commands.options import NullIdsOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.model import CleanAction
 from rwq_cli.reading.durations import parse_duration
@@ -45,14 +46,11 @@ Grace = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Look twice and report, but change nothing.")
 ]
-Null = Annotated[
-    bool, typer.Option("-0", "--null", help="-o ids ends each ID with NUL, unescaped.")
-]
 
 
 @app.command(help="Return abandoned items: those in processing without a lease. Quick.")
 def light(
-    ctx: typer.Context, grace: Grace = "1s", dry_run: DryRun = False, null: Null = False
+    ctx: typer.Context, grace: Grace = "1s", dry_run: DryRun = False, null: NullIdsOption = False
 ) -> Report:
     return _clean(ctx.obj, grace, deep=False, dry_run=dry_run, null=null)
 
@@ -62,7 +60,7 @@ def light(
     "needed."
 )
 def deep(
-    ctx: typer.Context, grace: Grace = "1s", dry_run: DryRun = False, null: Null = False
+    ctx: typer.Context, grace: Grace = "1s", dry_run: DryRun = False, null: NullIdsOption = False
 ) -> Report:
     return _clean(ctx.obj, grace, deep=True, dry_run=dry_run, null=null)
 

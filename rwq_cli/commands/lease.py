@@ -7,7 +7,8 @@ import typer
 
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.batch import DRY_RUN, DryRunOption
+from rwq_cli.commands.batch import DRY_RUN
+from rwq_cli.commands.options import DryRunOption, NullRecordsOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
@@ -49,10 +50,7 @@ def lease(
         str | None, typer.Option("--timeout", metavar="DUR", help="Wait for so long at most.")
     ] = None,
     dry_run: DryRunOption = False,
-    null: Annotated[
-        bool,
-        typer.Option("-0", "--null", help="-o ids and -o data end each with NUL, unescaped."),
-    ] = False,
+    null: NullRecordsOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
     lease_s = parse_duration(lease_for)

@@ -7,6 +7,7 @@ import typer
 
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
+from rwq_cli.commands.options import DataOption, LimitOption, NullRecordsOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.render import human
@@ -37,16 +38,9 @@ def leases(
         str | None,
         typer.Option("--holder", metavar="GLOB", help="Only leases of holders that match."),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("-n", "--limit", metavar="N", min=0, help="How many at most; 0 for all.")
-    ] = 50,
-    data: Annotated[
-        bool, typer.Option("--data", help="Read all of the data, for json, jsonl and csv.")
-    ] = False,
-    null: Annotated[
-        bool,
-        typer.Option("-0", "--null", help="-o ids and -o data end each with NUL, unescaped."),
-    ] = False,
+    limit: LimitOption = 50,
+    data: DataOption = False,
+    null: NullRecordsOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
     queue = open_queue(settings)

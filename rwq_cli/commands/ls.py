@@ -9,6 +9,7 @@ import typer
 
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
+from rwq_cli.commands.options import DataOption, LimitOption, NullRecordsOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
@@ -102,16 +103,12 @@ def ls(
             help="waiting, processing, leased, abandoned, delayed, buried or all.",
         ),
     ] = Which.WAITING,
-    limit: Annotated[
-        int, typer.Option("-n", "--limit", metavar="N", min=0, help="How many at most; 0 for all.")
-    ] = 50,
+    limit: LimitOption = 50,
     offset: Annotated[
         int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first N.")
     ] = 0,
     tail: Annotated[bool, typer.Option("--tail", help="From the other end: newest first.")] = False,
-    data: Annotated[
-        bool, typer.Option("--data", help="Read all of the data, for json, jsonl and csv.")
-    ] = False,
+    data: DataOption = False,
     state: Annotated[
         list[ListState] | None, typer.Option("--state", help="Only items in this state.")
     ] = None,
@@ -126,10 +123,7 @@ def ls(
         str | None,
         typer.Option("--older-than", metavar="DUR", help="Only items not used for so long."),
     ] = None,
-    null: Annotated[
-        bool,
-        typer.Option("-0", "--null", help="-o ids and -o data end each with NUL, unescaped."),
-    ] = False,
+    null: NullRecordsOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
     states = frozenset(State(name.value) for name in state) if state else None

@@ -1,9 +1,7 @@
 """`rwq queues`: the queues of a server."""
 
 import os
-import re
 from collections.abc import Iterator
-from fnmatch import translate
 from typing import Annotated
 
 import typer
@@ -13,6 +11,7 @@ from rwq_cli.command_line.tree import new_app
 from rwq_cli.connecting import open_connection
 from rwq_cli.core.discovery import queue_names
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.render.report import Listing, Report
@@ -44,11 +43,12 @@ def queues(
 ) -> Report:
     settings: Settings = ctx.obj
     connection = open_connection(settings)
+    wanted = None if pattern is None else glob_pattern(os.fsencode(pattern))
 
     def counted() -> Iterator[Counts]:
         connection.look_only()
         for name in queue_names(connection):
-            if _matches(name, pattern):
+            if wanted is None or wanted.match(name):
                 try:
                     yield WorkQueue(connection, name).lengths()
                 except WrongType as error:
@@ -60,11 +60,3 @@ def queues(
         empty="No queues on this server." if pattern is None else "No such queues.",
         null_separated=null,
     )
-
-
-def _matches(name: bytes, pattern: str | None) -> bool:
-    if pattern is None:
-        return True
-    # latin-1 maps each byte to one character and back, so that bytes can be globbed.
-    regex = translate(os.fsencode(pattern).decode("latin-1"))
-    return re.match(regex, name.decode("latin-1")) is not None

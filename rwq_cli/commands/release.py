@@ -6,7 +6,8 @@ import typer
 
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.batch import DryRunOption, IdsArgument, NullOption, batch_of_ids
+from rwq_cli.commands.batch import batch_of_ids
+from rwq_cli.commands.options import DryRunOption, IdsArgument, NullOption
 from rwq_cli.confirm import confirm
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import Pause

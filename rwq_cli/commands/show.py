@@ -10,7 +10,7 @@ import typer
 
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.batch import IdsArgument, NullOption
+from rwq_cli.commands.options import IdsArgument, NullOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.looking import Sighting

@@ -1,6 +1,6 @@
 """The core queue module: usable without the command line.
 
-from rwq_cli.core import Server, WorkQueue, connect
+`from rwq_cli.core import Server, WorkQueue, connect`
 
 It knows the standard library and redis, and nothing of the command line.
 """

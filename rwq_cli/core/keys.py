@@ -18,6 +18,9 @@ leased while *either* key exists, and a lease, guard or removal of ours always c
 otherwise a cleaner of the one generation would take live work from the other.
 """
 
+import re
+from fnmatch import translate
+
 from rwq_cli.core.errors import InvalidArgument
 
 DELAYED_GUARD = b"rwq-delayed:"
@@ -32,6 +35,14 @@ def escape_glob(text: bytes) -> bytes:
     return b"".join(
         b"\\" + bytes((byte,)) if byte in _GLOB_CHARACTERS else bytes((byte,)) for byte in text
     )
+
+
+def glob_pattern(glob: bytes) -> "re.Pattern[bytes]":
+    """What matches whole byte strings by a shell glob (`*`, `?`, `[...]`).
+
+    latin-1 maps each byte to one character and back, so that bytes can be globbed.
+    """
+    return re.compile(translate(glob.decode("latin-1")).encode("latin-1"), re.DOTALL)
 
 
 class QueueKeys:

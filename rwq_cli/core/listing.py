@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fnmatch import translate
 from heapq import nsmallest
 from itertools import islice
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import QueueKeys, glob_pattern
 from rwq_cli.core.looking import Detail, glance, item_from, seen_in_list, with_details
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.paging import PAGE_SIZE, walk_list, walk_processing
@@ -45,10 +44,7 @@ class Selection:
 
     def id_pattern(self) -> "re.Pattern[bytes] | None":
         """The glob for IDs as a compiled regular expression; None for any ID."""
-        if self.id_glob is None:
-            return None
-        # latin-1 maps each byte to one character and back, so that bytes can be globbed.
-        return re.compile(translate(self.id_glob.decode("latin-1")).encode("latin-1"), re.DOTALL)
+        return None if self.id_glob is None else glob_pattern(self.id_glob)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +268,7 @@ def list_leases(
     Raises:
         ServerError: The server refused, or was lost.
     """
-    pattern = Selection(id_glob=holder_glob).id_pattern()
+    pattern = None if holder_glob is None else glob_pattern(holder_glob)
 
     def found() -> Iterator[Item]:
         met: set[bytes] = set()

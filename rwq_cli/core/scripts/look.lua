@@ -1,8 +1,8 @@
 -- Read the facts that decide most states, for many IDs at one instant. Writes nothing.
 --
 -- arg 1..   IDs
--- Returns, for each ID: 0 no data, 1 data, 2 a data key that holds no string; ms left of its lease (-1 no expiry, -2 none),
--- holder or ''.
+-- Returns, for each ID: 0 no data, 1 data, 2 a data key that holds no string; ms left of its lease
+-- (-1 no expiry, -2 none); holder or ''.
 local reply = {}
 for _, id in ipairs(args_from(1)) do
   local holder = lease_holder(id)

@@ -108,8 +108,8 @@ end
 
 -- Take IDs off the processing list, either one by one or out of its oldest page.
 --
--- page_size 0 or less: each of `ids` that `wanted` agrees to is removed with LREM, which costs the length of
--- the list each time: for few IDs.
+-- page_size 0 or less: each of `ids` that `wanted` agrees to is removed with LREM, which costs the
+-- length of the list each time: for few IDs.
 -- page_size n: the n oldest entries are taken off; those of `ids` that `wanted` agrees to stay off
 -- and the rest go back on at the new end. Called often enough, this walks the whole list at a cost
 -- that does not depend on how many IDs are sought. The order within processing means nothing to any
