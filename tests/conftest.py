@@ -217,6 +217,14 @@ class Interleaved(Connection):
 
         return super().run_each(script_name, keys, noted())
 
+    def transact_each(self, transactions: Any) -> Iterator[Any]:
+        def noted() -> Iterator[Any]:
+            for commands in transactions:
+                self._note("+".join(command[0] for command in commands))
+                yield commands
+
+        return super().transact_each(noted())
+
     def _note(self, name: str) -> None:
         self.calls.append(name)
         if self.before is not None:

@@ -37,5 +37,5 @@ for _, id in ipairs(take_from_processing(page_size, ids, still_broken)) do
     reply[#reply + 1] = done
   end
 end
-push_all('LPUSH', main, returned)
+for_all('LPUSH', main, returned)
 return reply

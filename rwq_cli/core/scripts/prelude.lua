@@ -28,7 +28,7 @@ end
 local function args_from(n)
   local rest = {}
   for i = n + 3, #ARGV do
-    rest[#rest + 1] = ARGV[i]
+    rest[i - n - 2] = ARGV[i]
   end
   return rest
 end
@@ -37,13 +37,14 @@ local function has_data(id)
   return redis.call('EXISTS', item_prefix .. id) == 1
 end
 
--- The first data key that holds no string, or nil: the structure of a queue whose name begins like
--- our data keys, or nothing of ours. It must not be deleted as an item.
-local function first_of_wrong_type(ids)
+-- The error for the first data key that holds no string, or nil: the structure of a queue whose name
+-- begins like our data keys, or nothing of ours. It must not be deleted as an item.
+local function wrong_type_among(ids)
   for _, id in ipairs(ids) do
     local kind = redis.call('TYPE', item_prefix .. id).ok
     if kind ~= 'none' and kind ~= 'string' then
-      return item_prefix .. id
+      return redis.error_reply('WRONGTYPE ' .. item_prefix .. id
+        .. ' holds another type than the protocol says')
     end
   end
   return nil
@@ -92,11 +93,6 @@ local function for_all(command, key, values)
   end
 end
 
--- Push many IDs onto one end of a list.
-local function push_all(command, key, ids)
-  for_all(command, key, ids)
-end
-
 -- The IDs at the new end of a list: what was pushed since the caller read it stands there.
 local function just_pushed(list)
   local ids = {}
@@ -141,7 +137,7 @@ local function take_from_processing(page_size, ids, wanted)
   end
   if #page > 0 then
     redis.call('RPOP', processing, #page)
-    push_all('LPUSH', processing, kept)
+    for_all('LPUSH', processing, kept)
   end
   return taken
 end
@@ -161,6 +157,9 @@ local function denied(...)
   return nil
 end
 
+-- Which of the KEYS exist: most have no `cleaning`, `delayed`, `buried` or `returns`.
+local present = {}
+
 -- Before any write, because a failed script is not rolled back: a key of another type is reported.
 for key, expected in pairs({
   [main] = 'list', [processing] = 'list', [cleaning] = 'list',
@@ -171,5 +170,6 @@ for key, expected in pairs({
     return redis.error_reply('WRONGTYPE ' .. key
       .. ' holds another type than the protocol says: a ' .. found .. ' and not a ' .. expected)
   end
+  present[key] = found ~= 'none'
 end
 

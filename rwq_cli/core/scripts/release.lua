@@ -25,9 +25,9 @@ if refusal then
 end
 local page_size, own_holder = tonumber(arg(1)), arg(2)
 local force, front, ids = arg(3) == '1', arg(4) == '1', args_from(5)
-local odd = first_of_wrong_type(ids)
+local odd = wrong_type_among(ids)
 if odd then
-  return redis.error_reply('WRONGTYPE ' .. odd .. ' holds another type than the protocol says')
+  return odd
 end
 local told, holder_of = {}, {}
 
@@ -84,9 +84,9 @@ if front then
   for i = #released, 1, -1 do
     last_first[#last_first + 1] = released[i]
   end
-  push_all('RPUSH', main, last_first)
+  for_all('RPUSH', main, last_first)
 else
-  push_all('LPUSH', main, released)
+  for_all('LPUSH', main, released)
 end
 local statuses, holders = {}, {}
 for i, id in ipairs(ids) do

@@ -30,5 +30,5 @@ for _, id in ipairs(ids) do
     returned[#returned + 1] = id
   end
 end
-push_all('LPUSH', main, returned)
+for_all('LPUSH', main, returned)
 return returned
