@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, Pause, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.keys import QueueKeys
@@ -13,8 +13,6 @@ from rwq_cli.core.model import Item, Lease, OutcomeBatch, State
 from rwq_cli.core.outcomes import act_on_ids, outcome_batch
 from rwq_cli.core.scripts import queue_args, queue_keys
 
-# One call takes the server about two milliseconds.
-LEASE_ITEMS = 500
 # A wait is cut into slices, so that what falls due on the clock alone is noticed.
 _WAIT_SLICE_S = 1.0
 
@@ -70,14 +68,14 @@ def lease_batches(
 
     def args(items: int, entries: int) -> tuple[object, ...]:
         wants_data = "1" if data else "0"
-        limits = (min(LEASE_ITEMS, items), BATCH_BYTES, min(LEASE_ITEMS, entries))
+        limits = (min(BATCH_ITEMS, items), BATCH_BYTES, min(BATCH_ITEMS, entries))
         return (*queue_args(keys), holder, lease_ms, *limits, wants_data)
 
     # A few more entries than items are wanted, for the ghosts among them.
     entries = count + 32
     while True:
         reply = connection.run("lease", queue_keys(keys), args(count, entries))
-        entries = LEASE_ITEMS
+        entries = BATCH_ITEMS
         ghosts, batch = reply[0], LeasedBatch(reply[1::2], reply[2::2])
         if batch.ids:
             yield batch
@@ -107,9 +105,9 @@ def _lease_the_rest(
     dry = False
 
     def calls() -> Iterator[Sequence[object]]:
-        while not dry and (items := min(LEASE_ITEMS, count - sum(asked))) > 0:
+        while not dry and (items := min(BATCH_ITEMS, count - sum(asked))) > 0:
             asked.append(items)
-            yield args(items, LEASE_ITEMS)
+            yield args(items, BATCH_ITEMS)
 
     while count > 0 and not dry:
         for reply in connection.run_each("lease", queue_keys(keys), calls()):

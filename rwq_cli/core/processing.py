@@ -4,16 +4,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Any
 
-from rwq_cli.core.batches import ids_per_call, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
 from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.paging import PAGE_SIZE, walk_processing
+from rwq_cli.core.paging import walk_processing
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # Looking for one ID passes over the whole list; turning the list round moves every entry once, at
 # about thirty times the cost.
 FEW_IDS = 30
-_WINDOW = 4 * PAGE_SIZE
+# Pages of so many entries are taken off at once, and so many entries are read ahead.
+_PAGE = BATCH_ITEMS
+_WINDOW = 8 * _PAGE
 
 
 def act_one_by_one(
@@ -86,9 +88,9 @@ def act_by_pages(
         if not window:
             return
         left -= len(window)
-        pages = [window[max(0, end - PAGE_SIZE) : end] for end in range(len(window), 0, -PAGE_SIZE)]
+        pages = [window[max(0, end - _PAGE) : end] for end in range(len(window), 0, -_PAGE)]
         batches = [_sought_in(page, sought) for page in pages]
-        calls = ((*queue_args(keys), PAGE_SIZE, *args, *batch) for batch in batches)
+        calls = ((*queue_args(keys), _PAGE, *args, *batch) for batch in batches)
         replies = connection.run_each(script, queue_keys(keys), calls)
         for batch, reply in zip(batches, replies, strict=True):
             if batch and reply is not REFUSED:

@@ -23,14 +23,9 @@ if refusal then
   return refusal
 end
 local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(3)
--- STRLEN of a key of another type is an error; of a missing one it is 0, as of an empty payload.
-local exists = {}
-for _, id in ipairs(ids) do
-  local bytes = redis.pcall('STRLEN', item_prefix .. id)
-  if type(bytes) == 'table' then
-    return wrong_type_among(ids) or bytes
-  end
-  exists[id] = bytes > 0 or has_data(id)
+local exists, odd = with_data_of_right_type(ids)
+if odd then
+  return odd
 end
 local statuses, holders = {}, {}
 local refused, holder_of = {}, {}
@@ -52,16 +47,12 @@ local here = {}
 for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
   here[id] = true
 end
-local data_keys, lease_keys, finished, count = {}, {}, {}, 0
+local finished = {}
 for i, id in ipairs(ids) do
   if (page_size <= 0 and not is_refused(id)) or here[id] then
     local won = exists[id]
     statuses[i] = won and 'c' or 'm'
-    count = count + 1
-    finished[count] = id
-    data_keys[count] = item_prefix .. id
-    lease_keys[2 * count - 1] = lease_prefix .. id
-    lease_keys[2 * count] = old_lease_prefix .. id
+    finished[#finished + 1] = id
     if page_size == 0 or (won and page_size < 0) then
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
@@ -76,8 +67,8 @@ for i, id in ipairs(ids) do
     statuses[i] = '-'
   end
 end
-for_all('DEL', nil, data_keys)
-for_all('DEL', nil, lease_keys)
+for_all('DEL', nil, item_keys(finished))
+drop_leases(finished)
 for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
   if present[key] then
     for_all(command, key, finished)
