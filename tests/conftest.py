@@ -254,6 +254,13 @@ class Foreign:
         for item_id in ids:
             self.raw.set(self.keys.item(item_id), b"data of " + item_id)
 
+    def unused_for(self, item_id: bytes, seconds: int) -> None:
+        """Give the data key an idle time, large enough for its text not to change meanwhile."""
+        key = self.keys.item(item_id)
+        value = self.raw.dump(key)
+        assert value is not None
+        self.raw.restore(key, 0, value, replace=True, idletime=seconds)
+
     def waiting(self, *ids: bytes) -> None:
         """Items added in this order: the first is next."""
         for item_id in ids:
