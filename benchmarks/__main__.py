@@ -35,14 +35,14 @@ def main() -> int:
         f"{name} {version[name + '_version']}, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, scale {options.scale:g}"
     )
-    _print(rows, where)
+    _print(rows, where, judged=options.scale >= 1)
     if options.json:
         made = [{**asdict(row), "reached": row.reached} for row in rows]
         options.json.write_text(json.dumps({"where": where, "rows": made}, indent=2) + "\n")
     return 0 if all(row.reached for row in rows) or options.scale < 1 else 1
 
 
-def _print(rows: list[Row], where: str) -> None:
+def _print(rows: list[Row], where: str, *, judged: bool) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("row", "rwq", "against"):
         table.add_column(title, no_wrap=True)
@@ -56,7 +56,7 @@ def _print(rows: list[Row], where: str) -> None:
             row.against,
             f"{row.ratio:.2f}",
             f"{sign} {row.limit:g}",
-            "" if row.reached else "missed",
+            "missed" if judged and not row.reached else "",
         )
     console = Console(width=None if sys.stdout.isatty() else 180, highlight=False)
     console.print(where)
