@@ -6,7 +6,7 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release ls leases show stats queues clean local demo completion)
+        rwq_commands=(add lease complete touch release ls leases show stats queues wait clean local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
@@ -38,6 +38,9 @@ __rwq_names() {
         ;;
     queues)
         rwq_options=(-0 --null)
+        ;;
+    wait)
+        rwq_options=(--until-empty --below --id --timeout)
         ;;
     clean)
         rwq_commands=(light deep)
@@ -97,6 +100,9 @@ __rwq_option() {
     'ls --older-than') rwq_kind=other ;;
     'leases --holder') rwq_kind=other ;;
     'leases -n' | 'leases --limit') rwq_kind=other ;;
+    'wait --below') rwq_kind=other ;;
+    'wait --id') rwq_kind=other ;;
+    'wait --timeout') rwq_kind=other ;;
     'clean light --grace') rwq_kind=other ;;
     'clean deep --grace') rwq_kind=other ;;
     *' -q' | *' --queue') rwq_kind=queue ;;

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Putting in": ("add",),
     "By hand": ("lease", "complete", "touch", "release"),
-    "Looking": ("ls", "leases", "show", "stats", "queues"),
+    "Looking": ("ls", "leases", "show", "stats", "queues", "wait"),
     "Keeping it healthy": ("clean",),
     "Around it": ("local", "demo", "completion"),
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
+    from rwq_cli.core.waiting import Goal, Waited
 
 # The modules that do the work are imported by the method that needs them: a point command then
 # loads one of them and not ten, which a shell loop pays for on every turn.
@@ -211,6 +212,18 @@ class WorkQueue:
         from rwq_cli.core import counting
 
         return counting.count_lengths(self.connection, self.keys)
+
+    def wait(self, goal: "Goal | None" = None, *, timeout_s: float = FOREVER) -> "Waited":
+        """Wait until the queue is empty, or for another goal; `rwq_cli.core.waiting.wait_until`."""
+        from rwq_cli.core import waiting
+
+        return waiting.wait_until(
+            self.connection,
+            self.keys,
+            goal or waiting.Goal(),
+            timeout_s=timeout_s,
+            clock=self._clock,
+        )
 
     def counts(self, *, deep: bool = False) -> Counts:
         """Counts by state; see `rwq_cli.core.counting.count_states`."""

@@ -58,6 +58,8 @@ PREPARED = {
     "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl": (
         'jq() { echo \'{"id": "k", "data": {}}\'; }'
     ),
+    "rwq wait -q jobs --timeout 1h": "rwq complete -q jobs 1 2 3 4f2a9c",
+    "rwq wait -q jobs --id 4f2a9c --timeout 10m": "rwq complete -q jobs 4f2a9c",
 }
 EXAMPLES = [
     example

@@ -33,6 +33,10 @@ STATUS_FIELDS = [
     *("running", "pid", "url", "directory", "server", "used_memory_bytes", "aof_bytes"),
     "uptime_seconds",
 ]
+WAIT_FIELDS = [
+    *("queue", "queue_b64", "reached", "waiting", "processing", "delayed", "buried"),
+    *("remaining", "waited_seconds"),
+]
 
 # Listings, with the fields of one record.
 LISTINGS = {
@@ -54,6 +58,8 @@ OBJECTS = {
     "stats": COUNT_FIELDS,
     "stats --fast": COUNT_FIELDS,
     "stats --deep": COUNT_FIELDS,
+    "wait --below 9": WAIT_FIELDS,
+    "wait --timeout 0": WAIT_FIELDS,
     "local status": STATUS_FIELDS,
 }
 # Verbs, with the counts of their summary and the fields of one outcome.
