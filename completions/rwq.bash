@@ -6,7 +6,7 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release ls leases show stats queues wait clean local demo completion)
+        rwq_commands=(add lease complete touch release ls leases show stats queues wait clean check local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
@@ -50,6 +50,9 @@ __rwq_names() {
         ;;
     'clean deep')
         rwq_options=(--grace --dry-run -0 --null)
+        ;;
+    check)
+        rwq_options=(--waiting-warn --waiting-critical --age-warn --age-critical --abandoned-warn --abandoned-critical --processing-warn --processing-critical --delayed-warn --delayed-critical --buried-warn --buried-critical --orphaned-warn --orphaned-critical --deep --format)
         ;;
     local)
         rwq_commands=(start stop status)
@@ -105,6 +108,21 @@ __rwq_option() {
     'wait --timeout') rwq_kind=other ;;
     'clean light --grace') rwq_kind=other ;;
     'clean deep --grace') rwq_kind=other ;;
+    'check --waiting-warn') rwq_kind=other ;;
+    'check --waiting-critical') rwq_kind=other ;;
+    'check --age-warn') rwq_kind=other ;;
+    'check --age-critical') rwq_kind=other ;;
+    'check --abandoned-warn') rwq_kind=other ;;
+    'check --abandoned-critical') rwq_kind=other ;;
+    'check --processing-warn') rwq_kind=other ;;
+    'check --processing-critical') rwq_kind=other ;;
+    'check --delayed-warn') rwq_kind=other ;;
+    'check --delayed-critical') rwq_kind=other ;;
+    'check --buried-warn') rwq_kind=other ;;
+    'check --buried-critical') rwq_kind=other ;;
+    'check --orphaned-warn') rwq_kind=other ;;
+    'check --orphaned-critical') rwq_kind=other ;;
+    'check --format') rwq_kind=choices rwq_choices=(nagios prometheus) ;;
     *' -q' | *' --queue') rwq_kind=queue ;;
     *' -u' | *' --url') rwq_kind=other rwq_is_server=1 ;;
     *' -o' | *' --output') rwq_kind=choices rwq_choices=(table plain json jsonl csv ids data) ;;

@@ -32,10 +32,12 @@ class Settings:
     Attributes:
         environment: Streams and variables.
         given: The options that were given, by name.
+        monitors: Whether the command answers a monitor, errors included.
     """
 
     environment: Environment
     given: dict[str, Any] = field(default_factory=dict)
+    monitors: bool = False
 
     @property
     def output(self) -> OutputFormat:

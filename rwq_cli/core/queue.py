@@ -1,6 +1,6 @@
 """The work queue: one object with a method for each thing that can be done to a queue."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -21,6 +21,7 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
+    from rwq_cli.core.checking import Check, Limits, Measure
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
@@ -231,6 +232,21 @@ class WorkQueue:
 
         sample = self.connection.look_only()
         return counting.count_states(self.connection, self.keys, sample_sizes=sample, deep=deep)
+
+    def check(
+        self, limits: "Mapping[Measure, Limits]", *, deep: bool = False, grace_s: float = 1.0
+    ) -> "Check":
+        """The counts, judged by limits; see `rwq_cli.core.checking.check`."""
+        from rwq_cli.core import checking
+
+        return checking.check(
+            self.connection,
+            self.keys,
+            limits,
+            deep=deep,
+            grace_s=grace_s,
+            sleep=self._clock.sleep,
+        )
 
     def items(
         self,

@@ -40,6 +40,8 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "queues",
         "queues none",
         "wait -q none",
+        "check",
+        "check --waiting-warn 1 --format prometheus",
         "wait --below 2",
         "wait --id gone",
         "touch --all",
