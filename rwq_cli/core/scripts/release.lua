@@ -29,7 +29,7 @@ local odd = first_of_wrong_type(ids)
 if odd then
   return redis.error_reply('WRONGTYPE ' .. odd .. ' holds another type than the protocol says')
 end
-local told, holder_of = {}, {}
+local told, holder_of, waits = {}, {}, {}
 
 local waits_again = page_size > 0 and just_pushed(main) or {}
 
@@ -43,6 +43,7 @@ local function may_release(id)
     told[id] = 'm'
   elseif page_size <= 0 and redis.call('LPOS', main, id) then
     if front then
+      waits[id] = true
       return true
     end
     told[id] = 'w'
@@ -64,7 +65,9 @@ if page_size <= 0 then
   end
   for _, id in ipairs(released) do
     redis.call('LREM', processing, 0, id)
-    redis.call('LREM', main, 0, id)
+    if waits[id] then
+      redis.call('LREM', main, 0, id)
+    end
   end
 else
   released = take_from_processing(page_size, ids, may_release)
