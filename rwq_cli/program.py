@@ -48,6 +48,7 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
     except BrokenPipeError:
         return ExitStatus.OK
     except Exception as error:
+        settings.end_progress()
         if settings.debug or "--debug" in arguments:
             import traceback
 
@@ -57,6 +58,8 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
             return _tell_monitor(failure, environment)
         _tell(failure, arguments, environment)
         return MonitoringStatus.UNKNOWN if settings.monitors else failure.status
+    finally:
+        settings.end_progress()
 
 
 def _run(arguments: Sequence[str], settings: Settings) -> Code:
