@@ -90,7 +90,9 @@ def act_on_ids(
                     connection.meter.advance(len(batch))
                     yield batch
                 if waiting_script:
-                    for batch in _waiting(connection, keys, waiting_script, args, left, listed):
+                    for batch in _waiting(
+                        connection, keys, waiting_script, _DOING[script], args, left, listed
+                    ):
                         acknowledged += len(batch)
                         connection.meter.advance(len(batch))
                         yield batch
@@ -153,6 +155,7 @@ def _waiting(
     connection: Connection,
     keys: QueueKeys,
     script: str,
+    doing: str,
     args: Sequence[object],
     left: dict[bytes, None],
     listed: set[bytes],
@@ -160,7 +163,12 @@ def _waiting(
     """Deal with what is in main, once, and in no other list; what is dealt with leaves `left`."""
     mark = b"rwq-mark:" + urandom(16).hex().encode()
     for _ in range(_TURNS):
+        if len(left.keys() & listed) <= FEW_IDS:
+            return
+        entries = lengths_of(connection, keys.main, keys.processing)
+        connection.meter.begin("reading the lists", entries)
         sought = _in_main_alone(connection, keys, left.keys() & listed)
+        connection.meter.begin(doing, len(left))
         before = len(left)
         passed = 0
         while sought:
@@ -184,7 +192,7 @@ def _waiting(
                 if len(outcomes):
                     yield outcomes
             passed = start + len(stretch) - gone
-        if before == len(left) or len(left.keys() & listed) <= FEW_IDS:
+        if before == len(left):
             return
 
 
@@ -192,8 +200,6 @@ def _in_main_alone(connection: Connection, keys: QueueKeys, ids: Set[bytes]) -> 
     """Which of the IDs are in main, once, and not in processing."""
     once: set[bytes] = set()
     several: set[bytes] = set()
-    if len(ids) <= FEW_IDS:
-        return once
     for page in walk_list(connection, keys.main, newest_first=True):
         for item_id in page:
             if item_id in ids:

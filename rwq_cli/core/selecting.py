@@ -77,11 +77,9 @@ def choose_ids(
     chosen: dict[bytes, None] = {}
     passing: dict[bytes, State] = {}
     wanted = Selection(states, selection.match, selection.id_glob, selection.older_than_s)
-    connection.meter.begin("choosing", limit)
     for item in list_items(connection, keys, source_of(states), wanted, detail, limit=None):
         if item.item_id not in chosen:
             chosen[item.item_id] = None
-            connection.meter.advance(1)
             if item.state in _PASSING:
                 passing[item.item_id] = item.state
             if len(chosen) == limit:
