@@ -6,7 +6,7 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release ls leases show stats queues clean local demo completion)
+        rwq_commands=(add lease complete touch release ls leases show stats queues wait clean check local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
@@ -16,13 +16,13 @@ __rwq_names() {
         rwq_options=(-n --number --for --wait --timeout --dry-run -0 --null)
         ;;
     complete)
-        rwq_options=(--owner --dry-run -0 --null)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --owner --yes --dry-run)
         ;;
     touch)
-        rwq_options=(--for --dry-run -0 --null)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --for --dry-run)
         ;;
     release)
-        rwq_options=(--front --force --yes --dry-run -0 --null)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --front --force --yes --dry-run)
         ;;
     ls)
         rwq_options=(-n --limit --offset --tail --data --state --match --id-glob --older-than -0 --null)
@@ -39,6 +39,9 @@ __rwq_names() {
     queues)
         rwq_options=(-0 --null)
         ;;
+    wait)
+        rwq_options=(--until-empty --below --id --timeout)
+        ;;
     clean)
         rwq_commands=(light deep)
         ;;
@@ -47,6 +50,9 @@ __rwq_names() {
         ;;
     'clean deep')
         rwq_options=(--grace --dry-run -0 --null)
+        ;;
+    check)
+        rwq_options=(--waiting-warn --waiting-critical --age-warn --age-critical --abandoned-warn --abandoned-critical --processing-warn --processing-critical --delayed-warn --delayed-critical --buried-warn --buried-critical --orphaned-warn --orphaned-critical --deep --format)
         ;;
     local)
         rwq_commands=(start stop status)
@@ -72,18 +78,51 @@ __rwq_option() {
     'lease -n' | 'lease --number') rwq_kind=other ;;
     'lease --for') rwq_kind=other ;;
     'lease --timeout') rwq_kind=other ;;
+    'complete --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'complete --match') rwq_kind=other ;;
+    'complete --id-glob') rwq_kind=other ;;
+    'complete --older-than') rwq_kind=other ;;
+    'complete -n' | 'complete --limit') rwq_kind=other ;;
     'complete --owner') rwq_kind=other ;;
+    'touch --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'touch --match') rwq_kind=other ;;
+    'touch --id-glob') rwq_kind=other ;;
+    'touch --older-than') rwq_kind=other ;;
+    'touch -n' | 'touch --limit') rwq_kind=other ;;
     'touch --for') rwq_kind=other ;;
+    'release --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'release --match') rwq_kind=other ;;
+    'release --id-glob') rwq_kind=other ;;
+    'release --older-than') rwq_kind=other ;;
+    'release -n' | 'release --limit') rwq_kind=other ;;
     'ls -n' | 'ls --limit') rwq_kind=other ;;
     'ls --offset') rwq_kind=other ;;
-    'ls --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held delayed due buried ghost wrong-type) ;;
+    'ls --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
     'ls --match') rwq_kind=other ;;
     'ls --id-glob') rwq_kind=other ;;
     'ls --older-than') rwq_kind=other ;;
     'leases --holder') rwq_kind=other ;;
     'leases -n' | 'leases --limit') rwq_kind=other ;;
+    'wait --below') rwq_kind=other ;;
+    'wait --id') rwq_kind=other ;;
+    'wait --timeout') rwq_kind=other ;;
     'clean light --grace') rwq_kind=other ;;
     'clean deep --grace') rwq_kind=other ;;
+    'check --waiting-warn') rwq_kind=other ;;
+    'check --waiting-critical') rwq_kind=other ;;
+    'check --age-warn') rwq_kind=other ;;
+    'check --age-critical') rwq_kind=other ;;
+    'check --abandoned-warn') rwq_kind=other ;;
+    'check --abandoned-critical') rwq_kind=other ;;
+    'check --processing-warn') rwq_kind=other ;;
+    'check --processing-critical') rwq_kind=other ;;
+    'check --delayed-warn') rwq_kind=other ;;
+    'check --delayed-critical') rwq_kind=other ;;
+    'check --buried-warn') rwq_kind=other ;;
+    'check --buried-critical') rwq_kind=other ;;
+    'check --orphaned-warn') rwq_kind=other ;;
+    'check --orphaned-critical') rwq_kind=other ;;
+    'check --format') rwq_kind=choices rwq_choices=(nagios prometheus) ;;
     *' -q' | *' --queue') rwq_kind=queue ;;
     *' -u' | *' --url') rwq_kind=other rwq_is_server=1 ;;
     *' -o' | *' --output') rwq_kind=choices rwq_choices=(table plain json jsonl csv ids data) ;;

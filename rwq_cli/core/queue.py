@@ -1,6 +1,6 @@
 """The work queue: one object with a method for each thing that can be done to a queue."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -21,9 +21,11 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
+    from rwq_cli.core.checking import Check, Limits, Measure
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
+    from rwq_cli.core.waiting import Goal, Waited
 
 # The modules that do the work are imported by the method that needs them: a point command then
 # loads one of them and not ten, which a shell loop pays for on every turn.
@@ -217,12 +219,39 @@ class WorkQueue:
 
         return counting.count_lengths(self.connection, self.keys)
 
+    def wait(self, goal: "Goal | None" = None, *, timeout_s: float = FOREVER) -> "Waited":
+        """Wait until the queue is empty, or for another goal; `rwq_cli.core.waiting.wait_until`."""
+        from rwq_cli.core import waiting
+
+        return waiting.wait_until(
+            self.connection,
+            self.keys,
+            goal or waiting.Goal(),
+            timeout_s=timeout_s,
+            clock=self._clock,
+        )
+
     def counts(self, *, deep: bool = False) -> Counts:
         """Counts by state; see `rwq_cli.core.counting.count_states`."""
         from rwq_cli.core import counting
 
         sample = self.connection.look_only()
         return counting.count_states(self.connection, self.keys, sample_sizes=sample, deep=deep)
+
+    def check(
+        self, limits: "Mapping[Measure, Limits]", *, deep: bool = False, grace_s: float = 1.0
+    ) -> "Check":
+        """The counts, judged by limits; see `rwq_cli.core.checking.check`."""
+        from rwq_cli.core import checking
+
+        return checking.check(
+            self.connection,
+            self.keys,
+            limits,
+            deep=deep,
+            grace_s=grace_s,
+            sleep=self._clock.sleep,
+        )
 
     def items(
         self,
@@ -258,6 +287,22 @@ class WorkQueue:
             limit=limit,
             offset=offset,
             tail=tail,
+        )
+
+    def choose(
+        self, selection: "Selection", *, limit: int | None = None, grace_s: float = 1.0
+    ) -> list[bytes]:
+        """The IDs of many items, to act on; see `rwq_cli.core.selecting.choose_ids`."""
+        from rwq_cli.core import selecting
+
+        self.connection.look_only()
+        return selecting.choose_ids(
+            self.connection,
+            self.keys,
+            selection,
+            limit=limit,
+            grace_s=grace_s,
+            sleep=self._clock.sleep,
         )
 
     def leases(
