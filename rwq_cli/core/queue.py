@@ -21,9 +21,12 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
+    from rwq_cli.core.exporting import Export
+    from rwq_cli.core.importing import OnConflict
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
+    from rwq_cli.core.pictures import Picture
 
 # The modules that do the work are imported by the method that needs them: a point command then
 # loads one of them and not ten, which a shell loop pays for on every turn.
@@ -188,6 +191,38 @@ class WorkQueue:
         verb = rehearsal.would_release if dry_run else leasing.release_items
         return Outcomes(
             verb(self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front)
+        )
+
+    def export(self) -> "Export":
+        """Everything of the queue, item by item; see `rwq_cli.core.exporting.Export`."""
+        from rwq_cli.core import exporting
+
+        self.connection.look_only()
+        return exporting.Export(self.connection, self.keys)
+
+    def put(
+        self,
+        pictures: "Iterable[Picture | Pause]",
+        *,
+        on_conflict: "OnConflict",
+        at_front: bool = False,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Put items in as they were; see `rwq_cli.core.importing.put_items`."""
+        from rwq_cli.core import importing
+
+        if dry_run:
+            return Outcomes(
+                importing.would_put(self.connection, self.keys, pictures, on_conflict=on_conflict)
+            )
+        return Outcomes(
+            importing.put_items(
+                self.connection,
+                self.keys,
+                pictures,
+                on_conflict=on_conflict,
+                at_front=at_front,
+            )
         )
 
     def light_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:

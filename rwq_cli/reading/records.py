@@ -122,16 +122,16 @@ class Intake:
         # A mistyped name must not leave half of the files added.
         for name in names:
             if name != "-":
-                _open(name).close()
+                open_input(name).close()
         for name in names:
             if self.strict and self.rejected:
                 return
             if name == "-":
                 yield from self._from_stream("line", self.environment.stdin)
                 continue
-            with _open(name) as stream:
+            with open_input(name) as stream:
                 yield from self._from_stream(
-                    f"{name}, line", cast(BinaryIO, _Readable(name, stream))
+                    f"{name}, line", cast(BinaryIO, Readable(name, stream))
                 )
 
     def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Pause]:
@@ -231,14 +231,19 @@ class Intake:
         return item_id, data, value
 
 
-def _open(name: str) -> BinaryIO:
+def open_input(name: str) -> BinaryIO:
+    """Open a file that the user named.
+
+    Raises:
+        InvalidArgument: It cannot be read.
+    """
     try:
         return Path(name).open("rb")
     except OSError as error:
         raise _unreadable(name, error)
 
 
-class _Readable:
+class Readable:
     """A file whose failures while it is read name it."""
 
     def __init__(self, name: str, stream: BinaryIO) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from rwq_cli.exits import ExitStatus
 from rwq_cli.render import machine
 from rwq_cli.render.encode import to_json
-from rwq_cli.render.report import Batch, Detail, Listing, Report, Text
+from rwq_cli.render.report import Batch, Detail, Listing, Report, Stream, Text
 from rwq_cli.settings import OutputFormat, Settings
 
 
@@ -30,7 +30,26 @@ def render(report: Report, settings: Settings) -> ExitStatus:
         return _render_batch(report, settings)
     if isinstance(report, Detail):
         return _render_detail(report, settings)
+    if isinstance(report, Stream):
+        return _render_stream(report, settings)
     return _render_listing(report, settings)
+
+
+def _render_stream(report: Stream[Any], settings: Settings) -> ExitStatus:
+    """Its own lines, unless another format was asked for."""
+    output, environment = settings.output, settings.environment
+    written = 0
+    if output in (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL):
+        environment.stdout.write(report.header)
+        for batch in report.batches:
+            environment.stdout.write(b"".join(map(report.line, batch)))
+            written += len(batch)
+    else:
+        writer = machine.Writer(environment, report.view, output, report.null_separated)
+        written = writer.write_all(record for batch in report.batches for record in batch)
+    environment.stdout.flush()
+    environment.note(report.summary(written))
+    return report.status(written)
 
 
 def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
