@@ -16,13 +16,13 @@ __rwq_names() {
         rwq_options=(-n --number --for --wait --timeout --dry-run -0 --null)
         ;;
     complete)
-        rwq_options=(--owner --dry-run -0 --null)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --owner --yes --dry-run)
         ;;
     touch)
-        rwq_options=(--for --dry-run -0 --null)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --for --dry-run)
         ;;
     release)
-        rwq_options=(--front --force --yes --dry-run -0 --null)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --front --force --yes --dry-run)
         ;;
     ls)
         rwq_options=(-n --limit --offset --tail --data --state --match --id-glob --older-than -0 --null)
@@ -72,11 +72,26 @@ __rwq_option() {
     'lease -n' | 'lease --number') rwq_kind=other ;;
     'lease --for') rwq_kind=other ;;
     'lease --timeout') rwq_kind=other ;;
+    'complete --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'complete --match') rwq_kind=other ;;
+    'complete --id-glob') rwq_kind=other ;;
+    'complete --older-than') rwq_kind=other ;;
+    'complete -n' | 'complete --limit') rwq_kind=other ;;
     'complete --owner') rwq_kind=other ;;
+    'touch --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'touch --match') rwq_kind=other ;;
+    'touch --id-glob') rwq_kind=other ;;
+    'touch --older-than') rwq_kind=other ;;
+    'touch -n' | 'touch --limit') rwq_kind=other ;;
     'touch --for') rwq_kind=other ;;
+    'release --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'release --match') rwq_kind=other ;;
+    'release --id-glob') rwq_kind=other ;;
+    'release --older-than') rwq_kind=other ;;
+    'release -n' | 'release --limit') rwq_kind=other ;;
     'ls -n' | 'ls --limit') rwq_kind=other ;;
     'ls --offset') rwq_kind=other ;;
-    'ls --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held delayed due buried ghost wrong-type) ;;
+    'ls --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
     'ls --match') rwq_kind=other ;;
     'ls --id-glob') rwq_kind=other ;;
     'ls --older-than') rwq_kind=other ;;

@@ -4,7 +4,7 @@
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __rwq_takes_value
     switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --owner' 'touch --for' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'clean light --grace' 'clean deep --grace' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
+        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'clean light --grace' 'clean deep --grace' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
             return 0
     end
     return 1
@@ -164,28 +164,47 @@ complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, bu
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
 
 # rwq complete
-complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only where this session still holds the lease'
-complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at complete' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at complete' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at complete' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at complete' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at complete' -s n -l limit -x -d 'The first N only; 0 for no limit'
+complete -c rwq -n '__rwq_at complete' -l all -d 'All items that the verb is for, or of them all that match'
 complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only where this session still holds the lease'
+complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before items that were not named are gone'
+complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq touch
+complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at touch' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at touch' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at touch' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at touch' -s n -l limit -x -d 'The first N only; 0 for no limit'
+complete -c rwq -n '__rwq_at touch' -l all -d 'All items that the verb is for, or of them all that match'
+complete -c rwq -n '__rwq_at touch' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 complete -c rwq -n '__rwq_at touch' -l for -x -d 'How long the lease lasts from now'
 complete -c rwq -n '__rwq_at touch' -l dry-run -d 'Report what would be done, but change nothing'
-complete -c rwq -n '__rwq_at touch' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq release
+complete -c rwq -n '__rwq_at release' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at release' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at release' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at release' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at release' -s n -l limit -x -d 'The first N only; 0 for no limit'
+complete -c rwq -n '__rwq_at release' -l all -d 'All items that the verb is for, or of them all that match'
+complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 complete -c rwq -n '__rwq_at release' -l front -d 'Make them the next to be leased, in this order'
 complete -c rwq -n '__rwq_at release' -l force -d 'Also where another session still holds the lease'
 complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
-complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq ls
 complete -c rwq -n '__rwq_at ls' -s n -l limit -x -d 'How many at most; 0 for all'
 complete -c rwq -n '__rwq_at ls' -l offset -x -d 'Leave out the first N'
 complete -c rwq -n '__rwq_at ls' -l tail -d 'From the other end: newest first'
 complete -c rwq -n '__rwq_at ls' -l data -d 'Read all of the data, for json, jsonl and csv'
-complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t delayed\\t due\\t buried\\t ghost\\t wrong-type\\t' -d 'Only items in this state'
+complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
 complete -c rwq -n '__rwq_at ls' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at ls' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at ls' -l older-than -x -d 'Only items not used for so long'

@@ -1,7 +1,5 @@
 """`rwq ls`: what is in the lists."""
 
-import os
-import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -10,16 +8,24 @@ import typer
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.options import DataOption, LimitOption, NullRecordsOption
+from rwq_cli.commands.selecting import (
+    IdGlobOption,
+    MatchOption,
+    OlderThanOption,
+    StateOption,
+    read_selection,
+    states_of,
+    warn_of_use,
+)
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import LONGEST_LIST
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.listing import Selection, Source
-from rwq_cli.core.model import State
-from rwq_cli.core.queue import FOREVER, WorkQueue
-from rwq_cli.reading.durations import parse_duration
+from rwq_cli.core.model import Item, State
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.selecting import source_of
 from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Listing, Report
+from rwq_cli.render.report import Column, Listing, Report
 from rwq_cli.render.views import (
     BURIED_AT,
     DATA,
@@ -71,7 +77,8 @@ _SOURCES = {
     Which.BURIED: Source(buried=True),
     Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
 }
-_COLUMNS = {
+_EVERY_COLUMN = (ID, STATE, HOLDER, TIME_LEFT, LAST_USE, SIZE, DATA)
+_COLUMNS: dict[Which | None, tuple[Column[Item], ...]] = {
     Which.WAITING: (POSITION, ID, LAST_USE, SIZE, DATA),
     Which.DELAYED: (ID, DUE, LAST_USE, SIZE, DATA),
     Which.BURIED: (ID, BURIED_AT, REASON, SIZE, DATA),
@@ -79,75 +86,48 @@ _COLUMNS = {
 _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
 
-class ListState(StrEnum):
-    """The states that an ID in a list can be told to have."""
-
-    WAITING = "waiting"
-    LEASED = "leased"
-    ABANDONED = "abandoned"
-    HELD = "held"
-    DELAYED = "delayed"
-    DUE = "due"
-    BURIED = "buried"
-    GHOST = "ghost"
-    WRONG_TYPE = "wrong-type"
-
-
 @app.command(help="List items: next to be leased first, or longest leased first.")
 def ls(
     ctx: typer.Context,
     which: Annotated[
-        Which,
+        Which | None,
         typer.Argument(
             metavar="[WHICH]",
-            help="waiting, processing, leased, abandoned, delayed, buried or all.",
+            help="waiting, processing, leased, abandoned, delayed, buried or all. Without: where "
+            "--state says, or else waiting.",
+            show_default=False,
         ),
-    ] = Which.WAITING,
+    ] = None,
     limit: LimitOption = 50,
     offset: Annotated[
         int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first N.")
     ] = 0,
     tail: Annotated[bool, typer.Option("--tail", help="From the other end: newest first.")] = False,
     data: DataOption = False,
-    state: Annotated[
-        list[ListState] | None, typer.Option("--state", help="Only items in this state.")
-    ] = None,
-    match: Annotated[
-        str | None,
-        typer.Option("--match", metavar="REGEX", help="Only items with this in their data."),
-    ] = None,
-    id_glob: Annotated[
-        str | None, typer.Option("--id-glob", metavar="GLOB", help="Only IDs that match.")
-    ] = None,
-    older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", metavar="DUR", help="Only items not used for so long."),
-    ] = None,
+    state: StateOption = None,
+    match: MatchOption = None,
+    id_glob: IdGlobOption = None,
+    older_than: OlderThanOption = None,
     null: NullRecordsOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
-    states = frozenset(State(name.value) for name in state) if state else None
+    states = states_of(state)
+    source = _SOURCES[which or Which.WAITING]
+    if states and which in (None, Which.ALL):
+        source = source_of(states)
+    if which is None and source == _SOURCES[Which.WAITING]:
+        which = Which.WAITING
     if which in _ONE_STATE:
         states = frozenset({_ONE_STATE[which]}) & (states or {_ONE_STATE[which]})
-    selection = Selection(
-        states=states,
-        match=_pattern(match),
-        id_glob=None if id_glob is None else os.fsencode(id_glob),
-        older_than_s=None if older_than is None else parse_duration(older_than, FOREVER),
-    )
+    selection = read_selection(states, match=match, id_glob=id_glob, older_than=older_than)
     queue = open_queue(settings)
     wants_data = data or settings.output is OutputFormat.DATA
-    source = _SOURCES[which]
-    columns = _COLUMNS.get(which, (ID, STATE, HOLDER, TIME_LEFT, LAST_USE, SIZE, DATA))
     narrowed = any(option is not None for option in (state, match, id_glob, older_than))
     name = escaped(queue.name)
-    what = "items" if which is Which.ALL else f"{which.value} items"
-    if match and not queue.connection.look_only():
-        settings.environment.note(
-            "note: this server counts reading an item's data as use; --match resets idle times"
-        )
+    what = "items" if which in (None, Which.ALL) else f"{which.value} items"
+    warn_of_use(settings, queue, selection)
     return Listing(
-        view=item_view(*columns),
+        view=item_view(*_COLUMNS.get(which, _EVERY_COLUMN)),
         records=queue.items(
             source,
             selection,
@@ -163,18 +143,9 @@ def ls(
     )
 
 
-def _pattern(text: str | None) -> "re.Pattern[bytes] | None":
-    if text is None:
-        return None
-    try:
-        return re.compile(os.fsencode(text))
-    except re.error as error:
-        raise InvalidArgument(
-            f"--match is not a regular expression: {error}", "escape what is meant literally"
-        )
-
-
 def _footer(queue: WorkQueue, source: Source, shown: int, selection: Selection) -> str:
+    if source.deep:
+        return f"{human.count(shown)} shown of {escaped(queue.name)}"
     counts = queue.lengths()
     totals = {
         "waiting": counts.waiting * source.main,

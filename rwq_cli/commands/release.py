@@ -7,14 +7,12 @@ import typer
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.batch import batch_of_ids
-from rwq_cli.commands.options import DryRunOption, IdsArgument, NullOption
-from rwq_cli.confirm import confirm
+from rwq_cli.commands.options import DryRunOption
+from rwq_cli.commands.selecting import Choice, Reach, asked, choosing
 from rwq_cli.connecting import open_queue
-from rwq_cli.core.batches import Pause
-from rwq_cli.core.model import Status
+from rwq_cli.core.model import State, Status
+from rwq_cli.core.selecting import ITEMS
 from rwq_cli.exits import ExitStatus
-from rwq_cli.reading.ids import read_ids
-from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import Report
 from rwq_cli.settings import Settings
 
@@ -24,6 +22,7 @@ MANUALS = {
     "release": Manual(
         examples=(
             "rwq release -q jobs 4f2a9c",
+            "rwq release -q jobs --state abandoned --older-than 1h --dry-run",
             "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
         ),
         exits={
@@ -33,11 +32,15 @@ MANUALS = {
     )
 }
 
+_IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
+_REACH = Reach(default=_IN_PROCESSING, everything=_IN_PROCESSING, offered=ITEMS)
+
 
 @app.command(help="Put items back into the queue now, and end their leases.")
+@choosing(_REACH)
 def release(
     ctx: typer.Context,
-    ids: IdsArgument = None,
+    choice: Choice,
     front: Annotated[
         bool, typer.Option("--front", help="Make them the next to be leased, in this order.")
     ] = False,
@@ -48,16 +51,12 @@ def release(
         bool, typer.Option("--yes", help="Do not ask before --force ends leases.")
     ] = False,
     dry_run: DryRunOption = False,
-    null: NullOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
-    chosen = read_ids(settings.environment, ids or [], null_separated=null)
     queue = open_queue(settings)
+    chosen = choice.ids(queue, settings)
     if force and not dry_run:
-        known = list(dict.fromkeys(i for i in chosen if not isinstance(i, Pause)))
-        what = "put back, ending the leases of others,"
-        confirm(what, len(known), escaped(queue.name), yes=yes)
-        chosen = iter(known)
+        chosen = asked("put back, ending the leases of others,", chosen, queue, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.release(chosen, force=force, front=front, dry_run=dry_run),
@@ -65,5 +64,5 @@ def release(
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
         also=(Status.ALREADY_WAITING,),
-        null_separated=null,
+        null_separated=choice.null_separated,
     )

@@ -13,7 +13,8 @@ from rwq_cli.core.looking import Detail, glance, item_from, seen_in_list, with_d
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.paging import PAGE_SIZE, walk_list, walk_processing
 
-IN_PROCESSING = frozenset({State.LEASED, State.ABANDONED, State.HELD})
+# What only a walk over the whole queue finds.
+FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,20 @@ class Source:
         processing: Walk the processing list.
         delayed: Walk the delayed zset, the next due first.
         buried: Walk the buried zset, the longest buried first.
+        deep: Walk all data keys and then all of these, for what no single list tells: items in no
+            list or zset, and duplicated ones. In no order.
     """
 
     main: bool = False
     processing: bool = False
     delayed: bool = False
     buried: bool = False
+    deep: bool = False
 
     @property
     def is_one(self) -> bool:
         """Whether it is one structure only, whose entries can be passed over without reading."""
-        return self.main + self.processing + self.delayed + self.buried == 1
+        return not self.deep and self.main + self.processing + self.delayed + self.buried == 1
 
 
 def list_items(
@@ -130,9 +134,7 @@ def _passing(
                 length - 1 - place if tail else place for place in range(index, index + len(page))
             ]
             index += len(page)
-            yield from _page(
-                connection, keys, page, positions, selection, detail, in_processing=False
-            )
+            yield from _page(connection, keys, page, positions, selection, detail, main=1)
     if source.processing:
         skip_here = 0 if source.main else skip
         walk = walk_list(
@@ -147,13 +149,14 @@ def _passing(
         for page in walk:
             fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in met]
             met.update(fresh)
-            yield from _page(
-                connection, keys, fresh, [None] * len(fresh), selection, detail, in_processing=True
-            )
+            nowhere = [None] * len(fresh)
+            yield from _page(connection, keys, fresh, nowhere, selection, detail, processing=1)
     for name in ("delayed", "buried"):
         if getattr(source, name):
             skip_here = skip if source.is_one else 0
             yield from _zset_pages(connection, keys, name, selection, detail, tail, skip_here)
+    if source.deep:
+        yield from _found_deep(connection, keys, selection, detail)
 
 
 def _zset_pages(
@@ -189,6 +192,24 @@ def _zset_pages(
         yield from _chosen(connection, keys, items, selection, detail)
 
 
+def _found_deep(
+    connection: Connection, keys: QueueKeys, selection: Selection, detail: Detail
+) -> Iterator[Item]:
+    """Items in no list or zset, and those in the lists more than once, as one look saw them."""
+    from rwq_cli.core.survey import survey
+
+    found = survey(connection, keys)
+    states = FOUND_DEEP if selection.states is None else FOUND_DEEP & selection.states
+    wanted = replace(selection, states=states)
+    for copies, ids in (
+        (0, (*found.orphaned, *found.unlisted, *found.held)),
+        (2, dict.fromkeys(found.duplicated)),
+    ):
+        for batch in in_batches(ids):
+            nowhere = [None] * len(batch)
+            yield from _page(connection, keys, batch, nowhere, wanted, detail, main=copies)
+
+
 def _page(
     connection: Connection,
     keys: QueueKeys,
@@ -197,7 +218,8 @@ def _page(
     selection: Selection,
     detail: Detail,
     *,
-    in_processing: bool,
+    main: int = 0,
+    processing: int = 0,
 ) -> list[Item]:
     pattern = selection.id_pattern()
     chosen = [
@@ -210,7 +232,7 @@ def _page(
     items = []
     seen = glance(connection, keys, [item_id for item_id, _ in chosen])
     for (item_id, position), look in zip(chosen, seen, strict=True):
-        facts = seen_in_list(item_id, look, main=not in_processing, processing=in_processing)
+        facts = seen_in_list(item_id, look, main=main, processing=processing)
         items.append(item_from(keys.name, facts, position))
     return _chosen(connection, keys, items, selection, detail)
 

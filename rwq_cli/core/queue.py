@@ -290,6 +290,22 @@ class WorkQueue:
             tail=tail,
         )
 
+    def choose(
+        self, selection: "Selection", *, limit: int | None = None, grace_s: float = 1.0
+    ) -> list[bytes]:
+        """The IDs of many items, to act on; see `rwq_cli.core.selecting.choose_ids`."""
+        from rwq_cli.core import selecting
+
+        self.connection.look_only()
+        return selecting.choose_ids(
+            self.connection,
+            self.keys,
+            selection,
+            limit=limit,
+            grace_s=grace_s,
+            sleep=self._clock.sleep,
+        )
+
     def leases(
         self,
         *,

@@ -120,7 +120,8 @@ class TestStdin:
         assert rwq("complete", stdin=b"a\n").as_tuple() == (
             2,
             "",
-            "rwq: error: no IDs given; name them, or give - to read them from stdin\n",
+            "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "
+            "--state, --match, --id-glob, --older-than or -n, or say --all\n",
         )
 
     def test_an_empty_argument(self, rwq: Rwq, foreign: Foreign) -> None:

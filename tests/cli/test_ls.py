@@ -222,6 +222,7 @@ def test_looking_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
     before = contents(raw)
     for line in (
         *("ls", "ls all --data", "ls --match x", "ls --older-than 0", "leases --data", "stats"),
+        *("ls --state orphaned --state duplicated --data", "complete --all --dry-run"),
         *("stats --deep", "show w1 l1 a1 d1 b1 --data", "queues", "lease --dry-run"),
     ):
         for output in ("json", "table", "data", "ids"):

@@ -7,7 +7,8 @@ from typing import Protocol
 import pytest
 
 from rwq_cli.command_line.tree import COMMANDS
-from rwq_cli.commands.ls import ListState, Which
+from rwq_cli.commands.ls import Which
+from rwq_cli.commands.selecting import SelectableState
 from rwq_cli.completing.__main__ import write_all
 from rwq_cli.completing.shells import Shell
 from rwq_cli.completing.spec import Command, collect
@@ -30,7 +31,7 @@ from tests.completing.shells import (
 )
 
 WITH_L = [name for name in COMMANDS if name.startswith("l")]
-STATES_WITH_A = [state for state in ListState if state.startswith("a")]
+STATES_WITH_A = [state for state in SelectableState if state.startswith("a")]
 SPEC = collect()
 ALL_COMMANDS = list(SPEC.all_commands())
 

@@ -6,7 +6,8 @@ import pytest
 
 from rwq_cli.command_line.options import GLOBAL_NAMES
 from rwq_cli.command_line.tree import COMMANDS, all_commands
-from rwq_cli.commands.ls import ListState, Which
+from rwq_cli.commands.ls import Which
+from rwq_cli.commands.selecting import SelectableState
 from rwq_cli.completing.shells import Shell
 from rwq_cli.completing.spec import Command, Kind, Option, Spec, Value, collect
 from rwq_cli.reading.records import InputFormat
@@ -62,7 +63,7 @@ def test_options_of_rwq_itself(spec: Spec) -> None:
         ("ls", "--password-file", Value(Kind.FILE, "FILE")),
         ("ls", "--verbose", Value(Kind.NONE)),
         ("ls", "--older-than", Value(Kind.OTHER, "DUR")),
-        ("ls", "--state", Value(Kind.CHOICES, "STATE", tuple(ListState))),
+        ("ls", "--state", Value(Kind.CHOICES, "STATE", tuple(SelectableState))),
         ("add", "-f", Value(Kind.FILE, "FILE")),
         ("add", "--format", Value(Kind.CHOICES, "FORMAT", tuple(InputFormat))),
         ("clean light", "--dry-run", Value(Kind.NONE)),
