@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Every command, in the order and under the headings of `rwq --help`.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Putting in": ("add",),
-    "By hand": ("lease", "complete", "touch", "release"),
+    "By hand": ("lease", "complete", "touch", "release", "rm", "mv", "purge", "undo"),
     "Looking": ("ls", "leases", "show", "stats", "queues"),
     "Keeping it healthy": ("clean", "export", "import"),
     "Around it": ("local", "demo", "completion"),

@@ -1,7 +1,7 @@
 """What the commands that put items back have in common."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rwq_cli.commands.batch import DRY_RUN
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
@@ -11,6 +11,8 @@ from rwq_cli.render.report import Batch
 from rwq_cli.render.views import outcome_view
 from rwq_cli.settings import OutputFormat, Settings
 
+IMPORTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
+_FAILED = frozenset({"conflicts", "rejected", "missing", "changed", "not-owner"})
 _WORDS = {Status.CONFLICT: "conflicts", Status.WRONG_TYPE: "rejected"}
 
 
@@ -21,6 +23,8 @@ def put_report(
     rejected: Callable[[], int],
     dry_run: bool,
     null_separated: bool,
+    words: Mapping[Status, str] | None = None,
+    counted: Sequence[str] = IMPORTED,
 ) -> Batch[Outcome]:
     """The report of putting items back.
 
@@ -30,19 +34,22 @@ def put_report(
         rejected: How many lines could not be used; asked at the end.
         dry_run: Whether nothing is changed.
         null_separated: Whether `-o ids` ends each ID with NUL.
+        words: What to call statuses other than by their names.
+        counted: The words of the summary that are always there, in order.
     """
+    called = {**_WORDS, **(words or {})}
 
     def word(status: Status) -> str:
-        return _WORDS.get(status, status.value)
+        return called.get(status, status.value)
 
     report = Batch(
         view=outcome_view(queue),
         batches=batches,
         count=lambda batch: {word(status): n for status, n in batch.counts().items()},
         word=lambda outcome: word(outcome.status),
-        counted=("imported", "already-there", "skipped", "replaced", "conflicts", "rejected"),
-        failed=frozenset({"conflicts", "rejected"}),
-        shown=frozenset({"imported", "replaced"}),
+        counted=counted,
+        failed=_FAILED,
+        shown=frozenset({"imported", "replaced", "restored"}),
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
         null_separated=null_separated,

@@ -6,7 +6,7 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
-from rwq_cli.core.nested import belongs_elsewhere, may_be_structure, nested_names, scan_keys
+from rwq_cli.core.nested import member_ids, nested_names
 from rwq_cli.core.paging import PAGE_SIZE, walk_list, walk_processing
 from rwq_cli.core.pictures import LeftOut, Picture, Place, Sight, take_pictures
 
@@ -60,7 +60,8 @@ class Export:
         for key in (keys.delayed, keys.buried):
             for page in self._zset_pages(key):
                 yield from self._pictures(None, 0, page)
-        left, leased = self._scan()
+        names = nested_names(connection, keys)
+        left = self._unmet(names, keys.item_prefix)
         if left:
             # Few, unless the queue is broken: most of what is in a list was met above.
             for place, walk in (
@@ -70,7 +71,7 @@ class Export:
                 yield from self._listed(place, walk, left)
             for batch in in_batches(item_id for item_id in left if hash(item_id) not in self._met):
                 yield from self._pictures(None, 0, batch)
-        self._count_strays(leased)
+        self._count_strays(names)
 
     def _listed(
         self, place: Place, walk: Iterator[list[bytes]], wanted: dict[bytes, None] | None
@@ -99,33 +100,14 @@ class Export:
             yield page
             start += len(page)
 
-    def _scan(self) -> tuple[dict[bytes, None], list[bytes]]:
-        """IDs with data that were not met yet, and IDs with a lease that were not."""
-        keys = self._keys
-        found: dict[bytes, bytes] = {}
-        leased: dict[bytes, bytes] = {}
-        suspects: list[bytes] = []
-        takes = (
-            (keys.item_prefix, found),
-            (keys.lease_prefix, leased),
-            (keys.old_lease_prefix, leased),
-        )
-        for page in scan_keys(self._connection, keys):
-            for key in page:
-                for prefix, taken in takes:
-                    if key.startswith(prefix):
-                        item_id = key[len(prefix) :]
-                        if hash(item_id) not in self._met:
-                            taken[item_id] = key
-                        if may_be_structure(key):
-                            suspects.append(key)
-        names = nested_names(self._connection, suspects)
-        return (
-            {item_id: None for item_id, key in found.items() if not belongs_elsewhere(key, names)},
-            [item_id for item_id, key in leased.items() if not belongs_elsewhere(key, names)],
-        )
+    def _unmet(self, names: tuple[bytes, ...], *prefixes: bytes) -> dict[bytes, None]:
+        """IDs in keys with these prefixes that were not met yet."""
+        pages = member_ids(self._connection, self._keys, prefixes, names)
+        return {
+            item_id: None for page in pages for item_id in page if hash(item_id) not in self._met
+        }
 
-    def _count_strays(self, leased: list[bytes]) -> None:
-        suspects = [item_id for item_id in dict.fromkeys(leased) if hash(item_id) not in self._met]
-        for look in glance(self._connection, self._keys, suspects):
+    def _count_strays(self, names: tuple[bytes, ...]) -> None:
+        leased = self._unmet(names, self._keys.lease_prefix, self._keys.old_lease_prefix)
+        for look in glance(self._connection, self._keys, list(leased)):
             self.left_out.stray_leases += look.lease is not None and not look.has_data

@@ -1,9 +1,9 @@
-"""Keys of our prefix, and those among them that belong to a queue named like them.
+"""The queue's keys, as a walk over all keys finds them, without those of queues named like them.
 
 A queue may be called `jobs:item:mail`; its keys then look like items of `jobs`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys, escape_glob
@@ -14,8 +14,57 @@ _STRUCTURES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried",
 _MEMBERS = (b":item:", b":lease:", b":leased_by_session:", b":result:")
 
 
-def scan_keys(connection: Connection, keys: QueueKeys) -> Iterator[list[bytes]]:
-    """All keys that begin with the queue's name and a colon, in pages, as SCAN gives them."""
+def nested_names(connection: Connection, keys: QueueKeys) -> tuple[bytes, ...]:
+    """The names of the queues that begin with our name and a colon, and that have a structure.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    own = (keys.main, keys.processing, keys.cleaning, keys.delayed, keys.buried, keys.returns)
+    suspects = [
+        key
+        for page in _scan(connection, keys)
+        for key in page
+        if key.endswith(_STRUCTURES) and key not in own
+    ]
+    types = connection.call_all([("TYPE", key) for key in suspects])
+    names = {
+        key.rpartition(b":")[0]
+        for key, kind in zip(suspects, types, strict=True)
+        if kind in (b"list", b"zset", b"hash")
+    }
+    return tuple(sorted(names))
+
+
+def member_ids(
+    connection: Connection,
+    keys: QueueKeys,
+    prefixes: tuple[bytes, ...],
+    names: tuple[bytes, ...],
+) -> Iterator[list[bytes]]:
+    """The IDs in our keys with these prefixes, in pages; some may be met twice, as SCAN says.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        prefixes: Those of data, leases or results.
+        names: Queues whose keys are left out: see `nested_names`.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    for page in _scan(connection, keys):
+        ids = [
+            key[len(prefix) :]
+            for key in page
+            for prefix in prefixes
+            if key.startswith(prefix) and not (names and _belongs(key, names))
+        ]
+        if ids:
+            yield ids
+
+
+def _scan(connection: Connection, keys: QueueKeys) -> Iterator[list[bytes]]:
     cursor: object = 0
     pattern = escape_glob(keys.name) + b":*"
     while True:
@@ -26,32 +75,7 @@ def scan_keys(connection: Connection, keys: QueueKeys) -> Iterator[list[bytes]]:
             return
 
 
-def may_be_structure(key: bytes) -> bool:
-    """Whether a key is named like the list, zset or hash of some queue."""
-    return key.endswith(_STRUCTURES)
-
-
-def nested_names(connection: Connection, suspects: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The names of the queues whose structures are among some keys.
-
-    Args:
-        connection: The server.
-        suspects: Keys of which `may_be_structure` is true, none of them our own structure.
-
-    Raises:
-        ServerError: The server refused, or was lost.
-    """
-    listed = list(suspects)
-    types = connection.call_all([("TYPE", key) for key in listed])
-    names = {
-        key.rpartition(b":")[0]
-        for key, kind in zip(listed, types, strict=True)
-        if kind in (b"list", b"zset", b"hash")
-    }
-    return tuple(sorted(names))
-
-
-def belongs_elsewhere(key: bytes, names: tuple[bytes, ...]) -> bool:
+def _belongs(key: bytes, names: tuple[bytes, ...]) -> bool:
     """Whether a key is one of the queues with these names."""
     return any(
         key.startswith(tuple(name + member for member in _MEMBERS))
