@@ -59,7 +59,7 @@ class Export:
             yield from self._listed(place, walk, None)
         for key in (keys.delayed, keys.buried):
             for page in self._zset_pages(key):
-                yield from self._pictures(None, 0, page)
+                yield from self._pictures(None, 0, 0, page)
         names = nested_names(connection, keys)
         left = self._unmet(names, keys.item_prefix)
         if left:
@@ -70,7 +70,7 @@ class Export:
             ):
                 yield from self._listed(place, walk, left)
             for batch in in_batches(item_id for item_id in left if hash(item_id) not in self._met):
-                yield from self._pictures(None, 0, batch)
+                yield from self._pictures(None, 0, 0, batch)
         self._count_strays(names)
 
     def _listed(
@@ -80,17 +80,17 @@ class Export:
         for page in walk:
             ids = page if wanted is None else [entry for entry in page if entry in wanted]
             if ids:
-                yield from self._pictures(place, passed, ids)
+                yield from self._pictures(place, passed, len(page), ids)
             passed += len(page)
 
     def _pictures(
-        self, place: Place | None, offset: int, ids: list[bytes]
+        self, place: Place | None, offset: int, span: int, ids: list[bytes]
     ) -> Iterator[list[Picture]]:
         """Those that were not met before."""
         fresh = [item_id for item_id in dict.fromkeys(ids) if hash(item_id) not in self._met]
         self._met.update(map(hash, fresh))
         yield from take_pictures(
-            self._connection, self._keys, Sight(place, offset, fresh), self.left_out
+            self._connection, self._keys, Sight(place, offset, span, fresh), self.left_out
         )
 
     def _zset_pages(self, key: bytes) -> Iterator[list[bytes]]:

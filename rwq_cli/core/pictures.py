@@ -76,11 +76,13 @@ class Sight:
     Attributes:
         place: The list; None for neither of the two.
         offset: Where the first of them stood, counted from the right end.
+        span: How many entries there were from the first to the last, at most.
         ids: The IDs, in the order of the list as it leaves on the right.
     """
 
     place: Place | None
     offset: int
+    span: int
     ids: Sequence[bytes]
 
 
@@ -120,8 +122,9 @@ def take_pictures(
     ids = sight.ids
     while at < len(ids):
         batch = ids[at : at + PICTURE_ITEMS]
-        offset = max(0, sight.offset + at + drift)
-        reply = _read(connection, keys, sight.place, offset, batch, lookups=0)
+        # Those before were `at` entries of it at least.
+        where = (sight.place, max(0, sight.offset + at + drift), max(0, sight.span - at))
+        reply = _read(connection, keys, where, batch, lookups=0)
         drift += int(reply[1])
         pictures, unplaced = _developed(batch, reply, left_out)
         at += (len(reply) - 2) // _FIELDS
@@ -142,7 +145,7 @@ def find_pictures(
     while at < len(ids):
         lengths = connection.call_all([("LLEN", keys.main), ("LLEN", keys.processing)])
         batch = ids[at : at + min(PICTURE_ITEMS, ids_per_call(sum(lengths)))]
-        reply = _read(connection, keys, None, 0, batch, lookups=len(batch))
+        reply = _read(connection, keys, (None, 0, 0), batch, lookups=len(batch))
         at += (len(reply) - 2) // _FIELDS
         pictures, _ = _developed(batch, reply, left_out)
         if pictures:
@@ -152,16 +155,16 @@ def find_pictures(
 def _read(
     connection: Connection,
     keys: QueueKeys,
-    place: Place | None,
-    offset: int,
+    where: tuple[Place | None, int, int],
     ids: Sequence[bytes],
     *,
     lookups: int,
 ) -> list[Any]:
+    place, offset, span = where
     reply: list[Any] = connection.run(
         "picture",
         queue_keys(keys),
-        (*queue_args(keys), place or "", offset, len(ids), PICTURE_BYTES, lookups, *ids),
+        (*queue_args(keys), place or "", offset, span, PICTURE_BYTES, lookups, *ids),
     )
     return reply
 
