@@ -25,6 +25,8 @@ def put_report(
     null_separated: bool,
     words: Mapping[Status, str] | None = None,
     counted: Sequence[str] = IMPORTED,
+    fields: Mapping[str, str] | None = None,
+    suffix: str = "",
 ) -> Batch[Outcome]:
     """The report of putting items back.
 
@@ -36,6 +38,8 @@ def put_report(
         null_separated: Whether `-o ids` ends each ID with NUL.
         words: What to call statuses other than by their names.
         counted: The words of the summary that are always there, in order.
+        fields: Further fields of the summary.
+        suffix: Ends the summary line.
     """
     called = {**_WORDS, **(words or {})}
 
@@ -50,8 +54,9 @@ def put_report(
         counted=counted,
         failed=_FAILED,
         shown=frozenset({"imported", "replaced", "restored"}),
-        fields={**bytes_fields("queue", queue), "dry_run": dry_run},
+        fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
+        suffix=lambda: suffix,
         null_separated=null_separated,
     )
     report.extra = lambda: {"rejected": rejected() + report.counts["rejected"]}

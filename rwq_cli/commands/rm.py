@@ -21,7 +21,7 @@ MANUALS = {
         examples=(
             "rwq rm -q jobs --yes 4f2a9c",
             "rwq rm -q jobs --match '\"user\": *42' --dry-run -o ids",
-            "rwq rm -q jobs --state buried --all --yes",
+            "rwq rm -q jobs --state abandoned --older-than 1h --yes",
         ),
         exits={
             ExitStatus.NO: "none was removed: gone, or declined",

@@ -29,7 +29,7 @@ MANUALS = {
         examples=(
             "rwq undo --dry-run",
             "rwq undo",
-            "rwq undo ~/.local/state/rwq/undo/20261121T160203.123456Z-rm-jobs-4711.jsonl",
+            "rwq undo -q jobs -o json",
         ),
         exits={
             ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in "
@@ -82,7 +82,6 @@ def undo(
     for number, why in reader.rejected:
         bad_line(number, why)
     shown = escaped(str(reader.path).encode("utf-8", "surrogateescape"))
-    settings.environment.note(f"{taken.verb} of {escaped(header.queue)}, from {shown}")
     return put_report(
         queue.name,
         _marking(reader, _put_back(reader, queue, dry_run=dry_run), dry_run=dry_run),
@@ -91,6 +90,8 @@ def undo(
         rejected=lambda: len(reader.rejected),
         dry_run=dry_run,
         null_separated=null,
+        fields={"verb": taken.verb, "undo_file": str(reader.path)},
+        suffix=f"; {taken.verb} of {escaped(header.queue)}, from {shown}",
     )
 
 

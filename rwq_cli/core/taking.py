@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from rwq_cli.core.batches import Pause, ids_per_call, in_batches
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import OutcomeBatch
@@ -264,10 +264,17 @@ class Taking:
             if not wanted:
                 continue
             self._ledger.write(wanted)
-            done = self._run(
-                replace(seen, ids=[picture.item_id for picture in wanted]),
-                [fingerprint(picture.data) for picture in wanted],
-            )
+            ids = [picture.item_id for picture in wanted]
+            try:
+                done = self._run(
+                    replace(seen, ids=ids), [fingerprint(picture.data) for picture in wanted]
+                )
+            except ConnectionLost:
+                # Nobody knows whether it ran: what was written down stays.
+                raise
+            except ServerError:
+                self._ledger.take_back(ids)
+                raise
             not_taken = [
                 picture.item_id
                 for picture, letter in zip(wanted, done[0].decode("ascii"), strict=True)
@@ -275,14 +282,14 @@ class Taking:
             ]
             if not_taken:
                 self._ledger.take_back(not_taken)
-            outcomes = outcome_batch([picture.item_id for picture in wanted], done)
+            outcomes = outcome_batch(ids, done)
             if len(outcomes):
                 yield outcomes
         if left_out.wrong_types:
             yield OutcomeBatch(left_out.wrong_types, "y" * len(left_out.wrong_types))
         if left_out.missing:
-            ids = left_out.missing
-            outcomes = outcome_batch(ids, self._run(replace(seen, ids=ids), [""] * len(ids)))
+            ghosts = replace(seen, ids=left_out.missing)
+            outcomes = outcome_batch(ghosts.ids, self._run(ghosts, [""] * len(ghosts.ids)))
             if len(outcomes):
                 yield outcomes
 

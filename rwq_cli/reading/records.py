@@ -260,7 +260,7 @@ class Readable:
 
 def _unreadable(name: str, error: OSError) -> InvalidArgument:
     reason = (error.strerror or str(error)).lower()
-    return InvalidArgument(f"cannot read {name}: {reason}", "check -f")
+    return InvalidArgument(f"cannot read {name}: {reason}", "check the file's name")
 
 
 def _as_it_is(record: bytes) -> tuple[bytes | None, bytes, Any]:

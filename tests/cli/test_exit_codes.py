@@ -47,6 +47,19 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "clean light --grace 0",
         "clean deep --grace 0",
         "clean light -q none",
+        "rm --yes w1",
+        "rm --yes w1 a1 l1",
+        "rm --dry-run w1",
+        "mv --to other --yes w1",
+        "mv --to other --yes --force l1",
+        "mv --to other --all --dry-run",
+        "purge --yes",
+        "purge -q none",
+        "purge --dry-run",
+        "export",
+        "export -q none",
+        "import {export}",
+        "import {export} --dry-run -q none",
         "--version",
         "--help",
         "ls --help",
@@ -68,6 +81,11 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "release --dry-run l1",
         "show gone",
         "show gone gone2",
+        "rm --yes gone",
+        "mv --to other --yes gone",
+        "mv --to other --yes l1",
+        "undo",
+        "undo --dry-run",
         "local status",
         "local stop",
     ),
@@ -82,6 +100,16 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "complete w1 --all",
         "touch --state waiting",
         "leases -n x",
+        "rm",
+        "rm --all w1",
+        "mv --yes w1",
+        "mv --to jobs w1",
+        "purge w1",
+        "undo /nowhere/file",
+        "export w1",
+        "import",
+        "import /nowhere/file",
+        "import /dev/null",
         "show",
         "stats --fast --deep",
         "queues a b",
@@ -123,6 +151,13 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "stats --fast",
         "stats --deep",
         "queues",
+        "rm --yes w1",
+        "rm --yes --all",
+        "mv --to other --yes w1",
+        "purge --yes",
+        "purge --dry-run",
+        "export",
+        "import {export}",
         "clean light",
         "clean deep",
     ),
@@ -144,6 +179,9 @@ def filled(foreign: Foreign) -> None:
 @pytest.mark.parametrize(("status", "line"), cases())
 def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
     more = NOWHERE if status is ExitStatus.SERVER else ()
+    file = rwq.home / "export.jsonl"
+    file.write_bytes(rwq("export").out)
+    line = line.format(export=file)
     result = rwq(*line.split(), *more, variables={"XDG_STATE_HOME": str(rwq.home)})
     assert (result.code, result.notes) == (int(status), result.notes)
     assert "this is a bug" not in result.notes

@@ -58,6 +58,11 @@ PREPARED = {
     "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl": (
         'jq() { echo \'{"id": "k", "data": {}}\'; }'
     ),
+    "rwq import -q jobs jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
+    "rwq import -q jobs --on-conflict skip jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
+    "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
+    "rwq undo": "rwq rm -q jobs --yes 1",
+    "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
 }
 EXAMPLES = [
     example
