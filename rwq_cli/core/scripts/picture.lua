@@ -32,20 +32,21 @@ local function place_of(id)
   if places[id] then
     return list == processing and 'p' or in_main(places[id][#places[id]])
   end
-  -- Leased or released a moment ago, it stands where the new ones are.
-  new_in_main = new_in_main or just_pushed(main)
-  new_in_processing = new_in_processing or just_pushed(processing)
-  if new_in_main[id] then
-    return main_length < 2 and 'n' or 'l'
-  elseif new_in_processing[id] then
-    return 'p'
-  elseif lookups > 0 then
+  if lookups > 0 then
     lookups = lookups - 1
     local index = redis.call('LPOS', main, id, 'RANK', -1)
     if index then
       return in_main(main_length - 1 - index)
     end
     return redis.call('LPOS', processing, id) and 'p' or '-'
+  end
+  -- Leased or released a moment ago, it stands where the new ones are.
+  new_in_main = new_in_main or just_pushed(main)
+  new_in_processing = new_in_processing or just_pushed(processing)
+  if new_in_main[id] then
+    return 'l'
+  elseif new_in_processing[id] then
+    return 'p'
   end
   return list and '?' or '-'
 end
