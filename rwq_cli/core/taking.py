@@ -30,6 +30,8 @@ _TURNS = 3
 _TAKE_ITEMS = 250
 # A call passes over the list once, however many it takes: few calls where few of many are wanted.
 _PAGE_ENTRIES = 4000
+# So many entries may be popped between two reads without looking for our place anew.
+_OVERLAP = 256
 _FINGERPRINT_BYTES = 1024 * 1024
 
 
@@ -170,7 +172,7 @@ class Taking:
             place: The list.
             wanted: The IDs to take; None for every entry.
             last: Go no further than to this entry, where it is met; None to the end.
-            entries_max: Go no further than so many entries; None for all.
+            entries_max: Go no further than so many entries; None for as many as there are now.
 
         Raises:
             ServerError: The server refused, or was lost.
@@ -180,13 +182,17 @@ class Taking:
         """
         key = self._keys.main if place is Place.MAIN else self._keys.processing
         offset, passed, anchor = 0, 0, None
-        while entries_max is None or passed < entries_max:
-            back = 0 if anchor is None else 1
-            page: list[bytes] = self._connection.call(
-                "LRANGE", key, -(offset + _PAGE_ENTRIES), -(offset + 1 - back)
+        if entries_max is None:
+            # Else a fast producer would keep us here for ever.
+            entries_max = int(self._connection.call("LLEN", key))
+        while passed < entries_max:
+            # With some entries of what was passed, because others pop and push meanwhile.
+            back = 0 if anchor is None else min(offset, _OVERLAP)
+            window: list[bytes] = self._connection.call(
+                "LRANGE", key, -(offset + _PAGE_ENTRIES), -(offset - back + 1)
             )[::-1]
-            if back and page[:1] != [anchor]:
-                # What stands before our place was popped, or pushed.
+            fresh = _behind(window, anchor, back)
+            if fresh is None:
                 behind = self._place_behind(key, anchor)
                 if behind is None:
                     # A page is read again, rather than not at all.
@@ -194,9 +200,9 @@ class Taking:
                     passed = max(0, passed - offset + behind)
                 offset = behind
                 continue
-            page = page[back:]
-            if entries_max is not None:
-                page = page[: entries_max - passed]
+            offset += fresh - back
+            page = window[fresh:]
+            page = page[: entries_max - passed]
             if last is not None and last in page:
                 page = page[: page.index(last) + 1]
                 entries_max = passed + len(page)
@@ -333,6 +339,14 @@ class Taking:
             for page in walk_processing(self._connection, self._keys):
                 met.update(sought.intersection(page))
         return met
+
+
+def _behind(window: Sequence[bytes], anchor: bytes | None, expected: int) -> int | None:
+    """The index behind the anchor, nearest to where it should be; None where it is not there."""
+    if anchor is None:
+        return 0
+    places = [at + 1 for at, entry in enumerate(window) if entry == anchor]
+    return min(places, key=lambda at: abs(at - expected), default=None)
 
 
 def _dropped(batch: OutcomeBatch) -> Iterator[bytes]:
