@@ -104,8 +104,9 @@ def test_removing(verb: str, number: int, server: PrivateServer, tmp_path: Path)
         process = command(server, tmp_path, *verb.split())
         kill_in_the_middle(process, raw, "jobs:queue", ITEMS)
         left = held(raw, "jobs")
-        assert left == [item_id for item_id in IDS if item_id in set(left)]
-        assert set(left) | written_down(tmp_path) == set(IDS)
+        known = set(left)
+        assert left == [item_id for item_id in IDS if item_id in known]
+        assert known | written_down(tmp_path) == set(IDS)
         assert command(server, tmp_path, "undo").wait() == 0
         assert sorted(held(raw, "jobs")) == sorted(IDS)
 

@@ -123,10 +123,11 @@ def test_rm_and_undo_of_some_leave_the_others_in_order(server: PrivateServer, rw
         ids = raw.lrange("jobs:queue", 0, -1)
         doomed = ids[::10]
         rwq(server, "rm", "-", "-0", "--yes", stdin=b"\0".join(doomed))
-        left = [item_id for item_id in ids if item_id not in set(doomed)]
+        gone = set(doomed)
+        left = [item_id for item_id in ids if item_id not in gone]
         assert raw.lrange("jobs:queue", 0, -1) == left
         rwq(server, "undo")
         now = raw.lrange("jobs:queue", 0, -1)
-        assert [item_id for item_id in now if item_id not in set(doomed)] == left
-        assert [item_id for item_id in now if item_id in set(doomed)] == doomed
+        assert [item_id for item_id in now if item_id not in gone] == left
+        assert [item_id for item_id in now if item_id in gone] == doomed
         assert sorted(now) == sorted(ids)
