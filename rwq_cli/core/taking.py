@@ -148,7 +148,7 @@ class Taking:
             for _ in range(_TURNS):
                 for place in (Place.MAIN, Place.PROCESSING):
                     for batch in self.take_listed(place, sought):
-                        fresh = batch.only(left)
+                        fresh = batch.only(left.keys())
                         for item_id in fresh.ids:
                             del left[item_id]
                         if len(fresh):

@@ -19,9 +19,7 @@ if list then
   places, drift = places_near(list, ids, offset, span)
 end
 local main_length = redis.call('LLEN', main)
-local any_delayed = redis.call('EXISTS', delayed) == 1
-local any_buried = redis.call('EXISTS', buried) == 1
-local any_returns = redis.call('EXISTS', returns) == 1
+local holders = lease_holders(ids)
 local new_in_main, new_in_processing
 
 local function in_main(from_right)
@@ -58,7 +56,7 @@ for _, id in ipairs(ids) do
   end
   local kind = redis.call('TYPE', item_prefix .. id).ok
   local data = kind == 'string' and redis.call('GET', item_prefix .. id) or ''
-  local holder, ttl = lease_holder(id), -2
+  local holder, ttl = holders[id], -2
   if holder then
     local new = redis.call('PTTL', lease_prefix .. id)
     local old = redis.call('PTTL', old_lease_prefix .. id)
@@ -70,8 +68,8 @@ for _, id in ipairs(ids) do
   reply[#reply + 1] = ttl
   reply[#reply + 1] = holder or ''
   reply[#reply + 1] = kind == 'string' and place_of(id) or '-'
-  reply[#reply + 1] = any_delayed and redis.call('ZSCORE', delayed, id) or ''
-  reply[#reply + 1] = any_buried and redis.call('ZSCORE', buried, id) or ''
-  reply[#reply + 1] = any_returns and redis.call('HGET', returns, id) or ''
+  reply[#reply + 1] = present[delayed] and redis.call('ZSCORE', delayed, id) or ''
+  reply[#reply + 1] = present[buried] and redis.call('ZSCORE', buried, id) or ''
+  reply[#reply + 1] = present[returns] and redis.call('HGET', returns, id) or ''
 end
 return reply

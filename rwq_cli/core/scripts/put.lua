@@ -95,6 +95,6 @@ for _, at in ipairs(taken) do
     for_processing[#for_processing + 1] = id
   end
 end
-push_all(at_front and 'RPUSH' or 'LPUSH', main, for_main)
-push_all('LPUSH', processing, for_processing)
+for_all(at_front and 'RPUSH' or 'LPUSH', main, for_main)
+for_all('LPUSH', processing, for_processing)
 return { table.concat(letters) }

@@ -58,9 +58,9 @@ for at = 1, #words, 2 do
   ids[#ids + 1] = words[at]
   written[words[at]] = words[at + 1]
 end
-local odd = first_of_wrong_type(ids)
+local exists, odd = with_data_of_right_type(ids)
 if odd then
-  return redis.error_reply('WRONGTYPE ' .. odd .. ' holds another type than the protocol says')
+  return odd
 end
 
 -- Of data larger than this, its two ends and its length: hashing takes two milliseconds a megabyte.
@@ -82,7 +82,7 @@ local new_in_processing = not list and not by_name and just_pushed(processing) o
 local letters, holders, taken, offsets, unnamed = {}, {}, {}, {}, {}
 for i, id in ipairs(ids) do
   local letter = moves and 'v' or 'x'
-  if not has_data(id) then
+  if not exists[id] then
     letter = 'm'
   elseif written[id] == '' or fingerprint(id) ~= written[id] then
     letter = 'g'
@@ -134,26 +134,23 @@ if #taken > 0 then
   if moves then
     for _, id in ipairs(taken) do
       redis.call('RENAMENX', item_prefix .. id, to_prefix .. id)
-      local count = redis.call('HGET', returns, id)
+      local count = present[returns] and redis.call('HGET', returns, id)
       if count then
         redis.call('HSET', to_returns, id, count)
       end
     end
-    push_all('LPUSH', to_main, taken)
+    for_all('LPUSH', to_main, taken)
   end
-  local doomed = {}
-  for _, id in ipairs(taken) do
-    doomed[#doomed + 1] = lease_prefix .. id
-    doomed[#doomed + 1] = old_lease_prefix .. id
-    if not moves then
-      doomed[#doomed + 1] = item_prefix .. id
+  if not moves then
+    for_all('DEL', nil, item_keys(taken))
+  end
+  drop_leases(taken)
+  for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
+    if present[key] then
+      for_all(command, key, taken)
     end
   end
-  for_all('DEL', nil, doomed)
-  for_all('ZREM', delayed, taken)
-  for_all('ZREM', buried, taken)
-  for_all('HDEL', returns, taken)
-  if redis.call('LLEN', cleaning) > 0 then
+  if present[cleaning] then
     for _, id in ipairs(taken) do
       redis.call('LREM', cleaning, 0, id)
     end
