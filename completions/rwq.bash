@@ -6,7 +6,7 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release ls leases show stats queues wait clean check local demo completion)
+        rwq_commands=(add lease complete touch release rm mv purge undo ls leases show stats queues wait clean check export import local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
@@ -23,6 +23,18 @@ __rwq_names() {
         ;;
     release)
         rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --front --force --yes --dry-run)
+        ;;
+    rm)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --yes --dry-run)
+        ;;
+    mv)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --to --force --yes --dry-run)
+        ;;
+    purge)
+        rwq_options=(--yes --dry-run -0 --null)
+        ;;
+    undo)
+        rwq_options=(--anywhere --dry-run -0 --null)
         ;;
     ls)
         rwq_options=(-n --limit --offset --tail --data --state --match --id-glob --older-than -0 --null)
@@ -53,6 +65,12 @@ __rwq_names() {
         ;;
     check)
         rwq_options=(--waiting-warn --waiting-critical --age-warn --age-critical --abandoned-warn --abandoned-critical --processing-warn --processing-critical --delayed-warn --delayed-critical --buried-warn --buried-critical --orphaned-warn --orphaned-critical --deep --format)
+        ;;
+    export)
+        rwq_options=(-0 --null)
+        ;;
+    import)
+        rwq_options=(--on-conflict --strict --dry-run -0 --null)
         ;;
     local)
         rwq_commands=(start stop status)
@@ -95,6 +113,17 @@ __rwq_option() {
     'release --id-glob') rwq_kind=other ;;
     'release --older-than') rwq_kind=other ;;
     'release -n' | 'release --limit') rwq_kind=other ;;
+    'rm --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'rm --match') rwq_kind=other ;;
+    'rm --id-glob') rwq_kind=other ;;
+    'rm --older-than') rwq_kind=other ;;
+    'rm -n' | 'rm --limit') rwq_kind=other ;;
+    'mv --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'mv --match') rwq_kind=other ;;
+    'mv --id-glob') rwq_kind=other ;;
+    'mv --older-than') rwq_kind=other ;;
+    'mv -n' | 'mv --limit') rwq_kind=other ;;
+    'mv --to') rwq_kind=queue ;;
     'ls -n' | 'ls --limit') rwq_kind=other ;;
     'ls --offset') rwq_kind=other ;;
     'ls --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
@@ -123,6 +152,7 @@ __rwq_option() {
     'check --orphaned-warn') rwq_kind=other ;;
     'check --orphaned-critical') rwq_kind=other ;;
     'check --format') rwq_kind=choices rwq_choices=(nagios prometheus) ;;
+    'import --on-conflict') rwq_kind=choices rwq_choices=(fail skip replace) ;;
     *' -q' | *' --queue') rwq_kind=queue ;;
     *' -u' | *' --url') rwq_kind=other rwq_is_server=1 ;;
     *' -o' | *' --output') rwq_kind=choices rwq_choices=(table plain json jsonl csv ids data) ;;
@@ -138,7 +168,9 @@ __rwq_option() {
 __rwq_argument() {
     rwq_kind=other rwq_choices=()
     case "$1 $2" in
+    'undo '0) rwq_kind=file ;;
     'ls '0) rwq_kind=choices rwq_choices=(waiting processing leased abandoned delayed buried all) ;;
+    'import '0) rwq_kind=file ;;
     'local start '0) rwq_kind=directory ;;
     'local stop '0) rwq_kind=directory ;;
     'local status '0) rwq_kind=directory ;;

@@ -6,7 +6,15 @@ from typing import Any, TypeVar
 from rwq_cli.exits import Code, ExitStatus
 from rwq_cli.render import machine
 from rwq_cli.render.encode import to_json
-from rwq_cli.render.report import Batch, Detail, Listing, Report, Text, Verdict
+from rwq_cli.render.report import (
+    Batch,
+    Detail,
+    Listing,
+    Report,
+    Stream,
+    Text,
+    Verdict,
+)
 from rwq_cli.settings import OutputFormat, Settings
 
 T = TypeVar("T")
@@ -36,7 +44,27 @@ def render(report: Report, settings: Settings) -> Code:
         return _render_detail(report, settings)
     if isinstance(report, Verdict):
         return _render_verdict(report, settings)
+    if isinstance(report, Stream):
+        return _render_stream(report, settings)
     return _render_listing(report, settings)
+
+
+def _render_stream(report: Stream[Any], settings: Settings) -> ExitStatus:
+    """Its own lines, unless another format was asked for."""
+    output, environment = settings.output, settings.environment
+    written = 0
+    if output in (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL):
+        environment.stdout.write(report.header)
+        for batch in _progress_until_first(report.batches, settings):
+            environment.stdout.write(b"".join(map(report.line, batch)))
+            written += len(batch)
+    else:
+        writer = machine.Writer(environment, report.view, output, report.null_separated)
+        records = (record for batch in report.batches for record in batch)
+        written = writer.write_all(_progress_until_first(records, settings))
+    environment.stdout.flush()
+    environment.note(report.summary(written))
+    return report.status(written)
 
 
 def _progress_until_first(records: Iterable[T], settings: Settings) -> Iterator[T]:

@@ -11,8 +11,11 @@ from tests.cli.proxies import CuttingProxy, answering
 from tests.conftest import Foreign, StartServer, contents
 from tests.servers import PrivateServer
 
-WRITERS = ["add x", "lease", "complete a", "touch l", "release l --force --yes"]
-LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues"]
+WRITERS = [
+    *("add x", "lease", "complete a", "touch l", "release l --force --yes"),
+    *("rm a --yes", "mv --to other a --yes", "purge --yes"),
+]
+LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues", "export"]
 
 
 def assert_one_line(result: Result) -> None:
@@ -140,7 +143,8 @@ class TestPermissions:
         "line",
         [
             *("add x --id n", "lease", "complete a", "complete l", "touch l"),
-            *("release l --force --yes", "release ab"),
+            *("release l --force --yes", "release ab", "rm a l ab --yes"),
+            *("mv --to other a l ab --force --yes", "purge --yes"),
         ],
     )
     def test_a_script_that_lacks_one_leaves_no_half_step(

@@ -52,6 +52,19 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "clean light --grace 0",
         "clean deep --grace 0",
         "clean light -q none",
+        "rm --yes w1",
+        "rm --yes w1 a1 l1",
+        "rm --dry-run w1",
+        "mv --to other --yes w1",
+        "mv --to other --yes --force l1",
+        "mv --to other --all --dry-run",
+        "purge --yes",
+        "purge -q none",
+        "purge --dry-run",
+        "export",
+        "export -q none",
+        "import {export}",
+        "import {export} --dry-run -q none",
         "--version",
         "--help",
         "ls --help",
@@ -75,6 +88,11 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "show gone gone2",
         "wait --timeout 10ms",
         "wait --id w1 --timeout 0",
+        "rm --yes gone",
+        "mv --to other --yes gone",
+        "mv --to other --yes l1",
+        "undo",
+        "undo --dry-run",
         "local status",
         "local stop",
     ),
@@ -89,6 +107,16 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "complete w1 --all",
         "touch --state waiting",
         "leases -n x",
+        "rm",
+        "rm --all w1",
+        "mv --yes w1",
+        "mv --to jobs w1",
+        "purge w1",
+        "undo /nowhere/file",
+        "export w1",
+        "import",
+        "import /nowhere/file",
+        "import /dev/null",
         "show",
         "stats --fast --deep",
         "queues a b",
@@ -132,6 +160,13 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "stats --deep",
         "queues",
         "wait",
+        "rm --yes w1",
+        "rm --yes --all",
+        "mv --to other --yes w1",
+        "purge --yes",
+        "purge --dry-run",
+        "export",
+        "import {export}",
         "clean light",
         "clean deep",
     ),
@@ -153,6 +188,9 @@ def filled(foreign: Foreign) -> None:
 @pytest.mark.parametrize(("status", "line"), cases())
 def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
     more = NOWHERE if status is ExitStatus.SERVER else ()
+    file = rwq.home / "export.jsonl"
+    file.write_bytes(rwq("export").out)
+    line = line.format(export=file)
     result = rwq(*line.split(), *more, variables={"XDG_STATE_HOME": str(rwq.home)})
     assert (result.code, result.notes) == (int(status), result.notes)
     assert "this is a bug" not in result.notes

@@ -61,6 +61,11 @@ PREPARED = {
     ),
     "rwq wait -q jobs --timeout 1h": "rwq complete -q jobs 1 2 3 4f2a9c",
     "rwq wait -q jobs --id 4f2a9c --timeout 10m": "rwq complete -q jobs 4f2a9c",
+    "rwq import -q jobs jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
+    "rwq import -q jobs --on-conflict skip jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
+    "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
+    "rwq undo": "rwq rm -q jobs --yes 1",
+    "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
 }
 EXAMPLES = [
     example

@@ -76,6 +76,12 @@ VERBS = {
         ["released", "already_waiting", "not_owner", "missing"],
         OUTCOME_FIELDS,
     ),
+    "rm w1 gone --yes": (["undo_file", "removed", "missing"], OUTCOME_FIELDS),
+    "mv --to other w1 l1 gone --yes": (
+        ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],
+        OUTCOME_FIELDS,
+    ),
+    "purge --yes": (["undo_file", "removed"], OUTCOME_FIELDS),
     "clean light --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
     "clean deep --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
 }
