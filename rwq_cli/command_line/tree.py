@@ -20,7 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Putting in": ("add",),
     "By hand": ("lease", "complete", "touch", "release"),
     "Looking": ("ls", "leases", "show", "stats", "queues"),
-    "Keeping it healthy": ("clean",),
+    "Keeping it healthy": ("clean", "doctor"),
     "Around it": ("local", "demo", "completion"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)

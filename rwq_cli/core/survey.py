@@ -1,7 +1,7 @@
 """A walk over a whole queue, for what no single list can tell: orphans, ghosts, duplicates."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -52,7 +52,11 @@ class Survey:
     items: int = 0
 
 
-def survey(connection: Connection, keys: QueueKeys) -> Survey:
+def survey(
+    connection: Connection,
+    keys: QueueKeys,
+    others: Callable[[list[bytes]], object] | None = None,
+) -> Survey:
     """Walk over the data keys, both lists and the zsets.
 
     The order is what keeps live work from looking broken: the data keys first, then main, then
@@ -64,12 +68,17 @@ def survey(connection: Connection, keys: QueueKeys) -> Survey:
     twenty million walks), an orphan can look listed; Python salts the hash anew in each process,
     so the next walk finds it.
 
+    Args:
+        connection: The server.
+        keys: The queue.
+        others: Takes pages of all other keys under the queue's prefix, met on the way.
+
     Raises:
         ServerError: The server refused, or was lost.
     """
     found = Survey()
     marks: dict[int, int] = {}
-    nested = _scan_data(connection, keys, marks)
+    nested = _scan_data(connection, keys, marks, others)
     found.items = len(marks)
     suspects = list(_walk_lists(connection, keys, marks, found))
     _sort_ghosts(connection, keys, suspects, found)
@@ -79,14 +88,23 @@ def survey(connection: Connection, keys: QueueKeys) -> Survey:
     return found
 
 
-def scan_ids(connection: Connection, keys: QueueKeys) -> Iterator[list[bytes]]:
-    """The IDs of all data keys, in pages; some may be met twice, as SCAN says."""
-    prefix_length = len(keys.item_prefix)
+def scan_ids(
+    connection: Connection,
+    keys: QueueKeys,
+    others: Callable[[list[bytes]], object] | None = None,
+) -> Iterator[list[bytes]]:
+    """The IDs of all data keys, in pages; some may be met twice, as SCAN says.
+
+    `others` takes pages of all other keys under the queue's prefix; they may come twice, too.
+    """
+    prefix, prefix_length = keys.item_prefix, len(keys.item_prefix)
+    pattern = keys.item_pattern if others is None else keys.pattern
     cursor: object = 0
     while True:
-        cursor, page = connection.call(
-            "SCAN", cursor, "MATCH", keys.item_pattern, "COUNT", _SCAN_COUNT
-        )
+        cursor, page = connection.call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
+        if others is not None and (rest := [key for key in page if not key.startswith(prefix)]):
+            others(rest)
+            page = [key for key in page if key.startswith(prefix)]
         if page:
             yield [key[prefix_length:] for key in page]
         if int(cursor) == 0:  # type: ignore[call-overload]
@@ -111,9 +129,14 @@ def listed_ids(
     return frozenset(met)
 
 
-def _scan_data(connection: Connection, keys: QueueKeys, marks: dict[int, int]) -> list[bytes]:
+def _scan_data(
+    connection: Connection,
+    keys: QueueKeys,
+    marks: dict[int, int],
+    others: Callable[[list[bytes]], object] | None,
+) -> list[bytes]:
     suspects: list[bytes] = []
-    for page in scan_ids(connection, keys):
+    for page in scan_ids(connection, keys, others):
         for item_id in page:
             marks[hash(item_id)] = _DATA
             if item_id.endswith(_STRUCTURES):
