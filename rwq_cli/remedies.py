@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rwq_cli.core.findings import Code, Finding
-from rwq_cli.explain import shell_word
+from rwq_cli.pasting import command_line, shell_word
 
 
 @dataclass(frozen=True)
@@ -13,8 +13,8 @@ class Remedy:
     Attributes:
         cause: What it is, and how it comes to be.
         cure: What puts it right.
-        command: The command for that. `Q` stands for the queue's option, `ID` for an ID, `KEY` for
-            a key, `{NAME}` for the queue's name in braces.
+        command: The command for that. After a command of rwq's, ` ID` stands for an ID; elsewhere
+            `KEY` for a key; without either it is about the queue.
         kept: Why `--fix` leaves it, or some of it, as it is; None where it never does on purpose.
     """
 
@@ -24,7 +24,7 @@ class Remedy:
     kept: str | None = None
 
 
-_FIX = "rwq doctor --fix Q"
+_FIX = "rwq doctor --fix"
 
 REMEDIES = {
     Code.WRONG_TYPE: Remedy(
@@ -36,7 +36,7 @@ REMEDIES = {
     Code.HELD: Remedy(
         "A lease has no expiry, which no worker sets: somebody took the expiry away by hand.",
         "Put the item back, or give the lease an end.",
-        "rwq release --force Q ID",
+        "rwq release --force ID",
         "it may be on purpose: somebody can be keeping the item from the workers",
     ),
     Code.DUPLICATED: Remedy(
@@ -49,7 +49,7 @@ REMEDIES = {
         "Workers of two generations hold the same item, each by its own lease key: a cleaner of "
         "the one took it from a worker of the other.",
         "Let both leases end, or choose whose work counts and end the other by hand.",
-        "rwq show Q ID",
+        "rwq show ID",
         "either worker may be the one that completes it",
     ),
     Code.EVICTING_SERVER: Remedy(
@@ -61,17 +61,17 @@ REMEDIES = {
     Code.ABANDONED: Remedy(
         "Items are in processing without a lease: their workers died or gave up.",
         "A light clean returns them.",
-        "rwq clean light Q",
+        "rwq clean light",
     ),
     Code.ORPHANED: Remedy(
         "Items are in no list and have no lease: something died between two commands.",
         "A deep clean returns them.",
-        "rwq clean deep Q",
+        "rwq clean deep",
     ),
     Code.UNLISTED: Remedy(
         "Items have a lease but are in no list: their processing entries were lost.",
         "When the lease ends a deep clean returns them.",
-        "rwq release --force Q ID",
+        "rwq release --force ID",
         "a worker may still have it in hand; its lease ends by itself",
     ),
     Code.DUE: Remedy(
@@ -88,7 +88,7 @@ REMEDIES = {
     Code.GHOST: Remedy(
         "IDs without data are listed: they were completed, or their data was deleted, meanwhile.",
         "Leasing or cleaning drops them.",
-        "rwq clean deep Q",
+        "rwq clean deep",
     ),
     Code.ENDLESS_LEASE: Remedy(
         "Leases without expiry belong to no item: nothing would ever end them.",
@@ -109,7 +109,7 @@ REMEDIES = {
     Code.EMPTY_ID: Remedy(
         "An item or an entry has the empty string for an ID, most likely from an unset variable.",
         "Let a worker lease and complete it: no command line can name it.",
-        "rwq lease Q",
+        "rwq lease",
         "it has data, so it is an item like any other",
     ),
     Code.SHADOWED_NAME: Remedy(
@@ -122,7 +122,7 @@ REMEDIES = {
     Code.STRAY_LEASE: Remedy(
         "Leases are left of items that were completed meanwhile.",
         "Nothing is to be done: they end by themselves.",
-        "rwq show Q ID",
+        "rwq show ID",
         "they end by themselves",
     ),
     Code.STALE_RETURNS: Remedy(
@@ -145,7 +145,7 @@ REMEDIES = {
     Code.NO_HASH_TAG: Remedy(
         "The name has no hash tag, so that on a cluster the queue's keys would not be together.",
         "Nothing on a single server; on a cluster, call it by a name in braces.",
-        "rwq stats -q {NAME}",
+        "rwq stats",
         "workers know it by this name",
     ),
 }
@@ -159,19 +159,13 @@ def command_for(queue: bytes, finding: Finding) -> str:
         finding: The finding.
     """
     example = finding.examples[0] if finding.examples else b""
-    words = []
-    for word in REMEDIES[finding.code].command.split():
-        if word == "Q":
-            words += ["-q", shell_word(queue)]
-        elif word == "ID":
-            words += (["--"] if example.startswith(b"-") else []) + [shell_word(example)]
-        elif word == "KEY":
-            words.append(shell_word(example))
-        elif word == "{NAME}":
-            words.append(shell_word(b"{" + queue + b"}"))
-        else:
-            words.append(word)
-    return " ".join(words)
+    template = REMEDIES[finding.code].command
+    if not template.startswith("rwq "):
+        return template.replace("KEY", shell_word(example))
+    verb, takes_id, _ = template.removeprefix("rwq ").partition(" ID")
+    if finding.code is Code.NO_HASH_TAG:
+        queue = b"{" + queue + b"}"
+    return command_line(verb, queue, example) if takes_id else f"rwq {verb} -q {shell_word(queue)}"
 
 
 def kept_because(finding: Finding) -> str | None:

@@ -1,6 +1,6 @@
 """The work queue: one object with a method for each thing that can be done to a queue."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -23,6 +23,7 @@ from rwq_cli.core.model import (
 if TYPE_CHECKING:
     from rwq_cli.core.diagnosing import Diagnosis
     from rwq_cli.core.findings import Code
+    from rwq_cli.core.forecast import Forecast
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
@@ -317,6 +318,21 @@ class WorkQueue:
 
         self.connection.look_only()
         return looking.facts_of(self.connection, self.keys, ids)
+
+    def forecast(
+        self, sightings: "Sequence[Sighting]", *, sample_s: float
+    ) -> "list[Forecast | None]":
+        """When items' turns come; see `rwq_cli.core.forecast.forecast`."""
+        from rwq_cli.core.forecast import forecast
+
+        return forecast(
+            self.connection,
+            self.keys,
+            sightings,
+            sample_s=sample_s,
+            monotonic=self._clock.monotonic,
+            sleep=self._clock.sleep,
+        )
 
     def state(self, item_id: bytes | str) -> State:
         """The state of one ID.

@@ -123,6 +123,26 @@ def _is(state: State) -> Callable[[Facts], bool]:
     return lambda facts: state_of(facts) is state
 
 
+def findings_about(facts: Facts, holders: Collection[bytes]) -> list[Code]:
+    """What the doctor would find wrong with one ID.
+
+    Args:
+        facts: The facts about it.
+        holders: The holders that its lease keys name.
+    """
+    if facts.wrong_types:
+        return [Code.WRONG_TYPE]
+    guarded = is_guard(facts.lease)
+    shared = len(set(holders)) > 1 and not guarded
+    return [
+        code
+        for code, holds in HOLDS.items()
+        if holds(facts)
+        and (code is not Code.TWO_HOLDERS or shared)
+        and (code is not Code.EMPTY_ID or not facts.item_id)
+    ]
+
+
 # What the facts must say for a finding to be real.
 HOLDS: Mapping[Code, Callable[[Facts], bool]] = {
     Code.HELD: _is(State.HELD),
