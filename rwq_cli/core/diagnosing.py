@@ -265,14 +265,16 @@ def _suspect_scheduled(
     scheduled: set[bytes] = set()
     for key in (keys.delayed, keys.buried):
         start = 0
-        while page := connection.call("ZRANGE", key, start, start + _PAGE - 1, "WITHSCORES"):
-            ids, scores = page[::2], page[1::2]
-            scheduled.update(ids)
-            suspect(_OF_SCHEDULED, ids)
-            if key == keys.delayed:
-                late = [i for i, due in zip(ids, scores, strict=True) if float(due) < late_ms]
-                suspected[Code.DUE].update(dict.fromkeys(late))
+        while page := connection.call("ZRANGE", key, start, start + _PAGE - 1):
+            scheduled.update(page)
+            suspect(_OF_SCHEDULED, page)
             start += _PAGE
+    start = 0
+    while page := connection.call(
+        "ZRANGEBYSCORE", keys.delayed, "-inf", late_ms, "LIMIT", start, _PAGE
+    ):
+        suspected[Code.DUE].update(dict.fromkeys(page))
+        start += _PAGE
     if scheduled:
         for page in chain(
             walk_list(connection, keys.main, newest_first=True), walk_processing(connection, keys)
