@@ -248,6 +248,49 @@ class TestBesideOthers:
             assert left == quicker[code][2], code
             assert count >= left
 
+    def test_a_lease_that_has_an_item_again_stays(
+        self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock
+    ) -> None:
+        foreign.lease(b"x", ttl_ms=None)
+        interleaved.before = lambda command: command == "drop_leases" and foreign.data(b"x")
+        found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
+        assert found == {Code.ENDLESS_LEASE: (1, 0, 0)}
+        assert foreign.raw.get("jobs:lease:x") == b"them"
+
+    @pytest.mark.parametrize("name", ["delayed without a guard", "due without a guard"])
+    def test_what_was_leased_before_it_is_listed_is_left_alone(
+        self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, name: str
+    ) -> None:
+        BROKEN[name].make(foreign, b"x")
+        interleaved.before = lambda command: command == "reschedule" and foreign.lease(b"x")
+        found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
+        assert [fixed for _, fixed, _ in found.values()] == [0]
+        assert foreign.raw.get("jobs:lease:x") == b"them"
+        assert foreign.raw.zscore("jobs:delayed", "x") is not None
+        assert foreign.raw.llen("jobs:queue") == 0
+
+    @pytest.mark.parametrize("key", ["queue", "processing"])
+    @pytest.mark.parametrize("name", ["delayed without a guard", "due without a guard"])
+    def test_what_is_listed_far_from_the_end_is_not_listed_twice(
+        self,
+        interleaved: Interleaved,
+        foreign: Foreign,
+        clock: FakeClock,
+        name: str,
+        key: str,
+    ) -> None:
+        BROKEN[name].make(foreign, b"x")
+
+        def list_it(command: str) -> None:
+            if command == "reschedule":
+                foreign.raw.rpush(f"jobs:{key}", *(b"w%d" % number for number in range(600)), b"x")
+
+        interleaved.before = list_it
+        WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True)
+        assert foreign.raw.lrange(f"jobs:{key}", 0, -1).count(b"x") == 1
+        assert foreign.raw.exists("jobs:lease:x") == 0
+        assert foreign.raw.exists("jobs:queue") == (key == "queue")
+
 
 class TestKilled:
     @pytest.mark.parametrize("point", range(0, 60, 3))
