@@ -6,7 +6,7 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release ls leases show stats queues clean local demo completion)
+        rwq_commands=(add lease complete touch release ls leases show stats queues clean doctor local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
@@ -31,7 +31,7 @@ __rwq_names() {
         rwq_options=(--holder -n --limit --data -0 --null)
         ;;
     show)
-        rwq_options=(--data -0 --null)
+        rwq_options=(--data --eta -0 --null)
         ;;
     stats)
         rwq_options=(--fast --deep)
@@ -47,6 +47,9 @@ __rwq_names() {
         ;;
     'clean deep')
         rwq_options=(--grace --dry-run -0 --null)
+        ;;
+    doctor)
+        rwq_options=(--fix --dry-run --grace --only --skip -0 --null)
         ;;
     local)
         rwq_commands=(start stop status)
@@ -82,8 +85,12 @@ __rwq_option() {
     'ls --older-than') rwq_kind=other ;;
     'leases --holder') rwq_kind=other ;;
     'leases -n' | 'leases --limit') rwq_kind=other ;;
+    'show --eta') rwq_kind=other ;;
     'clean light --grace') rwq_kind=other ;;
     'clean deep --grace') rwq_kind=other ;;
+    'doctor --grace') rwq_kind=other ;;
+    'doctor --only') rwq_kind=other ;;
+    'doctor --skip') rwq_kind=other ;;
     *' -q' | *' --queue') rwq_kind=queue ;;
     *' -u' | *' --url') rwq_kind=other rwq_is_server=1 ;;
     *' -o' | *' --output') rwq_kind=choices rwq_choices=(table plain json jsonl csv ids data) ;;

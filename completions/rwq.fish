@@ -4,7 +4,7 @@
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __rwq_takes_value
     switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --owner' 'touch --for' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'clean light --grace' 'clean deep --grace' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
+        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --owner' 'touch --for' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'clean light --grace' 'clean deep --grace' 'doctor --grace' 'doctor --only' 'doctor --skip' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
             return 0
     end
     return 1
@@ -137,10 +137,11 @@ complete -c rwq -n '__rwq_at' -a 'touch' -d 'Give live leases a new expiry, coun
 complete -c rwq -n '__rwq_at' -a 'release' -d 'Put items back into the queue now, and end their leases'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: next to be leased first, or longest leased first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: abandoned items first, then the soonest to end'
-complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, and what would move it on'
+complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, what happens next and when, and what would move it on'
 complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at' -a 'queues' -d 'List the queues of this server with their counts'
 complete -c rwq -n '__rwq_at' -a 'clean' -d 'Make available again what dead workers left behind'
+complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find everything that is wrong with a queue, and with --fix cure what can be'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Run a server of one\'s own behind -u local:'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Show the main job from end to end on a throw-away server, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
@@ -200,6 +201,7 @@ complete -c rwq -n '__rwq_at leases' -s 0 -l null -d '-o ids and -o data end eac
 
 # rwq show
 complete -c rwq -n '__rwq_at show' -l data -d 'Read and show all of the data'
+complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue for so long, to say when a waiting item\'s turn comes'
 complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq stats
@@ -222,6 +224,14 @@ complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d '-o ids ends each ID w
 complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
 complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Look twice and report, but change nothing'
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+
+# rwq doctor
+complete -c rwq -n '__rwq_at doctor' -l fix -d 'Cure what needs no decision; safe beside workers'
+complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: say what it would do, change nothing'
+complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long something must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at doctor' -l only -x -d 'Look for these alone'
+complete -c rwq -n '__rwq_at doctor' -l skip -x -d 'Do not look for these'
+complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq local
 complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server, if it does not run'

@@ -78,7 +78,11 @@ def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) 
             ("release --force", "complete"),
         ),
         State.DELAYED: ("It is put off.", _due(sighting), ("release --force",)),
-        State.DUE: ("It was put off, and its time has come.", _due(sighting), ("release --force",)),
+        State.DUE: (
+            "It was put off, and its time has come.",
+            _due(sighting),
+            ("release --force", "doctor --fix"),
+        ),
         State.BURIED: (
             "It was buried: set aside until somebody brings it back.",
             "Nothing: no cleaner touches it.",
@@ -156,10 +160,10 @@ def _due(sighting: Sighting) -> str:
     ahead_s = (facts.due_ms - facts.now_ms) / 1000
     if ahead_s > 0:
         return (
-            f"It is due in {human.duration(ahead_s)}; then a release brings it back, or a deep "
-            "clean of upstream's once its guard is gone."
+            f"It is due in {human.duration(ahead_s)}; then a release or the doctor brings it "
+            "back, or a deep clean of upstream's once its guard is gone."
         )
     return (
-        f"It has been due for {human.duration(-ahead_s)}: a release brings it back, or a deep "
-        "clean of upstream's once its guard is gone."
+        f"It has been due for {human.duration(-ahead_s)}: a release or the doctor brings it "
+        "back, or a deep clean of upstream's once its guard is gone."
     )

@@ -1,6 +1,8 @@
 """What each of the doctor's findings means: its cause, its cure, and the command for it."""
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from rwq_cli.core.findings import Code, Finding
 from rwq_cli.pasting import command_line, shell_word
@@ -175,13 +177,33 @@ def kept_because(finding: Finding) -> str | None:
     return REMEDIES[finding.code].kept or "something else was at work on it"
 
 
-def finding_codes_table() -> str:
-    """The table of all findings, as the README has it."""
-    rows = [
-        f"| `{code.value}` | {code.severity.value} | {REMEDIES[code].cause} "
-        f"| {'cured' if code.is_cured else 'left: ' + (REMEDIES[code].kept or '')} |"
-        for code in Code
-    ]
-    return "\n".join(
-        ["| code | severity | what it is | `--fix` |", "| --- | --- | --- | --- |", *rows]
-    )
+BEGIN = "<!-- findings: made by python -m rwq_cli.remedies README.md -->"
+END = "<!-- end of the findings -->"
+
+
+def with_findings(text: str) -> str:
+    """A README with the table of findings between its marks as it is now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{_table()}\n\n{END}{after}"
+
+
+def _table() -> str:
+    rows = ["| code | severity | what it is | `--fix` |", "| --- | --- | --- | --- |"]
+    for code in Code:
+        remedy = REMEDIES[code]
+        done = "cured" if code.is_cured else "left"
+        if remedy.kept:
+            done += f"{'; left where' if code.is_cured else ':'} {remedy.kept}"
+        rows.append(f"| `{code.value}` | {code.severity.value} | {remedy.cause} | {done} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Write the table into the file named."""
+    file = Path(sys.argv[1])
+    file.write_text(with_findings(file.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
