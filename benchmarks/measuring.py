@@ -1,13 +1,12 @@
 """What every benchmark uses: a server of its own, timed processes, and the rows of the table."""
 
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ from pathlib import Path
 import redis
 
 QUEUE = "bench"
+_STOPWATCH = Path(__file__).with_name("stopwatch.py")
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,10 @@ class Run:
     Attributes:
         seconds: Wall-clock time of the whole process.
         peak_mib: Its peak memory.
-        stdout: What it printed, if it was kept.
     """
 
     seconds: float
     peak_mib: float
-    stdout: bytes
 
 
 def timed(command: Sequence[str], *, stdin: Path | None = None, stdout: Path | None = None) -> Run:
@@ -155,30 +153,20 @@ def timed(command: Sequence[str], *, stdin: Path | None = None, stdout: Path | N
     with (
         (stdin or Path(os.devnull)).open("rb") as source,
         (stdout or Path(os.devnull)).open("wb") as target,
+        tempfile.NamedTemporaryFile("r") as result,
     ):
-        began = time.perf_counter()
-        process = subprocess.Popen(command, stdin=source, stdout=target, stderr=subprocess.PIPE)
-        assert process.stderr is not None
-        errors = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        process.stderr.close()
-    if process.returncode:
-        sys.exit(f"{' '.join(command)} failed: {errors.decode()}")
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(_STOPWATCH), result.name, *command],
+            stdin=source,
+            stdout=target,
+            stderr=subprocess.PIPE,
+        )
+        if done.returncode:
+            sys.exit(f"{' '.join(command)} failed: {done.stderr.decode()}")
+        seconds, peak = map(float, result.read().split())
     # Linux counts in KiB, macOS in bytes.
     unit = 1024 if sys.platform == "linux" else 1024 * 1024
-    return Run(seconds, usage.ru_maxrss / unit, b"")
-
-
-def median_seconds(run: Callable[[], object], times: int) -> float:
-    """The median time of a call."""
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        run()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+    return Run(seconds, peak / unit)
 
 
 def alternating_medians(commands: dict[str, Sequence[str]], times: int) -> dict[str, float]:
@@ -188,8 +176,3 @@ def alternating_medians(commands: dict[str, Sequence[str]], times: int) -> dict[
         for name, command in commands.items():
             taken[name].append(timed(command).seconds)
     return {name: statistics.median(seconds) for name, seconds in taken.items()}
-
-
-def own_peak_mib() -> float:
-    """Peak memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -217,6 +217,14 @@ class Interleaved(Connection):
 
         return super().run_each(script_name, keys, noted())
 
+    def transact_each(self, transactions: Any) -> Iterator[Any]:
+        def noted() -> Iterator[Any]:
+            for commands in transactions:
+                self._note("+".join(command[0] for command in commands))
+                yield commands
+
+        return super().transact_each(noted())
+
     def _note(self, name: str) -> None:
         self.calls.append(name)
         if self.before is not None:
@@ -245,6 +253,13 @@ class Foreign:
         """The data keys alone, each holding `data of <id>`: orphans."""
         for item_id in ids:
             self.raw.set(self.keys.item(item_id), b"data of " + item_id)
+
+    def unused_for(self, item_id: bytes, seconds: int) -> None:
+        """Give the data key an idle time, large enough for its text not to change meanwhile."""
+        key = self.keys.item(item_id)
+        value = self.raw.dump(key)
+        assert value is not None
+        self.raw.restore(key, 0, value, replace=True, idletime=seconds)
 
     def waiting(self, *ids: bytes) -> None:
         """Items added in this order: the first is next."""

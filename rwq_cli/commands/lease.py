@@ -20,7 +20,7 @@ from rwq_cli.reading.durations import parse_duration
 from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import Listing, Report
 from rwq_cli.render.views import DATA, ID, SIZE, TIME_LEFT, item_view
-from rwq_cli.settings import Settings
+from rwq_cli.settings import OutputFormat, Settings
 
 app = new_app()
 
@@ -68,7 +68,12 @@ def lease(
         limit = min(number, LONGEST_LIST)
         records = queue.items(Source(main=True), waiting, limit=limit, data=True)
     else:
-        leased = queue.lease_many(min(number, LONGEST_LIST), lease_s=lease_s, wait_s=wait_s)
+        leased = queue.lease_many(
+            min(number, LONGEST_LIST),
+            lease_s=lease_s,
+            wait_s=wait_s,
+            data=settings.output is not OutputFormat.IDS,
+        )
         records, id_batches = leased, (batch.ids for batch in leased.batches)
     return Listing(
         view=item_view(ID, TIME_LEFT, SIZE, DATA),

@@ -12,7 +12,8 @@ class Pause:
 
 PAUSE = Pause()
 
-BATCH_ITEMS = 1000
+# What our scripts do with so many IDs takes the server two or three milliseconds.
+BATCH_ITEMS = 500
 # No list is longer: larger numbers mean the same, and would overflow in the server.
 LONGEST_LIST = 2**62
 BATCH_BYTES = 4 * 1024 * 1024

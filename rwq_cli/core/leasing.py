@@ -1,11 +1,12 @@
 """Taking items, and what the holder of a lease may do with it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.clock import Clock
-from rwq_cli.core.connection import Connection
+from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import PREVIEW_BYTES
 from rwq_cli.core.model import Item, Lease, OutcomeBatch, State
@@ -21,7 +22,7 @@ class LeasedBatch(NamedTuple):
 
     Attributes:
         ids: Their IDs, next first.
-        data: Their payloads, in the same order.
+        data: Their payloads, in the same order; empty strings where they were not asked for.
     """
 
     ids: Sequence[bytes]
@@ -37,8 +38,11 @@ def lease_batches(
     count: int,
     wait_s: float,
     clock: Clock,
+    data: bool = True,
 ) -> Iterator[LeasedBatch]:
     """Lease up to `count` items.
+
+    Of many, the next calls are sent while the server works on one.
 
     Waiting pops nothing: BLMOVE from the right end of main to the right end of main blocks until
     there is an item and puts it back where it was, in one step. Only then the atomic lease runs.
@@ -51,6 +55,7 @@ def lease_batches(
         count: How many items at most.
         wait_s: Seconds to wait for the first item; 0 not at all, infinity until there is one.
         clock: Measures the waiting.
+        data: Return the payloads.
 
     Raises:
         ServerError: The server refused, or was lost. A call whose reply was lost may have leased
@@ -60,35 +65,60 @@ def lease_batches(
         What each call takes; nothing if there was nothing.
     """
     deadline_s = clock.monotonic() + wait_s
-    taken = 0
+
+    def args(items: int, entries: int) -> tuple[object, ...]:
+        wants_data = "1" if data else "0"
+        limits = (min(BATCH_ITEMS, items), BATCH_BYTES, min(BATCH_ITEMS, entries))
+        return (*queue_args(keys), holder, lease_ms, *limits, wants_data)
+
     # A few more entries than items are wanted, for the ghosts among them.
     entries = count + 32
-    while taken < count:
-        reply = connection.run(
-            "lease",
-            queue_keys(keys),
-            (
-                *queue_args(keys),
-                holder,
-                lease_ms,
-                min(BATCH_ITEMS, count - taken),
-                BATCH_BYTES,
-                min(BATCH_ITEMS, entries),
-            ),
-        )
+    while True:
+        reply = connection.run("lease", queue_keys(keys), args(count, entries))
         entries = BATCH_ITEMS
-        ghosts, ids, data = reply[0], reply[1::2], reply[2::2]
-        if ids:
-            taken += len(ids)
-            yield LeasedBatch(ids, data)
-        if ids or ghosts:
+        ghosts, batch = reply[0], LeasedBatch(reply[1::2], reply[2::2])
+        if batch.ids:
+            yield batch
+            break
+        if ghosts:
             continue
         left_s = deadline_s - clock.monotonic()
-        if taken or left_s <= 0:
+        if left_s <= 0:
             return
         connection.call(
             "BLMOVE", keys.main, keys.main, "RIGHT", "RIGHT", max(0.01, min(_WAIT_SLICE_S, left_s))
         )
+    yield from _lease_the_rest(connection, keys, args, count - len(batch.ids))
+
+
+def _lease_the_rest(
+    connection: Connection,
+    keys: QueueKeys,
+    args: Callable[[int, int], Sequence[object]],
+    count: int,
+) -> Iterator[LeasedBatch]:
+    """Lease up to `count` more, until there is nothing, with calls sent ahead of the replies.
+
+    All calls on their way together never ask for more than is still wanted.
+    """
+    asked: deque[int] = deque()
+    dry = False
+
+    def calls() -> Iterator[Sequence[object]]:
+        while not dry and (items := min(BATCH_ITEMS, count - sum(asked))) > 0:
+            asked.append(items)
+            yield args(items, BATCH_ITEMS)
+
+    while count > 0 and not dry:
+        for reply in connection.run_each("lease", queue_keys(keys), calls()):
+            asked.popleft()
+            if reply is REFUSED:
+                continue
+            ghosts, ids = reply[0], reply[1::2]
+            count -= len(ids)
+            dry = dry or not (ids or ghosts)
+            if ids:
+                yield LeasedBatch(ids, reply[2::2])
 
 
 class Leased(Iterator[Item]):

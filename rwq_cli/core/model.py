@@ -1,6 +1,6 @@
 """What the core takes and returns: frozen dataclasses; bytes stay bytes, fields say their unit."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -203,9 +203,9 @@ class OutcomeBatch:
             holder = (next(holders, b"") or None) if letter == "o" else None
             yield Outcome(item_id, _STATUS_OF_LETTER[letter], holder)
 
-    def only(self, wanted: Container[bytes]) -> "OutcomeBatch":
+    def only(self, wanted: Set[bytes]) -> "OutcomeBatch":
         """The outcomes of those IDs alone."""
-        if all(item_id in wanted for item_id in self.ids):
+        if wanted >= set(self.ids):
             return self
         kept = [outcome for outcome in self if outcome.item_id in wanted]
         letters = {status: letter for letter, status in _STATUS_OF_LETTER.items()}

@@ -118,7 +118,7 @@ def _in_pages(
         before = len(left)
         for ids, reply in act_by_pages(connection, keys, script, args, sought):
             # A second entry of an ID that was dealt with already says nothing new.
-            batch = outcome_batch(ids, reply).only(left)
+            batch = outcome_batch(ids, reply).only(left.keys())
             for item_id in batch.ids:
                 del left[item_id]
             if len(batch):

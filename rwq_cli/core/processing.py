@@ -1,18 +1,21 @@
 """Acting on the processing list, however long it is and however many IDs are sought in it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Any
 
-from rwq_cli.core.batches import ids_per_call, in_batches
-from rwq_cli.core.connection import Connection
+from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
+from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.paging import PAGE_SIZE, walk_processing
+from rwq_cli.core.paging import walk_processing
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # Looking for one ID passes over the whole list; turning the list round moves every entry once, at
 # about thirty times the cost.
 FEW_IDS = 30
+# Pages of so many entries are taken off at once, and so many entries are read ahead.
+_PAGE = BATCH_ITEMS
+_WINDOW = 8 * _PAGE
 
 
 def act_one_by_one(
@@ -57,12 +60,13 @@ def act_by_pages(
     keys: QueueKeys,
     script: str,
     args: Sequence[object],
-    sought: Collection[bytes],
+    sought: Set[bytes],
 ) -> Iterator[tuple[Sequence[bytes], Any]]:
     """Run a script once on each page of processing, turning the list round once.
 
-    The page that is read is the page that the script takes off, unless others removed entries from
-    it in between; then some IDs pass by unseen, and whoever calls this deals with what is left.
+    The pages that are read are the pages that the script takes off, unless others removed entries
+    from them in between; then some IDs pass by unseen, and whoever calls this deals with what is
+    left.
 
     Args:
         connection: The server.
@@ -79,14 +83,26 @@ def act_by_pages(
     """
     left = int(connection.call("LLEN", keys.processing))
     while left > 0:
-        page = connection.call("LRANGE", keys.processing, -PAGE_SIZE, -1)
-        batch = [item_id for item_id in dict.fromkeys(page) if item_id in sought]
-        reply = connection.run(
-            script, queue_keys(keys), (*queue_args(keys), PAGE_SIZE, *args, *batch)
-        )
-        if batch:
-            yield batch, reply
-        left -= PAGE_SIZE
+        # Several pages are read at once, so that the calls can be sent ahead of the replies.
+        window = connection.call("LRANGE", keys.processing, -min(left, _WINDOW), -1)
+        if not window:
+            return
+        left -= len(window)
+        pages = [window[max(0, end - _PAGE) : end] for end in range(len(window), 0, -_PAGE)]
+        batches = [_sought_in(page, sought) for page in pages]
+        calls = ((*queue_args(keys), _PAGE, *args, *batch) for batch in batches)
+        replies = connection.run_each(script, queue_keys(keys), calls)
+        for batch, reply in zip(batches, replies, strict=True):
+            if batch and reply is not REFUSED:
+                yield batch, reply
+
+
+def _sought_in(page: list[bytes], sought: Set[bytes]) -> list[bytes]:
+    """Those of a page's IDs that are sought, each once."""
+    distinct = dict.fromkeys(page)
+    if distinct.keys() <= sought:
+        return list(distinct)
+    return [item_id for item_id in distinct if item_id in sought]
 
 
 def repeated_in_processing(

@@ -134,8 +134,12 @@ class WorkQueue:
             return item
         return None
 
-    def lease_many(self, count: int, *, lease_s: float = 300.0, wait_s: float = 0.0) -> "Leased":
+    def lease_many(
+        self, count: int, *, lease_s: float = 300.0, wait_s: float = 0.0, data: bool = True
+    ) -> "Leased":
         """Lease up to `count` items, waiting only for the first.
+
+        Without their data the items are empty: for who needs only the IDs.
 
         See `rwq_cli.core.leasing.lease_batches`.
         """
@@ -150,6 +154,7 @@ class WorkQueue:
             count=count,
             wait_s=wait_s,
             clock=self._clock,
+            data=data,
         )
         return leasing.Leased(self.name, Lease(self.holder, lease_ms), batches)
 

@@ -8,14 +8,12 @@ from itertools import chain
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import glance
+from rwq_cli.core.looking import glance, seen_in_list
+from rwq_cli.core.model import State
 from rwq_cli.core.paging import walk_list, walk_processing
+from rwq_cli.core.states import state_of
 
 _SCAN_COUNT = 1000
-
-_DATA, _MAIN, _PROCESSING, _SCHEDULED = 1, 2, 4, 8
-_LISTED = _MAIN | _PROCESSING | _SCHEDULED
-_TWICE = 16
 
 # Suffixes of the keys that make a queue, by which a queue called `Q:item` or `Q:item:x` betrays
 # itself among what looks like the data keys of Q.
@@ -37,7 +35,7 @@ class Survey:
         duplicated: Items in main more than once, or in main and in processing.
         stale_cleaning: IDs in the list of a 0.1 cleaner that are gone, or in another list.
         stale_returns: IDs with a count of returns that have no data.
-        items: How many data keys there are.
+        items: How many data keys were met; SCAN may meet one twice.
     """
 
     orphaned: list[bytes] = field(default_factory=list)
@@ -57,16 +55,18 @@ def survey(
     keys: QueueKeys,
     others: Callable[[list[bytes]], object] | None = None,
 ) -> Survey:
-    """Walk over the data keys, both lists and the zsets.
+    """Walk over both lists and the zsets, the data keys, and the lists again for what is odd.
 
-    The order is what keeps live work from looking broken: the data keys first, then main, then
-    processing, in the direction in which items travel. An item that is added, leased or completed
-    meanwhile is met at one of the stations, or is gone. What still slips through is what the
-    second look of a clean is for.
+    Why it finds an item that stays broken, and hardly any that is only on its way: what is in no
+    list is told by the second walk alone. That comes after the data key was met, and goes over
+    main, processing and the zsets in the direction in which items travel. So an item that is added,
+    leased or completed meanwhile is met at one of the stations, or is gone. What still slips
+    through is what the second look of a clean is for. The first walk only says which few names are
+    worth looking for, so that not every ID has to be kept.
 
-    Of each ID a number of 64 bits is kept. If two IDs of a million share one (about once in
-    twenty million walks), an orphan can look listed; Python salts the hash anew in each process,
-    so the next walk finds it.
+    Of each listed ID a number of 64 bits is kept until its data are met. If two IDs of a million
+    share one (about once in twenty million walks), an orphan or a ghost can stay unseen; Python
+    salts the hash anew in each process, so the next walk finds it.
 
     Args:
         connection: The server.
@@ -77,14 +77,19 @@ def survey(
         ServerError: The server refused, or was lost.
     """
     found = Survey()
-    marks: dict[int, int] = {}
-    nested = _scan_data(connection, keys, marks, others)
-    found.items = len(marks)
-    suspects = list(_walk_lists(connection, keys, marks, found))
-    _sort_ghosts(connection, keys, suspects, found)
-    _read_own_structures(connection, keys, marks, found)
-    if any(not mark & _LISTED for mark in marks.values()):
-        _name_unlisted(connection, keys, marks, nested, found)
+    without_data, repeated = _walk_lists(connection, keys)
+    unlisted = _scan_data(connection, keys, without_data, found, others)
+    in_hand = _read_cleaning(connection, keys)
+    _read_returns(connection, keys, found)
+    places: dict[bytes, Counter[str]] = {item_id: Counter() for item_id in chain(repeated, in_hand)}
+    if unlisted or places or without_data:
+        ghosts = _find(connection, keys, unlisted, places, without_data)
+        _sort_ghosts(connection, keys, ghosts, found)
+    _sort_unlisted(connection, keys, unlisted, found)
+    _sort_repeated(connection, keys, repeated, places, found)
+    for item_id, look in zip(in_hand, glance(connection, keys, in_hand), strict=True):
+        if places[item_id] or not look.has_data:
+            found.stale_cleaning.append(item_id)
     return found
 
 
@@ -120,28 +125,131 @@ def listed_ids(
     """
     sought = frozenset(candidates)
     met: set[bytes] = set()
-    for page in chain(
-        walk_list(connection, keys.main, newest_first=True), walk_processing(connection, keys)
-    ):
-        met.update(sought.intersection(page))
-    for _, page in _zset_members(connection, keys):
+    for _, page in _stations(connection, keys):
         met.update(sought.intersection(page))
     return frozenset(met)
+
+
+def _stations(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str, list[bytes]]]:
+    """Pages of the IDs that are listed, with where, in the direction in which items travel."""
+    for page in walk_list(connection, keys.main, newest_first=True):
+        yield "main", page
+    for page in walk_processing(connection, keys):
+        yield "processing", page
+    yield from _zset_members(connection, keys)
+
+
+def _zset_members(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str, list[bytes]]]:
+    for name, key in (("delayed", keys.delayed), ("buried", keys.buried)):
+        cursor: object = 0
+        while True:
+            cursor, members = connection.call("ZSCAN", key, cursor, "COUNT", _SCAN_COUNT)
+            # redis-py pairs the scores with the members; a bare client gives one flat list.
+            page = [entry[0] if isinstance(entry, tuple) else entry for entry in members]
+            if page:
+                yield name, page
+            if int(cursor) == 0:  # type: ignore[call-overload]
+                break
+
+
+def _walk_lists(connection: Connection, keys: QueueKeys) -> tuple[set[int], dict[bytes, None]]:
+    """The numbers of all IDs that are listed, and the IDs that were met before."""
+    numbers: set[int] = set()
+    repeated: dict[bytes, None] = {}
+    for where, page in _stations(connection, keys):
+        before = len(numbers)
+        if where in ("main", "processing") and not numbers.isdisjoint(map(hash, page)):
+            repeated.update((item_id, None) for item_id in page if hash(item_id) in numbers)
+        numbers.update(map(hash, page))
+        if where == "main" and len(numbers) - before < len(page):
+            repeated.update((item_id, None) for item_id, n in Counter(page).items() if n > 1)
+    return numbers, repeated
 
 
 def _scan_data(
     connection: Connection,
     keys: QueueKeys,
-    marks: dict[int, int],
+    numbers: set[int],
+    found: Survey,
     others: Callable[[list[bytes]], object] | None,
-) -> list[bytes]:
-    suspects: list[bytes] = []
+) -> dict[bytes, None]:
+    """Take the numbers of what has data away; the IDs that had none of them."""
+    unlisted: dict[bytes, None] = {}
     for page in scan_ids(connection, keys, others):
-        for item_id in page:
-            marks[hash(item_id)] = _DATA
-            if item_id.endswith(_STRUCTURES):
-                suspects.append(item_id)
-    return _nested_queues(connection, keys, suspects)
+        found.items += len(page)
+        if not numbers.issuperset(map(hash, page)):
+            unlisted.update((item_id, None) for item_id in page if hash(item_id) not in numbers)
+        numbers.difference_update(map(hash, page))
+    return unlisted
+
+
+def _read_cleaning(connection: Connection, keys: QueueKeys) -> list[bytes]:
+    return list(chain.from_iterable(walk_list(connection, keys.cleaning, newest_first=True)))
+
+
+def _read_returns(connection: Connection, keys: QueueKeys, found: Survey) -> None:
+    cursor: object = 0
+    while True:
+        cursor, fields = connection.call("HSCAN", keys.returns, cursor, "COUNT", _SCAN_COUNT)
+        page = list(fields)
+        for item_id, look in zip(page, glance(connection, keys, page), strict=True):
+            if not look.has_data:
+                found.stale_returns.append(item_id)
+        if int(cursor) == 0:  # type: ignore[call-overload]
+            return
+
+
+def _find(
+    connection: Connection,
+    keys: QueueKeys,
+    unlisted: dict[bytes, None],
+    places: dict[bytes, Counter[str]],
+    numbers: set[int],
+) -> list[tuple[bytes, str]]:
+    """Strike out what is listed after all; count where the sought IDs are; name the numbers."""
+    named = []
+    for where, page in _stations(connection, keys):
+        for item_id in unlisted.keys() & page:
+            del unlisted[item_id]
+        if not places.keys().isdisjoint(page):
+            for item_id in page:
+                if item_id in places:
+                    places[item_id][where] += 1
+        if not numbers.isdisjoint(map(hash, page)):
+            named += [(item_id, where) for item_id in page if hash(item_id) in numbers]
+    return named
+
+
+def _sort_ghosts(
+    connection: Connection, keys: QueueKeys, suspects: list[tuple[bytes, str]], found: Survey
+) -> None:
+    seen = glance(connection, keys, [item_id for item_id, _ in suspects])
+    for (item_id, where), look in zip(suspects, seen, strict=True):
+        # With data, it was added after the data keys were walked.
+        if not look.has_data:
+            if where == "main":
+                found.main_ghosts.append(item_id)
+            elif where == "processing":
+                found.processing_ghosts.append(item_id)
+            else:
+                found.scheduled_ghosts.append((item_id, where))
+
+
+def _sort_repeated(
+    connection: Connection,
+    keys: QueueKeys,
+    repeated: dict[bytes, None],
+    places: dict[bytes, Counter[str]],
+    found: Survey,
+) -> None:
+    still = [
+        item_id
+        for item_id in repeated
+        if places[item_id]["main"] and places[item_id]["main"] + places[item_id]["processing"] > 1
+    ]
+    for item_id, look in zip(still, glance(connection, keys, still), strict=True):
+        if look.has_data:
+            found.duplicated.append(item_id)
 
 
 def _nested_queues(connection: Connection, keys: QueueKeys, suspects: list[bytes]) -> list[bytes]:
@@ -164,105 +272,18 @@ def _belongs_elsewhere(item_id: bytes, nested: list[bytes]) -> bool:
     )
 
 
-def _walk_lists(
-    connection: Connection, keys: QueueKeys, marks: dict[int, int], found: Survey
-) -> Iterator[tuple[bytes, int]]:
-    """Mark what is listed; yield what is listed without data, and where."""
-    walks = (
-        (walk_list(connection, keys.main, newest_first=True), _MAIN),
-        (walk_processing(connection, keys), _PROCESSING),
-    )
-    for walk, here in walks:
-        for page in walk:
-            for item_id in page:
-                number = hash(item_id)
-                mark = marks.get(number, 0)
-                if not mark & _DATA:
-                    yield item_id, here
-                elif mark & _MAIN and not mark & _TWICE:
-                    found.duplicated.append(item_id)
-                    mark |= _TWICE
-                marks[number] = mark | here
-
-
-def _sort_ghosts(
-    connection: Connection,
-    keys: QueueKeys,
-    suspects: list[tuple[bytes, int]],
-    found: Survey,
+def _sort_unlisted(
+    connection: Connection, keys: QueueKeys, unlisted: Iterable[bytes], found: Survey
 ) -> None:
-    seen = glance(connection, keys, [item_id for item_id, _ in suspects])
-    met: Counter[bytes] = Counter()
-    for (item_id, here), look in zip(suspects, seen, strict=True):
-        met[item_id] += 1
-        if look.has_data:
-            # It was added after the data keys were walked.
-            if met[item_id] == 2:
-                found.duplicated.append(item_id)
-        elif here == _MAIN:
-            found.main_ghosts.append(item_id)
-        else:
-            found.processing_ghosts.append(item_id)
-
-
-def _zset_members(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str, list[bytes]]]:
-    for name, key in (("delayed", keys.delayed), ("buried", keys.buried)):
-        cursor: object = 0
-        while True:
-            cursor, members = connection.call("ZSCAN", key, cursor, "COUNT", _SCAN_COUNT)
-            # redis-py pairs the scores with the members; a bare client gives one flat list.
-            page = [entry[0] if isinstance(entry, tuple) else entry for entry in members]
-            if page:
-                yield name, page
-            if int(cursor) == 0:  # type: ignore[call-overload]
-                break
-
-
-def _read_own_structures(
-    connection: Connection, keys: QueueKeys, marks: dict[int, int], found: Survey
-) -> None:
-    for name, page in _zset_members(connection, keys):
-        for item_id, look in zip(page, glance(connection, keys, page), strict=True):
-            if not look.has_data:
-                found.scheduled_ghosts.append((item_id, name))
-            number = hash(item_id)
-            marks[number] = marks.get(number, 0) | _SCHEDULED
-    for page in walk_list(connection, keys.cleaning, newest_first=True):
-        for item_id, look in zip(page, glance(connection, keys, page), strict=True):
-            listed = marks.get(hash(item_id), 0) & _LISTED
-            if not look.has_data or listed:
-                found.stale_cleaning.append(item_id)
-    cursor: object = 0
-    while True:
-        cursor, fields = connection.call("HSCAN", keys.returns, cursor, "COUNT", _SCAN_COUNT)
-        page = list(fields)
-        for item_id, look in zip(page, glance(connection, keys, page), strict=True):
-            if not look.has_data:
-                found.stale_returns.append(item_id)
-        if int(cursor) == 0:  # type: ignore[call-overload]
-            break
-
-
-def _name_unlisted(
-    connection: Connection,
-    keys: QueueKeys,
-    marks: dict[int, int],
-    nested: list[bytes],
-    found: Survey,
-) -> None:
-    """Walk the data keys again, for the IDs whose numbers were met in no list."""
-    for page in scan_ids(connection, keys):
-        unlisted = []
-        for item_id in page:
-            number = hash(item_id)
-            # An ID that SCAN gives twice is named once.
-            if marks.get(number, _LISTED) == _DATA and not _belongs_elsewhere(item_id, nested):
-                marks[number] |= _TWICE
-                unlisted.append(item_id)
-        for batch in in_batches(unlisted):
-            for item_id, look in zip(batch, glance(connection, keys, batch), strict=True):
-                if look.has_data and not look.wrong_type:
-                    if look.lease is None:
-                        found.orphaned.append(item_id)
-                    else:
-                        (found.unlisted if look.lease.ends else found.held).append(item_id)
+    nested = _nested_queues(connection, keys, [i for i in unlisted if i.endswith(_STRUCTURES)])
+    own = [item_id for item_id in unlisted if not _belongs_elsewhere(item_id, nested)]
+    lists = {
+        State.ORPHANED: found.orphaned,
+        State.UNLISTED: found.unlisted,
+        State.HELD: found.held,
+    }
+    for batch in in_batches(own):
+        for item_id, look in zip(batch, glance(connection, keys, batch), strict=True):
+            state = state_of(seen_in_list(item_id, look))
+            if state in lists:
+                lists[state].append(item_id)

@@ -33,24 +33,32 @@ class InputFormat(StrEnum):
 ITEM_BYTES_MAX = 512 * 1024 * 1024
 
 _LONG_NUMBER = re.compile(rb"\d{19}")
+# The same, sought in many lines at once: each digit made a 0.
+_DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+_LONG_RUN = b"0" * 19
 _RANDOM_IDS = 1024
+# Records are looked at together while they fit into a chunk of the stream with room to spare.
+_AT_ONCE_BYTES = 1024 * 1024
 # RFC 9562, version 4: the high bits of bytes 6 and 8.
 _VERSION = bytes(byte & 0x0F | 0x40 for byte in range(256))
 _VARIANT = bytes(byte & 0x3F | 0x80 for byte in range(256))
 
 
-def random_ids() -> Iterator[bytes]:
+def random_ids(count: int) -> list[bytes]:
     """Version 4 UUIDs as 32 hexadecimal digits, the form upstream's Python library uses.
 
     Made many at a time: one uuid4() an item would take longer than all else together.
     """
+    raw = bytearray(os.urandom(16 * count))
+    raw[6::16] = raw[6::16].translate(_VERSION)
+    raw[8::16] = raw[8::16].translate(_VARIANT)
+    digits = raw.hex().encode("ascii")
+    return [digits[start : start + 32] for start in range(0, len(digits), 32)]
+
+
+def _one_by_one() -> Iterator[bytes]:
     while True:
-        raw = bytearray(os.urandom(16 * _RANDOM_IDS))
-        raw[6::16] = raw[6::16].translate(_VERSION)
-        raw[8::16] = raw[8::16].translate(_VARIANT)
-        digits = raw.hex().encode("ascii")
-        for start in range(0, len(digits), 32):
-            yield digits[start : start + 32]
+        yield from random_ids(_RANDOM_IDS)
 
 
 class BadRecord(Exception):
@@ -105,7 +113,7 @@ class Intake:
     report: Callable[[str, int, str], None]
     rejected: int = 0
     empty: int = 0
-    _random: Iterator[bytes] = field(default_factory=random_ids)
+    _random: Iterator[bytes] = field(default_factory=_one_by_one)
 
     def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Pause]:
         """One item an argument; with the jsonl format each argument is such a line."""
@@ -145,7 +153,9 @@ class Intake:
         self, where: str, groups: Iterable[list[bytes] | Pause], *, keep_empty: bool
     ) -> Iterator[NewItems | Pause]:
         """Records to batches of items, in one loop: it runs once for each of millions of lines."""
-        convert = self._from_json_line if self.input_format is InputFormat.JSONL else _as_it_is
+        is_json = self.input_format is InputFormat.JSONL
+        convert = self._from_json_line if is_json else _as_it_is
+        at_once = _payloads_of_json_lines if is_json else _payloads_of_lines
         make_id = None if self.id_rule.kind == "uuid" else self._make_id
         random = self._random
         ids: list[bytes] = []
@@ -159,29 +169,39 @@ class Intake:
                     ids, payloads, room_bytes = [], [], BATCH_BYTES
                 yield group
                 continue
-            for record in group:
-                number += 1
-                if not record and not keep_empty:
-                    self.empty += 1
-                    continue
-                try:
-                    item_id, data, value = convert(record)
-                    if item_id is None:
-                        item_id = next(random) if make_id is None else make_id(data, value)
-                except BadRecord as error:
-                    self.rejected += 1
-                    self.report(where, number, str(error))
-                    if not self.strict:
-                        continue
+            for start in range(0, len(group), ADD_ITEMS):
+                records = group[start : start + ADD_ITEMS]
+                plain = at_once(records) if make_id is None else None
+                if plain is not None:
                     if ids:
                         yield NewItems(ids, payloads)
-                    return
-                ids.append(item_id)
-                payloads.append(data)
-                room_bytes -= len(data)
-                if len(ids) == ADD_ITEMS or room_bytes <= 0:
-                    yield NewItems(ids, payloads)
-                    ids, payloads, room_bytes = [], [], BATCH_BYTES
+                        ids, payloads, room_bytes = [], [], BATCH_BYTES
+                    yield NewItems(random_ids(len(plain)), plain)
+                    number += len(records)
+                    continue
+                for record in records:
+                    number += 1
+                    if not record and not keep_empty:
+                        self.empty += 1
+                        continue
+                    try:
+                        item_id, data, value = convert(record)
+                        if item_id is None:
+                            item_id = next(random) if make_id is None else make_id(data, value)
+                    except BadRecord as error:
+                        self.rejected += 1
+                        self.report(where, number, str(error))
+                        if not self.strict:
+                            continue
+                        if ids:
+                            yield NewItems(ids, payloads)
+                        return
+                    ids.append(item_id)
+                    payloads.append(data)
+                    room_bytes -= len(data)
+                    if len(ids) == ADD_ITEMS or room_bytes <= 0:
+                        yield NewItems(ids, payloads)
+                        ids, payloads, room_bytes = [], [], BATCH_BYTES
         if ids:
             yield NewItems(ids, payloads)
 
@@ -262,6 +282,33 @@ def _as_it_is(record: bytes) -> tuple[bytes | None, bytes, Any]:
     if len(record) > ITEM_BYTES_MAX:
         raise BadRecord("larger than the 512 MB that a server takes")
     return None, record, None
+
+
+def _payloads_of_lines(records: list[bytes]) -> list[bytes] | None:
+    """The payloads of records that are nothing special, or None: then each is looked at."""
+    if b"" in records or sum(map(len, records)) > _AT_ONCE_BYTES:
+        return None
+    return records
+
+
+def _payloads_of_json_lines(lines: list[bytes]) -> list[bytes] | None:
+    """The payloads of lines that have `data` alone, read together; None where one is different.
+
+    The result is what `_from_json_line` would give for each. Read in one go, a line takes two
+    thirds of the time.
+    """
+    if sum(map(len, lines)) > _AT_ONCE_BYTES or _LONG_RUN in b" ".join(lines).translate(_DIGITS):
+        return None
+    try:
+        records = list(map(orjson.loads, lines))
+        values = [record["data"] for record in records if len(record) == 1]
+    except (ValueError, TypeError, KeyError):
+        return None
+    if len(values) < len(lines):
+        return None
+    return [
+        value.encode("utf-8") if type(value) is str else orjson.dumps(value) for value in values
+    ]
 
 
 def parse(text: bytes) -> Any:

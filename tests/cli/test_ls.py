@@ -183,14 +183,15 @@ class TestSelection:
 
 
 class TestTable:
-    def test_whole(self, rwq: Rwq) -> None:
+    def test_whole(self, rwq: Rwq, foreign: Foreign) -> None:
         rwq("add", "--id-from", "line", "resize cat.png", "x" * 2000)
+        foreign.unused_for(b"resize cat.png", 30 * 3600 + 60)
         rwq("add", "--id", "third", "tab\tand [red]markup[/red]")
         result = rwq("ls", "-n", "1", "-o", "table")
         assert result.lines == [
             "#  ID              LAST USE  SIZE  DATA",
             "─────────────────────────────────────────────────",
-            "0  resize cat.png  just now  14 B  resize cat.png",
+            "0  resize cat.png  1d6h ago  14 B  resize cat.png",
         ]
         assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
 

@@ -10,7 +10,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
 from rwq_cli.reading.durations import parse_duration
 from rwq_cli.reading.ids import read_ids
-from rwq_cli.reading.records import IdRule, random_ids
+from rwq_cli.reading.records import IdRule, InputFormat, Intake, random_ids
 from rwq_cli.reading.streams import split, whole
 
 
@@ -137,5 +137,57 @@ def test_the_field_of_an_id_rule_may_hold_a_colon() -> None:
 
 
 def test_random_ids_are_all_different() -> None:
-    source = random_ids()
-    assert len({next(source) for _ in range(5000)}) == 5000
+    assert len(set(random_ids(5000))) == 5000
+
+
+# Each is read with its like in one go if nothing is special about it, and by itself if not.
+JSON_LINES = (
+    b'{"data":"text"}',
+    b'{"data": {"n": [1, 2.50, 1e3, null]}}',
+    b'{"data":""}',
+    b'{"data":"\\u00fc\\ud83d\\ude00"}',
+    b'{"data":12345678901234567890123}',
+    b'{"data":"12345678901234567890123"}',
+    b'{"data":"x","id":"own"}',
+    b'{"data_b64":"AP8="}',
+    b'{"data":[true]}',
+)
+
+
+def records_of(*lines: bytes) -> list[tuple[bytes, bytes]]:
+    """IDs and data of lines that go in together; a random ID is shown as empty."""
+    told: list[object] = []
+    world = environment(b"".join(line + b"\n" for line in lines))
+    intake = Intake(world, InputFormat.JSONL, IdRule("uuid"), False, lambda *bad: told.append(bad))
+    items = [
+        (b"" if len(item_id) == 32 else item_id, data)
+        for batch in intake.from_files(["-"])
+        if not isinstance(batch, Pause)
+        for item_id, data in zip(batch.ids, batch.data, strict=True)
+    ]
+    assert told == []
+    return items
+
+
+@pytest.mark.parametrize("line", JSON_LINES)
+def test_a_json_line_means_the_same_alone_and_among_others(line: bytes) -> None:
+    (alone,) = records_of(line, b'{"data":"x","id":"own"}')[:1]
+    plain = [b'{"data":"plain"}'] * 3
+    assert records_of(line, *plain) == [alone, *[(b"", b"plain")] * 3]
+    assert records_of(line) == [alone]
+
+
+def test_a_broken_line_among_plain_ones_is_the_only_one_rejected() -> None:
+    told: list[tuple[str, int, str]] = []
+    # Joined by commas these three would be two objects.
+    lines = b'{"data":["a"\n"b"]}\n{"data":"c"}\n'
+    intake = Intake(
+        environment(lines),
+        InputFormat.JSONL,
+        IdRule("uuid"),
+        False,
+        lambda *bad: told.append(bad),
+    )
+    batches = [batch for batch in intake.from_files(["-"]) if not isinstance(batch, Pause)]
+    assert [data for batch in batches for data in batch.data] == [b"c"]
+    assert [number for _, number, _ in told] == [1, 2]

@@ -255,16 +255,25 @@ class TestWhen:
         assert (record["next_in_seconds"], record["places_per_second"]) == (None, None)
 
     def test_the_turn_of_a_waiting_item_comes(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(*(b"%d" % number for number in range(1000)))
-        timer = threading.Timer(0.1, lambda: foreign.raw.rpop("jobs:queue", 400))
-        timer.start()
-        record = rwq("show", "999", "--eta", "1s", "-o", "json").json
-        timer.join()
-        # 400 places in a second, and 599 are left.
-        assert 300 < record["places_per_second"] <= 400
-        assert 1.4 < record["next_in_seconds"] < 2.0
+        foreign.waiting(*(b"%d" % number for number in range(5000)))
+        ended = threading.Event()
+
+        def lease_on() -> None:
+            while not ended.wait(0.01):
+                foreign.raw.rpop("jobs:queue", 2)
+
+        worker = threading.Thread(target=lease_on)
+        worker.start()
+        record = rwq("show", "4999", "--eta", "300ms", "-o", "json").json
+        ended.set()
+        worker.join()
+        rate = record["places_per_second"]
+        assert 0 < rate <= 200 * 1.1
+        # What was ahead of it, less what left while it was watched.
+        left = record["next_in_seconds"] * rate
+        assert left == pytest.approx(record["position"] - 0.3 * rate, rel=0.05)
         assert re.fullmatch(
-            r"It is leased once the 999 ahead of it are: in about 1\.\ds at the present rate\.",
+            r"It is leased once the 4,9\d\d ahead of it are: in about \S+ at the present rate\.",
             record["next"],
         )
 

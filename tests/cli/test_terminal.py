@@ -1,5 +1,6 @@
 """On a terminal: tables that fit, colour only where it means something, no colour when unwanted."""
 
+import json
 import re
 
 import pytest
@@ -142,5 +143,7 @@ class TestDefaults:
         foreign.waiting(b"a")
         foreign.raw.set("jobs:item:a", b"x" * 190)
         _, seen = rwq.on_terminal("ls", "-o", "jsonl", columns=40)
-        lines = seen.replace(b"\r\n", b"\n")
-        assert lines == rwq("ls", "-o", "jsonl").out + b"1 shown of 1 waiting in jobs\n"
+        line, footer = seen.replace(b"\r\n", b"\n").splitlines(keepends=True)
+        (piped,) = rwq("ls", "-o", "jsonl").jsonl
+        assert {**json.loads(line), "idle_seconds": piped["idle_seconds"]} == piped
+        assert footer == b"1 shown of 1 waiting in jobs\n"

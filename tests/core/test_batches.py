@@ -71,10 +71,10 @@ def test_ids_in_one_call_stay_within_the_budget(length: int) -> None:
 
 
 def test_ids_per_call_at_its_corners() -> None:
-    assert [ids_per_call(length) for length in (0, 499, 999, 49_999, 10_000_000)] == [
-        1000,
-        1000,
+    assert [ids_per_call(length) for length in (0, 999, 1999, 49_999, 10_000_000)] == [
         500,
+        500,
+        250,
         10,
         1,
     ]

@@ -13,7 +13,7 @@ from redis import Redis
 from redis import exceptions as rx
 
 from rwq_cli.core import Connection, NewItem, Server, ServerError, WorkQueue, connect
-from rwq_cli.core.connection import REFUSED, translate
+from rwq_cli.core.connection import _SENT_AHEAD, REFUSED, translate
 from rwq_cli.core.errors import (
     AuthenticationFailed,
     ConnectionLost,
@@ -101,7 +101,7 @@ def test_a_script_is_sent_where_the_server_has_lost_it(
 def add_args(*numbers: int) -> list[list[bytes]]:
     """Arguments for one call of `add` for each number, which adds the item of that name."""
     args = queue_args(QueueKeys(QUEUE))
-    return [[*args, b"0", b"%d" % number, b"data"] for number in numbers]
+    return [[*args, b"any", b"%d" % number, b"data"] for number in numbers]
 
 
 def run_each(connection: Connection, calls: Iterable[Any]) -> Iterator[Any]:
@@ -190,6 +190,44 @@ def test_a_refusal_among_calls_that_were_sent_ahead(connection: Connection, raw:
     assert connection.call("PING") is True
     raw.delete(b"jobs:delayed")
     assert list(run_each(connection, add_args(20, 21))) == [[], []]
+
+
+def pushes(*numbers: int) -> list[list[tuple[Any, ...]]]:
+    """A transaction for each number that sets a key of that name and pushes it."""
+    return [[("SET", b"%d" % n, b"x"), ("LPUSH", b"list", b"%d" % n)] for n in numbers]
+
+
+def test_transactions_that_are_sent_ahead_are_answered_in_order(
+    connection: Connection, raw: Redis
+) -> None:
+    transactions = [*pushes(*range(4)), None, *pushes(4, 5)]
+    assert [reply[-1] for reply in connection.transact_each(transactions)] == [1, 2, 3, 4, 5, 6]
+    assert raw.lrange(b"list", 0, -1) == [b"5", b"4", b"3", b"2", b"1", b"0"]
+    assert list(connection.transact_each([])) == []
+
+
+def test_a_command_that_is_refused_before_exec_stops_its_whole_transaction(
+    connection: Connection, raw: Redis
+) -> None:
+    """What was sent behind it runs; what was not sent yet does not."""
+    transactions = [*pushes(0), [("SET", b"half", b"x"), ("LPUSH", b"list")], *pushes(*range(1, 9))]
+    answered: list[Any] = []
+    with pytest.raises(ServerError) as caught:
+        answered.extend(connection.transact_each(transactions))
+    assert "wrong number of arguments" in caught.value.message
+    assert raw.get(b"half") is None
+    done = [reply for reply in answered if reply is not REFUSED]
+    assert raw.llen(b"list") == len(done) <= 1 + _SENT_AHEAD
+    assert connection.call("PING") is True
+
+
+def test_a_command_that_fails_in_exec(connection: Connection, raw: Redis) -> None:
+    raw.set(b"list", b"text")
+    with pytest.raises(WrongType):
+        list(connection.transact_each(pushes(0)))
+    # EXEC goes on to its end, whatever fails in it.
+    assert raw.get(b"0") == b"x"
+    assert connection.call("PING") is True
 
 
 def test_who_stops_reading_replies_can_use_the_connection(
@@ -385,10 +423,11 @@ def need_permissions_to_be_asked_for(server: PrivateServer) -> None:
         ("setnx", lambda queue: queue.add(b"data", b"new")),
         ("lpush", lambda queue: queue.add(b"data", b"new")),
         ("rpop", lambda queue: queue.lease()),
-        ("get", lambda queue: queue.lease()),
+        ("mset", lambda queue: queue.add_unique(b"data", b"new")),
+        ("mget", lambda queue: queue.lease()),
         ("exists", lambda queue: list(queue.light_clean(grace_s=0))),
     ],
-    ids=["add-setnx", "add-lpush", "lease-rpop", "lease-get", "clean-exists"],
+    ids=["add-setnx", "add-lpush", "lease-rpop", "unique-mset", "lease-mget", "clean-exists"],
 )
 def test_a_script_that_may_not_run_a_command_is_denied_permission(
     as_user: AsUser, server: PrivateServer, command: str, act: Callable[[WorkQueue], object]

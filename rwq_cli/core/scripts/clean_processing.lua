@@ -14,9 +14,11 @@ if refusal then
 end
 local page_size, ids = tonumber(arg(1)), args_from(2)
 
+local exists, leased = with_data(ids), with_lease(ids)
+
 -- A lease means that somebody works on it after all; a ghost needs none to be dropped.
 local function still_broken(id)
-  return not (has_data(id) and has_lease(id))
+  return not (exists[id] and leased[id])
 end
 
 local waits_again = just_pushed(main)
@@ -26,7 +28,7 @@ for _, id in ipairs(take_from_processing(page_size, ids, still_broken)) do
   if not seen[id] then
     seen[id] = true
     local done = 'ghost'
-    if has_data(id) then
+    if exists[id] then
       -- Returned a moment ago, by us or another, this is its second entry.
       done = waits_again[id] and 'duplicated' or 'returned'
     end
@@ -37,5 +39,5 @@ for _, id in ipairs(take_from_processing(page_size, ids, still_broken)) do
     reply[#reply + 1] = done
   end
 end
-push_all('LPUSH', main, returned)
+for_all('LPUSH', main, returned)
 return reply

@@ -23,9 +23,9 @@ if refusal then
   return refusal
 end
 local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(3)
-local odd = first_of_wrong_type(ids)
+local exists, odd = with_data_of_right_type(ids)
 if odd then
-  return redis.error_reply('WRONGTYPE ' .. odd .. ' holds another type than the protocol says')
+  return odd
 end
 local statuses, holders = {}, {}
 local refused, holder_of = {}, {}
@@ -33,31 +33,31 @@ local refused, holder_of = {}, {}
 local function is_refused(id)
   if owner ~= '' and refused[id] == nil then
     holder_of[id] = lease_holder(id) or ''
-    refused[id] = has_data(id) and holder_of[id] ~= owner
+    refused[id] = exists[id] and holder_of[id] ~= owner
   end
   return refused[id]
 end
 
 local waits_again = page_size > 0 and just_pushed(main) or {}
 local function may_take(id)
-  return not waits_again[id] and not is_refused(id) and (page_size >= 0 or has_data(id))
+  return not waits_again[id] and not is_refused(id) and (page_size >= 0 or exists[id])
 end
 
 local here = {}
 for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
   here[id] = true
 end
-local finished, has_notes = {}, redis.call('LLEN', cleaning) > 0
+local finished = {}
 for i, id in ipairs(ids) do
   if (page_size <= 0 and not is_refused(id)) or here[id] then
-    local won = redis.call('DEL', item_prefix .. id) == 1
+    local won = exists[id]
     statuses[i] = won and 'c' or 'm'
     finished[#finished + 1] = id
     if page_size == 0 or (won and page_size < 0) then
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
     end
-    if has_notes then
+    if present[cleaning] then
       redis.call('LREM', cleaning, 0, id)
     end
   elseif refused[id] then
@@ -67,15 +67,11 @@ for i, id in ipairs(ids) do
     statuses[i] = '-'
   end
 end
-if #finished > 0 then
-  local leases = {}
-  for _, id in ipairs(finished) do
-    leases[#leases + 1] = lease_prefix .. id
-    leases[#leases + 1] = old_lease_prefix .. id
+for_all('DEL', nil, item_keys(finished))
+drop_leases(finished)
+for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
+  if present[key] then
+    for_all(command, key, finished)
   end
-  for_all('DEL', nil, leases)
-  for_all('ZREM', delayed, finished)
-  for_all('ZREM', buried, finished)
-  for_all('HDEL', returns, finished)
 end
 return { table.concat(statuses), unpack(holders) }

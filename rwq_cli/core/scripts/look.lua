@@ -3,9 +3,10 @@
 -- arg 1..   IDs
 -- Returns, for each ID: 0 no data, 1 data, 2 a data key that holds no string; ms left of its lease
 -- (-1 no expiry, -2 none); holder or ''.
-local reply = {}
-for _, id in ipairs(args_from(1)) do
-  local holder = lease_holder(id)
+local ids, reply = args_from(1), {}
+local holders = lease_holders(ids)
+for i, id in ipairs(ids) do
+  local holder = holders[id]
   local ttl = -2
   if holder then
     local new = redis.call('PTTL', lease_prefix .. id)
@@ -13,8 +14,8 @@ for _, id in ipairs(args_from(1)) do
     ttl = (new == -1 or old == -1) and -1 or math.max(new, old)
   end
   local kind = redis.call('TYPE', item_prefix .. id).ok
-  reply[#reply + 1] = kind == 'none' and 0 or kind == 'string' and 1 or 2
-  reply[#reply + 1] = ttl
-  reply[#reply + 1] = holder or ''
+  reply[3 * i - 2] = kind == 'none' and 0 or kind == 'string' and 1 or 2
+  reply[3 * i - 1] = ttl
+  reply[3 * i] = holder or ''
 end
 return reply

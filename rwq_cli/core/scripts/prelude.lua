@@ -28,7 +28,7 @@ end
 local function args_from(n)
   local rest = {}
   for i = n + 3, #ARGV do
-    rest[#rest + 1] = ARGV[i]
+    rest[i - n - 2] = ARGV[i]
   end
   return rest
 end
@@ -37,16 +37,20 @@ local function has_data(id)
   return redis.call('EXISTS', item_prefix .. id) == 1
 end
 
--- The first data key that holds no string, or nil: the structure of a queue whose name begins like
--- our data keys, or nothing of ours. It must not be deleted as an item.
-local function first_of_wrong_type(ids)
+-- By ID, whether it has data; and the error for the first data key that holds no string, or nil: the
+-- structure of a queue whose name begins like our data keys, or nothing of ours. It must not be
+-- deleted as an item.
+local function with_data_of_right_type(ids)
+  local answer = {}
   for _, id in ipairs(ids) do
     local kind = redis.call('TYPE', item_prefix .. id).ok
     if kind ~= 'none' and kind ~= 'string' then
-      return item_prefix .. id
+      return answer, redis.error_reply('WRONGTYPE ' .. item_prefix .. id
+        .. ' holds another type than the protocol says')
     end
+    answer[id] = kind == 'string'
   end
-  return nil
+  return answer, nil
 end
 
 local function has_lease(id)
@@ -81,20 +85,88 @@ local function drop_lease(id)
 end
 
 -- Run a command on many values in chunks that unpack can take; the key may be nil.
+-- Returns the sum of its replies where they are numbers.
 local function for_all(command, key, values)
+  local sum = 0
   for first = 1, #values, UNPACK_MAX do
     local last = math.min(first + UNPACK_MAX - 1, #values)
+    local reply
     if key then
-      redis.call(command, key, unpack(values, first, last))
+      reply = redis.call(command, key, unpack(values, first, last))
     else
-      redis.call(command, unpack(values, first, last))
+      reply = redis.call(command, unpack(values, first, last))
     end
+    sum = sum + (tonumber(reply) or 0)
   end
+  return sum
 end
 
--- Push many IDs onto one end of a list.
-local function push_all(command, key, ids)
-  for_all(command, key, ids)
+-- The following ask about many IDs in a few calls, because nearly always all of them are alike: asked
+-- one by one, each call costs the server as much again as its answer.
+
+local function item_keys(ids)
+  local made = {}
+  for i, id in ipairs(ids) do
+    made[i] = item_prefix .. id
+  end
+  return made
+end
+
+-- Both lease keys of each ID: the new one, then the old.
+local function lease_keys(ids)
+  local made = {}
+  for i, id in ipairs(ids) do
+    made[2 * i - 1] = lease_prefix .. id
+    made[2 * i] = old_lease_prefix .. id
+  end
+  return made
+end
+
+-- By ID, whether it has data.
+local function with_data(ids)
+  local count, answer = for_all('EXISTS', nil, item_keys(ids)), {}
+  for _, id in ipairs(ids) do
+    answer[id] = count == #ids or (count > 0 and has_data(id))
+  end
+  return answer
+end
+
+-- By ID, whether it has a lease.
+local function with_lease(ids)
+  local count, answer = for_all('EXISTS', nil, lease_keys(ids)), {}
+  for _, id in ipairs(ids) do
+    answer[id] = count > 0 and has_lease(id)
+  end
+  return answer
+end
+
+-- By ID, what lease_holder says.
+local function lease_holders(ids)
+  local asked, values, count = lease_keys(ids), {}, 0
+  for first = 1, #asked, UNPACK_MAX do
+    local last = math.min(first + UNPACK_MAX - 1, #asked)
+    for i, value in ipairs(redis.call('MGET', unpack(asked, first, last))) do
+      values[first + i - 1] = value
+      count = count + (value and 1 or 0)
+    end
+  end
+  -- MGET gives nothing for a key of another type, which is a lease, too.
+  local all_seen = count == for_all('EXISTS', nil, asked)
+  local answer = {}
+  for i, id in ipairs(ids) do
+    local new, old = values[2 * i - 1], values[2 * i]
+    if all_seen and (new == old or not (new and old)) then
+      answer[id] = new or old
+    else
+      answer[id] = lease_holder(id)
+    end
+  end
+  return answer
+end
+
+-- End the leases of many IDs.
+local function drop_leases(ids)
+  for_all('DEL', nil, lease_keys(ids))
 end
 
 -- The IDs at the new end of a list: what was pushed since the caller read it stands there.
@@ -141,7 +213,7 @@ local function take_from_processing(page_size, ids, wanted)
   end
   if #page > 0 then
     redis.call('RPOP', processing, #page)
-    push_all('LPUSH', processing, kept)
+    for_all('LPUSH', processing, kept)
   end
   return taken
 end
@@ -161,6 +233,9 @@ local function denied(...)
   return nil
 end
 
+-- Which of the KEYS exist: most have no `cleaning`, `delayed`, `buried` or `returns`.
+local present = {}
+
 -- Before any write, because a failed script is not rolled back: a key of another type is reported.
 for key, expected in pairs({
   [main] = 'list', [processing] = 'list', [cleaning] = 'list',
@@ -171,5 +246,6 @@ for key, expected in pairs({
     return redis.error_reply('WRONGTYPE ' .. key
       .. ' holds another type than the protocol says: a ' .. found .. ' and not a ' .. expected)
   end
+  present[key] = found ~= 'none'
 end
 

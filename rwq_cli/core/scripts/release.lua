@@ -25,10 +25,11 @@ if refusal then
 end
 local page_size, own_holder = tonumber(arg(1)), arg(2)
 local force, front, ids = arg(3) == '1', arg(4) == '1', args_from(5)
-local odd = first_of_wrong_type(ids)
+local exists, odd = with_data_of_right_type(ids)
 if odd then
-  return redis.error_reply('WRONGTYPE ' .. odd .. ' holds another type than the protocol says')
+  return odd
 end
+local holders_before = lease_holders(ids)
 local told, holder_of = {}, {}
 
 local waits_again = page_size > 0 and just_pushed(main) or {}
@@ -38,8 +39,8 @@ local function may_release(id)
   if told[id] or waits_again[id] then
     return false
   end
-  local holder = lease_holder(id)
-  if not has_data(id) then
+  local holder = holders_before[id]
+  if not exists[id] then
     told[id] = 'm'
   elseif page_size <= 0 and redis.call('LPOS', main, id) then
     if front then
@@ -73,20 +74,18 @@ else
   end
 end
 -- Off the other structures first, then onto main: the order of the protocol.
-for _, id in ipairs(released) do
-  redis.call('ZREM', delayed, id)
-  redis.call('ZREM', buried, id)
-  drop_lease(id)
-end
+for_all('ZREM', delayed, released)
+for_all('ZREM', buried, released)
+drop_leases(released)
 if front then
   -- The last one pushed on the right is the next to be leased.
   local last_first = {}
   for i = #released, 1, -1 do
     last_first[#last_first + 1] = released[i]
   end
-  push_all('RPUSH', main, last_first)
+  for_all('RPUSH', main, last_first)
 else
-  push_all('LPUSH', main, released)
+  for_all('LPUSH', main, released)
 end
 local statuses, holders = {}, {}
 for i, id in ipairs(ids) do

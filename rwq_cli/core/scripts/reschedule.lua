@@ -88,5 +88,5 @@ for at, id in ipairs(ids) do
     acted[#acted + 1] = id
   end
 end
-push_all('LPUSH', main, promoted)
+for_all('LPUSH', main, promoted)
 return acted

@@ -14,21 +14,23 @@ if refusal then
   return refusal
 end
 local guard, give_back, ids = arg(1), arg(2) == '1', args_from(3)
-local returned = {}
+local returned, ours = {}, {}
+local exists = with_data(ids)
 local in_main, in_processing = just_pushed(main), just_pushed(processing)
 for _, id in ipairs(ids) do
   local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
   local new, old = redis.pcall('GET', new_key), redis.pcall('GET', old_key)
-  local alone = new == guard and old == guard
   if new == guard then
-    redis.call('DEL', new_key)
+    ours[#ours + 1] = new_key
   end
   if old == guard then
-    redis.call('DEL', old_key)
+    ours[#ours + 1] = old_key
   end
-  if give_back and alone and has_data(id) and not in_main[id] and not in_processing[id] then
+  local alone = new == guard and old == guard
+  if give_back and alone and exists[id] and not in_main[id] and not in_processing[id] then
     returned[#returned + 1] = id
   end
 end
-push_all('LPUSH', main, returned)
+for_all('DEL', nil, ours)
+for_all('LPUSH', main, returned)
 return returned

@@ -12,10 +12,10 @@ if refusal then
   return refusal
 end
 local lease_ms, ids = arg(1), args_from(2)
-local statuses = {}
+local exists, holders, statuses = with_data(ids), lease_holders(ids), {}
 for i, id in ipairs(ids) do
-  local holder = lease_holder(id)
-  if not has_data(id) then
+  local holder = holders[id]
+  if not exists[id] then
     statuses[i] = 'm'
   elseif not holder or holder == '' or string.sub(holder, 1, 12) == 'rwq-delayed:'
       or string.sub(holder, 1, 11) == 'rwq-buried:' then
