@@ -192,26 +192,23 @@ def _first_look(
     working: set[int] = set()
 
     def suspect(codes: dict[str, Code], ids: Sequence[bytes]) -> None:
-        for item_id, letter in zip(ids, examine(connection, keys, ids), strict=True):
-            if letter in codes:
-                suspected[codes[letter]][item_id] = None
+        letters = examine(connection, keys, ids)
+        for letter in codes.keys() & set(letters):
+            looks_so = [i for i, found in zip(ids, letters, strict=True) if found == letter]
+            suspected[codes[letter]].update(dict.fromkeys(looks_so))
 
     def take_others(page: list[bytes]) -> None:
-        leased: dict[bytes, None] = {}
+        for prefix in (keys.lease_prefix, keys.old_lease_prefix):
+            length = len(prefix)
+            leased = [key[length:] for key in page if key.startswith(prefix)]
+            if not working.issuperset(map(hash, leased)):
+                suspect(_OF_LEASED, [i for i in leased if hash(i) not in working])
         for key in page:
-            for prefix, length in lease_prefixes:
-                if key.startswith(prefix):
-                    item_id = key[length:]
-                    if hash(item_id) not in working:
-                        leased[item_id] = None
-                    break
-            else:
-                if key not in structures and not key.startswith(keys.result_prefix):
-                    strangers.take(key)
-        suspect(_OF_LEASED, list(leased))
+            if not key.startswith(own) and key not in structures:
+                strangers.take(key)
 
     structures = keys.structures
-    lease_prefixes = [(p, len(p)) for p in (keys.lease_prefix, keys.old_lease_prefix)]
+    own = (keys.lease_prefix, keys.old_lease_prefix, keys.result_prefix)
     for page in walk_processing(connection, keys):
         suspect(_OF_WORKING, page)
         working.update(map(hash, page))

@@ -22,16 +22,17 @@ _FACTS_IDS = 500
 _LISTED = (State.WAITING, State.LEASED, State.HELD, State.ABANDONED, State.DUPLICATED)
 
 
-def examine(connection: Connection, keys: QueueKeys, ids: Collection[bytes]) -> Iterator[str]:
+def examine(connection: Connection, keys: QueueKeys, ids: Collection[bytes]) -> str:
     """What each ID's own keys say, a letter each; see `scripts/examine.lua`.
 
     Raises:
         ServerError: The server refused, or was lost.
     """
-    for batch in in_batches(ids, items_max=_EXAMINED_IDS):
-        yield from connection.run("examine", queue_keys(keys), (*queue_args(keys), *batch)).decode(
-            "ascii"
-        )
+    replies: list[bytes] = [
+        connection.run("examine", queue_keys(keys), (*queue_args(keys), *batch))
+        for batch in in_batches(ids, items_max=_EXAMINED_IDS)
+    ]
+    return b"".join(replies).decode("ascii")
 
 
 def facts_of_many(
