@@ -203,8 +203,8 @@ def _first_look(
             leased = [key[length:] for key in page if key.startswith(prefix)]
             if not working.issuperset(map(hash, leased)):
                 suspect(_OF_LEASED, [i for i in leased if hash(i) not in working])
-        for key in page:
-            if not key.startswith(own) and key not in structures:
+        for key in [key for key in page if not key.startswith(own)]:
+            if key not in structures:
                 strangers.take(key)
 
     structures = keys.structures

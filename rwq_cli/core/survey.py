@@ -107,11 +107,11 @@ def scan_ids(
     cursor: object = 0
     while True:
         cursor, page = connection.call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
-        if others is not None and (rest := [key for key in page if not key.startswith(prefix)]):
-            others(rest)
-            page = [key for key in page if key.startswith(prefix)]
-        if page:
-            yield [key[prefix_length:] for key in page]
+        ids = [key[prefix_length:] for key in page if key.startswith(prefix)]
+        if others is not None and len(ids) < len(page):
+            others([key for key in page if not key.startswith(prefix)])
+        if ids:
+            yield ids
         if int(cursor) == 0:  # type: ignore[call-overload]
             return
 
