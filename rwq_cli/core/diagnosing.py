@@ -6,7 +6,7 @@ which looks once more as it acts, so that two doctors at once, or a doctor besid
 kind, do no more than one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -272,11 +272,8 @@ def _suspect_scheduled(
     ):
         suspected[Code.DUE].update(dict.fromkeys(page))
         start += _PAGE
-    if scheduled:
-        for page in chain(
-            walk_list(connection, keys.main, newest_first=True), walk_processing(connection, keys)
-        ):
-            suspected[Code.STALE_SCHEDULE].update(dict.fromkeys(scheduled.intersection(page)))
+    listed = _in_lists(connection, keys, frozenset(scheduled))
+    suspected[Code.STALE_SCHEDULE].update(dict.fromkeys(listed))
 
 
 def _second_look(connection: Connection, keys: QueueKeys, suspected: _Suspected) -> _Seen:
@@ -382,20 +379,54 @@ def _for_mending(seen: _Seen) -> tuple[Suspects, Survey]:
 
 
 def _reschedule(connection: Connection, keys: QueueKeys, seen: _Seen) -> Iterator[bytes]:
-    guarded: dict[bytes, None] = {}
-    anywhere: dict[bytes, None] = {}
-    for code in _BY_SCHEDULE:
-        for item_id, facts in seen.get(code, {}).items():
-            by_guard = code is Code.DUE and facts.lease is not None and not facts.in_processing
-            (guarded if by_guard else anywhere)[item_id] = None
-    if not (guarded or anywhere):
+    """Set right what is in the zsets; yields the IDs for which that was done.
+
+    What has no guard is guarded before the lists are read once more: from then on no cleaner pushes
+    it, so that what is in no list stays so.
+    """
+    unguarded = dict(seen.get(Code.UNGUARDED, {}))
+    due: dict[bytes, None] = {}
+    listed = dict.fromkeys(seen.get(Code.STALE_SCHEDULE, ()))
+    for item_id, facts in seen.get(Code.DUE, {}).items():
+        if facts.in_processing:
+            listed[item_id] = None
+        else:
+            due[item_id] = None
+            if facts.lease is None:
+                unguarded[item_id] = facts
+    guarded = list(_run_reschedule(connection, keys, "0", unguarded))
+    met = _in_lists(connection, keys, frozenset(guarded))
+    listed.update(dict.fromkeys(item_id for item_id in guarded if item_id in met))
+    yield from (item_id for item_id in guarded if item_id not in met and item_id not in due)
+    yield from _run_reschedule(
+        connection, keys, "0", [item_id for item_id in due if item_id not in met]
+    )
+    yield from _run_reschedule(connection, keys, "1", listed)
+
+
+def _run_reschedule(
+    connection: Connection, keys: QueueKeys, looks: str, ids: Collection[bytes]
+) -> Iterator[bytes]:
+    if not ids:
         return
-    length = sum(connection.call_all([("LLEN", keys.main), ("LLEN", keys.processing)]))
-    few = max(1, ids_per_call(length) // 2)
-    for looks, ids, size in (("0", guarded, BATCH_ITEMS // 2), ("1", anywhere, few)):
-        for batch in in_batches(ids, items_max=size):
-            yield from connection.run(
-                "reschedule",
-                queue_keys(keys),
-                (*queue_args(keys), looks, LATE_MS, _LOST_REASON, *batch),
-            )
+    size = BATCH_ITEMS // 2
+    if looks == "1":
+        length = sum(connection.call_all([("LLEN", keys.main), ("LLEN", keys.processing)]))
+        size = max(1, ids_per_call(length) // 2)
+    for batch in in_batches(ids, items_max=size):
+        yield from connection.run(
+            "reschedule",
+            queue_keys(keys),
+            (*queue_args(keys), looks, LATE_MS, _LOST_REASON, *batch),
+        )
+
+
+def _in_lists(connection: Connection, keys: QueueKeys, sought: frozenset[bytes]) -> set[bytes]:
+    """Which of the IDs are in main or in processing."""
+    met: set[bytes] = set()
+    if sought:
+        for page in chain(
+            walk_list(connection, keys.main, newest_first=True), walk_processing(connection, keys)
+        ):
+            met |= sought.intersection(page)
+    return met

@@ -282,7 +282,7 @@ class TestBesideOthers:
         BROKEN[name].make(foreign, b"x")
 
         def list_it(command: str) -> None:
-            if command == "reschedule":
+            if command == "reschedule" and not foreign.raw.llen(f"jobs:{key}"):
                 foreign.raw.rpush(f"jobs:{key}", *(b"w%d" % number for number in range(600)), b"x")
 
         interleaved.before = list_it

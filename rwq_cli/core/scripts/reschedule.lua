@@ -1,13 +1,12 @@
 -- Put right what an entry in Q:delayed or Q:buried says wrongly, or says without a guard.
 --
 -- arg 1     '1' to look for each ID in both lists, which costs their length: few at a time. '0' where
---           the caller saw it in none: then only what is guarded, and stays out of the lists, is dealt
---           with
+--           the caller saw it in none; what is guarded then stays in none
 -- arg 2     how long the guard of a delayed item outlives its due time, ms
 -- arg 3     the reason to write into the guard of a buried item that has lost it
 -- arg 4..   IDs
--- Returns the IDs acted on. In a list that a worker leases from, or has leased from: the entry goes,
--- and with it a guard. Due: it goes onto main. Delayed or buried without a lease: it is guarded anew.
+-- Returns the IDs acted on. Listed: the entry goes, and with it a guard. Due behind a guard: it goes
+-- onto main. Delayed or buried without a lease: it is guarded anew.
 local refusal = denied(
   { 'ZREM', delayed, 'x' },
   { 'ZREM', buried, 'x' },
@@ -29,7 +28,7 @@ local function is_guard(holder)
   return string.sub(holder, 1, 12) == 'rwq-delayed:' or string.sub(holder, 1, 11) == 'rwq-buried:'
 end
 
--- What is to be done about an ID, or nil.
+-- What is to be done about an ID, or nil; whether its guard goes; until when it is to be guarded.
 local function plan(id)
   local due_ms, buried_ms = redis.call('ZSCORE', delayed, id), redis.call('ZSCORE', buried, id)
   if not (due_ms or buried_ms) or redis.call('TYPE', item_prefix .. id).ok ~= 'string' then
@@ -37,28 +36,18 @@ local function plan(id)
   end
   local holder = lease_holder(id)
   local guarded = holder and is_guard(holder)
-  if holder and not guarded and not looks then
-    return nil
-  end
-  if waits_again[id] or (looks and redis.call('LPOS', main, id)) then
+  if waits_again[id]
+      or (looks and (redis.call('LPOS', main, id) or (holder and redis.call('LPOS', processing, id))))
+  then
     return 'unschedule', guarded
   end
-  if looks and redis.call('LPOS', processing, id) then
-    return (holder and not guarded) and 'unschedule' or nil, false
-  end
-  if holder and not guarded then
+  if looks or (holder and not guarded) then
     return nil
-  end
-  if not guarded and not looks then
-    return nil
-  end
-  if not buried_ms and tonumber(due_ms) <= now_ms then
-    return 'promote'
   end
   if guarded then
-    return nil
+    return (not buried_ms and tonumber(due_ms) <= now_ms) and 'promote' or nil, true
   end
-  return 'guard', false, not buried_ms and tonumber(due_ms) or nil
+  return 'guard', false, not buried_ms and math.max(tonumber(due_ms), now_ms) or nil
 end
 
 local plans, acted, promoted = {}, {}, {}
@@ -77,7 +66,7 @@ for at, id in ipairs(ids) do
   elseif what then
     redis.call('ZREM', delayed, id)
     redis.call('ZREM', buried, id)
-    if guarded or what == 'promote' then
+    if guarded then
       drop_lease(id)
     end
     if what == 'promote' then
