@@ -21,6 +21,7 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="sizes times this (1.0)")
     parser.add_argument("--only", action="append", choices=list(ROWS), help="this row; repeatable")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
+    parser.add_argument("--markdown", action="store_true", help="print the table for the README")
     options = parser.parse_args()
     longest = Longest()
     rows: list[Row] = []
@@ -35,14 +36,17 @@ def main() -> int:
         f"{name} {version[name + '_version']}, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, scale {options.scale:g}"
     )
-    _print(rows, where)
+    if options.markdown:
+        _print_markdown(rows, where)
+    else:
+        _print(rows, where, judged=options.scale >= 1)
     if options.json:
         made = [{**asdict(row), "reached": row.reached} for row in rows]
         options.json.write_text(json.dumps({"where": where, "rows": made}, indent=2) + "\n")
     return 0 if all(row.reached for row in rows) or options.scale < 1 else 1
 
 
-def _print(rows: list[Row], where: str) -> None:
+def _print(rows: list[Row], where: str, *, judged: bool) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("row", "rwq", "against"):
         table.add_column(title, no_wrap=True)
@@ -56,11 +60,19 @@ def _print(rows: list[Row], where: str) -> None:
             row.against,
             f"{row.ratio:.2f}",
             f"{sign} {row.limit:g}",
-            "" if row.reached else "missed",
+            "missed" if judged and not row.reached else "",
         )
     console = Console(width=None if sys.stdout.isatty() else 180, highlight=False)
     console.print(where)
     console.print(table)
+
+
+def _print_markdown(rows: list[Row], where: str) -> None:
+    print(f"{where}\n\n| what | rwq | against | ratio | limit |\n| --- | --- | --- | --: | --: |")
+    for row in rows:
+        sign = "≥" if row.at_least else "≤"
+        ratio = f"{row.ratio:.2f}" if row.reached else f"**{row.ratio:.2f}**"
+        print(f"| {row.name} | {row.measured} | {row.against} | {ratio} | {sign} {row.limit:g} |")
 
 
 if __name__ == "__main__":

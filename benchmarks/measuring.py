@@ -14,6 +14,9 @@ from pathlib import Path
 
 import redis
 
+from rwq_cli.core import scripts
+from rwq_cli.core.scripts import load_script
+
 QUEUE = "bench"
 _STOPWATCH = Path(__file__).with_name("stopwatch.py")
 
@@ -73,12 +76,21 @@ class BenchServer:
         """What SLOWLOG holds since it was last reset, longest first: milliseconds and command."""
         entries = self.client.slowlog_get(10_000)
         found = [
-            (entry["duration"] / 1000, entry["command"][:40].decode("latin-1"))
+            (entry["duration"] / 1000, _name(entry["command"].split()))
             for entry in entries
             # A wait holds the client, not the server.
             if not entry["command"].upper().startswith((b"FLUSHALL", b"BLMOVE", b"INFO"))
         ]
         return sorted(found, reverse=True)
+
+
+def _name(words: list[bytes]) -> str:
+    """A command's name, for a script of ours that of its file."""
+    if words[0] == b"EVALSHA":
+        folder = Path(scripts.__file__).parent
+        names = {load_script(file.stem).sha1: file.name for file in folder.glob("*.lua")}
+        return names.get(words[1].decode(), "EVALSHA")
+    return words[0].decode("latin-1")
 
 
 @contextmanager

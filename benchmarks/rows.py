@@ -41,10 +41,9 @@ class Longest:
 
     def row(self) -> Row:
         """The row that says so."""
-        what = self.command.split("\x00")[0]
         return Row(
             "the server's longest single call, over all rows",
-            f"{self.milliseconds:.1f} ms ({what})",
+            f"{self.milliseconds:.1f} ms ({self.command})",
             "",
             self.milliseconds,
             15,
@@ -134,21 +133,24 @@ def lease_and_complete(bench: BenchServer, scale: float, longest: Longest) -> It
     """`lease -n` into a file and `complete -` from it, against upstream's loop."""
     count = round(100_000 * scale)
     upstream_count = max(100, count // 20)
-    fill(bench, waiting=upstream_count)
-    seconds_each = _upstream_loop(bench, upstream_count) / upstream_count
-    fill(bench, waiting=count)
-    with tempfile.TemporaryDirectory() as folder:
-        ids = Path(folder) / "ids"
-        lease = timed(rwq_command(bench, "lease", "-n", str(count), "-o", "ids"), stdout=ids)
-        complete = timed(rwq_command(bench, "complete", "-"), stdin=ids)
-    longest.look(bench)
-    assert bench.client.dbsize() == 0
-    taken = lease.seconds + complete.seconds
+    upstream_s, taken_s = [], []
+    for _ in range(3):
+        fill(bench, waiting=upstream_count)
+        upstream_s.append(_upstream_loop(bench, upstream_count))
+        fill(bench, waiting=count)
+        with tempfile.TemporaryDirectory() as folder:
+            ids = Path(folder) / "ids"
+            lease = timed(rwq_command(bench, "lease", "-n", str(count), "-o", "ids"), stdout=ids)
+            complete = timed(rwq_command(bench, "complete", "-"), stdin=ids)
+        longest.look(bench)
+        assert bench.client.dbsize() == 0
+        taken_s.append(lease.seconds + complete.seconds)
+    rate, upstream_rate = count / min(taken_s), upstream_count / min(upstream_s)
     yield Row(
         f"lease -n and complete - of {count:,}",
-        f"{count / taken:,.0f} items/s",
-        f"upstream 0.1.5's loop: {1 / seconds_each:,.0f} items/s",
-        seconds_each * count / taken,
+        f"{rate:,.0f} items/s",
+        f"upstream 0.1.5's loop: {upstream_rate:,.0f} items/s",
+        rate / upstream_rate,
         40,
         at_least=True,
     )

@@ -36,6 +36,10 @@ def open_connection(settings: Settings) -> Connection:
     )
     if settings.verbose:
         settings.environment.note(f"server {connection.name}")
+    if settings.environment.stderr_is_terminal and not settings.environment.stdout_is_pipe:
+        from rwq_cli.render.progress import TerminalMeter
+
+        settings.meter = connection.meter = TerminalMeter(settings.environment)
     return connection
 
 

@@ -2,8 +2,9 @@
 
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,12 +20,14 @@ class Environment:
         stdin: Standard input, bytes.
         stdout: Standard output, bytes: results only.
         stderr: Standard error, bytes: everything else.
+        note_above: While progress is shown, writes a line above it; else None.
     """
 
     variables: Mapping[str, str]
     stdin: BinaryIO
     stdout: BinaryIO
     stderr: BinaryIO
+    note_above: Callable[[str], None] | None = None
 
     @classmethod
     def of_process(cls) -> "Environment":
@@ -46,6 +49,15 @@ class Environment:
     def stdout_is_terminal(self) -> bool:
         """Whether results go to a screen."""
         return self.stdout.isatty()
+
+    @cached_property
+    def stdout_is_pipe(self) -> bool:
+        """Whether another program reads the results, which may be drawing on the same screen."""
+        try:
+            mode = os.fstat(self.stdout.fileno()).st_mode
+        except (OSError, ValueError):
+            return True
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
     @cached_property
     def stderr_is_terminal(self) -> bool:
@@ -73,5 +85,8 @@ class Environment:
     def note(self, line: str) -> None:
         """Write a line to stderr; a stderr that is gone is no reason to stop."""
         with suppress(OSError):
+            if self.note_above is not None:
+                self.note_above(line)
+                return
             self.stderr.write(line.encode("utf-8", "backslashreplace") + b"\n")
             self.stderr.flush()

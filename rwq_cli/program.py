@@ -47,11 +47,14 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitStatus:
     except BrokenPipeError:
         return ExitStatus.OK
     except Exception as error:
+        settings.end_progress()
         if settings.debug or "--debug" in arguments:
             import traceback
 
             environment.note(traceback.format_exc().rstrip())
         return _tell(error, arguments, environment)
+    finally:
+        settings.end_progress()
 
 
 def _run(arguments: Sequence[str], settings: Settings) -> ExitStatus:

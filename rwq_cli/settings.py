@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
+
+if TYPE_CHECKING:
+    from rwq_cli.render.progress import TerminalMeter
 
 DEFAULT_URL = "redis://localhost:6379/0"
 
@@ -32,10 +35,17 @@ class Settings:
     Attributes:
         environment: Streams and variables.
         given: The options that were given, by name.
+        meter: Shows how long work goes; None where it is not to be shown.
     """
 
     environment: Environment
     given: dict[str, Any] = field(default_factory=dict)
+    meter: "TerminalMeter | None" = None
+
+    def end_progress(self) -> None:
+        """What comes now is written where progress may be shown."""
+        if self.meter is not None:
+            self.meter.end()
 
     @property
     def output(self) -> OutputFormat:

@@ -105,6 +105,8 @@ def add(
         strict,
         report_bad,
     )
+    if settings.meter is not None:
+        settings.meter.fraction = intake.fraction
     items = intake.from_arguments(data) if data else intake.from_files(file or ["-"])
     if not data and not file and environment.stdin_is_terminal:
         environment.note("reading items from the terminal, one a line; Ctrl-D ends")

@@ -54,6 +54,7 @@ def add_batches(
         else _if_new(connection, keys, checked())
     )
     acknowledged = 0
+    connection.meter.begin("adding")
     try:
         for duplicates in replies:
             batch = sent.pop(0)
@@ -64,6 +65,7 @@ def add_batches(
                 refused = frozenset(duplicates)
                 letters = "".join("d" if at in refused else "a" for at in range(len(batch.ids)))
             acknowledged += len(batch.ids)
+            connection.meter.advance(len(batch.ids))
             yield OutcomeBatch(batch.ids, letters)
     except ServerError as error:
         error.acknowledged = acknowledged

@@ -15,7 +15,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import CleanAction, Repair, State
-from rwq_cli.core.paging import walk_processing
+from rwq_cli.core.paging import lengths_of, walk_processing
 from rwq_cli.core.processing import FEW_IDS, act_by_pages, act_one_by_one
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import Survey, listed_ids, survey
@@ -131,6 +131,7 @@ class Suspects:
 
 def _broken_in_processing(connection: Connection, keys: QueueKeys) -> Suspects:
     found = Suspects()
+    connection.meter.begin("reading processing", lengths_of(connection, keys.processing))
     for page in walk_processing(connection, keys):
         for item_id, look in zip(page, glance(connection, keys, page), strict=True):
             if look.wrong_type or (look.has_data and look.lease is not None):
@@ -167,6 +168,7 @@ def _act_on_processing(
     if len(suspects.states) <= FEW_IDS:
         by_name.update(suspects.states)
     by_page = suspects.states.keys() - by_name
+    connection.meter.begin("returning", len(suspects.states))
     replies: list[Iterator[tuple[Sequence[bytes], list[bytes]]]] = []
     if by_page:
         replies.append(act_by_pages(connection, keys, "clean_processing", (), by_page))
@@ -174,7 +176,8 @@ def _act_on_processing(
         length = int(connection.call("LLEN", keys.processing))
         ids = [item_id for item_id in suspects.states if item_id in by_name]
         replies.append(act_one_by_one(connection, keys, "clean_processing", (0,), ids, length))
-    for _, reply in chain.from_iterable(replies):
+    for called, reply in chain.from_iterable(replies):
+        connection.meter.advance(len(called))
         for item_id, done in zip(reply[::2], reply[1::2], strict=True):
             state = State.ABANDONED if done == b"returned" else State(done.decode())
             yield _in_processing(item_id, state)
@@ -196,14 +199,20 @@ def _return_orphans(
         return returned
 
     claimed: list[bytes] = []
+    meter = connection.meter
+    meter.begin("guarding", len(orphans))
     for batch in in_batches(orphans, items_max=BATCH_ITEMS // 4):
         claimed += connection.run(
             "claim_orphans", queue_keys(keys), (*queue_args(keys), guard, _GUARD_MS, *batch)
         )
+        meter.advance(len(batch))
+    meter.begin("reading the lists again", lengths_of(connection, keys.main, keys.processing))
     listed = listed_ids(connection, keys, claimed)
     for batch in in_batches([item_id for item_id in claimed if item_id in listed]):
         settle(batch, give_back=False)
+    meter.begin("returning", len(claimed))
     for batch in in_batches([item_id for item_id in claimed if item_id not in listed]):
+        meter.advance(len(batch))
         for item_id in settle(batch, give_back=True):
             yield CleanAction(item_id, Repair.RETURNED, State.ORPHANED)
 

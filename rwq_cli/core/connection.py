@@ -15,6 +15,7 @@ from hiredis import pack_command
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
+from rwq_cli.core.meter import Meter
 from rwq_cli.core.scripts import Script, load_script
 
 Command = Sequence[Any]
@@ -30,12 +31,16 @@ class Connection:
         client: A redis-py client with `decode_responses` off. Its retries should be off too: a
             command that is sent again after a lost reply runs twice.
         name: What to call the server in messages; must hold no password.
+
+    Attributes:
+        meter: Is told how long operations go.
     """
 
     def __init__(self, client: redis.Redis, name: str = "the server") -> None:
         # redis-py types what it calls, not what it is called with.
         self._client: Any = client
         self.name = name
+        self.meter = Meter()
         self._knows_no_touch = True
 
     def call(self, *command: Any) -> Any:

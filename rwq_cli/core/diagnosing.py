@@ -18,7 +18,7 @@ from rwq_cli.core.findings import Code, Finding
 from rwq_cli.core.hosting import hash_tag, hosting
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Facts, State
-from rwq_cli.core.paging import walk_list, walk_processing
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import Survey, survey
 from rwq_cli.core.suspicion import HOLDS, LATE_MS, examine, facts_of_many
@@ -209,6 +209,7 @@ def _first_look(
 
     structures = keys.structures
     own = (keys.lease_prefix, keys.old_lease_prefix, keys.result_prefix)
+    connection.meter.begin("reading processing", lengths_of(connection, keys.processing))
     for page in walk_processing(connection, keys):
         suspect(_OF_WORKING, page)
         working.update(map(hash, page))

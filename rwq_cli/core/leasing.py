@@ -11,6 +11,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import PREVIEW_BYTES
 from rwq_cli.core.model import Item, Lease, OutcomeBatch, State
 from rwq_cli.core.outcomes import act_on_ids, outcome_batch
+from rwq_cli.core.paging import lengths_of
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # A wait is cut into slices, so that what falls due on the clock alone is noticed.
@@ -102,7 +103,10 @@ def _lease_the_rest(
     All calls on their way together never ask for more than is still wanted.
     """
     asked: deque[int] = deque()
-    dry = False
+    dry, wanted = False, count
+    if count > 0:
+        waiting = lengths_of(connection, keys.main)
+        connection.meter.begin("leasing", lambda: min(wanted, waiting()))
 
     def calls() -> Iterator[Sequence[object]]:
         while not dry and (items := min(BATCH_ITEMS, count - sum(asked))) > 0:
@@ -116,6 +120,7 @@ def _lease_the_rest(
                 continue
             ghosts, ids = reply[0], reply[1::2]
             count -= len(ids)
+            connection.meter.advance(len(ids))
             dry = dry or not (ids or ghosts)
             if ids:
                 yield LeasedBatch(ids, reply[2::2])
@@ -216,6 +221,8 @@ def touch_items(
     Yields:
         For each ID `TOUCHED`, `NOT_LEASED` or `MISSING`.
     """
+    connection.meter.begin("touching")
     for batch in in_batches(ids):
+        connection.meter.advance(len(batch))
         reply = connection.run("touch", queue_keys(keys), (*queue_args(keys), lease_ms, *batch))
         yield outcome_batch(batch, reply)

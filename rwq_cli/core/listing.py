@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import LONGEST_LIST, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys, glob_pattern
 from rwq_cli.core.looking import Detail, glance, item_from, seen_in_list, with_details
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.paging import PAGE_SIZE, walk_list, walk_processing
+from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processing
 
 IN_PROCESSING = frozenset({State.LEASED, State.ABANDONED, State.HELD})
 
@@ -106,6 +106,9 @@ def list_items(
     page_size = PAGE_SIZE
     if selection.is_all and wanted is not None:
         page_size = min(PAGE_SIZE, wanted)
+    lists = [keys.main] * source.main + [keys.processing] * source.processing
+    entries = lengths_of(connection, *lists)
+    connection.meter.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
     passing = _passing(connection, keys, source, selection, detail, tail, skip, page_size)
     yield from islice(passing, offset - skip, wanted)
 
@@ -269,6 +272,8 @@ def list_leases(
         ServerError: The server refused, or was lost.
     """
     pattern = None if holder_glob is None else glob_pattern(holder_glob)
+
+    connection.meter.begin("reading processing", lengths_of(connection, keys.processing))
 
     def found() -> Iterator[Item]:
         met: set[bytes] = set()

@@ -8,7 +8,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.paging import walk_list
+from rwq_cli.core.paging import lengths_of, walk_list
 from rwq_cli.core.processing import (
     FEW_IDS,
     act_by_pages,
@@ -21,6 +21,7 @@ from rwq_cli.core.processing import (
 _BLOCK_IDS = 200_000
 # IDs that passed by unseen while others worked on the list are sought so often by pages.
 _TURNS = 3
+_DOING = {"complete": "completing", "release": "releasing"}
 
 
 def outcome_batch(ids: Sequence[bytes], reply: Sequence[Any]) -> OutcomeBatch:
@@ -69,9 +70,13 @@ def act_on_ids(
             left = dict.fromkeys(block)
             listed: set[bytes] = set(left)
             if len(left) > FEW_IDS and not last_first:
+                entries = lengths_of(connection, keys.main, keys.processing)
+                connection.meter.begin("reading the lists", entries)
                 listed = _listed_elsewhere(connection, keys, left)
+                connection.meter.begin(_DOING[script], len(block))
                 for batch in _in_pages(connection, keys, script, args, left, listed):
                     acknowledged += len(batch)
+                    connection.meter.advance(len(batch))
                     yield batch
             for page_size, ids_left in (
                 (0, [item_id for item_id in left if item_id in listed]),
@@ -81,6 +86,7 @@ def act_on_ids(
                     connection, keys, script, (page_size, *args), ids_left, last_first=last_first
                 ):
                     acknowledged += len(batch)
+                    connection.meter.advance(len(batch))
                     yield batch
     except ServerError as error:
         error.acknowledged = acknowledged

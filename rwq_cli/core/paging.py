@@ -1,6 +1,6 @@
 """Reading a list of any length in pages while others push and pop."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
@@ -73,6 +73,7 @@ def walk_list(
         page = window[fresh:]
         position += fresh - back
         if page:
+            connection.meter.advance(len(page))
             yield page
             position += len(page)
             yielded += len(page)
@@ -80,6 +81,11 @@ def walk_list(
             anchors = (anchors + page)[-_ANCHORS:]
         elif len(window) < back + page_size:
             return
+
+
+def lengths_of(connection: Connection, *lists: bytes) -> Callable[[], int]:
+    """What a meter asks for the number of entries in some lists."""
+    return lambda: sum(connection.call_all([("LLEN", key) for key in lists]))
 
 
 def walk_processing(connection: Connection, keys: QueueKeys) -> Iterator[list[bytes]]:

@@ -10,7 +10,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance, seen_in_list
 from rwq_cli.core.model import State
-from rwq_cli.core.paging import walk_list, walk_processing
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.states import state_of
 
 _SCAN_COUNT = 1000
@@ -76,13 +76,17 @@ def survey(
     Raises:
         ServerError: The server refused, or was lost.
     """
-    found = Survey()
+    found, meter = Survey(), connection.meter
+    entries = lengths_of(connection, keys.main, keys.processing)
+    meter.begin("reading the lists", entries)
     without_data, repeated = _walk_lists(connection, keys)
+    meter.begin("reading the data keys")
     unlisted = _scan_data(connection, keys, without_data, found, others)
     in_hand = _read_cleaning(connection, keys)
     _read_returns(connection, keys, found)
     places: dict[bytes, Counter[str]] = {item_id: Counter() for item_id in chain(repeated, in_hand)}
     if unlisted or places or without_data:
+        meter.begin("reading the lists again", entries)
         ghosts = _find(connection, keys, unlisted, places, without_data)
         _sort_ghosts(connection, keys, ghosts, found)
     _sort_unlisted(connection, keys, unlisted, found)
@@ -111,6 +115,7 @@ def scan_ids(
         if others is not None and len(ids) < len(page):
             others([key for key in page if not key.startswith(prefix)])
         if ids:
+            connection.meter.advance(len(ids))
             yield ids
         if int(cursor) == 0:  # type: ignore[call-overload]
             return
@@ -282,7 +287,9 @@ def _sort_unlisted(
         State.UNLISTED: found.unlisted,
         State.HELD: found.held,
     }
+    connection.meter.begin("looking at items", len(own))
     for batch in in_batches(own):
+        connection.meter.advance(len(batch))
         for item_id, look in zip(batch, glance(connection, keys, batch), strict=True):
             state = state_of(seen_in_list(item_id, look))
             if state in lists:

@@ -9,7 +9,7 @@ from rwq_cli.core.findings import Code
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import Facts, State
-from rwq_cli.core.paging import walk_list, walk_processing
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.states import is_guard, state_of
 
@@ -52,6 +52,8 @@ def facts_of_many(
     if not ids:
         return
     sought = frozenset(ids)
+    entries = lengths_of(connection, keys.main, keys.processing, keys.main, keys.cleaning)
+    connection.meter.begin("looking again", entries)
     before = _entries(walk_list(connection, keys.main, newest_first=True), sought)
     working = _entries(walk_processing(connection, keys), sought)
     after = _entries(walk_list(connection, keys.main, newest_first=True), sought)

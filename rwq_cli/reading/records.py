@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, BinaryIO, cast
 
 import orjson
@@ -113,6 +114,9 @@ class Intake:
     report: Callable[[str, int, str], None]
     rejected: int = 0
     empty: int = 0
+    _total_bytes: int | None = None
+    _read_bytes: int = 0
+    _current: BinaryIO | None = None
     _random: Iterator[bytes] = field(default_factory=_one_by_one)
 
     def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Pause]:
@@ -131,16 +135,41 @@ class Intake:
         for name in names:
             if name != "-":
                 _open(name).close()
+        self._total_bytes = self._size_of_all(names)
         for name in names:
             if self.strict and self.rejected:
                 return
             if name == "-":
+                self._current = self.environment.stdin
                 yield from self._from_stream("line", self.environment.stdin)
-                continue
-            with _open(name) as stream:
-                yield from self._from_stream(
-                    f"{name}, line", cast(BinaryIO, _Readable(name, stream))
-                )
+            else:
+                with _open(name) as stream:
+                    self._current = stream
+                    yield from self._from_stream(
+                        f"{name}, line", cast(BinaryIO, _Readable(name, stream))
+                    )
+                    self._read_bytes += _position(stream)
+                    self._current = None
+
+    def fraction(self) -> float | None:
+        """How much of all the input was read, from 0 to 1; None where its size is not known."""
+        if not self._total_bytes:
+            return None
+        here = _position(self._current) if self._current is not None else 0
+        return min(1.0, (self._read_bytes + here) / self._total_bytes)
+
+    def _size_of_all(self, names: list[str]) -> int | None:
+        """The bytes of all files; None if one is a pipe or a terminal."""
+        total = 0
+        for name in names:
+            try:
+                found = os.stat(self.environment.stdin.fileno() if name == "-" else name)
+            except (OSError, ValueError):
+                return None
+            if not S_ISREG(found.st_mode):
+                return None
+            total += found.st_size
+        return total
 
     def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Pause]:
         flush = self.environment.flush
@@ -249,6 +278,14 @@ class Intake:
         if item_id == b"":
             raise BadRecord("its id is empty")
         return item_id, data, value
+
+
+def _position(stream: BinaryIO) -> int:
+    """How far the system has read a file for us."""
+    try:
+        return os.lseek(stream.fileno(), 0, os.SEEK_CUR)
+    except (OSError, ValueError):
+        return 0
 
 
 def _open(name: str) -> BinaryIO:

@@ -1,12 +1,15 @@
 """From a command's report to bytes on stdout: the format is chosen here, once."""
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from rwq_cli.exits import ExitStatus
 from rwq_cli.render import machine
 from rwq_cli.render.encode import to_json
 from rwq_cli.render.report import Batch, Detail, Listing, Report, Text
 from rwq_cli.settings import OutputFormat, Settings
+
+T = TypeVar("T")
 
 
 def render(report: Report, settings: Settings) -> ExitStatus:
@@ -24,6 +27,7 @@ def render(report: Report, settings: Settings) -> ExitStatus:
         The exit code that the report comes to.
     """
     if isinstance(report, Text):
+        settings.end_progress()
         settings.environment.stdout.write(report.text.encode())
         return ExitStatus.OK
     if isinstance(report, Batch):
@@ -33,8 +37,18 @@ def render(report: Report, settings: Settings) -> ExitStatus:
     return _render_listing(report, settings)
 
 
+def _progress_until_first(records: Iterable[T], settings: Settings) -> Iterator[T]:
+    """Records that go to the screen: progress is shown until there is something to write."""
+    for record in records:
+        if settings.environment.stdout_is_terminal:
+            settings.end_progress()
+        yield record
+    settings.end_progress()
+
+
 def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
     output, environment = settings.output, settings.environment
+    report.records = _progress_until_first(report.records, settings)
     if output is OutputFormat.TABLE:
         from rwq_cli.render.table import write_at_length, write_table
 
@@ -45,7 +59,7 @@ def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
             environment, report.view, output, report.null_separated, bare=report.one_only
         )
         if output is OutputFormat.IDS and report.id_batches is not None:
-            shown = writer.write_ids(report.id_batches)
+            shown = writer.write_ids(_progress_until_first(report.id_batches, settings))
         else:
             shown = writer.write_all(report.records)
         if not shown and report.none_is_no:
@@ -77,6 +91,8 @@ def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
             report.counts.update(report.count(batch))
             if not telling or failure:
                 continue
+            if environment.stdout_is_terminal:
+                settings.end_progress()
             try:
                 for record in batch:
                     if tells_all or report.word(record) in report.shown:
@@ -85,8 +101,10 @@ def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
                 failure = error
     except KeyboardInterrupt:
         # What was done is done, and must be known although the rest was not.
+        settings.end_progress()
         environment.note(f"interrupted: {report.summary()}")
         raise
+    settings.end_progress()
     try:
         if failure:
             raise failure
@@ -115,7 +133,7 @@ def _render_detail(report: Detail[Any], settings: Settings) -> ExitStatus:
 
     def counted() -> Any:
         nonlocal total, missing
-        for record in report.records:
+        for record in _progress_until_first(report.records, settings):
             total += 1
             if report.is_missing(record):
                 missing += 1

@@ -493,6 +493,7 @@ def test_nothing_is_lost_and_nothing_of_ours_is_half_done(
     live_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pages of three, so that a few items make a long list.
-    monkeypatch.setattr(processing, "PAGE_SIZE", 3)
+    monkeypatch.setattr(processing, "_PAGE", 3)
+    monkeypatch.setattr(processing, "_WINDOW", 6)
     monkeypatch.setitem(walk_list.__kwdefaults__, "page_size", 3)
     run_state_machine_as_test(lambda: QueueMachine(live_server), settings=SETTINGS)

@@ -1,0 +1,161 @@
+"""`kill -9` in the middle of every bulk command beside a worker: nothing is lost or half done."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+import redis
+from redis_work_queue import Item, KeyPrefix
+from redis_work_queue import WorkQueue as UpstreamQueue
+
+from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.survey import Survey, survey
+from tests.servers import PrivateServer
+
+ITEMS = 20_000
+# A few by default; RWQ_KILLS=30 for the long run.
+ROUNDS = max(1, int(os.environ.get("RWQ_KILLS", "6")) // 3)
+KEYS = QueueKeys(b"jobs")
+IDS = [b"%05d" % number for number in range(ITEMS)]
+
+
+def fill(raw: redis.Redis, *, listed_in: bytes | None, leased: bool = False) -> None:
+    """All items, in a list or in none."""
+    raw.flushall()
+    raw.mset({KEYS.item(item_id): b"data of " + item_id for item_id in IDS})
+    if listed_in is not None:
+        raw.lpush(listed_in, *IDS)
+    if leased:
+        with raw.pipeline(transaction=False) as pipe:
+            for item_id in IDS:
+                pipe.set(KEYS.lease(item_id), b"somebody", px=600_000)
+                pipe.set(KEYS.old_lease(item_id), b"somebody", px=600_000)
+            pipe.execute()
+
+
+COMMANDS = {
+    "lease": (("lease", "-n", str(ITEMS), "-o", "ids"), {"listed_in": KEYS.main}),
+    "complete": (("complete", "-"), {"listed_in": KEYS.processing, "leased": True}),
+    "release": (
+        ("release", "-", "--force", "--yes"),
+        {"listed_in": KEYS.processing, "leased": True},
+    ),
+    "touch": (("touch", "-"), {"listed_in": KEYS.processing, "leased": True}),
+    "light clean": (("clean", "light", "--grace", "0"), {"listed_in": KEYS.processing}),
+    "deep clean": (("clean", "deep", "--grace", "0"), {"listed_in": None}),
+}
+
+
+class Worker:
+    """One of upstream's, beside the command: adds items of its own, leases and completes."""
+
+    def __init__(self, raw: redis.Redis) -> None:
+        self._raw = raw
+        self._queue = UpstreamQueue(KeyPrefix("jobs"))
+        self.completed: list[bytes] = []
+        self.added: list[bytes] = []
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While the block runs."""
+        done = Event()
+        thread = Thread(target=self._work, args=(done,))
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def _work(self, done: Event) -> None:
+        while not done.is_set():
+            item_id = b"own %d" % len(self.added)
+            self._queue.add_item(self._raw, Item(b"data of " + item_id, id=item_id.decode()))
+            self.added.append(item_id)
+            item = self._queue.lease(self._raw, 600, block=False)
+            if item is not None and self._queue.complete(self._raw, item):
+                self.completed.append(str(item.id()).encode())
+            time.sleep(0.001)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS for _ in range(ROUNDS)])
+def test_kill(name: str, server: PrivateServer, tmp_path: Path) -> None:
+    words, shape = COMMANDS[name]
+    ids = tmp_path / "ids"
+    ids.write_bytes(b"".join(item_id + b"\n" for item_id in random.sample(IDS, ITEMS)))
+    with server.client() as raw:
+        raw.config_resetstat()
+        fill(raw, **shape)
+        worker = Worker(raw)
+        with ids.open("rb") as stdin, worker.at_work():
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rwq_cli", *words, "-q", "jobs", "-u", server.url],
+                stdin=stdin,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            # The server's own count of our calls says when it is at work.
+            until = random.randint(2, 25)
+            while process.poll() is None and script_calls(raw) < until:
+                time.sleep(0.002)
+            process.kill()
+            process.wait()
+        check(raw, name, set(worker.added), worker.completed)
+
+
+def script_calls(raw: redis.Redis) -> int:
+    """How many scripts ran since the server was filled; upstream's worker uses none."""
+    return int(raw.info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0))
+
+
+def check(raw: redis.Redis, name: str, added: set[bytes], completed: list[bytes]) -> None:
+    """Nothing lost, nothing twice, and nothing broken that was not broken before."""
+    known = {*IDS, *added}
+    stored = {key[len(KEYS.item_prefix) :] for key in raw.scan_iter("jobs:item:*", count=10_000)}
+    assert len(set(completed)) == len(completed)
+    assert stored <= known
+    gone = known - stored
+    assert set(completed) <= gone
+    if name != "complete":
+        assert gone == set(completed)
+    for item_id in random.sample(sorted(stored), min(100, len(stored))):
+        assert raw.get(KEYS.item(item_id)) == b"data of " + item_id
+    found = survey(Connection(raw), KEYS)
+    broken = Survey(items=found.items)
+    if name == "deep clean":
+        # What was not returned yet is still an orphan, or is guarded for two minutes.
+        broken.orphaned, broken.unlisted = found.orphaned, found.unlisted
+    assert found == broken
+    # Whatever is left, workers and cleans bring to an end: each once.
+    finish(raw, stored)
+
+
+def finish(raw: redis.Redis, stored: set[bytes]) -> None:
+    """End all leases, clean, and complete everything."""
+    for pattern in (b"jobs:lease:*", b"jobs:leased_by_session:*"):
+        for page in pages(raw, pattern):
+            raw.delete(*page)
+    queue = WorkQueue(Connection(raw), KEYS.name)
+    for _ in queue.deep_clean(grace_s=0):
+        pass
+    taken = [item.item_id for item in queue.lease_many(2 * ITEMS)]
+    assert len(taken) == len(set(taken))
+    assert set(taken) == stored
+    for _ in queue.complete(taken):
+        pass
+    assert raw.dbsize() == 0
+
+
+def pages(raw: redis.Redis, pattern: bytes) -> Iterator[list[bytes]]:
+    """The keys that match, a thousand at a time."""
+    keys = list(raw.scan_iter(pattern, count=10_000))
+    for start in range(0, len(keys), 1000):
+        yield keys[start : start + 1000]
