@@ -6,13 +6,17 @@ The workers are those of the chaos minute: redis-work-queue 0.1.5, dying and sta
 
 import os
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pytest
+import redis
+import redis_work_queue as upstream
 
 from rwq_cli.core import Code, Diagnosis, Server, WorkQueue, connect
 from tests.conftest import Foreign
@@ -83,6 +87,66 @@ def test_no_healthy_item_is_touched_and_in_the_end_all_is_quiet(
     # There was something to do.
     assert doctors.fixed[Code.ABANDONED]
     assert doctors.fixed[Code.ORPHANED]
+
+
+def test_healthy_traffic_is_no_finding_however_short_the_grace(live_server: PrivateServer) -> None:
+    """Workers of upstream's and ours that never fail, as fast as they can."""
+    ended = threading.Event()
+    failures: list[BaseException] = []
+
+    def until_the_end(step: Callable[[WorkQueue, redis.Redis, int], object]) -> threading.Thread:
+        def work() -> None:
+            connection = connect(Server(live_server.url))
+            queue = WorkQueue(connection, "busy")
+            with live_server.client() as client:
+                try:
+                    for number in count():
+                        if ended.is_set():
+                            return
+                        step(queue, client, number)
+                except BaseException as error:
+                    failures.append(error)
+                finally:
+                    connection.close()
+
+        return threading.Thread(target=work)
+
+    theirs = upstream.WorkQueue(upstream.KeyPrefix("busy"))
+
+    def their_worker(_queue: WorkQueue, client: redis.Redis, _number: int) -> None:
+        if (item := theirs.lease(client, 30, block=False)) is not None:
+            assert theirs.complete(client, item)
+
+    def our_worker(queue: WorkQueue, _client: redis.Redis, number: int) -> None:
+        if (item := queue.lease(lease_s=30)) is not None:
+            verb = queue.release if number % 3 == 0 else queue.complete
+            list(verb([item.item_id]))
+
+    threads = [
+        until_the_end(step)
+        for step in (
+            *(their_worker, their_worker, our_worker),
+            lambda _queue, client, n: theirs.add_item(client, upstream.Item(b"x", f"theirs {n}")),
+            lambda queue, _client, n: queue.add(b"x", b"ours %d" % n),
+        )
+    ]
+    for thread in threads:
+        thread.start()
+    connection = connect(Server(live_server.url))
+    queue = WorkQueue(connection, "busy")
+    deadline = time.monotonic() + min(SECONDS, 5)
+    found: list[dict[Code, int]] = []
+    try:
+        while time.monotonic() < deadline:
+            found.append(findings(queue.diagnose(fix=len(found) % 2 == 0, grace_s=0.02)))
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+        connection.close()
+    assert failures == []
+    assert len(found) > 3
+    assert [one for one in found if one] == []
 
 
 @pytest.mark.parametrize("number", range(KILLS))
