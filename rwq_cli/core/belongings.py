@@ -15,6 +15,7 @@ _SCAN_COUNT = 5000
 _STRUCTURES = b"queue|processing|cleaning|delayed|buried|returns"
 _MEMBERS = b"item|lease|leased_by_session|result"
 _OWNED = re.compile(rb":(?:(?:%b)\Z|(%b):)" % (_STRUCTURES, _MEMBERS), re.DOTALL)
+_MEMBER = re.compile(rb"(?:\A|:)(?:%b):" % _MEMBERS)
 _INSIDE = re.compile(rb":(?:%b)(?=:|\Z)" % _MEMBERS)
 
 
@@ -70,6 +71,15 @@ class Strangers:
                 found.count += tally.count
                 found.examples += tally.examples[: EXAMPLES - len(found.examples)]
         return found
+
+
+def may_be_anothers(item_id: bytes) -> bool:
+    """Whether what looks like a lease on this ID may be a key of a queue with a longer name.
+
+    The data of a queue named `jobs:lease:x` are at `jobs:lease:x:item:1`, which to `jobs` is a
+    lease without expiry and without an item. An ID that only looks so is left alone with it.
+    """
+    return _MEMBER.search(item_id) is not None
 
 
 @dataclass(slots=True)

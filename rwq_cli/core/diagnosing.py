@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from itertools import chain
 
 from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
-from rwq_cli.core.belongings import EXAMPLES, Strangers, Tally, odd_keys, shadowed_by_name
+from rwq_cli.core.belongings import (
+    EXAMPLES,
+    Strangers,
+    Tally,
+    may_be_anothers,
+    odd_keys,
+    shadowed_by_name,
+)
 from rwq_cli.core.cleaning import Sleep, Suspects, mend
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.findings import Code, Finding
@@ -202,7 +209,8 @@ def _first_look(
             length = len(prefix)
             leased = [key[length:] for key in page if key.startswith(prefix)]
             if not working.issuperset(map(hash, leased)):
-                suspect(_OF_LEASED, [i for i in leased if hash(i) not in working])
+                elsewhere = [i for i in leased if hash(i) not in working]
+                suspect(_OF_LEASED, [i for i in elsewhere if not may_be_anothers(i)])
         for key in [key for key in page if not key.startswith(own)]:
             if key not in structures:
                 strangers.take(key)

@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import belongings
-from rwq_cli.core.belongings import Strangers, odd_keys, shadowed_by_name
+from rwq_cli.core.belongings import Strangers, may_be_anothers, odd_keys, shadowed_by_name
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Foreign
@@ -49,6 +49,18 @@ def test_there_is_an_end_to_the_names_that_are_remembered(monkeypatch: pytest.Mo
     monkeypatch.setattr(belongings, "_OWNERS_MAX", 2)
     keys = [b"jobs:%d:queue" % number for number in range(5)]
     assert foreign_keys(*keys) == (3, keys[2:])
+
+
+@pytest.mark.parametrize(
+    ("item_id", "may_be"),
+    [
+        *((b"item:1", True), (b"x:item:1", True), (b"lease:1", True), (b"x:result:", True)),
+        *((b"1", False), (b"item", False), (b"items:1", False), (b"xitem:1", False)),
+        *((b"order:item:5", True), (b"a:leased_by_session:\xff", True), (b"", False)),
+    ],
+)
+def test_what_may_be_anothers(item_id: bytes, may_be: bool) -> None:
+    assert may_be_anothers(item_id) is may_be
 
 
 class TestOddKeys:

@@ -456,6 +456,25 @@ class TestKeys:
         ]
         assert other == (b"jobs",)
 
+    @pytest.mark.parametrize(
+        "inner", [b"jobs:item", b"jobs:item:x", b"jobs:lease", b"jobs:lease:x", b"jobs:result:x"]
+    )
+    @pytest.mark.parametrize("listed", [True, False])
+    def test_of_a_queue_whose_name_is_shadowed_are_not_touched(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, inner: bytes, listed: bool
+    ) -> None:
+        foreign.waiting(b"w")
+        there = Foreign(raw, inner)
+        there.buried(b"b")
+        there.leased(b"l")
+        there.delayed(b"d", FAR_MS)
+        if not listed and b"item" not in inner:
+            # Nothing but the data and the leases; without a list it could be anything.
+            raw.delete(there.keys.processing, there.keys.delayed, there.keys.buried)
+        before = contents(raw)
+        queue.diagnose(fix=True)
+        assert contents(raw) == before
+
 
 class TestServer:
     def test_that_may_evict(self, start_server: StartServer) -> None:
