@@ -248,7 +248,7 @@ BROKEN = {
     "a list for its lease": Animal(_list_for_lease, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
 }
 ANIMALS = {**HEALTHY, **BROKEN}
-STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:item:")
+STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:items:")
 
 
 def real_items(raw: redis.Redis, there: Foreign) -> dict[bytes, bytes]:

@@ -21,7 +21,7 @@ from rwq_cli.core.belongings import (
 )
 from rwq_cli.core.cleaning import Sleep, Suspects, mend
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.findings import Code, Finding
+from rwq_cli.core.findings import Code, Finding, Severity
 from rwq_cli.core.hosting import hash_tag, hosting
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Facts, State
@@ -59,9 +59,9 @@ class Diagnosis:
     @property
     def is_healthy(self) -> bool:
         """Whether nothing is left that a queue should not have."""
-        if self.dry_run:
-            return not any(finding.is_open or finding.fixed for finding in self.findings)
-        return not any(finding.is_open for finding in self.findings)
+        weighty = [f for f in self.findings if f.code.severity is not Severity.NOTE]
+        # What a dry run would have cured is still so.
+        return not any(f.left or (self.dry_run and f.fixed) for f in weighty)
 
 
 def diagnose(

@@ -98,8 +98,3 @@ class Finding:
     of_keys: bool
     fixed: int
     left: int
-
-    @property
-    def is_open(self) -> bool:
-        """Whether something is left that a queue should not have."""
-        return self.left > 0 and self.code.severity is not Severity.NOTE

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from rwq_cli.core.batches import in_batches
+from rwq_cli.core.belongings import may_be_anothers
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.findings import Code
 from rwq_cli.core.keys import QueueKeys
@@ -118,6 +119,8 @@ def _is_endless_stray(facts: Facts) -> bool:
     lease = facts.lease
     if facts.has_data or facts.wrong_types or lease is None or lease.ends:
         return False
+    if may_be_anothers(facts.item_id):
+        return False
     # The guard of a buried ghost goes with its entry.
     return not (facts.buried_ms is not None and is_guard(lease))
 
@@ -169,7 +172,10 @@ HOLDS: Mapping[Code, Callable[[Facts], bool]] = {
         facts.has_data or facts.in_main or facts.in_processing or _is_scheduled(facts)
     ),
     Code.STRAY_LEASE: lambda facts: (
-        not facts.has_data and facts.lease is not None and facts.lease.ends
+        not facts.has_data
+        and facts.lease is not None
+        and facts.lease.ends
+        and not may_be_anothers(facts.item_id)
     ),
     Code.STALE_RETURNS: lambda facts: facts.returns is not None and not facts.has_data,
 }

@@ -351,6 +351,22 @@ class TestCodes:
         )
 
 
+@pytest.mark.parametrize(
+    ("code", "fixed", "left", "dry_run", "is_healthy"),
+    [
+        (Code.HELD, 0, 1, False, False),
+        (Code.ABANDONED, 1, 0, False, True),
+        (Code.ABANDONED, 1, 0, True, False),
+        (Code.ABANDONED, 0, 0, True, True),
+        (Code.NO_HASH_TAG, 0, 1, False, True),
+        (Code.STALE_RETURNS, 1, 0, True, True),
+    ],
+)
+def test_is_healthy(code: Code, fixed: int, left: int, dry_run: bool, is_healthy: bool) -> None:
+    found = Finding(code, 1, (), False, fixed, left)
+    assert Diagnosis(b"jobs", (found,), 1, dry_run).is_healthy is is_healthy
+
+
 class TestTheGuardsThatItSets:
     def test_of_a_delayed_item_ends_a_minute_after_it_is_due(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
