@@ -6,7 +6,7 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release rm mv purge undo ls leases show stats queues wait clean check export import local demo completion)
+        rwq_commands=(add lease complete touch release rm mv purge undo ls leases show stats queues wait clean doctor check export import local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
@@ -43,7 +43,7 @@ __rwq_names() {
         rwq_options=(--holder -n --limit --data -0 --null)
         ;;
     show)
-        rwq_options=(--data -0 --null)
+        rwq_options=(--data --eta -0 --null)
         ;;
     stats)
         rwq_options=(--fast --deep)
@@ -62,6 +62,9 @@ __rwq_names() {
         ;;
     'clean deep')
         rwq_options=(--grace --dry-run -0 --null)
+        ;;
+    doctor)
+        rwq_options=(--fix --dry-run --grace --only --skip -0 --null)
         ;;
     check)
         rwq_options=(--waiting-warn --waiting-critical --age-warn --age-critical --abandoned-warn --abandoned-critical --processing-warn --processing-critical --delayed-warn --delayed-critical --buried-warn --buried-critical --orphaned-warn --orphaned-critical --deep --format)
@@ -132,11 +135,15 @@ __rwq_option() {
     'ls --older-than') rwq_kind=other ;;
     'leases --holder') rwq_kind=other ;;
     'leases -n' | 'leases --limit') rwq_kind=other ;;
+    'show --eta') rwq_kind=other ;;
     'wait --below') rwq_kind=other ;;
     'wait --id') rwq_kind=other ;;
     'wait --timeout') rwq_kind=other ;;
     'clean light --grace') rwq_kind=other ;;
     'clean deep --grace') rwq_kind=other ;;
+    'doctor --grace') rwq_kind=other ;;
+    'doctor --only') rwq_kind=other ;;
+    'doctor --skip') rwq_kind=other ;;
     'check --waiting-warn') rwq_kind=other ;;
     'check --waiting-critical') rwq_kind=other ;;
     'check --age-warn') rwq_kind=other ;;

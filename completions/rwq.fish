@@ -4,7 +4,7 @@
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __rwq_takes_value
     switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean deep --grace' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
+        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean deep --grace' 'doctor --grace' 'doctor --only' 'doctor --skip' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
             return 0
     end
     return 1
@@ -141,11 +141,12 @@ complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a whole queue, every key of 
 complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge took away: the latest that was not put back yet, or what FILE holds'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: next to be leased first, or longest leased first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: abandoned items first, then the soonest to end'
-complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, and what would move it on'
+complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, what happens next and when, and what would move it on'
 complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at' -a 'queues' -d 'List the queues of this server with their counts'
 complete -c rwq -n '__rwq_at' -a 'wait' -d 'Return when a queue is empty or short enough, or items are gone; for scripts'
 complete -c rwq -n '__rwq_at' -a 'clean' -d 'Make available again what dead workers left behind'
+complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find everything that is wrong with a queue, and with --fix cure what can be'
 complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s numbers with limits: one line and an exit code, as monitors want them'
 complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads'
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases with the time left'
@@ -262,6 +263,7 @@ complete -c rwq -n '__rwq_at leases' -s 0 -l null -d '-o ids and -o data end eac
 
 # rwq show
 complete -c rwq -n '__rwq_at show' -l data -d 'Read and show all of the data'
+complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue for so long, to say when a waiting item\'s turn comes'
 complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq stats
@@ -290,6 +292,14 @@ complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d '-o ids ends each ID w
 complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
 complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Look twice and report, but change nothing'
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+
+# rwq doctor
+complete -c rwq -n '__rwq_at doctor' -l fix -d 'Cure what needs no decision; safe beside workers'
+complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: say what it would do, change nothing'
+complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long something must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at doctor' -l only -x -d 'Look for these alone'
+complete -c rwq -n '__rwq_at doctor' -l skip -x -d 'Do not look for these'
+complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq check
 complete -c rwq -n '__rwq_at check' -l waiting-warn -x -d 'WARNING if more items wait'

@@ -20,7 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Putting in": ("add",),
     "By hand": ("lease", "complete", "touch", "release", "rm", "mv", "purge", "undo"),
     "Looking": ("ls", "leases", "show", "stats", "queues", "wait"),
-    "Keeping it healthy": ("clean", "check", "export", "import"),
+    "Keeping it healthy": ("clean", "doctor", "check", "export", "import"),
     "Around it": ("local", "demo", "completion"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)

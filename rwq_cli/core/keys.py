@@ -84,6 +84,23 @@ class QueueKeys:
         return self.old_lease_prefix + item_id
 
     @property
+    def structures(self) -> dict[bytes, str]:
+        """The keys that each queue has once, and the type that each should hold."""
+        return {
+            self.main: "list",
+            self.processing: "list",
+            self.cleaning: "list",
+            self.delayed: "zset",
+            self.buried: "zset",
+            self.returns: "hash",
+        }
+
+    @property
+    def pattern(self) -> bytes:
+        """A SCAN pattern for all keys that begin with the queue's name and a colon."""
+        return escape_glob(self.name + b":") + b"*"
+
+    @property
     def item_pattern(self) -> bytes:
         """A SCAN pattern for exactly this queue's data keys."""
         return escape_glob(self.item_prefix) + b"*"

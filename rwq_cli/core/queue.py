@@ -22,7 +22,10 @@ from rwq_cli.core.model import (
 
 if TYPE_CHECKING:
     from rwq_cli.core.checking import Check, Limits, Measure
+    from rwq_cli.core.diagnosing import Diagnosis
     from rwq_cli.core.exporting import Export
+    from rwq_cli.core.findings import Code
+    from rwq_cli.core.forecast import Forecast
     from rwq_cli.core.importing import OnConflict
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
@@ -318,6 +321,41 @@ class WorkQueue:
             self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
         )
 
+    def diagnose(
+        self,
+        *,
+        codes: "Iterable[Code] | None" = None,
+        fix: bool = False,
+        grace_s: float = 1.0,
+        dry_run: bool = False,
+        all_ids: bool = False,
+    ) -> "Diagnosis":
+        """Find what is wrong, and cure it if asked to; see `rwq_cli.core.diagnosing.diagnose`.
+
+        Args:
+            codes: What to look for, and to cure; None for everything.
+            fix: Cure what can be cured without choosing for the user.
+            grace_s: How long something must look broken, seconds.
+            dry_run: Change nothing, and say what would be done.
+            all_ids: Give all IDs of a finding and not five.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+        """
+        from rwq_cli.core import belongings, diagnosing
+        from rwq_cli.core.findings import Code
+
+        return diagnosing.diagnose(
+            self.connection,
+            self.keys,
+            codes=frozenset(Code if codes is None else codes),
+            fix=fix,
+            dry_run=dry_run,
+            grace_s=grace_s,
+            sleep=self._clock.sleep,
+            examples_max=None if all_ids else belongings.EXAMPLES,
+        )
+
     def lengths(self) -> Counts:
         """The lengths of the queue's structures; see `rwq_cli.core.counting.count_lengths`."""
         from rwq_cli.core import counting
@@ -435,6 +473,21 @@ class WorkQueue:
 
         self.connection.look_only()
         return looking.facts_of(self.connection, self.keys, ids)
+
+    def forecast(
+        self, sightings: "Sequence[Sighting]", *, sample_s: float
+    ) -> "list[Forecast | None]":
+        """When items' turns come; see `rwq_cli.core.forecast.forecast`."""
+        from rwq_cli.core.forecast import forecast
+
+        return forecast(
+            self.connection,
+            self.keys,
+            sightings,
+            sample_s=sample_s,
+            monotonic=self._clock.monotonic,
+            sleep=self._clock.sleep,
+        )
 
     def state(self, item_id: bytes | str) -> State:
         """The state of one ID.

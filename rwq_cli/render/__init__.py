@@ -80,9 +80,10 @@ def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
     output, environment = settings.output, settings.environment
     report.records = _progress_until_first(report.records, settings)
     if output is OutputFormat.TABLE:
-        from rwq_cli.render.table import write_table
+        from rwq_cli.render.table import write_at_length, write_table
 
-        shown = write_table(report, settings)
+        write = write_at_length if report.sections is not None else write_table
+        shown = write(report, settings)
     else:
         writer = machine.Writer(
             environment, report.view, output, report.null_separated, bare=report.one_only
@@ -96,7 +97,12 @@ def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
         elif shown and environment.stderr_is_terminal and (footer := report.footer(shown)):
             environment.flush()
             environment.note(footer)
-    return ExitStatus.NO if report.none_is_no and not shown else ExitStatus.OK
+    if closing := report.closing():
+        environment.flush()
+        environment.note(closing)
+    usual = ExitStatus.NO if report.none_is_no and not shown else ExitStatus.OK
+    told = report.status()
+    return usual if told is None else told
 
 
 def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:

@@ -67,6 +67,10 @@ class Listing(Generic[T]):
         null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
         id_batches: The IDs of the records in batches, for `-o ids` of many; None where the records
             are few or have to be read one by one. Either this or the records are read.
+        sections: Where the records are told at length to people instead of in a table: titled
+            sections of labelled lines.
+        closing: What to say on stderr when all was written, known only then; None for nothing.
+        status: The exit code where it depends on what the records say; None for the usual.
     """
 
     view: View[T]
@@ -77,6 +81,9 @@ class Listing(Generic[T]):
     one_only: bool = False
     null_separated: bool = False
     id_batches: Iterable[Sequence[bytes]] | None = None
+    sections: "Callable[[T], list[Section]] | None" = None
+    closing: Callable[[], str | None] = lambda: None
+    status: Callable[[], ExitStatus | None] = lambda: None
 
 
 @dataclass
