@@ -1,19 +1,20 @@
 """The keys under a queue's prefix that are no items: whose they are, and which are nobody's."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
+from rwq_cli.core.scanning import scan_keys
 
 EXAMPLES = 5
 # A server may have any number of names; of so many at most it is found out whose they are.
 _OWNERS_MAX = 10_000
 # Few or none of what is passed over is sent.
 _SCAN_COUNT = 5000
-_STRUCTURES = b"queue|processing|cleaning|delayed|buried|returns"
-_MEMBERS = b"item|lease|leased_by_session|result"
+# Without their colons.
+_STRUCTURES = b"|".join(name.strip(b":") for name in STRUCTURES)
+_MEMBERS = b"|".join(name.strip(b":") for name in MEMBERS)
 _OWNED = re.compile(rb":(?:(?:%b)\Z|(%b):)" % (_STRUCTURES, _MEMBERS), re.DOTALL)
 _MEMBER = re.compile(rb"(?:\A|:)(?:%b):" % _MEMBERS)
 _INSIDE = re.compile(rb":(?:%b)(?=:|\Z)" % _MEMBERS)
@@ -105,22 +106,18 @@ def odd_keys(connection: Connection, keys: QueueKeys) -> OddKeys:
     inside: dict[bytes, None] = {}
     odd: dict[bytes, None] = {}
     for kind in ("list", "zset", "hash", "set", "stream"):
-        for page in _scan(connection, keys.pattern, kind):
+        for page in scan_keys(connection, keys.pattern, kind=kind, count=_SCAN_COUNT):
             for key in page:
                 if not key.startswith((*members, keys.result_prefix)):
                     continue
-                owner, _, tail = key.rpartition(b":")
-                if kind in ("list", "zset") and tail in _STRUCTURES.split(b"|"):
-                    inside[owner] = None
+                if kind in ("list", "zset") and key.endswith(STRUCTURES):
+                    inside[key.rpartition(b":")[0]] = None
                 elif not key.startswith(keys.result_prefix):
                     odd[key] = None
     found = OddKeys(shadowing=list(inside))
-    theirs = tuple(
-        name + b":" + member + b":" for name in inside for member in _MEMBERS.split(b"|")
-    )
-    own = {key for name in inside for key in QueueKeys(name).structures}
+    names = list(inside)
     for key in odd:
-        if key not in own and not key.startswith(theirs):
+        if not is_key_of(key, names):
             found.wrong_type.add(key)
     return found
 
@@ -138,15 +135,3 @@ def shadowed_by_name(connection: Connection, keys: QueueKeys) -> list[bytes]:
 
 def _inner_starts(name: bytes) -> list[int]:
     return [match.start() for match in _INSIDE.finditer(name) if match.start() > 0]
-
-
-def _scan(connection: Connection, pattern: bytes, kind: str) -> Iterator[list[bytes]]:
-    cursor: object = 0
-    while True:
-        cursor, page = connection.call(
-            "SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT, "TYPE", kind
-        )
-        if page:
-            yield page
-        if int(cursor) == 0:  # type: ignore[call-overload]
-            return

@@ -2,8 +2,7 @@
 
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import queue_of_list
-
-_SCAN_COUNT = 1000
+from rwq_cli.core.scanning import scan_keys
 
 
 def queue_names(connection: Connection) -> list[bytes]:
@@ -18,10 +17,6 @@ def queue_names(connection: Connection) -> list[bytes]:
     """
     names: set[bytes] = set()
     for kind in ("list", "zset"):
-        cursor: object = 0
-        while True:
-            cursor, page = connection.call("SCAN", cursor, "COUNT", _SCAN_COUNT, "TYPE", kind)
+        for page in scan_keys(connection, kind=kind):
             names.update(name for key in page if (name := queue_of_list(key)))
-            if int(cursor) == 0:  # type: ignore[call-overload]
-                break
     return sorted(names)

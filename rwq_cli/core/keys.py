@@ -20,6 +20,7 @@ otherwise a cleaner of the one generation would take live work from the other.
 """
 
 import re
+from collections.abc import Sequence
 from fnmatch import translate
 
 from rwq_cli.core.errors import InvalidArgument
@@ -27,6 +28,10 @@ from rwq_cli.core.errors import InvalidArgument
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 CLEANING_GUARD = b"rwq-clean:"
+
+# What follows a queue's name in the keys that it has once, and in those that it has for each ID.
+STRUCTURES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")
+MEMBERS = (b":item:", b":lease:", b":leased_by_session:", b":result:")
 
 _GLOB_CHARACTERS = b"*?[]\\^-"
 
@@ -104,6 +109,15 @@ class QueueKeys:
     def item_pattern(self) -> bytes:
         """A SCAN pattern for exactly this queue's data keys."""
         return escape_glob(self.item_prefix) + b"*"
+
+
+def is_key_of(key: bytes, names: Sequence[bytes]) -> bool:
+    """Whether a key is one of the queues with these names."""
+    return any(
+        key.startswith(tuple(name + member for member in MEMBERS))
+        or key in tuple(name + structure for structure in STRUCTURES)
+        for name in names
+    )
 
 
 def queue_of_list(key: bytes) -> bytes | None:

@@ -6,10 +6,17 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
 
-from rwq_cli.core.batches import LONGEST_LIST, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, LONGEST_LIST, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys, glob_pattern
-from rwq_cli.core.looking import Detail, glance, item_from, seen_in_list, with_details
+from rwq_cli.core.looking import (
+    ITEMS_WITH_DATA,
+    Detail,
+    glance,
+    item_from,
+    seen_in_list,
+    with_details,
+)
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processing
 
@@ -223,7 +230,7 @@ def _page(
     *,
     main: int = 0,
     processing: int = 0,
-) -> list[Item]:
+) -> Iterator[Item]:
     pattern = selection.id_pattern()
     chosen = [
         (item_id, position)
@@ -231,13 +238,13 @@ def _page(
         if pattern is None or pattern.match(item_id)
     ]
     if not chosen:
-        return []
+        return
     items = []
     seen = glance(connection, keys, [item_id for item_id, _ in chosen])
     for (item_id, position), look in zip(chosen, seen, strict=True):
         facts = seen_in_list(item_id, look, main=main, processing=processing)
         items.append(item_from(keys.name, facts, position))
-    return _chosen(connection, keys, items, selection, detail)
+    yield from _chosen(connection, keys, items, selection, detail)
 
 
 def _chosen(
@@ -246,20 +253,19 @@ def _chosen(
     items: list[Item],
     selection: Selection,
     detail: Detail,
-) -> list[Item]:
+) -> Iterator[Item]:
     """Those that pass the selection, with their details."""
     if selection.states is not None:
         items = [item for item in items if item.state in selection.states]
-    if not selection.reads_details:
-        return with_details(connection, keys, items, detail)
     # What the selection asks has to be read whatever is shown.
-    read = Detail(sizes=detail.sizes, data=detail.data or selection.match is not None)
-    kept: list[Item] = []
-    for batch in in_batches(items, items_max=100):
+    read = detail
+    if selection.reads_details:
+        read = Detail(sizes=detail.sizes, data=detail.data or selection.match is not None)
+    # A page of items of a megabyte is a gigabyte: few are in hand at a time.
+    for batch in in_batches(items, items_max=ITEMS_WITH_DATA if read.data else BATCH_ITEMS):
         for item in with_details(connection, keys, batch, read):
             if _passes(item, selection):
-                kept.append(item if detail.data else replace(item, data=None))
-    return kept
+                yield item if detail.data or item.data is None else replace(item, data=None)
 
 
 def _passes(item: Item, selection: Selection) -> bool:

@@ -11,6 +11,8 @@ from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.states import state_of
 
 PREVIEW_BYTES = 200
+# How many items are read at once with all of their data.
+ITEMS_WITH_DATA = 16
 # Above this length one LPOS would hold the server too long, and the list is read in pages.
 LPOS_LENGTH_MAX = 1_000_000
 
@@ -76,8 +78,7 @@ def with_details(
     if detail.bare:
         return list(items)
     full: list[Item] = []
-    # With their data, few at a time: a page of items of a megabyte is a gigabyte.
-    for batch in in_batches(items, items_max=16 if detail.data else BATCH_ITEMS // 2):
+    for batch in in_batches(items, items_max=ITEMS_WITH_DATA if detail.data else BATCH_ITEMS // 2):
         commands: list[tuple[object, ...]] = []
         for item in batch:
             key = keys.item(item.item_id)

@@ -3,15 +3,11 @@
 A queue may be called `jobs:item:mail`; its keys then look like items of `jobs`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.keys import QueueKeys, escape_glob
-
-_SCAN_COUNT = 1000
-
-_STRUCTURES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")
-_MEMBERS = (b":item:", b":lease:", b":leased_by_session:", b":result:")
+from rwq_cli.core.keys import STRUCTURES, QueueKeys, is_key_of
+from rwq_cli.core.scanning import scan_keys
 
 
 def nested_names(connection: Connection, keys: QueueKeys) -> tuple[bytes, ...]:
@@ -20,13 +16,28 @@ def nested_names(connection: Connection, keys: QueueKeys) -> tuple[bytes, ...]:
     Raises:
         ServerError: The server refused, or was lost.
     """
-    own = (keys.main, keys.processing, keys.cleaning, keys.delayed, keys.buried, keys.returns)
-    suspects = [
-        key
-        for page in _scan(connection, keys)
-        for key in page
-        if key.endswith(_STRUCTURES) and key not in own
-    ]
+    own = keys.structures
+    return names_among(
+        connection,
+        [
+            key
+            for page in scan_keys(connection, keys.pattern)
+            for key in page
+            if key.endswith(STRUCTURES) and key not in own
+        ],
+    )
+
+
+def names_among(connection: Connection, suspects: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The names of the queues whose structures are among these keys.
+
+    Args:
+        connection: The server.
+        suspects: Keys that end like structures; one that holds a string is an item's data.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
     types = connection.call_all([("TYPE", key) for key in suspects])
     names = {
         key.rpartition(b":")[0]
@@ -53,32 +64,12 @@ def member_ids(
     Raises:
         ServerError: The server refused, or was lost.
     """
-    for page in _scan(connection, keys):
+    for page in scan_keys(connection, keys.pattern):
         ids = [
             key[len(prefix) :]
             for key in page
             for prefix in prefixes
-            if key.startswith(prefix) and not (names and _belongs(key, names))
+            if key.startswith(prefix) and not (names and is_key_of(key, names))
         ]
         if ids:
             yield ids
-
-
-def _scan(connection: Connection, keys: QueueKeys) -> Iterator[list[bytes]]:
-    cursor: object = 0
-    pattern = escape_glob(keys.name) + b":*"
-    while True:
-        cursor, page = connection.call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
-        if page:
-            yield page
-        if int(cursor) == 0:  # type: ignore[call-overload]
-            return
-
-
-def _belongs(key: bytes, names: tuple[bytes, ...]) -> bool:
-    """Whether a key is one of the queues with these names."""
-    return any(
-        key.startswith(tuple(name + member for member in _MEMBERS))
-        or key in tuple(name + structure for structure in _STRUCTURES)
-        for name in names
-    )

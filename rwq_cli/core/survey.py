@@ -7,18 +7,13 @@ from itertools import chain
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import STRUCTURES, QueueKeys, is_key_of
 from rwq_cli.core.looking import glance, seen_in_list
 from rwq_cli.core.model import State
+from rwq_cli.core.nested import names_among
 from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
+from rwq_cli.core.scanning import SCAN_COUNT, scan_keys
 from rwq_cli.core.states import state_of
-
-_SCAN_COUNT = 1000
-
-# Suffixes of the keys that make a queue, by which a queue called `Q:item` or `Q:item:x` betrays
-# itself among what looks like the data keys of Q.
-_STRUCTURES = (b"queue", b"processing", b"cleaning", b"delayed", b"buried", b"returns")
-_MEMBERS = (b"item:", b"lease:", b"leased_by_session:", b"result:")
 
 
 @dataclass(slots=True)
@@ -106,19 +101,17 @@ def scan_ids(
 
     `others` takes pages of all other keys under the queue's prefix; they may come twice, too.
     """
-    prefix, prefix_length = keys.item_prefix, len(keys.item_prefix)
-    pattern = keys.item_pattern if others is None else keys.pattern
-    cursor: object = 0
-    while True:
-        cursor, page = connection.call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
-        ids = [key[prefix_length:] for key in page if key.startswith(prefix)]
-        if others is not None and len(ids) < len(page):
-            others([key for key in page if not key.startswith(prefix)])
+    prefix, length = keys.item_prefix, len(keys.item_prefix)
+    for page in scan_keys(connection, keys.item_pattern if others is None else keys.pattern):
+        if others is None:
+            ids = [key[length:] for key in page]
+        else:
+            ids = [key[length:] for key in page if key.startswith(prefix)]
+            if len(ids) < len(page):
+                others([key for key in page if not key.startswith(prefix)])
         if ids:
             connection.meter.advance(len(ids))
             yield ids
-        if int(cursor) == 0:  # type: ignore[call-overload]
-            return
 
 
 def listed_ids(
@@ -148,7 +141,7 @@ def _zset_members(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str
     for name, key in (("delayed", keys.delayed), ("buried", keys.buried)):
         cursor: object = 0
         while True:
-            cursor, members = connection.call("ZSCAN", key, cursor, "COUNT", _SCAN_COUNT)
+            cursor, members = connection.call("ZSCAN", key, cursor, "COUNT", SCAN_COUNT)
             # redis-py pairs the scores with the members; a bare client gives one flat list.
             page = [entry[0] if isinstance(entry, tuple) else entry for entry in members]
             if page:
@@ -195,7 +188,7 @@ def _read_cleaning(connection: Connection, keys: QueueKeys) -> list[bytes]:
 def _read_returns(connection: Connection, keys: QueueKeys, found: Survey) -> None:
     cursor: object = 0
     while True:
-        cursor, fields = connection.call("HSCAN", keys.returns, cursor, "COUNT", _SCAN_COUNT)
+        cursor, fields = connection.call("HSCAN", keys.returns, cursor, "COUNT", SCAN_COUNT)
         page = list(fields)
         for item_id, look in zip(page, glance(connection, keys, page), strict=True):
             if not look.has_data:
@@ -257,31 +250,12 @@ def _sort_repeated(
             found.duplicated.append(item_id)
 
 
-def _nested_queues(connection: Connection, keys: QueueKeys, suspects: list[bytes]) -> list[bytes]:
-    """Prefixes of IDs that are really the keys of queues whose names begin with `Q:item`."""
-    prefixes = set()
-    types = connection.call_all([("TYPE", keys.item(suspect)) for suspect in suspects])
-    for suspect, kind in zip(suspects, types, strict=True):
-        if kind in (b"list", b"zset", b"hash"):
-            head, _, tail = suspect.rpartition(b":")
-            if tail in _STRUCTURES:
-                prefixes.add(head + b":" if head else b"")
-    return sorted(prefixes)
-
-
-def _belongs_elsewhere(item_id: bytes, nested: list[bytes]) -> bool:
-    return any(
-        item_id.startswith(tuple(prefix + member for member in _MEMBERS))
-        or item_id in tuple(prefix + structure for structure in _STRUCTURES)
-        for prefix in nested
-    )
-
-
 def _sort_unlisted(
     connection: Connection, keys: QueueKeys, unlisted: Iterable[bytes], found: Survey
 ) -> None:
-    nested = _nested_queues(connection, keys, [i for i in unlisted if i.endswith(_STRUCTURES)])
-    own = [item_id for item_id in unlisted if not _belongs_elsewhere(item_id, nested)]
+    like_structures = [keys.item(i) for i in unlisted if keys.item(i).endswith(STRUCTURES)]
+    nested = names_among(connection, like_structures)
+    own = [i for i in unlisted if not (nested and is_key_of(keys.item(i), nested))]
     lists = {
         State.ORPHANED: found.orphaned,
         State.UNLISTED: found.unlisted,

@@ -9,10 +9,6 @@ local ids, letters = args_from(1), {}
 local data = with_data(ids)
 local values = redis.call('MGET', unpack(lease_keys(ids)))
 
-local function is_guard(holder)
-  return string.sub(holder, 1, 12) == 'rwq-delayed:' or string.sub(holder, 1, 11) == 'rwq-buried:'
-end
-
 local function is_endless(id, new, old)
   return (new and redis.call('PTTL', lease_prefix .. id) == -1)
     or (old and redis.call('PTTL', old_lease_prefix .. id) == -1)

@@ -75,6 +75,11 @@ local function lease_holder(id)
   return old
 end
 
+-- Whether a lease's value is one of ours that only keeps cleaners off a delayed or buried item.
+local function is_guard(holder)
+  return string.sub(holder, 1, 12) == 'rwq-delayed:' or string.sub(holder, 1, 11) == 'rwq-buried:'
+end
+
 local function set_lease(id, holder, lease_ms)
   redis.call('SET', lease_prefix .. id, holder, 'PX', lease_ms)
   redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)

@@ -24,10 +24,6 @@ local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local waits_again = just_pushed(main)
 
-local function is_guard(holder)
-  return string.sub(holder, 1, 12) == 'rwq-delayed:' or string.sub(holder, 1, 11) == 'rwq-buried:'
-end
-
 -- What is to be done about an ID, or nil; whether its guard goes; until when it is to be guarded.
 local function plan(id)
   local due_ms, buried_ms = redis.call('ZSCORE', delayed, id), redis.call('ZSCORE', buried, id)

@@ -17,8 +17,7 @@ for i, id in ipairs(ids) do
   local holder = holders[id]
   if not exists[id] then
     statuses[i] = 'm'
-  elseif not holder or holder == '' or string.sub(holder, 1, 12) == 'rwq-delayed:'
-      or string.sub(holder, 1, 11) == 'rwq-buried:' then
+  elseif not holder or holder == '' or is_guard(holder) then
     statuses[i] = 'n'
   else
     set_lease(id, holder, lease_ms)
