@@ -6,7 +6,7 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release ls leases show stats queues wait clean check local demo completion)
+        rwq_commands=(add lease complete touch release rm mv purge undo ls leases show stats queues wait clean doctor check export import local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
@@ -24,6 +24,18 @@ __rwq_names() {
     release)
         rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --front --force --yes --dry-run)
         ;;
+    rm)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --yes --dry-run)
+        ;;
+    mv)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --to --force --yes --dry-run)
+        ;;
+    purge)
+        rwq_options=(--yes --dry-run -0 --null)
+        ;;
+    undo)
+        rwq_options=(--anywhere --dry-run -0 --null)
+        ;;
     ls)
         rwq_options=(-n --limit --offset --tail --data --state --match --id-glob --older-than -0 --null)
         ;;
@@ -31,7 +43,7 @@ __rwq_names() {
         rwq_options=(--holder -n --limit --data -0 --null)
         ;;
     show)
-        rwq_options=(--data -0 --null)
+        rwq_options=(--data --eta -0 --null)
         ;;
     stats)
         rwq_options=(--fast --deep)
@@ -51,8 +63,17 @@ __rwq_names() {
     'clean deep')
         rwq_options=(--grace --dry-run -0 --null)
         ;;
+    doctor)
+        rwq_options=(--fix --dry-run --grace --only --skip -0 --null)
+        ;;
     check)
         rwq_options=(--waiting-warn --waiting-critical --age-warn --age-critical --abandoned-warn --abandoned-critical --processing-warn --processing-critical --delayed-warn --delayed-critical --buried-warn --buried-critical --orphaned-warn --orphaned-critical --deep --format)
+        ;;
+    export)
+        rwq_options=(-0 --null)
+        ;;
+    import)
+        rwq_options=(--on-conflict --strict --dry-run -0 --null)
         ;;
     local)
         rwq_commands=(start stop status)
@@ -95,6 +116,17 @@ __rwq_option() {
     'release --id-glob') rwq_kind=other ;;
     'release --older-than') rwq_kind=other ;;
     'release -n' | 'release --limit') rwq_kind=other ;;
+    'rm --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'rm --match') rwq_kind=other ;;
+    'rm --id-glob') rwq_kind=other ;;
+    'rm --older-than') rwq_kind=other ;;
+    'rm -n' | 'rm --limit') rwq_kind=other ;;
+    'mv --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'mv --match') rwq_kind=other ;;
+    'mv --id-glob') rwq_kind=other ;;
+    'mv --older-than') rwq_kind=other ;;
+    'mv -n' | 'mv --limit') rwq_kind=other ;;
+    'mv --to') rwq_kind=queue ;;
     'ls -n' | 'ls --limit') rwq_kind=other ;;
     'ls --offset') rwq_kind=other ;;
     'ls --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
@@ -103,11 +135,15 @@ __rwq_option() {
     'ls --older-than') rwq_kind=other ;;
     'leases --holder') rwq_kind=other ;;
     'leases -n' | 'leases --limit') rwq_kind=other ;;
+    'show --eta') rwq_kind=other ;;
     'wait --below') rwq_kind=other ;;
     'wait --id') rwq_kind=other ;;
     'wait --timeout') rwq_kind=other ;;
     'clean light --grace') rwq_kind=other ;;
     'clean deep --grace') rwq_kind=other ;;
+    'doctor --grace') rwq_kind=other ;;
+    'doctor --only') rwq_kind=other ;;
+    'doctor --skip') rwq_kind=other ;;
     'check --waiting-warn') rwq_kind=other ;;
     'check --waiting-critical') rwq_kind=other ;;
     'check --age-warn') rwq_kind=other ;;
@@ -123,6 +159,7 @@ __rwq_option() {
     'check --orphaned-warn') rwq_kind=other ;;
     'check --orphaned-critical') rwq_kind=other ;;
     'check --format') rwq_kind=choices rwq_choices=(nagios prometheus) ;;
+    'import --on-conflict') rwq_kind=choices rwq_choices=(fail skip replace) ;;
     *' -q' | *' --queue') rwq_kind=queue ;;
     *' -u' | *' --url') rwq_kind=other rwq_is_server=1 ;;
     *' -o' | *' --output') rwq_kind=choices rwq_choices=(table plain json jsonl csv ids data) ;;
@@ -138,7 +175,9 @@ __rwq_option() {
 __rwq_argument() {
     rwq_kind=other rwq_choices=()
     case "$1 $2" in
+    'undo '0) rwq_kind=file ;;
     'ls '0) rwq_kind=choices rwq_choices=(waiting processing leased abandoned delayed buried all) ;;
+    'import '0) rwq_kind=file ;;
     'local start '0) rwq_kind=directory ;;
     'local stop '0) rwq_kind=directory ;;
     'local status '0) rwq_kind=directory ;;

@@ -4,7 +4,7 @@
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __rwq_takes_value
     switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean deep --grace' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
+        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean deep --grace' 'doctor --grace' 'doctor --only' 'doctor --skip' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
             return 0
     end
     return 1
@@ -135,14 +135,21 @@ complete -c rwq -n '__rwq_at' -a 'lease' -d 'Take the next items under a lease, 
 complete -c rwq -n '__rwq_at' -a 'complete' -d 'Finish items: they are gone, whoever holds them, and one complete wins'
 complete -c rwq -n '__rwq_at' -a 'touch' -d 'Give live leases a new expiry, counted from now'
 complete -c rwq -n '__rwq_at' -a 'release' -d 'Put items back into the queue now, and end their leases'
+complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items wherever they are, also those that a worker holds, without calling them completed'
+complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue of the same server, where they wait'
+complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a whole queue, every key of it'
+complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge took away: the latest that was not put back yet, or what FILE holds'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: next to be leased first, or longest leased first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: abandoned items first, then the soonest to end'
-complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, and what would move it on'
+complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, what happens next and when, and what would move it on'
 complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at' -a 'queues' -d 'List the queues of this server with their counts'
 complete -c rwq -n '__rwq_at' -a 'wait' -d 'Return when a queue is empty or short enough, or items are gone; for scripts'
 complete -c rwq -n '__rwq_at' -a 'clean' -d 'Make available again what dead workers left behind'
+complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find everything that is wrong with a queue, and with --fix cure what can be'
 complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s numbers with limits: one line and an exit code, as monitors want them'
+complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads'
+complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases with the time left'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Run a server of one\'s own behind -u local:'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Show the main job from end to end on a throw-away server, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
@@ -201,6 +208,41 @@ complete -c rwq -n '__rwq_at release' -l force -d 'Also where another session st
 complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
 
+# rwq rm
+complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at rm' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at rm' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at rm' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at rm' -s n -l limit -x -d 'The first N only; 0 for no limit'
+complete -c rwq -n '__rwq_at rm' -l all -d 'All items that the verb is for, or of them all that match'
+complete -c rwq -n '__rwq_at rm' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+complete -c rwq -n '__rwq_at rm' -l yes -d 'Do not ask'
+complete -c rwq -n '__rwq_at rm' -l dry-run -d 'Report what would be done, but change nothing'
+
+# rwq mv
+complete -c rwq -n '__rwq_at mv' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at mv' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at mv' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at mv' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at mv' -s n -l limit -x -d 'The first N only; 0 for no limit'
+complete -c rwq -n '__rwq_at mv' -l all -d 'All items that the verb is for, or of them all that match'
+complete -c rwq -n '__rwq_at mv' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+complete -c rwq -n '__rwq_at mv' -l to -x -a '(__rwq_queues)' -d 'The queue to move them to'
+complete -c rwq -n '__rwq_at mv' -l force -d 'Also what has a lease, which ends: leased, delayed, buried items'
+complete -c rwq -n '__rwq_at mv' -l yes -d 'Do not ask'
+complete -c rwq -n '__rwq_at mv' -l dry-run -d 'Report what would be done, but change nothing'
+
+# rwq purge
+complete -c rwq -n '__rwq_at purge' -l yes -d 'Do not ask'
+complete -c rwq -n '__rwq_at purge' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at purge' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+
+# rwq undo
+complete -c rwq -n '__rwq_at undo' -l anywhere -d 'Also on another server than they were taken from'
+complete -c rwq -n '__rwq_at undo' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at undo' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+complete -c rwq -n '__rwq_at undo; and test $__rwq_count -eq 0' -F
+
 # rwq ls
 complete -c rwq -n '__rwq_at ls' -s n -l limit -x -d 'How many at most; 0 for all'
 complete -c rwq -n '__rwq_at ls' -l offset -x -d 'Leave out the first N'
@@ -221,6 +263,7 @@ complete -c rwq -n '__rwq_at leases' -s 0 -l null -d '-o ids and -o data end eac
 
 # rwq show
 complete -c rwq -n '__rwq_at show' -l data -d 'Read and show all of the data'
+complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue for so long, to say when a waiting item\'s turn comes'
 complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq stats
@@ -250,6 +293,14 @@ complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must l
 complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Look twice and report, but change nothing'
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
+# rwq doctor
+complete -c rwq -n '__rwq_at doctor' -l fix -d 'Cure what needs no decision; safe beside workers'
+complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: say what it would do, change nothing'
+complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long something must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at doctor' -l only -x -d 'Look for these alone'
+complete -c rwq -n '__rwq_at doctor' -l skip -x -d 'Do not look for these'
+complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+
 # rwq check
 complete -c rwq -n '__rwq_at check' -l waiting-warn -x -d 'WARNING if more items wait'
 complete -c rwq -n '__rwq_at check' -l waiting-critical -x -d 'CRITICAL if more items wait'
@@ -267,6 +318,16 @@ complete -c rwq -n '__rwq_at check' -l orphaned-warn -x -d 'WARNING if more are 
 complete -c rwq -n '__rwq_at check' -l orphaned-critical -x -d 'CRITICAL if more are orphaned; needs --deep'
 complete -c rwq -n '__rwq_at check' -l deep -d 'Walk the whole queue, to count orphans'
 complete -c rwq -n '__rwq_at check' -l format -x -a 'nagios\\t prometheus\\t' -d 'nagios: one line with performance data. prometheus: all numbers for a textfile collector, of every -q'
+
+# rwq export
+complete -c rwq -n '__rwq_at export' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
+
+# rwq import
+complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'An ID that exists with other data: fail counts it as a failure, skip leaves it, replace puts the new one in its place'
+complete -c rwq -n '__rwq_at import' -l strict -d 'Nothing more after the first bad line'
+complete -c rwq -n '__rwq_at import' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at import' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+complete -c rwq -n '__rwq_at import; and test $__rwq_count -eq 0' -F
 
 # rwq local
 complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server, if it does not run'

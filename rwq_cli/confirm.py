@@ -17,7 +17,13 @@ class Declined(RwqError):
 
 
 def confirm(
-    what: str, items: int, queue: str, *, yes: bool, ask: Callable[[str], str] | None = None
+    what: str,
+    items: int,
+    queue: str,
+    *,
+    yes: bool,
+    note: str = "",
+    ask: Callable[[str], str] | None = None,
 ) -> None:
     """Go on only if the user agrees.
 
@@ -28,6 +34,7 @@ def confirm(
         items: How many items it is about.
         queue: The queue's name, escaped.
         yes: The user has agreed on the command line.
+        note: What else to say of them, such as `, 3 of them leased`.
         ask: Puts a question and returns the answer; None asks on the terminal.
 
     Raises:
@@ -37,7 +44,7 @@ def confirm(
     if yes or not items:
         return
     noun = "item" if items == 1 else "items"
-    question = f"rwq will {what} {human.count(items)} {noun} of {queue}."
+    question = f"rwq will {what} {human.count(items)} {noun} of {queue}{note}."
     put = ask or _ask_on_terminal
     if items >= NAME_FROM_ITEMS:
         agreed = put(f"{question} Type the queue's name to go on: ").rstrip("\r\n") == queue

@@ -1,13 +1,16 @@
 """What a state means, what happens next if nobody does anything, and what would move it on."""
 
-import shlex
 from dataclasses import dataclass
 
+from rwq_cli.core.findings import Code
+from rwq_cli.core.forecast import Forecast
 from rwq_cli.core.looking import Sighting
 from rwq_cli.core.model import State
 from rwq_cli.core.states import state_of
+from rwq_cli.core.suspicion import findings_about
+from rwq_cli.pasting import command_line
+from rwq_cli.remedies import REMEDIES
 from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
 
 
 @dataclass(frozen=True)
@@ -17,26 +20,35 @@ class Explanation:
     Attributes:
         meaning: The state in words.
         next: What happens if nobody does anything.
+        next_in_s: Seconds until then; None where nothing will, or nobody can know when.
         commands: Command lines that would move the item on.
+        findings: What the doctor would find wrong with it.
+        causes: How each of those comes to be.
+        cures: What puts each right.
     """
 
     meaning: str
     next: str
+    next_in_s: float | None
     commands: tuple[str, ...]
+    findings: tuple[Code, ...]
+    causes: tuple[str, ...]
+    cures: tuple[str, ...]
 
 
-def explain(queue: bytes, sighting: Sighting) -> Explanation:
+def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) -> Explanation:
     """Explain what was seen of one ID.
 
     Args:
         queue: The queue's name.
         sighting: What is known of it.
+        forecast: When its turn comes, if that was asked for and it waits.
     """
     facts = sighting.facts
     state = state_of(facts)
     lease = facts.lease
     left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
-    place = _place(sighting.position)
+    place = _place(sighting.position, forecast)
     meaning, following, verbs = {
         State.WAITING: ("It waits to be leased.", place, _for_waiting(sighting)),
         State.LEASED: (
@@ -66,7 +78,11 @@ def explain(queue: bytes, sighting: Sighting) -> Explanation:
             ("release --force", "complete"),
         ),
         State.DELAYED: ("It is put off.", _due(sighting), ("release --force",)),
-        State.DUE: ("It was put off, and its time has come.", _due(sighting), ("release --force",)),
+        State.DUE: (
+            "It was put off, and its time has come.",
+            _due(sighting),
+            ("release --force", "doctor --fix"),
+        ),
         State.BURIED: (
             "It was buried: set aside until somebody brings it back.",
             "Nothing: no cleaner touches it.",
@@ -75,7 +91,7 @@ def explain(queue: bytes, sighting: Sighting) -> Explanation:
         State.DUPLICATED: (
             "It is in the lists more than once.",
             "It can be leased twice at a time; after one complete the other entry is a ghost.",
-            ("clean deep",),
+            ("doctor --fix", "clean deep"),
         ),
         State.GHOST: (
             "The ID is in a list but has no data: it was completed while it was listed.",
@@ -94,24 +110,47 @@ def explain(queue: bytes, sighting: Sighting) -> Explanation:
             (),
         ),
     }[state]
+    findings = findings_about(facts, [held.holder for _, held in sighting.leases])
+    remedies = [REMEDIES[code] for code in findings]
     return Explanation(
-        meaning, following, tuple(_command(queue, verb, facts.item_id) for verb in verbs)
+        meaning,
+        following,
+        _next_in_s(state, sighting, forecast),
+        tuple(command_line(verb, queue, facts.item_id) for verb in verbs),
+        tuple(findings),
+        tuple(remedy.cause for remedy in remedies),
+        tuple(remedy.cure for remedy in remedies),
     )
+
+
+def _next_in_s(state: State, sighting: Sighting, forecast: Forecast | None) -> float | None:
+    facts = sighting.facts
+    if state in (State.LEASED, State.UNLISTED, State.STRAY_LEASE):
+        ttl_ms = facts.lease.ttl_ms if facts.lease else None
+        return None if ttl_ms is None else ttl_ms / 1000
+    if state is State.DELAYED and facts.due_ms is not None:
+        return (facts.due_ms - facts.now_ms) / 1000
+    return forecast.turn_in_s if state is State.WAITING and forecast else None
 
 
 def _for_waiting(sighting: Sighting) -> tuple[str, ...]:
     return ("release --front", "complete") if sighting.position else ("complete",)
 
 
-def _place(position: int | None) -> str:
+def _place(position: int | None, forecast: Forecast | None) -> str:
     if not position:
         return "It is the next to be leased."
     ahead = human.count(position)
-    return (
-        f"It is leased once the {ahead} ahead of it are."
+    said = (
+        f"It is leased once the {ahead} ahead of it are"
         if position > 1
-        else ("It is leased once the one ahead of it is.")
+        else "It is leased once the one ahead of it is"
     )
+    if forecast is None:
+        return f"{said}."
+    if forecast.turn_in_s is None:
+        return f"{said}; none of them was while it was watched."
+    return f"{said}: in about {human.duration(forecast.turn_in_s)} at the present rate."
 
 
 def _due(sighting: Sighting) -> str:
@@ -120,31 +159,11 @@ def _due(sighting: Sighting) -> str:
         return ""
     ahead_s = (facts.due_ms - facts.now_ms) / 1000
     if ahead_s > 0:
-        return f"It is due in {human.duration(ahead_s)}."
-    return f"It has been due for {human.duration(-ahead_s)}."
-
-
-def _command(queue: bytes, verb: str, item_id: bytes) -> str:
-    name = shell_word(queue)
-    if verb.startswith("clean"):
-        return f"rwq {verb} -q {name}"
-    given = shell_word(item_id)
-    return f"rwq {verb} -q {name} {'-- ' if item_id.startswith(b'-') else ''}{given}"
-
-
-def shell_word(raw: bytes) -> str:
-    """A word that bash, zsh and ksh read as exactly these bytes, safe to show."""
-    shown = escaped(raw)
-    if shown.encode() == raw:
-        return shlex.quote(shown)
-    quoted = []
-    for byte in raw:
-        character = chr(byte)
-        if character in "\\'":
-            quoted.append(f"\\{character}")
-        elif 0x20 <= byte < 0x7F:
-            quoted.append(character)
-        else:
-            quoted.append(f"\\x{byte:02x}")
-    # A hexadecimal digit that follows is not part of \xHH: two digits at most are read.
-    return f"$'{''.join(quoted)}'"
+        return (
+            f"It is due in {human.duration(ahead_s)}; then a release or the doctor brings it "
+            "back, or a deep clean of upstream's once its guard is gone."
+        )
+    return (
+        f"It has been due for {human.duration(-ahead_s)}: a release or the doctor brings it "
+        "back, or a deep clean of upstream's once its guard is gone."
+    )

@@ -15,6 +15,7 @@ NullOption = Annotated[
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Report what would be done, but change nothing.")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 NullIdsOption = Annotated[
     bool, typer.Option("-0", "--null", help="-o ids ends each ID with NUL, unescaped.")
 ]

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Annotated, Any
 
 import typer
@@ -13,10 +14,13 @@ from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.options import IdsArgument, NullOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import in_batches
+from rwq_cli.core.forecast import Forecast
+from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Sighting
 from rwq_cli.core.model import Facts, Item, State
 from rwq_cli.exits import ExitStatus
 from rwq_cli.explain import Explanation, explain
+from rwq_cli.reading.durations import parse_duration
 from rwq_cli.reading.ids import read_ids
 from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
@@ -31,7 +35,9 @@ MANUALS = {
         examples=(
             "rwq show -q jobs 4f2a9c",
             "rwq show -q jobs 4f2a9c -o data > job.json",
+            "rwq show -q jobs 4f2a9c --eta 2s",
             "rwq leases -q jobs -o ids | rwq show -q jobs - -o jsonl",
+            "echo - | rwq show -q jobs -",
         ),
         exits={
             ExitStatus.NO: "there is no such item",
@@ -52,26 +58,44 @@ class Shown:
     item: Item
     sighting: Sighting
     explanation: Explanation
+    forecast: Forecast | None
 
 
-@app.command(help="Show everything about an item: its state, why, and what would move it on.")
+@app.command(
+    help="Show everything about an item: its state, why, what happens next and when, and what "
+    "would move it on. An ID that is - itself goes in on stdin."
+)
 def show(
     ctx: typer.Context,
     ids: IdsArgument = None,
     data: Annotated[bool, typer.Option("--data", help="Read and show all of the data.")] = False,
+    eta: Annotated[
+        str | None,
+        typer.Option(
+            "--eta",
+            metavar="DUR",
+            help="Watch the queue for so long, to say when a waiting item's turn comes.",
+        ),
+    ] = None,
     null: NullOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
     given = ids or []
+    sample_s = None if eta is None else parse_duration(eta)
     chosen = read_ids(settings.environment, given, null_separated=null)
     queue = open_queue(settings)
     wants_data = data or settings.output is OutputFormat.DATA
 
     def shown() -> Iterator[Shown]:
         for batch in in_batches(chosen):
-            for sighting in queue.facts(batch):
+            sightings: Iterable[Sighting] = queue.facts(batch)
+            forecasts: Iterable[Forecast | None] = repeat(None)
+            if sample_s is not None:
+                sightings = list(sightings)
+                forecasts = queue.forecast(sightings, sample_s=sample_s)
+            for sighting, forecast in zip(sightings, forecasts, strict=False):
                 item = queue.describe(sighting, data=wants_data)
-                yield _shown(queue.name, item, sighting)
+                yield _shown(queue.name, item, sighting, forecast)
 
     nothing = Facts(b"", False, 0, 0, 0, None, None, None, 0)
     view = View(
@@ -91,8 +115,8 @@ def show(
     )
 
 
-def _shown(queue: bytes, item: Item, sighting: Sighting) -> Shown:
-    return Shown(item, sighting, explain(queue, sighting))
+def _shown(queue: bytes, item: Item, sighting: Sighting, forecast: Forecast | None = None) -> Shown:
+    return Shown(item, sighting, explain(queue, sighting, forecast), forecast)
 
 
 def _fields(record: Shown) -> dict[str, Any]:
@@ -102,12 +126,24 @@ def _fields(record: Shown) -> dict[str, Any]:
         "meaning": record.explanation.meaning,
         "next": record.explanation.next,
         "commands": list(record.explanation.commands),
+        "next_in_seconds": record.explanation.next_in_s,
+        "findings": [code.value for code in record.explanation.findings],
+        "cause": " ".join(record.explanation.causes) or None,
+        "cure": " ".join(record.explanation.cures) or None,
+        "places_per_second": record.forecast.rate_per_s if record.forecast else None,
         "facts": {
             "data": facts.has_data,
             "in_main": facts.in_main,
             "in_processing": facts.in_processing,
             "in_cleaning": facts.in_cleaning,
+            "data_key": escaped(QueueKeys(record.item.queue).item(facts.item_id)),
+            "main_places": list(record.sighting.main_places),
+            "processing_places": list(record.sighting.processing_places),
             "lease_keys": [escaped(key) for key in record.sighting.lease_keys],
+            "leases": [
+                {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
+                for key, lease in record.sighting.leases
+            ],
             "wrong_types": [
                 {"key": escaped(key), "type": kind} for key, kind in facts.wrong_types.items()
             ],
@@ -123,6 +159,11 @@ def _sections(record: Shown) -> list[Section]:
         ("", record.explanation.meaning, None),
         ("next", record.explanation.next, None),
     ]
+    explanation = record.explanation
+    # What the state means has been said.
+    told = zip(explanation.findings, explanation.causes, strict=True)
+    rows += [("also", cause, "red") for code, cause in told if code.value != item.state.value]
+    rows += [("" if n else "cure", cure, None) for n, cure in enumerate(explanation.cures)]
     for command in record.explanation.commands:
         label = "to move it on" if command == record.explanation.commands[0] else ""
         rows.append((label, command, COMMAND_STYLE))
@@ -150,7 +191,10 @@ def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
     if sighting.position is not None:
         main += f", {human.count(sighting.position)} ahead of it"
     rows.append(("main list", main, None))
-    rows.append(("processing list", _times(facts.in_processing), None))
+    processing = _times(facts.in_processing)
+    if sighting.processing_places:
+        processing += f", {human.count(sighting.processing_places[0])} older than it"
+    rows.append(("processing list", processing, None))
     if facts.in_cleaning:
         rows.append(("cleaning list", _times(facts.in_cleaning), None))
     if facts.lease is None:
@@ -160,14 +204,25 @@ def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
         ends = "no expiry" if ttl_ms is None else f"{human.duration(ttl_ms / 1000)} left"
         rows.append(("lease", f"{ends}, held by {escaped(facts.lease.holder)}", None))
         for key in sighting.lease_keys:
-            rows.append(("lease key", escaped(key), "dim"))
+            rows.append(("lease key", escaped(key) + _disagreeing(sighting, key), "dim"))
     if facts.due_ms is not None:
-        rows.append(("due", f"{facts.due_ms} (unix ms)", None))
+        rows.append(("due", f"{facts.due_ms} (unix ms), {human.moment(facts.due_ms)}", None))
     if facts.buried_ms is not None:
-        rows.append(("buried", f"{facts.buried_ms} (unix ms)", None))
+        moment = human.moment(facts.buried_ms)
+        rows.append(("buried", f"{facts.buried_ms} (unix ms), {moment}", None))
     if facts.returns is not None:
         rows.append(("returns", human.count(facts.returns), None))
     return rows
+
+
+def _disagreeing(sighting: Sighting, key: bytes) -> str:
+    """What this lease key says, where the two do not say the same."""
+    leases = dict(sighting.leases)
+    if key not in leases or len({lease.holder for lease in leases.values()}) < 2:
+        return ""
+    ttl_ms = leases[key].ttl_ms
+    ends = "no expiry" if ttl_ms is None else f"{human.duration(ttl_ms / 1000)} left"
+    return f": {ends}, held by {escaped(leases[key].holder)}"
 
 
 def _times(count: int) -> str:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rwq_cli.core.connection import Connection
+    from rwq_cli.core.diagnosing import Diagnosis
     from rwq_cli.core.discovery import queue_names
     from rwq_cli.core.errors import InvalidArgument, NotSupported, RwqError, ServerError
+    from rwq_cli.core.findings import Code, Finding, Severity
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.model import (
         CleanAction,
@@ -32,9 +34,12 @@ if TYPE_CHECKING:
 __all__ = [
     "FOREVER",
     "CleanAction",
+    "Code",
     "Connection",
     "Counts",
+    "Diagnosis",
     "Facts",
+    "Finding",
     "InvalidArgument",
     "Item",
     "Lease",
@@ -46,6 +51,7 @@ __all__ = [
     "Selection",
     "Server",
     "ServerError",
+    "Severity",
     "Source",
     "State",
     "Status",
@@ -58,8 +64,10 @@ __all__ = [
 
 _HOMES = {
     "connection": ("Connection",),
+    "diagnosing": ("Diagnosis",),
     "discovery": ("queue_names",),
     "errors": ("InvalidArgument", "NotSupported", "RwqError", "ServerError"),
+    "findings": ("Code", "Finding", "Severity"),
     "listing": ("Selection", "Source"),
     "model": (
         *("CleanAction", "Counts", "Facts", "Item", "Lease"),

@@ -90,14 +90,34 @@ def deep_clean(
             if action.state is not State.DUPLICATED or action.item_id not in mended:
                 yield action
         return
+    yield from mend(connection, keys, suspects, first)
+
+
+def mend(
+    connection: Connection, keys: QueueKeys, suspects: "Suspects", found: Survey
+) -> Iterator[CleanAction]:
+    """The acts of a deep clean on what looked broken a grace period ago; each looks again.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        suspects: What looked broken in processing.
+        found: What else looked broken.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        What was done, as the server acknowledges it.
+    """
     yield from _act_on_processing(connection, keys, suspects)
-    yield from _return_orphans(connection, keys, first.orphaned)
-    yield from _drop_from_main(connection, keys, first)
-    yield from _prune(connection, keys, first)
+    yield from _return_orphans(connection, keys, found.orphaned)
+    yield from _drop_from_main(connection, keys, found)
+    yield from _prune(connection, keys, found)
 
 
 @dataclass(slots=True)
-class _Suspects:
+class Suspects:
     """What a look at processing found broken.
 
     Attributes:
@@ -109,8 +129,8 @@ class _Suspects:
     repeated: set[bytes] = field(default_factory=set)
 
 
-def _broken_in_processing(connection: Connection, keys: QueueKeys) -> _Suspects:
-    found = _Suspects()
+def _broken_in_processing(connection: Connection, keys: QueueKeys) -> Suspects:
+    found = Suspects()
     connection.meter.begin("reading processing", lengths_of(connection, keys.processing))
     for page in walk_processing(connection, keys):
         for item_id, look in zip(page, glance(connection, keys, page), strict=True):
@@ -123,7 +143,7 @@ def _broken_in_processing(connection: Connection, keys: QueueKeys) -> _Suspects:
 
 
 def _still_broken(
-    connection: Connection, keys: QueueKeys, first: _Suspects
+    connection: Connection, keys: QueueKeys, first: Suspects
 ) -> Iterator[CleanAction]:
     """What the act would do, by a second look and by the script's own rules."""
     second = _broken_in_processing(connection, keys)
@@ -140,7 +160,7 @@ def _in_processing(item_id: bytes, state: State) -> CleanAction:
 
 
 def _act_on_processing(
-    connection: Connection, keys: QueueKeys, suspects: _Suspects
+    connection: Connection, keys: QueueKeys, suspects: Suspects
 ) -> Iterator[CleanAction]:
     # An ID that is in the list twice is taken off by name, all its entries at once: taken off page
     # by page it would be returned once for each.

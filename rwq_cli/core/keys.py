@@ -11,6 +11,7 @@
 | `Q:delayed`                | zset         | ID to due time, unix ms                           |
 | `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
 | `Q:returns`                | hash         | ID to how often a cleaner brought it back         |
+| `Q:result:<id>`            | hash, TTL    | outcome that is kept after completion             |
 
 The two lease names are one fact. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
 reads `leased_by_session`, later versions `lease`, and neither knows of the other. So an item is
@@ -68,6 +69,7 @@ class QueueKeys:
         self.item_prefix = name + b":item:"
         self.lease_prefix = name + b":lease:"
         self.old_lease_prefix = name + b":leased_by_session:"
+        self.result_prefix = name + b":result:"
 
     def item(self, item_id: bytes) -> bytes:
         """The data key of an item."""
@@ -80,6 +82,23 @@ class QueueKeys:
     def old_lease(self, item_id: bytes) -> bytes:
         """The lease key that workers of 0.1 use."""
         return self.old_lease_prefix + item_id
+
+    @property
+    def structures(self) -> dict[bytes, str]:
+        """The keys that each queue has once, and the type that each should hold."""
+        return {
+            self.main: "list",
+            self.processing: "list",
+            self.cleaning: "list",
+            self.delayed: "zset",
+            self.buried: "zset",
+            self.returns: "hash",
+        }
+
+    @property
+    def pattern(self) -> bytes:
+        """A SCAN pattern for all keys that begin with the queue's name and a colon."""
+        return escape_glob(self.name + b":") + b"*"
 
     @property
     def item_pattern(self) -> bytes:

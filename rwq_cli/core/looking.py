@@ -118,12 +118,18 @@ class Sighting:
         position: 0 is next to be leased; None if it is not in main.
         lease_keys: The lease keys that exist.
         idle_s: Seconds since the data was last used; None where the server cannot say.
+        main_places: Where it is in main, counted from the right: 0 is next to be leased.
+        processing_places: Where it is in processing, counted from the right: 0 is the oldest.
+        leases: Each lease key that holds a string, with the lease that it says.
     """
 
     facts: Facts
     position: int | None
     lease_keys: tuple[bytes, ...]
     idle_s: int | None
+    main_places: tuple[int, ...] = ()
+    processing_places: tuple[int, ...] = ()
+    leases: tuple[tuple[bytes, Lease], ...] = ()
 
 
 def facts_of(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) -> Iterator[Sighting]:
@@ -162,6 +168,7 @@ def _facts_of_one(connection: Connection, keys: QueueKeys, item_id: bytes) -> Si
         ("ZSCORE", keys.buried, item_id),
         ("HGET", keys.returns, item_id),
         ("LLEN", keys.main),
+        ("LLEN", keys.processing),
     ]
     commands += [
         ("LPOS", key, item_id, "COUNT", 0)
@@ -176,26 +183,29 @@ def _facts_of_one(connection: Connection, keys: QueueKeys, item_id: bytes) -> Si
         for key, found, wanted in zip(typed, types, expected, strict=True)
         if found not in ("none", wanted)
     }
-    leases = _leases((replies[10], replies[11]), (replies[12], replies[13]))
-    due, buried, returns, main_length = replies[14:18]
-    places: list[list[int]] = []
-    found_in = iter(replies[18:])
-    for key, is_short in zip(lists, short, strict=True):
+    each = _leases((lease, replies[10], replies[11]), (old_lease, replies[12], replies[13]))
+    due, buried, returns, main_length, processing_length = replies[14:19]
+    # Counted from the right, the nearest to it first.
+    places: list[tuple[int, ...]] = []
+    found_in = iter(replies[19:])
+    list_lengths = (main_length, processing_length, lengths[2])
+    for key, is_short, length in zip(lists, short, list_lengths, strict=True):
         if is_short:
             reply = next(found_in)
-            places.append(list(reply) if isinstance(reply, list) else [])
+            from_left = reply if isinstance(reply, list) else []
+            places.append(tuple(int(length) - 1 - index for index in reversed(from_left)))
+        elif key not in wrong:
+            places.append(tuple(reversed(_places_in_pages(connection, key, item_id))))
         else:
-            places.append(_places_in_pages(connection, key, item_id) if key not in wrong else [])
-    position = None
-    if places[0] and isinstance(main_length, int):
-        position = main_length - 1 - places[0][-1] if short[0] else places[0][-1]
+            places.append(())
+    position = places[0][0] if places[0] else None
     facts = Facts(
         item_id=item_id,
         has_data=types[0] != "none",
         in_main=len(places[0]),
         in_processing=len(places[1]),
         in_cleaning=len(places[2]),
-        lease=leases,
+        lease=_last_to_end(each),
         due_ms=_int_or_none(due),
         buried_ms=_int_or_none(buried),
         now_ms=int(time_reply[0]) * 1000 + int(time_reply[1]) // 1000,
@@ -205,7 +215,7 @@ def _facts_of_one(connection: Connection, keys: QueueKeys, item_id: bytes) -> Si
     keys_there = tuple(
         key for key, kind in zip((lease, old_lease), types[1:3], strict=True) if kind != "none"
     )
-    return Sighting(facts, position, keys_there, idle_s)
+    return Sighting(facts, position, keys_there, idle_s, places[0], places[1], each)
 
 
 def _places_in_pages(connection: Connection, key: bytes, item_id: bytes) -> list[int]:
@@ -221,17 +231,21 @@ def _places_in_pages(connection: Connection, key: bytes, item_id: bytes) -> list
     return places
 
 
-def _leases(*pairs: tuple[object, object]) -> Lease | None:
-    """Of the keys of both generations, the lease that ends last."""
-    leases = [
-        Lease(holder, None if ttl_ms == -1 else ttl_ms)
-        for ttl_ms, holder in pairs
+def _leases(*seen: tuple[bytes, object, object]) -> tuple[tuple[bytes, Lease], ...]:
+    """Of the keys of both generations, with time left and holder, the leases that they say."""
+    return tuple(
+        (key, Lease(holder, None if ttl_ms == -1 else ttl_ms))
+        for key, ttl_ms, holder in seen
         if isinstance(holder, bytes) and isinstance(ttl_ms, int) and ttl_ms != -2
-    ]
-    for lease in leases:
+    )
+
+
+def _last_to_end(leases: Iterable[tuple[bytes, Lease]]) -> Lease | None:
+    ends = [lease for _, lease in leases]
+    for lease in ends:
         if lease.ttl_ms is None:
             return lease
-    return max(leases, key=lambda lease: lease.ttl_ms or 0, default=None)
+    return max(ends, key=lambda lease: lease.ttl_ms or 0, default=None)
 
 
 def _int_or_none(reply: object) -> int | None:

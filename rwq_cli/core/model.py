@@ -147,6 +147,15 @@ class Status(StrEnum):
     MISSING = "missing"
     NOT_OWNER = "not-owner"
     NOT_LEASED = "not-leased"
+    IMPORTED = "imported"
+    ALREADY_THERE = "already-there"
+    SKIPPED = "skipped"
+    REPLACED = "replaced"
+    CONFLICT = "conflict"
+    REMOVED = "removed"
+    MOVED = "moved"
+    CHANGED = "changed"
+    WRONG_TYPE = "wrong-type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +183,15 @@ _STATUS_OF_LETTER = {
     "m": Status.MISSING,
     "o": Status.NOT_OWNER,
     "n": Status.NOT_LEASED,
+    "i": Status.IMPORTED,
+    "h": Status.ALREADY_THERE,
+    "s": Status.SKIPPED,
+    "p": Status.REPLACED,
+    "f": Status.CONFLICT,
+    "x": Status.REMOVED,
+    "v": Status.MOVED,
+    "g": Status.CHANGED,
+    "y": Status.WRONG_TYPE,
 }
 
 
@@ -183,7 +201,8 @@ class OutcomeBatch:
     Args:
         ids: The IDs.
         letters: One letter an ID: a added, d duplicate, c completed, t touched, r released, w
-            already waiting, m missing, o leased by another, n not leased.
+            already waiting, m missing, o leased by another, n not leased; i imported, h already
+            there, s skipped, p replaced, f conflict, x removed, v moved, g changed, y wrong type.
         holders: Who holds the lease, for each `o` in order.
     """
 

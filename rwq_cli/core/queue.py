@@ -1,6 +1,6 @@
 """The work queue: one object with a method for each thing that can be done to a queue."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -22,9 +22,16 @@ from rwq_cli.core.model import (
 
 if TYPE_CHECKING:
     from rwq_cli.core.checking import Check, Limits, Measure
+    from rwq_cli.core.diagnosing import Diagnosis
+    from rwq_cli.core.exporting import Export
+    from rwq_cli.core.findings import Code
+    from rwq_cli.core.forecast import Forecast
+    from rwq_cli.core.importing import OnConflict
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
+    from rwq_cli.core.pictures import Picture
+    from rwq_cli.core.taking import Destination, Ledger
     from rwq_cli.core.waiting import Goal, Waited
 
 # The modules that do the work are imported by the method that needs them: a point command then
@@ -197,6 +204,107 @@ class WorkQueue:
             verb(self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front)
         )
 
+    def export(self) -> "Export":
+        """Everything of the queue, item by item; see `rwq_cli.core.exporting.Export`."""
+        from rwq_cli.core import exporting
+
+        self.connection.look_only()
+        return exporting.Export(self.connection, self.keys)
+
+    def put(
+        self,
+        pictures: "Iterable[Picture | Pause]",
+        *,
+        on_conflict: "OnConflict",
+        at_front: bool = False,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Put items in as they were; see `rwq_cli.core.importing.put_items`."""
+        from rwq_cli.core import importing
+
+        if dry_run:
+            return Outcomes(
+                importing.would_put(self.connection, self.keys, pictures, on_conflict=on_conflict)
+            )
+        return Outcomes(
+            importing.put_items(
+                self.connection,
+                self.keys,
+                pictures,
+                on_conflict=on_conflict,
+                at_front=at_front,
+            )
+        )
+
+    def take(
+        self,
+        ids: Iterable[bytes | Pause],
+        ledger: "Ledger",
+        *,
+        destination: "Destination | None" = None,
+        unchanged: "Callable[[Picture], bool] | None" = None,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Remove items, or move them to another queue; see `rwq_cli.core.taking.Taking`."""
+        from rwq_cli.core import taking
+
+        self.connection.look_only()
+        if dry_run:
+            return Outcomes(taking.would_take(self.connection, self.keys, ids, destination))
+        run = taking.Taking(self.connection, self.keys, ledger, destination, unchanged)
+        return Outcomes(run.take_ids(ids))
+
+    def take_back(
+        self, pictures: "Callable[[], Iterable[Picture]]", came_to: bytes, *, dry_run: bool = False
+    ) -> Outcomes:
+        """Move items back from another queue; see `rwq_cli.core.taking.take_back`."""
+        from rwq_cli.core import taking
+
+        self.connection.look_only()
+        return Outcomes(
+            taking.take_back(
+                self.connection, self.keys, pictures, QueueKeys(came_to), dry_run=dry_run
+            )
+        )
+
+    def count_leased(self, ids: Sequence[bytes]) -> int:
+        """How many of these items somebody holds under a lease."""
+        from rwq_cli.core.looking import glance
+        from rwq_cli.core.states import is_guard
+
+        looks = glance(self.connection, self.keys, ids)
+        return sum(
+            look.has_data and look.lease is not None and not is_guard(look.lease) for look in looks
+        )
+
+    def purge(self, ledger: "Ledger", *, grace_s: float = 1.0, dry_run: bool = False) -> Outcomes:
+        """Remove everything; see `rwq_cli.core.purging.purge`."""
+        from rwq_cli.core import purging
+
+        self.connection.look_only()
+        if dry_run:
+            return Outcomes(purging.would_purge(self.connection, self.keys))
+        return Outcomes(
+            purging.purge(
+                self.connection, self.keys, ledger, grace_s=grace_s, sleep=self._clock.sleep
+            )
+        )
+
+    def count_items(self) -> int:
+        """How many items there are in any state; `rwq_cli.core.purging.count_items`."""
+        from rwq_cli.core import purging
+
+        return purging.count_items(self.connection, self.keys)
+
+    def now_ms(self) -> int:
+        """The server's clock, unix ms.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+        """
+        seconds, microseconds = self.connection.call("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
     def light_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
         """Return what dead workers left; see `rwq_cli.core.cleaning.light_clean`."""
         from rwq_cli.core import cleaning
@@ -211,6 +319,41 @@ class WorkQueue:
 
         return cleaning.deep_clean(
             self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
+        )
+
+    def diagnose(
+        self,
+        *,
+        codes: "Iterable[Code] | None" = None,
+        fix: bool = False,
+        grace_s: float = 1.0,
+        dry_run: bool = False,
+        all_ids: bool = False,
+    ) -> "Diagnosis":
+        """Find what is wrong, and cure it if asked to; see `rwq_cli.core.diagnosing.diagnose`.
+
+        Args:
+            codes: What to look for, and to cure; None for everything.
+            fix: Cure what can be cured without choosing for the user.
+            grace_s: How long something must look broken, seconds.
+            dry_run: Change nothing, and say what would be done.
+            all_ids: Give all IDs of a finding and not five.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+        """
+        from rwq_cli.core import belongings, diagnosing
+        from rwq_cli.core.findings import Code
+
+        return diagnosing.diagnose(
+            self.connection,
+            self.keys,
+            codes=frozenset(Code if codes is None else codes),
+            fix=fix,
+            dry_run=dry_run,
+            grace_s=grace_s,
+            sleep=self._clock.sleep,
+            examples_max=None if all_ids else belongings.EXAMPLES,
         )
 
     def lengths(self) -> Counts:
@@ -330,6 +473,21 @@ class WorkQueue:
 
         self.connection.look_only()
         return looking.facts_of(self.connection, self.keys, ids)
+
+    def forecast(
+        self, sightings: "Sequence[Sighting]", *, sample_s: float
+    ) -> "list[Forecast | None]":
+        """When items' turns come; see `rwq_cli.core.forecast.forecast`."""
+        from rwq_cli.core.forecast import forecast
+
+        return forecast(
+            self.connection,
+            self.keys,
+            sightings,
+            sample_s=sample_s,
+            monotonic=self._clock.monotonic,
+            sleep=self._clock.sleep,
+        )
 
     def state(self, item_id: bytes | str) -> State:
         """The state of one ID.

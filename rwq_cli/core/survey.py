@@ -1,7 +1,7 @@
 """A walk over a whole queue, for what no single list can tell: orphans, ghosts, duplicates."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -50,7 +50,11 @@ class Survey:
     items: int = 0
 
 
-def survey(connection: Connection, keys: QueueKeys) -> Survey:
+def survey(
+    connection: Connection,
+    keys: QueueKeys,
+    others: Callable[[list[bytes]], object] | None = None,
+) -> Survey:
     """Walk over both lists and the zsets, the data keys, and the lists again for what is odd.
 
     Why it finds an item that stays broken, and hardly any that is only on its way: what is in no
@@ -64,6 +68,11 @@ def survey(connection: Connection, keys: QueueKeys) -> Survey:
     share one (about once in twenty million walks), an orphan or a ghost can stay unseen; Python
     salts the hash anew in each process, so the next walk finds it.
 
+    Args:
+        connection: The server.
+        keys: The queue.
+        others: Takes pages of all other keys under the queue's prefix, met on the way.
+
     Raises:
         ServerError: The server refused, or was lost.
     """
@@ -72,7 +81,7 @@ def survey(connection: Connection, keys: QueueKeys) -> Survey:
     meter.begin("reading the lists", entries)
     without_data, repeated = _walk_lists(connection, keys)
     meter.begin("reading the data keys")
-    unlisted = _scan_data(connection, keys, without_data, found)
+    unlisted = _scan_data(connection, keys, without_data, found, others)
     in_hand = _read_cleaning(connection, keys)
     _read_returns(connection, keys, found)
     places: dict[bytes, Counter[str]] = {item_id: Counter() for item_id in chain(repeated, in_hand)}
@@ -88,17 +97,26 @@ def survey(connection: Connection, keys: QueueKeys) -> Survey:
     return found
 
 
-def scan_ids(connection: Connection, keys: QueueKeys) -> Iterator[list[bytes]]:
-    """The IDs of all data keys, in pages; some may be met twice, as SCAN says."""
-    prefix_length = len(keys.item_prefix)
+def scan_ids(
+    connection: Connection,
+    keys: QueueKeys,
+    others: Callable[[list[bytes]], object] | None = None,
+) -> Iterator[list[bytes]]:
+    """The IDs of all data keys, in pages; some may be met twice, as SCAN says.
+
+    `others` takes pages of all other keys under the queue's prefix; they may come twice, too.
+    """
+    prefix, prefix_length = keys.item_prefix, len(keys.item_prefix)
+    pattern = keys.item_pattern if others is None else keys.pattern
     cursor: object = 0
     while True:
-        cursor, page = connection.call(
-            "SCAN", cursor, "MATCH", keys.item_pattern, "COUNT", _SCAN_COUNT
-        )
-        if page:
-            connection.meter.advance(len(page))
-            yield [key[prefix_length:] for key in page]
+        cursor, page = connection.call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
+        ids = [key[prefix_length:] for key in page if key.startswith(prefix)]
+        if others is not None and len(ids) < len(page):
+            others([key for key in page if not key.startswith(prefix)])
+        if ids:
+            connection.meter.advance(len(ids))
+            yield ids
         if int(cursor) == 0:  # type: ignore[call-overload]
             return
 
@@ -154,11 +172,15 @@ def _walk_lists(connection: Connection, keys: QueueKeys) -> tuple[set[int], dict
 
 
 def _scan_data(
-    connection: Connection, keys: QueueKeys, numbers: set[int], found: Survey
+    connection: Connection,
+    keys: QueueKeys,
+    numbers: set[int],
+    found: Survey,
+    others: Callable[[list[bytes]], object] | None,
 ) -> dict[bytes, None]:
     """Take the numbers of what has data away; the IDs that had none of them."""
     unlisted: dict[bytes, None] = {}
-    for page in scan_ids(connection, keys):
+    for page in scan_ids(connection, keys, others):
         found.items += len(page)
         if not numbers.issuperset(map(hash, page)):
             unlisted.update((item_id, None) for item_id in page if hash(item_id) not in numbers)

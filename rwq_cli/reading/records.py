@@ -134,7 +134,7 @@ class Intake:
         # A mistyped name must not leave half of the files added.
         for name in names:
             if name != "-":
-                _open(name).close()
+                open_input(name).close()
         self._total_bytes = self._size_of_all(names)
         for name in names:
             if self.strict and self.rejected:
@@ -143,10 +143,10 @@ class Intake:
                 self._current = self.environment.stdin
                 yield from self._from_stream("line", self.environment.stdin)
             else:
-                with _open(name) as stream:
+                with open_input(name) as stream:
                     self._current = stream
                     yield from self._from_stream(
-                        f"{name}, line", cast(BinaryIO, _Readable(name, stream))
+                        f"{name}, line", cast(BinaryIO, Readable(name, stream))
                     )
                     self._read_bytes += _position(stream)
                     self._current = None
@@ -288,14 +288,19 @@ def _position(stream: BinaryIO) -> int:
         return 0
 
 
-def _open(name: str) -> BinaryIO:
+def open_input(name: str) -> BinaryIO:
+    """Open a file that the user named.
+
+    Raises:
+        InvalidArgument: It cannot be read.
+    """
     try:
         return Path(name).open("rb")
     except OSError as error:
         raise _unreadable(name, error)
 
 
-class _Readable:
+class Readable:
     """A file whose failures while it is read name it."""
 
     def __init__(self, name: str, stream: BinaryIO) -> None:
@@ -312,7 +317,7 @@ class _Readable:
 
 def _unreadable(name: str, error: OSError) -> InvalidArgument:
     reason = (error.strerror or str(error)).lower()
-    return InvalidArgument(f"cannot read {name}: {reason}", "check -f")
+    return InvalidArgument(f"cannot read {name}: {reason}", "check the file's name")
 
 
 def _as_it_is(record: bytes) -> tuple[bytes | None, bytes, Any]:

@@ -6,7 +6,15 @@ from typing import Any, TypeVar
 from rwq_cli.exits import Code, ExitStatus
 from rwq_cli.render import machine
 from rwq_cli.render.encode import to_json
-from rwq_cli.render.report import Batch, Detail, Listing, Report, Text, Verdict
+from rwq_cli.render.report import (
+    Batch,
+    Detail,
+    Listing,
+    Report,
+    Stream,
+    Text,
+    Verdict,
+)
 from rwq_cli.settings import OutputFormat, Settings
 
 T = TypeVar("T")
@@ -36,7 +44,27 @@ def render(report: Report, settings: Settings) -> Code:
         return _render_detail(report, settings)
     if isinstance(report, Verdict):
         return _render_verdict(report, settings)
+    if isinstance(report, Stream):
+        return _render_stream(report, settings)
     return _render_listing(report, settings)
+
+
+def _render_stream(report: Stream[Any], settings: Settings) -> ExitStatus:
+    """Its own lines, unless another format was asked for."""
+    output, environment = settings.output, settings.environment
+    written = 0
+    if output in (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL):
+        environment.stdout.write(report.header)
+        for batch in _progress_until_first(report.batches, settings):
+            environment.stdout.write(b"".join(map(report.line, batch)))
+            written += len(batch)
+    else:
+        writer = machine.Writer(environment, report.view, output, report.null_separated)
+        records = (record for batch in report.batches for record in batch)
+        written = writer.write_all(_progress_until_first(records, settings))
+    environment.stdout.flush()
+    environment.note(report.summary(written))
+    return report.status(written)
 
 
 def _progress_until_first(records: Iterable[T], settings: Settings) -> Iterator[T]:
@@ -52,9 +80,10 @@ def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
     output, environment = settings.output, settings.environment
     report.records = _progress_until_first(report.records, settings)
     if output is OutputFormat.TABLE:
-        from rwq_cli.render.table import write_table
+        from rwq_cli.render.table import write_at_length, write_table
 
-        shown = write_table(report, settings)
+        write = write_at_length if report.sections is not None else write_table
+        shown = write(report, settings)
     else:
         writer = machine.Writer(
             environment, report.view, output, report.null_separated, bare=report.one_only
@@ -68,7 +97,12 @@ def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
         elif shown and environment.stderr_is_terminal and (footer := report.footer(shown)):
             environment.flush()
             environment.note(footer)
-    return ExitStatus.NO if report.none_is_no and not shown else ExitStatus.OK
+    if closing := report.closing():
+        environment.flush()
+        environment.note(closing)
+    usual = ExitStatus.NO if report.none_is_no and not shown else ExitStatus.OK
+    told = report.status()
+    return usual if told is None else told
 
 
 def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:

@@ -67,6 +67,10 @@ class Listing(Generic[T]):
         null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
         id_batches: The IDs of the records in batches, for `-o ids` of many; None where the records
             are few or have to be read one by one. Either this or the records are read.
+        sections: Where the records are told at length to people instead of in a table: titled
+            sections of labelled lines.
+        closing: What to say on stderr when all was written, known only then; None for nothing.
+        status: The exit code where it depends on what the records say; None for the usual.
     """
 
     view: View[T]
@@ -77,6 +81,9 @@ class Listing(Generic[T]):
     one_only: bool = False
     null_separated: bool = False
     id_batches: Iterable[Sequence[bytes]] | None = None
+    sections: "Callable[[T], list[Section]] | None" = None
+    closing: Callable[[], str | None] = lambda: None
+    status: Callable[[], ExitStatus | None] = lambda: None
 
 
 @dataclass
@@ -96,6 +103,7 @@ class Batch(Generic[T]):
         fields: Fields of the summary besides the counts.
         extra: Further counts that are known only at the end.
         prefix: Begins the summary line, such as `would have ` in a dry run.
+        suffix: Ends it; known only when all is done.
         null_separated: `-o ids` ends each with NUL, unescaped.
     """
 
@@ -111,6 +119,7 @@ class Batch(Generic[T]):
     also: Sequence[str] = ()
     extra: Callable[[], dict[str, int]] = dict
     prefix: str = ""
+    suffix: Callable[[], str] = str
     null_separated: bool = False
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -128,7 +137,7 @@ class Batch(Generic[T]):
             for word, number in self.totals().items()
             if number or word in self.counted
         ]
-        return self.prefix + ", ".join(said)
+        return self.prefix + ", ".join(said) + self.suffix()
 
     def status(self) -> ExitStatus:
         """The exit code: all, part or none of it failed."""
@@ -206,4 +215,28 @@ class Verdict(Generic[T]):
     status: MonitoringStatus
 
 
-Report = Listing[Any] | Batch[Any] | Detail[Any] | Text | Verdict[Any]
+@dataclass
+class Stream(Generic[T]):
+    """Records in a format of their own, a line each behind a header, with a summary of what was not
+    among them.
+
+    Attributes:
+        view: How a record looks in the formats that are not its own.
+        batches: The records, as they were read together.
+        header: The first line, with its end.
+        line: The line of a record, with its end.
+        summary: What to say at the end, given how many records there were.
+        status: What it comes to then.
+        null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
+    """
+
+    view: View[T]
+    batches: Iterable[Sequence[T]]
+    header: bytes
+    line: Callable[[T], bytes]
+    summary: Callable[[int], str]
+    status: Callable[[int], ExitStatus]
+    null_separated: bool = False
+
+
+Report = Listing[Any] | Batch[Any] | Detail[Any] | Stream[Any] | Text | Verdict[Any]

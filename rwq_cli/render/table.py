@@ -154,6 +154,16 @@ def _fit(natural: list[int], shrinks: list[int], width: int) -> list[int]:
     return widths
 
 
+def write_at_length(listing: Listing[Any], settings: Settings) -> int:
+    """Write a listing's records as sections, or its sentence; returns how many there were."""
+    records = list(listing.records)
+    if not records:
+        console(settings, _WIDE).print(Text(listing.empty))
+    elif listing.sections is not None:
+        write_sections(listing.sections, records, settings)
+    return len(records)
+
+
 def write_sections(
     sections: Callable[[Any], list[Section]], records: Iterable[Any], settings: Settings
 ) -> None:

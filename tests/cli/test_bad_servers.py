@@ -10,9 +10,13 @@ from tests.cli.driver import Result, Rwq
 from tests.cli.proxies import CuttingProxy, answering
 from tests.conftest import Foreign, StartServer, contents
 from tests.servers import PrivateServer
+from tests.zoo import BROKEN, real_items
 
-WRITERS = ["add x", "lease", "complete a", "touch l", "release l --force --yes"]
-LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues"]
+WRITERS = [
+    *("add x", "lease", "complete a", "touch l", "release l --force --yes"),
+    *("rm a --yes", "mv --to other a --yes", "purge --yes"),
+]
+LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues", "export"]
 
 
 def assert_one_line(result: Result) -> None:
@@ -32,7 +36,7 @@ def at(bare_rwq: Rwq) -> Callable[[PrivateServer], Rwq]:
 
 
 class TestNotThere:
-    @pytest.mark.parametrize("line", [*WRITERS, *LOOKERS, "clean light", "clean deep"])
+    @pytest.mark.parametrize("line", [*WRITERS, *LOOKERS, "clean light", "clean deep", "doctor"])
     def test_is_one_line_for_every_command(self, rwq: Rwq, line: str) -> None:
         result = rwq(*line.split(), "-u", "redis://127.0.0.1:1/0")
         assert result.as_tuple() == (
@@ -140,7 +144,8 @@ class TestPermissions:
         "line",
         [
             *("add x --id n", "lease", "complete a", "complete l", "touch l"),
-            *("release l --force --yes", "release ab"),
+            *("release l --force --yes", "release ab", "rm a l ab --yes"),
+            *("mv --to other a l ab --force --yes", "purge --yes"),
         ],
     )
     def test_a_script_that_lacks_one_leaves_no_half_step(
@@ -181,6 +186,33 @@ class TestPermissions:
         assert rwq(*words).code in (0, 69)
         listed = raw.lrange("jobs:queue", 0, -1) + raw.lrange("jobs:processing", 0, -1)
         assert sorted(item_id for item_id in listed if item_id != b"orphan") == [b"a", b"ab"]
+
+    @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop", "zrem", "hdel"])
+    def test_a_doctor_that_lacks_one_loses_nothing(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
+    ) -> None:
+        for name, animal in BROKEN.items():
+            animal.make(foreign, name.encode())
+        before = real_items(foreign.raw, foreign)
+        limited = lacking("+@all", f"-{missing}")
+        result = rwq("doctor", "--fix", "--grace", "0", "-u", limited)
+        assert result.code == 69
+        assert f"'{missing}'" in result.notes
+        assert real_items(foreign.raw, foreign) == before
+        assert rwq("doctor", "--fix", "--grace", "0").code == 1
+        assert real_items(foreign.raw, foreign) == before
+        entries = foreign.raw.lrange("jobs:queue", 0, -1)
+        assert len(entries) == len(set(entries))
+
+    def test_a_doctor_who_only_looks_needs_to_change_nothing(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
+    ) -> None:
+        foreign.abandoned(b"ab")
+        limited = lacking(
+            "+@read", "+@connection", "+evalsha", "+eval", "+time", "+info", "+config"
+        )
+        result = rwq("doctor", "--grace", "0", "-o", "ids", "-u", limited)
+        assert (result.code, result.text) == (1, "ab\n")
 
     def test_keys_that_may_not_be_touched(
         self, rwq: Rwq, raw: redis.Redis, lacking: Callable[..., str]

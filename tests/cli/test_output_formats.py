@@ -17,7 +17,14 @@ ITEM_FIELDS = [
     *("queue", "queue_b64", "id", "id_b64", "state", "bytes", "data", "data_b64", "preview"),
     *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason", "returns"),
 ]
-SHOW_FIELDS = [*ITEM_FIELDS, "meaning", "next", "commands", "facts"]
+SHOW_FIELDS = [
+    *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
+    *("places_per_second", "facts"),
+]
+FINDING_FIELDS = [
+    *("queue", "queue_b64", "code", "severity", "count", "fixed", "left", "examples"),
+    *("examples_b64", "examples_are", "cause", "cure", "command", "left_because", "dry_run"),
+]
 COUNT_FIELDS = [
     *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned", "delayed"),
     *("due", "buried", "orphaned", "unlisted", "duplicated", "ghosts", "oldest_waiting_seconds"),
@@ -54,6 +61,8 @@ LISTINGS = {
     "show w1 w2": SHOW_FIELDS,
     "stats -q jobs -q other": COUNT_FIELDS,
     "queues": COUNT_FIELDS,
+    "doctor --grace 0": FINDING_FIELDS,
+    "doctor --grace 0 --fix --dry-run": FINDING_FIELDS,
 }
 # One record that is asked for: an object in JSON.
 OBJECTS = {
@@ -76,6 +85,12 @@ VERBS = {
         ["released", "already_waiting", "not_owner", "missing"],
         OUTCOME_FIELDS,
     ),
+    "rm w1 gone --yes": (["undo_file", "removed", "missing"], OUTCOME_FIELDS),
+    "mv --to other w1 l1 gone --yes": (
+        ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],
+        OUTCOME_FIELDS,
+    ),
+    "purge --yes": (["undo_file", "removed"], OUTCOME_FIELDS),
     "clean light --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
     "clean deep --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
 }
@@ -182,6 +197,7 @@ class TestListings:
             ("show w1 w2", "w1\nw2\n"),
             ("stats -q jobs -q other", "jobs\nother\n"),
             ("queues", "jobs\n"),
+            ("doctor --grace 0", "a1\ng1\n"),
         ],
     )
     def test_ids(self, run: Run, line: str, ids: str) -> None:

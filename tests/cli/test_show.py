@@ -1,6 +1,8 @@
 """`rwq show`: every state with its facts, what happens next, and commands that would move it on."""
 
+import re
 import shlex
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -71,7 +73,7 @@ class TestStates:
             program, *words = shlex.split(command)
             assert program == "rwq"
             more = ["--yes"] if "--force" in words else []
-            more += ["--grace", "0"] if "clean" in words else []
+            more += ["--grace", "0"] if {"clean", "doctor"} & {*words} else []
             before = contents(raw)
             lease_left = raw.pttl("jobs:lease:a")
             result = rwq(*words, *more, variables={"RWQ_QUEUE": ""})
@@ -217,3 +219,92 @@ def test_an_id_that_begins_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
     record = rwq("show", "-o", "json", "--", "--force").json
     release = next(command for command in record["commands"] if "release" in command)
     assert rwq.shell(release).code == 0
+
+
+@pytest.mark.parametrize("item_id", [b"-", b"a\0b", b"%s \\n\0'"])
+def test_an_id_that_no_argument_can_be(rwq: Rwq, foreign: Foreign, item_id: bytes) -> None:
+    foreign.abandoned(item_id)
+    (record,) = rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
+    release = next(command for command in record["commands"] if "release" in command)
+    assert release.isprintable()
+    done = rwq.shell(release)
+    assert (done.code, done.notes) == (0, "released 1, not owner 0, missing 0\n")
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [item_id]
+
+
+class TestWhen:
+    @pytest.mark.parametrize("state", ["leased", "unlisted", "stray-lease"])
+    def test_a_lease_ends(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+        MAKERS[state](foreign)
+        record = rwq("show", "a", "-o", "json").json
+        assert 58 < record["next_in_seconds"] <= 60
+        assert re.search(r"in (59s|1m)", record["next"])
+
+    def test_a_delayed_item_is_due(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.delayed(b"a", foreign.raw.time()[0] * 1000 + 100_000)
+        record = rwq("show", "a", "-o", "json").json
+        assert 98 < record["next_in_seconds"] <= 100
+        assert record["next"].startswith("It is due in 1m3")
+
+    @pytest.mark.parametrize(
+        "state", ["waiting", "held", "abandoned", "orphaned", "buried", "ghost", "gone"]
+    )
+    def test_nobody_knows(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+        MAKERS[state](foreign)
+        record = rwq("show", "a", "-o", "json").json
+        assert (record["next_in_seconds"], record["places_per_second"]) == (None, None)
+
+    def test_the_turn_of_a_waiting_item_comes(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(5000)))
+        ended = threading.Event()
+
+        def lease_on() -> None:
+            while not ended.wait(0.01):
+                foreign.raw.rpop("jobs:queue", 2)
+
+        worker = threading.Thread(target=lease_on)
+        worker.start()
+        record = rwq("show", "4999", "--eta", "300ms", "-o", "json").json
+        ended.set()
+        worker.join()
+        rate = record["places_per_second"]
+        assert 0 < rate <= 200 * 1.1
+        # What was ahead of it, less what left while it was watched.
+        left = record["next_in_seconds"] * rate
+        assert left == pytest.approx(record["position"] - 0.3 * rate, rel=0.05)
+        assert re.fullmatch(
+            r"It is leased once the 4,9\d\d ahead of it are: in about \S+ at the present rate\.",
+            record["next"],
+        )
+
+    def test_the_turn_of_one_that_does_not_move_is_unknown(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"z", b"a")
+        record = rwq("show", "a", "--eta", "10ms", "-o", "json").json
+        assert (record["next_in_seconds"], record["places_per_second"]) == (None, 0.0)
+        assert record["next"] == (
+            "It is leased once the one ahead of it is; none of them was while it was watched."
+        )
+
+
+class TestWhere:
+    def test_in_both_lists(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"z", b"a")
+        foreign.leased(b"y", b"x", b"a")
+        record = rwq("show", "a", "-o", "json").json
+        assert (record["position"], record["facts"]["main_places"]) == (0, [0, 2])
+        assert record["facts"]["processing_places"] == [2]
+        assert record["facts"]["data_key"] == "jobs:item:a"
+        assert "yes, 2 older than it" in rwq("show", "a", "-o", "table").text
+
+    def test_the_lease_keys_and_what_they_say(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", generations="new", holder=b"one")
+        foreign.lease(b"a", generations="old", holder=b"other", ttl_ms=None)
+        record = rwq("show", "a", "-o", "json").json
+        new, old = record["facts"]["leases"]
+        assert (new["key"], new["holder"]) == ("jobs:lease:a", "one")
+        assert 59_000 < new["ttl_ms"] <= 60_000
+        assert old == {"key": "jobs:leased_by_session:a", "holder": "other", "ttl_ms": None}
+        text = rwq("show", "a", "-o", "table").text
+        assert "jobs:leased_by_session:a: no expiry, held by other" in text

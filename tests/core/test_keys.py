@@ -37,6 +37,8 @@ def test_the_key_table() -> None:
         "lease": keys.lease(b"x:y"),
         "old lease": keys.old_lease(b"x:y"),
         "pattern": keys.item_pattern,
+        "pattern of all": keys.pattern,
+        "results": keys.result_prefix,
     } == {
         "main": b"jobs:queue",
         "processing": b"jobs:processing",
@@ -48,6 +50,16 @@ def test_the_key_table() -> None:
         "lease": b"jobs:lease:x:y",
         "old lease": b"jobs:leased_by_session:x:y",
         "pattern": b"jobs:item:*",
+        "pattern of all": b"jobs:*",
+        "results": b"jobs:result:",
+    }
+    assert keys.structures == {
+        b"jobs:queue": "list",
+        b"jobs:processing": "list",
+        b"jobs:cleaning": "list",
+        b"jobs:delayed": "zset",
+        b"jobs:buried": "zset",
+        b"jobs:returns": "hash",
     }
 
 
@@ -68,6 +80,8 @@ def test_a_pattern_matches_its_own_queue_only(raw: Redis, name: bytes) -> None:
         raw.set(key, b"")
     found = set(raw.scan_iter(match=QueueKeys(name).item_pattern))
     assert found == wanted | {QueueKeys(name).item(b"other")}
+    of_all = {key for key in raw.scan_iter() if key.startswith(name + b":")}
+    assert set(raw.scan_iter(match=QueueKeys(name).pattern)) == of_all >= wanted
 
 
 def test_only_glob_characters_are_escaped() -> None:

@@ -16,6 +16,15 @@ LETTERS = {
     "m": Status.MISSING,
     "o": Status.NOT_OWNER,
     "n": Status.NOT_LEASED,
+    "i": Status.IMPORTED,
+    "h": Status.ALREADY_THERE,
+    "s": Status.SKIPPED,
+    "p": Status.REPLACED,
+    "f": Status.CONFLICT,
+    "x": Status.REMOVED,
+    "v": Status.MOVED,
+    "g": Status.CHANGED,
+    "y": Status.WRONG_TYPE,
 }
 
 

@@ -149,6 +149,10 @@ def test_the_ids_of_all_data_keys(
     raw.set(b"xjobs:item:1", b"")
     met = [item_id for page in scan_ids(connection, keys) for item_id in page]
     assert sorted(set(met)) == sorted(ids)
+    others: set[bytes] = set()
+    met = [item_id for page in scan_ids(connection, keys, others.update) for item_id in page]
+    assert sorted(set(met)) == sorted(ids)
+    assert others == {b"jobs:lease:stray", b"jobs:leased_by_session:stray"}
 
 
 def test_what_is_listed(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:

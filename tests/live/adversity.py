@@ -48,7 +48,16 @@ class Peer:
 
 
 Meddling = Step | Work | Crash | Expire | Peer
-_PEER_OPERATIONS = ("add", "lease", "take", "complete", "release", "light_clean", "deep_clean")
+_PEER_OPERATIONS = (
+    "add",
+    "lease",
+    "take",
+    "complete",
+    "release",
+    "light_clean",
+    "deep_clean",
+    "doctor",
+)
 
 meddling = st.one_of(
     st.builds(Step, programs, st.integers(1, 3)),
@@ -93,6 +102,7 @@ _SCRIPTS = (
     "settle_orphans",
     "drop_from_main",
     "prune",
+    "drop_leases",
     "complete",
     "release",
 )

@@ -32,6 +32,7 @@ from hypothesis.stateful import (
 
 from rwq_cli.core import (
     CleanAction,
+    Code,
     NewItem,
     Outcome,
     Repair,
@@ -232,6 +233,8 @@ class QueueMachine(RuleBasedStateMachine):
                 list(self.peer.light_clean(grace_s=0))
             case Peer("deep_clean", _):
                 list(self.peer.deep_clean(grace_s=0))
+            case Peer("doctor", _):
+                self.peer.diagnose(fix=True, grace_s=0)
         self.agrees_with_the_books()
 
     # What we do.
@@ -403,6 +406,42 @@ class QueueMachine(RuleBasedStateMachine):
                 assert not (after.abandoned | after.orphans) - after.in_a_cleaners_hand
                 assert not after.ghosts | after.duplicates
                 _check_returned(actions, after)
+
+        self._under(adversity, operation)
+
+    @rule(
+        fix=st.booleans(),
+        grace_s=st.sampled_from((0.0, 1.0)),
+        stalled=st.lists(st.sampled_from(STALLS), max_size=2),
+        adversity=adversities,
+    )
+    def doctor(self, fix: bool, grace_s: float, stalled: list[str], adversity: Adversity) -> None:
+        for where in stalled:
+            self._stall(where)
+
+        def operation() -> None:
+            before = self.connection.look()
+            diagnosis = self.queue.diagnose(fix=fix, grace_s=grace_s, all_ids=True)
+            found = {finding.code: set(finding.examples) for finding in diagnosis.findings}
+            broken = {
+                Code.ABANDONED: before.abandoned - before.duplicates,
+                Code.ORPHANED: before.orphans - before.in_a_cleaners_hand,
+                Code.GHOST: before.ghosts,
+                Code.DUPLICATED: before.duplicates,
+            }
+            if adversity.only_in_sleep:
+                for code, ids in broken.items():
+                    assert found.get(code, set()) <= ids, code
+            if adversity.none:
+                for code, ids in broken.items():
+                    # Whoever holds it, what is under a cleaner's guard is not abandoned.
+                    assert found.get(code, set()) >= ids - before.in_a_cleaners_hand, code
+                after = self.connection.look()
+                if fix:
+                    assert not (after.abandoned | after.orphans) - after.in_a_cleaners_hand
+                    assert not after.ghosts | after.duplicates
+                else:
+                    assert after == before
 
         self._under(adversity, operation)
 

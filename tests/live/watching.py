@@ -17,10 +17,18 @@ from rwq_cli.core import Connection
 from tests.live.foreign import Books
 from tests.live.raw_keys import RawKeys, read_raw_keys
 
-_READS = frozenset(("LRANGE", "LLEN", "LPOS", "SCAN", "ZSCAN", "HSCAN", "TYPE"))
-_READING_SCRIPTS = frozenset(("look",))
+_READS = frozenset(
+    (
+        *("LRANGE", "LLEN", "LPOS", "SCAN", "ZSCAN", "HSCAN", "TYPE", "EXISTS", "TIME"),
+        *("ZRANGE", "ZRANGEBYSCORE", "ZMSCORE", "HMGET", "INFO", "CONFIG"),
+    )
+)
+_READING_SCRIPTS = frozenset(("look", "examine"))
 _CLEANING_SCRIPTS = frozenset(
-    ("clean_processing", "claim_orphans", "settle_orphans", "drop_from_main", "prune")
+    (
+        *("clean_processing", "claim_orphans", "settle_orphans", "drop_from_main", "prune"),
+        *("drop_leases", "reschedule"),
+    )
 )
 
 

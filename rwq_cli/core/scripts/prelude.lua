@@ -233,6 +233,41 @@ local function denied(...)
   return nil
 end
 
+-- Where IDs stand in a list, counted from its right end, where 0 leaves next.
+--
+-- offset    where the first of them was seen to stand
+-- span      how many entries there were from the first to the last
+-- Others push and pop meanwhile, so a few entries more are read on both sides; and where even the
+-- first one is not among them, it is looked for as far as it can have come.
+--
+-- Returns a table from ID to its offsets, the furthest first, and how far the first has drifted.
+local PLACE_SLACK = 200
+local function places_near(list, ids, offset, span)
+  local sought, first = {}, ids[1]
+  for _, id in ipairs(ids) do
+    sought[id] = true
+  end
+  local function read(from, to)
+    local places, entries = {}, redis.call('LRANGE', list, -(to + 1), -(from + 1))
+    for at, id in ipairs(entries) do
+      if sought[id] then
+        places[id] = places[id] or {}
+        table.insert(places[id], from + #entries - at)
+      end
+    end
+    return places
+  end
+  local places = read(math.max(0, offset - PLACE_SLACK), offset + span + PLACE_SLACK)
+  if first and not places[first] then
+    local index = redis.call('LPOS', list, first, 'RANK', -1, 'MAXLEN', offset + span + PLACE_SLACK)
+    if index then
+      local found = redis.call('LLEN', list) - 1 - index
+      return read(math.max(0, found - PLACE_SLACK), found + span + PLACE_SLACK), found - offset
+    end
+  end
+  return places, first and places[first] and places[first][#places[first]] - offset or 0
+end
+
 -- Which of the KEYS exist: most have no `cleaning`, `delayed`, `buried` or `returns`.
 local present = {}
 

@@ -1,0 +1,69 @@
+"""`rwq import`: put in what an export holds."""
+
+from typing import Annotated
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.commands.options import DryRunOption, NullIdsOption
+from rwq_cli.commands.putting import put_report, report_bad_line
+from rwq_cli.connecting import open_queue
+from rwq_cli.core.importing import OnConflict
+from rwq_cli.exits import ExitStatus
+from rwq_cli.reading.exports import ExportReader
+from rwq_cli.render.report import Report
+from rwq_cli.settings import Settings
+
+app = new_app()
+
+MANUALS = {
+    "import": Manual(
+        examples=(
+            "rwq import -q jobs jobs.jsonl",
+            "rwq import -q jobs --on-conflict skip jobs.jsonl",
+            "rwq export -q jobs | rwq import -q jobs-copy -",
+        ),
+        exits={
+            ExitStatus.OK: "done; an item that is there already, with these data, is counted",
+            ExitStatus.NO: "nothing went in: every line was rejected or in conflict",
+            ExitStatus.PARTIAL: "some lines were rejected or in conflict, the others are in",
+        },
+    )
+}
+
+
+@app.command(
+    "import",
+    help="Put in what rwq export wrote, as it was: order, states, leases with the time left. After "
+    "an interruption the same import again goes on where it was.",
+)
+def import_(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The export; - is stdin.")],
+    on_conflict: Annotated[
+        OnConflict,
+        typer.Option(
+            "--on-conflict",
+            help="An ID that exists with other data: fail counts it as a failure, skip leaves it, "
+            "replace puts the new one in its place.",
+        ),
+    ] = OnConflict.FAIL,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Nothing more after the first bad line.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    null: NullIdsOption = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    queue = open_queue(settings)
+    reader = ExportReader(
+        settings.environment, file, strict=strict, report=report_bad_line(settings, file)
+    )
+    return put_report(
+        queue.name,
+        queue.put(reader.pictures(), on_conflict=on_conflict, dry_run=dry_run).batches,
+        rejected=lambda: reader.rejected,
+        dry_run=dry_run,
+        null_separated=null,
+    )

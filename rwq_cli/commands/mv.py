@@ -1,0 +1,85 @@
+"""`rwq mv`: move items to another queue."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.commands.options import DryRunOption, YesOption
+from rwq_cli.commands.selecting import Choice, Reach, choosing
+from rwq_cli.commands.taking import asked, batch_of_taken, open_undo_file
+from rwq_cli.connecting import open_queue
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import State, Status
+from rwq_cli.core.selecting import ITEMS
+from rwq_cli.core.taking import Destination
+from rwq_cli.exits import ExitStatus
+from rwq_cli.render.encode import bytes_fields
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Report
+from rwq_cli.settings import Settings
+
+app = new_app()
+
+MANUALS = {
+    "mv": Manual(
+        examples=(
+            "rwq mv -q jobs --to slow-jobs --match '\"video\"' --yes",
+            "rwq mv -q jobs --to jobs-2 --all --dry-run",
+            "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
+        ),
+        exits={
+            ExitStatus.NO: "none was moved: gone, held by a worker, there already, or declined",
+            ExitStatus.PARTIAL: "some were not moved",
+        },
+    )
+}
+
+# What nobody holds; a lease, also that which keeps a delayed or buried item, needs --force.
+_FREE = frozenset({State.WAITING, State.ABANDONED, State.ORPHANED, State.DUPLICATED})
+_REACH = Reach(default=_FREE, everything=_FREE, offered=ITEMS)
+
+
+@app.command(
+    help="Move items to the end of another queue of the same server, where they wait. Each is in "
+    "one of the two queues at every instant."
+)
+@choosing(_REACH)
+def mv(
+    ctx: typer.Context,
+    choice: Choice,
+    to: Annotated[str, typer.Option("--to", metavar="QUEUE", help="The queue to move them to.")],
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Also what has a lease, which ends: leased, delayed, buried items."
+        ),
+    ] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    queue = open_queue(settings)
+    target = os.fsencode(to)
+    destination = Destination(QueueKeys(target), force)
+    if target == queue.name:
+        raise InvalidArgument("--to names the queue that the items are in", "name another one")
+    chosen = choice.ids(queue, settings)
+    if not dry_run:
+        what = f"move to {escaped(target)}"
+        chosen = asked(what, chosen, queue, yes=yes, ends_leases=force)
+    undo = open_undo_file(settings, queue, "mv", target)
+    return batch_of_taken(
+        settings,
+        queue,
+        queue.take(chosen, undo, destination=destination, dry_run=dry_run),
+        undo,
+        done=Status.MOVED,
+        failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),
+        dry_run=dry_run,
+        null_separated=choice.null_separated,
+        fields=bytes_fields("to", target),
+    )

@@ -1,0 +1,78 @@
+"""What the commands that put items back have in common."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from rwq_cli.commands.batch import DRY_RUN
+from rwq_cli.core.model import Outcome, OutcomeBatch, Status
+from rwq_cli.render.encode import bytes_fields, to_json
+from rwq_cli.render.escape import escaped
+from rwq_cli.render.report import Batch
+from rwq_cli.render.views import outcome_view
+from rwq_cli.settings import OutputFormat, Settings
+
+IMPORTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
+_FAILED = frozenset({"conflicts", "rejected", "missing", "changed", "not-owner"})
+_WORDS = {Status.CONFLICT: "conflicts", Status.WRONG_TYPE: "rejected"}
+
+
+def put_report(
+    queue: bytes,
+    batches: Iterable[OutcomeBatch],
+    *,
+    rejected: Callable[[], int],
+    dry_run: bool,
+    null_separated: bool,
+    words: Mapping[Status, str] | None = None,
+    counted: Sequence[str] = IMPORTED,
+    fields: Mapping[str, str] | None = None,
+    suffix: str = "",
+) -> Batch[Outcome]:
+    """The report of putting items back.
+
+    Args:
+        queue: The queue's name.
+        batches: What becomes of the items; reading them does the work.
+        rejected: How many lines could not be used; asked at the end.
+        dry_run: Whether nothing is changed.
+        null_separated: Whether `-o ids` ends each ID with NUL.
+        words: What to call statuses other than by their names.
+        counted: The words of the summary that are always there, in order.
+        fields: Further fields of the summary.
+        suffix: Ends the summary line.
+    """
+    called = {**_WORDS, **(words or {})}
+
+    def word(status: Status) -> str:
+        return called.get(status, status.value)
+
+    report = Batch(
+        view=outcome_view(queue),
+        batches=batches,
+        count=lambda batch: {word(status): n for status, n in batch.counts().items()},
+        word=lambda outcome: word(outcome.status),
+        counted=counted,
+        failed=_FAILED,
+        shown=frozenset({"imported", "replaced", "restored"}),
+        fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
+        prefix=DRY_RUN if dry_run else "",
+        suffix=lambda: suffix,
+        null_separated=null_separated,
+    )
+    report.extra = lambda: {"rejected": rejected() + report.counts["rejected"]}
+    return report
+
+
+def report_bad_line(settings: Settings, name: str) -> Callable[[int, str], None]:
+    """What tells of a line of a file that cannot be used."""
+    place = "line" if name == "-" else f"{escaped(os.fsencode(name))}, line"
+
+    def report(number: int, why: str) -> None:
+        if settings.output in (OutputFormat.JSON, OutputFormat.JSONL):
+            record = {"error": why, "code": "bad-record", "hint": None, "record": number}
+            settings.environment.note(to_json(record).decode())
+        else:
+            said = escaped(why.encode("utf-8", "backslashreplace"))
+            settings.environment.note(f"rwq: {place} {number}: {said}; not imported")
+
+    return report

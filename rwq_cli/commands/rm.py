@@ -1,0 +1,62 @@
+"""`rwq rm`: remove items."""
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.commands.options import DryRunOption, YesOption
+from rwq_cli.commands.selecting import Choice, Reach, choosing
+from rwq_cli.commands.taking import asked, batch_of_taken, open_undo_file
+from rwq_cli.connecting import open_queue
+from rwq_cli.core.model import Status
+from rwq_cli.core.selecting import ITEMS
+from rwq_cli.exits import ExitStatus
+from rwq_cli.render.report import Report
+from rwq_cli.settings import Settings
+
+app = new_app()
+
+MANUALS = {
+    "rm": Manual(
+        examples=(
+            "rwq rm -q jobs --yes 4f2a9c",
+            "rwq rm -q jobs --match '\"user\": *42' --dry-run -o ids",
+            "rwq rm -q jobs --state abandoned --older-than 1h --yes",
+        ),
+        exits={
+            ExitStatus.NO: "none was removed: gone, or declined",
+            ExitStatus.PARTIAL: "some were not removed",
+        },
+    )
+}
+
+_REACH = Reach(default=ITEMS, everything=ITEMS, offered=ITEMS)
+
+
+@app.command(
+    help="Remove items wherever they are, also those that a worker holds, without calling them "
+    "completed. They are written to an undo file first."
+)
+@choosing(_REACH)
+def rm(
+    ctx: typer.Context,
+    choice: Choice,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    queue = open_queue(settings)
+    chosen = choice.ids(queue, settings)
+    if not dry_run:
+        chosen = asked("remove", chosen, queue, yes=yes, ends_leases=True)
+    undo = open_undo_file(settings, queue, "rm")
+    return batch_of_taken(
+        settings,
+        queue,
+        queue.take(chosen, undo, dry_run=dry_run),
+        undo,
+        done=Status.REMOVED,
+        failures=(Status.MISSING,),
+        dry_run=dry_run,
+        null_separated=choice.null_separated,
+    )

@@ -1,0 +1,113 @@
+"""Everything of a queue, item by item, in the order in which it can be put back."""
+
+from collections.abc import Iterator
+
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.looking import glance
+from rwq_cli.core.nested import member_ids, nested_names
+from rwq_cli.core.paging import PAGE_SIZE, walk_list, walk_processing
+from rwq_cli.core.pictures import LeftOut, Picture, Place, Sight, take_pictures
+
+
+class Export:
+    """The items of a queue.
+
+    Of each ID a number of 64 bits is kept until the end, so that none comes twice; data are held
+    no longer than their batch.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+
+    Attributes:
+        queue: The queue's name.
+        exported_ms: The server's clock when it began, unix ms.
+        left_out: What was met and is no item; complete when all was read.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+
+    def __init__(self, connection: Connection, keys: QueueKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._met: set[int] = set()
+        self.queue = keys.name
+        self.left_out = LeftOut()
+        seconds, microseconds = connection.call("TIME")
+        self.exported_ms = int(seconds) * 1000 + int(microseconds) // 1000
+
+    def batches(self) -> Iterator[list[Picture]]:
+        """The items, read as they are asked for, each at one instant and each once.
+
+        Main comes first, next to be leased first; then processing, longest leased first; then the
+        delayed and the buried; then what is in no list. An item that is leased meanwhile is met in
+        main or in processing. One that went the other way is met by the walk over all keys, and
+        comes with the last.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+        """
+        keys, connection = self._keys, self._connection
+        walks = (
+            (Place.MAIN, walk_list(connection, keys.main, newest_first=False)),
+            (Place.PROCESSING, walk_processing(connection, keys)),
+        )
+        for place, walk in walks:
+            yield from self._listed(place, walk, None)
+        for key in (keys.delayed, keys.buried):
+            for page in self._zset_pages(key):
+                yield from self._pictures(None, 0, 0, page)
+        names = nested_names(connection, keys)
+        left = self._unmet(names, keys.item_prefix)
+        if left:
+            # Few, unless the queue is broken: most of what is in a list was met above.
+            for place, walk in (
+                (Place.MAIN, walk_list(connection, keys.main, newest_first=False)),
+                (Place.PROCESSING, walk_processing(connection, keys)),
+            ):
+                yield from self._listed(place, walk, left)
+            for batch in in_batches(item_id for item_id in left if hash(item_id) not in self._met):
+                yield from self._pictures(None, 0, 0, batch)
+        self._count_strays(names)
+
+    def _listed(
+        self, place: Place, walk: Iterator[list[bytes]], wanted: dict[bytes, None] | None
+    ) -> Iterator[list[Picture]]:
+        passed = 0
+        for page in walk:
+            ids = page if wanted is None else [entry for entry in page if entry in wanted]
+            if ids:
+                yield from self._pictures(place, passed, len(page), ids)
+            passed += len(page)
+
+    def _pictures(
+        self, place: Place | None, offset: int, span: int, ids: list[bytes]
+    ) -> Iterator[list[Picture]]:
+        """Those that were not met before."""
+        fresh = [item_id for item_id in dict.fromkeys(ids) if hash(item_id) not in self._met]
+        self._met.update(map(hash, fresh))
+        yield from take_pictures(
+            self._connection, self._keys, Sight(place, offset, span, fresh), self.left_out
+        )
+
+    def _zset_pages(self, key: bytes) -> Iterator[list[bytes]]:
+        """The members of a zset in order of time, also while others are removed from it."""
+        start = 0
+        while page := self._connection.call("ZRANGE", key, start, start + PAGE_SIZE - 1):
+            yield page
+            start += len(page)
+
+    def _unmet(self, names: tuple[bytes, ...], *prefixes: bytes) -> dict[bytes, None]:
+        """IDs in keys with these prefixes that were not met yet."""
+        pages = member_ids(self._connection, self._keys, prefixes, names)
+        return {
+            item_id: None for page in pages for item_id in page if hash(item_id) not in self._met
+        }
+
+    def _count_strays(self, names: tuple[bytes, ...]) -> None:
+        leased = self._unmet(names, self._keys.lease_prefix, self._keys.old_lease_prefix)
+        for look in glance(self._connection, self._keys, list(leased)):
+            self.left_out.stray_leases += look.lease is not None and not look.has_data

@@ -1,0 +1,100 @@
+"""What can be wrong with a queue: the codes of the doctor's findings, and what each weighs."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How much a finding weighs. Errors and warnings are what a queue should not have."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Code(StrEnum):
+    """What was found. Where it is a state of an item it has the state's name."""
+
+    WRONG_TYPE = "wrong-type"
+    HELD = "held"
+    DUPLICATED = "duplicated"
+    TWO_HOLDERS = "two-holders"
+    EVICTING_SERVER = "evicting-server"
+    ABANDONED = "abandoned"
+    ORPHANED = "orphaned"
+    UNLISTED = "unlisted"
+    DUE = "due"
+    UNGUARDED = "unguarded"
+    GHOST = "ghost"
+    ENDLESS_LEASE = "endless-lease"
+    STALE_SCHEDULE = "stale-schedule"
+    STALE_CLEANING = "stale-cleaning"
+    EMPTY_ID = "empty-id"
+    SHADOWED_NAME = "shadowed-name"
+    STRAY_LEASE = "stray-lease"
+    STALE_RETURNS = "stale-returns"
+    FOREIGN_KEY = "foreign-key"
+    NO_PERSISTENCE = "no-persistence"
+    NO_HASH_TAG = "no-hash-tag"
+
+    @property
+    def severity(self) -> Severity:
+        """How much it weighs."""
+        if self in _ERRORS:
+            return Severity.ERROR
+        return Severity.NOTE if self in _NOTES else Severity.WARNING
+
+    @property
+    def is_cured(self) -> bool:
+        """Whether it can be put right without choosing for the user."""
+        return self in _CURED
+
+
+_ERRORS = frozenset(
+    {Code.WRONG_TYPE, Code.HELD, Code.DUPLICATED, Code.TWO_HOLDERS, Code.EVICTING_SERVER}
+)
+_NOTES = frozenset(
+    {
+        Code.STRAY_LEASE,
+        Code.STALE_RETURNS,
+        Code.FOREIGN_KEY,
+        Code.NO_PERSISTENCE,
+        Code.NO_HASH_TAG,
+    }
+)
+_CURED = frozenset(
+    {
+        Code.DUPLICATED,
+        Code.ABANDONED,
+        Code.ORPHANED,
+        Code.DUE,
+        Code.UNGUARDED,
+        Code.GHOST,
+        Code.ENDLESS_LEASE,
+        Code.STALE_SCHEDULE,
+        Code.STALE_CLEANING,
+        Code.EMPTY_ID,
+        Code.STALE_RETURNS,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, however often it was met.
+
+    Attributes:
+        code: What it is.
+        count: How many IDs or keys were found so; 1 for what is about the server or the name.
+        examples: A few of them, those still left before those that were put right.
+        of_keys: Whether the examples are the names of keys and not IDs.
+        fixed: How many were put right, or in a dry run would be.
+        left: How many are still so.
+    """
+
+    code: Code
+    count: int
+    examples: tuple[bytes, ...]
+    of_keys: bool
+    fixed: int
+    left: int

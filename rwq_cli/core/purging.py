@@ -1,0 +1,184 @@
+"""Taking away a whole queue: every item, and every key that is left then."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.exporting import Export
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.looking import glance
+from rwq_cli.core.model import OutcomeBatch
+from rwq_cli.core.nested import member_ids, nested_names
+from rwq_cli.core.paging import PAGE_SIZE
+from rwq_cli.core.pictures import End, Picture, Place
+from rwq_cli.core.scripts import queue_args, queue_keys
+from rwq_cli.core.survey import listed_ids
+from rwq_cli.core.taking import Ledger, Taking
+
+
+class _AtTheFront:
+    """A ledger of items that all were there before whatever comes after the purge."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.take_back = ledger.take_back
+
+    def write(self, pictures: Sequence[Picture]) -> None:
+        """Write them down as nearer to the next end."""
+        self._ledger.write(
+            [
+                replace(picture, nearer=End.NEXT) if picture.nearer else picture
+                for picture in pictures
+            ]
+        )
+
+
+def purge(
+    connection: Connection,
+    keys: QueueKeys,
+    ledger: Ledger,
+    *,
+    grace_s: float,
+    sleep: Callable[[float], None],
+) -> Iterator[OutcomeBatch]:
+    """Remove all items that are in the queue now, and then what belongs to no item.
+
+    What a live producer adds meanwhile stays, as healthy items: main is taken no further than to
+    the newest entry that it has now, and what is in no list only if it is in none a grace period
+    later, because it may be between two commands of its producer. Items that workers hold go with
+    their leases. Keys of queues that are named like ours are left alone.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        ledger: Where the items are written down first.
+        grace_s: Seconds between the two looks at what is in no list.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        ServerError: The server refused, or was lost; `acknowledged` says how many were removed.
+
+    Yields:
+        Outcomes of the items: removed, changed (by somebody else meanwhile, and so left), or of a
+        wrong type.
+    """
+    acknowledged = 0
+    try:
+        for batch in _items(connection, keys, _AtTheFront(ledger), grace_s, sleep):
+            # A ghost was no item.
+            told = [at for at, letter in enumerate(batch.letters) if letter != "m"]
+            if told:
+                outcomes = OutcomeBatch(
+                    [batch.ids[at] for at in told], "".join(batch.letters[at] for at in told)
+                )
+                acknowledged += outcomes.letters.count("x")
+                yield outcomes
+        _sweep(connection, keys)
+    except ServerError as error:
+        error.acknowledged = acknowledged
+        raise
+
+
+def would_purge(connection: Connection, keys: QueueKeys) -> Iterator[OutcomeBatch]:
+    """What `purge` would remove, found out by reading it.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    export = Export(connection, keys)
+    for batch in export.batches():
+        yield OutcomeBatch([picture.item_id for picture in batch], "x" * len(batch))
+    if wrong := export.left_out.wrong_types:
+        yield OutcomeBatch(wrong, "y" * len(wrong))
+
+
+def count_items(connection: Connection, keys: QueueKeys) -> int:
+    """How many items there are, whatever state they are in.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    names = nested_names(connection, keys)
+    pages = member_ids(connection, keys, (keys.item_prefix,), names)
+    return len({hash(item_id) for page in pages for item_id in page})
+
+
+def _items(
+    connection: Connection,
+    keys: QueueKeys,
+    ledger: Ledger,
+    grace_s: float,
+    sleep: Callable[[float], None],
+) -> Iterator[OutcomeBatch]:
+    taking = Taking(connection, keys, ledger)
+    newest, waiting = connection.call_all(
+        [("LINDEX", keys.main, 0), ("LLEN", keys.main)], atomic=True
+    )
+    if waiting:
+        # Of an ID that waits twice the one in front must not end the walk.
+        if connection.call("LPOS", keys.main, newest, "RANK", 2) is not None:
+            newest = None
+        yield from taking.take_listed(Place.MAIN, last=newest, entries_max=waiting)
+    if in_processing := connection.call("LLEN", keys.processing):
+        yield from taking.take_listed(Place.PROCESSING, entries_max=in_processing)
+    for key in (keys.delayed, keys.buried):
+        for page in _members_of(connection, key):
+            yield from taking.take_unlisted(page)
+    names = nested_names(connection, keys)
+    pages = member_ids(connection, keys, (keys.item_prefix,), names)
+    left = _unlisted(connection, keys, {item_id: None for page in pages for item_id in page})
+    if left:
+        sleep(grace_s)
+        yield from taking.take_unlisted(_unlisted(connection, keys, left))
+
+
+def _unlisted(connection: Connection, keys: QueueKeys, ids: Collection[bytes]) -> list[bytes]:
+    if not ids:
+        return []
+    listed = listed_ids(connection, keys, ids)
+    return [item_id for item_id in ids if item_id not in listed]
+
+
+def _members_of(connection: Connection, key: bytes) -> Iterator[list[bytes]]:
+    """The members of a zset, in pages, while they are removed from it."""
+    passed: set[bytes] = set()
+    start = 0
+    while page := connection.call("ZRANGE", key, start, start + PAGE_SIZE - 1):
+        fresh = [member for member in page if member not in passed]
+        if fresh:
+            passed.update(fresh)
+            yield fresh
+        else:
+            # All that is here was tried before, and stays.
+            start += len(page)
+
+
+def _sweep(connection: Connection, keys: QueueKeys) -> None:
+    """Delete what is left and belongs to no item."""
+    prefixes = (keys.lease_prefix, keys.old_lease_prefix, keys.result_prefix)
+    for page in member_ids(connection, keys, prefixes, nested_names(connection, keys)):
+        words = (*queue_args(keys), keys.result_prefix, *dict.fromkeys(page))
+        connection.run("sweep", queue_keys(keys), words)
+    for which, key in (("delayed", keys.delayed), ("buried", keys.buried)):
+        for page in _members_of(connection, key):
+            _prune(connection, keys, which, page)
+    cursor: object = 0
+    while True:
+        cursor, fields = connection.call("HSCAN", keys.returns, cursor, "COUNT", PAGE_SIZE)
+        _prune(connection, keys, "returns", list(fields))
+        if int(cursor) == 0:  # type: ignore[call-overload]
+            break
+    noted = connection.call("LRANGE", keys.cleaning, 0, PAGE_SIZE - 1)
+    looks = glance(connection, keys, noted)
+    _prune(
+        connection,
+        keys,
+        "cleaning",
+        [item_id for item_id, look in zip(noted, looks, strict=True) if not look.has_data],
+    )
+
+
+def _prune(connection: Connection, keys: QueueKeys, which: str, ids: Sequence[bytes]) -> None:
+    if ids:
+        connection.run("prune", queue_keys(keys), (*queue_args(keys), which, *ids))

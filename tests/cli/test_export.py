@@ -1,0 +1,104 @@
+"""`rwq export`: JSON lines behind a header, whatever the bytes."""
+
+import json
+import sys
+
+from tests.cli.driver import Rwq
+from tests.conftest import Foreign, contents
+
+
+def test_nothing(rwq: Rwq) -> None:
+    result = rwq("export")
+    (header,) = result.jsonl
+    assert list(header) == ["rwq_export", "queue", "queue_b64", "exported_ms", "undo"]
+    assert (header["rwq_export"], header["queue"], header["undo"]) == (1, "jobs", None)
+    assert (result.code, result.notes) == (0, "exported 0\n")
+
+
+def test_binary_and_strange(rwq: Rwq, foreign: Foreign) -> None:
+    raw = foreign.raw
+    raw.set(b"jobs:item:\xff", b"\x00\xfe")
+    raw.set("jobs:item:\u202e", "\u2028 \x7f \x1b[2J \u00e9")
+    raw.lpush("jobs:queue", b"\xff", "\u202e")
+    before = contents(raw)
+    result = rwq("export")
+    _, first, second = result.jsonl
+    assert (first["id"], first["id_b64"]) == (None, "/w==")
+    assert (first["data"], first["data_b64"]) == (None, "AP4=")
+    assert (second["id"], second["data"]) == ("\u202e", "\u2028 \x7f \x1b[2J \u00e9")
+    assert result.text.replace("\n", "").isprintable()
+    assert contents(raw) == before
+
+
+def test_a_leased_item(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"l", holder=b"\xffthem", ttl_ms=None)
+    _, record = rwq("export").jsonl
+    assert record == {
+        "id": "l",
+        "id_b64": None,
+        "data": "data of l",
+        "data_b64": None,
+        "state": "held",
+        "place": "processing",
+        "lease": {"holder": None, "holder_b64": "/3RoZW0=", "ttl_ms": None},
+        "due_ms": None,
+        "buried_ms": None,
+        "reason": None,
+        "returns": None,
+        "nearer": None,
+    }
+
+
+def test_what_is_no_item_is_counted(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.lpush("jobs:queue", "ghost")
+    foreign.lease(b"stray")
+    result = rwq("export")
+    assert (result.code, result.notes) == (
+        0,
+        "exported 1; left out 1 without data, 1 stray leases\n",
+    )
+
+
+def test_a_wrong_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.hset("jobs:item:h", "a", "b")
+    result = rwq("export")
+    assert (result.code, result.notes) == (
+        1,
+        "rwq: jobs:item:h holds another type than the protocol says; not exported\n"
+        "exported 0; left out 1 of a wrong type\n",
+    )
+    foreign.waiting(b"a")
+    assert rwq("export").code == 3
+
+
+def test_other_formats(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    assert rwq("export", "-o", "ids").text == "a\nb\n"
+    assert rwq("export", "-o", "data").text == "data of a\ndata of b\n"
+    assert [record["id"] for record in rwq("export", "-o", "json").json] == ["a", "b"]
+    assert rwq("export", "-o", "csv").text.startswith("id,id_b64,data,data_b64,state,place,lease")
+    assert rwq("export", "-o", "jsonl").jsonl[1:] == rwq("export").jsonl[1:]
+
+
+def test_a_closed_pipe(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(3000)))
+    result = rwq.shell("rwq export | head -n 1")
+    assert (result.code, json.loads(result.out)["rwq_export"]) == (0, 1)
+    assert result.notes == ""
+
+
+def test_memory_does_not_grow_with_the_data(rwq: Rwq, foreign: Foreign) -> None:
+    """128 MB of items of one megabyte."""
+    for number in range(128):
+        foreign.raw.set(f"jobs:item:{number}", b"x" * 1_000_000)
+        foreign.raw.lpush("jobs:queue", number)
+    program = (
+        "import resource, subprocess, sys; "
+        "subprocess.run([sys.executable, '-m', 'rwq_cli', *sys.argv[1:]], "
+        "stdout=subprocess.DEVNULL, check=True); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    result = rwq.shell(f'{sys.executable} -c "{program}" export')
+    assert result.code == 0
+    assert int(result.text) < 100_000

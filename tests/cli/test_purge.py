@@ -1,0 +1,42 @@
+"""`rwq purge`: a whole queue, after its name was typed."""
+
+from tests.cli.driver import Rwq
+from tests.cli.test_rm import undo_files
+from tests.conftest import Foreign, contents
+
+
+def test_every_key(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    foreign.leased(b"l")
+    foreign.buried(b"x")
+    foreign.raw.lpush("jobs:queue", "ghost")
+    foreign.lease(b"stray")
+    result = rwq("purge", "--yes")
+    (file,) = undo_files(rwq)
+    assert result.as_tuple() == (0, "", f"removed 4; undo file {file}\n")
+    assert foreign.raw.keys() == []
+
+
+def test_the_question(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(1000)))
+    foreign.data(b"orphan")
+    asks = b"rwq will remove all 1,001 items of jobs. Type the queue's name to go on: "
+    before = contents(foreign.raw)
+    code, seen = rwq.on_terminal("purge", type_in=[(b"to go on: ", b"y\n")])
+    assert (code, asks in seen) == (1, True)
+    assert contents(foreign.raw) == before
+    code, _ = rwq.on_terminal("purge", type_in=[(b"to go on: ", b"jobs\n")])
+    assert (code, foreign.raw.keys()) == (0, [])
+
+
+def test_nothing_there(rwq: Rwq) -> None:
+    assert rwq("purge").as_tuple() == (0, "", "removed 0\n")
+
+
+def test_of_a_wrong_type(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.hset("jobs:item:h", "a", "b")
+    result = rwq("purge", "--yes")
+    assert result.code == 3
+    assert result.notes.startswith("removed 1, wrong type 1; undo file ")
+    assert foreign.raw.keys() == [b"jobs:item:h"]

@@ -1,0 +1,518 @@
+"""The doctor: finds exactly what is wrong, cures what needs no decision, loses nothing."""
+
+from collections import Counter
+from contextlib import suppress
+from itertools import combinations, cycle
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Code, Diagnosis, Finding, Server, Severity, WorkQueue, connect
+from tests.conftest import (
+    QUEUE,
+    AsUser,
+    Backend,
+    FakeClock,
+    Foreign,
+    Interleaved,
+    StartServer,
+    contents,
+)
+from tests.zoo import ANIMALS, BROKEN, FAR_MS, HEALTHY, STRANGE_IDS, real_items
+
+# Of the server and the queue's name, the same in all of these tests.
+AROUND = frozenset({Code.NO_PERSISTENCE, Code.NO_HASH_TAG, Code.EVICTING_SERVER})
+FIRST = STRANGE_IDS[:2]
+OF_IDS = [name for name, animal in BROKEN.items() if Code.WRONG_TYPE not in animal.findings]
+CURABLE = [name for name, animal in BROKEN.items() if not all(animal.findings.values())]
+
+
+def counted(diagnosis: Diagnosis) -> dict[Code, tuple[int, int, int]]:
+    """By code how many, how many fixed, and how many left."""
+    return {
+        finding.code: (finding.count, finding.fixed, finding.left)
+        for finding in diagnosis.findings
+        if finding.code not in AROUND
+    }
+
+
+def finding(diagnosis: Diagnosis, code: Code) -> Finding:
+    (found,) = [finding for finding in diagnosis.findings if finding.code is code]
+    return found
+
+
+@pytest.mark.parametrize("name", ANIMALS)
+@pytest.mark.parametrize("item_id", FIRST)
+class TestEach:
+    def test_is_found_exactly(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
+    ) -> None:
+        animal = ANIMALS[name]
+        animal.make(foreign, item_id)
+        before = contents(raw)
+        found = queue.diagnose()
+        assert counted(found) == dict.fromkeys(animal.findings, (1, 0, 1))
+        open_ones = [code for code in animal.findings if code.severity is not Severity.NOTE]
+        assert found.is_healthy is not bool(open_ones)
+        for one in found.findings:
+            if one.code not in AROUND:
+                assert one.examples == ((item_id,) if not one.of_keys else one.examples)
+        assert contents(raw) == before
+
+    def test_is_cured_or_left(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
+    ) -> None:
+        animal = ANIMALS[name]
+        animal.make(foreign, item_id)
+        before = real_items(raw, foreign)
+        planned = counted(queue.diagnose(fix=True, dry_run=True))
+        assert queue.state(item_id) is animal.state
+        done = counted(queue.diagnose(fix=True))
+        assert done == {
+            code: (1, 0, 1) if left else (1, 1, 0) for code, left in animal.findings.items()
+        }
+        assert planned == done
+        assert queue.state(item_id) is animal.state_after
+        assert real_items(raw, foreign) == before
+        again = counted(queue.diagnose(fix=True))
+        assert again == {code: (1, 0, 1) for code, left in animal.findings.items() if left}
+
+
+def test_healthy_ones_are_not_touched(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+    for name, animal in HEALTHY.items():
+        animal.make(foreign, name.encode())
+    before = contents(raw)
+    assert counted(queue.diagnose(fix=True)) == {}
+    assert contents(raw) == before
+
+
+@pytest.mark.real_only("a thousand queues, one after the other")
+def test_pairs(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+    for one, other in combinations(ANIMALS, 2):
+        raw.flushall()
+        ANIMALS[one].make(foreign, b"one")
+        ANIMALS[other].make(foreign, b"other \xff")
+        before = real_items(raw, foreign)
+        found = Counter([*ANIMALS[one].findings, *ANIMALS[other].findings])
+        left = Counter(
+            code
+            for name in (one, other)
+            for code, is_left in ANIMALS[name].findings.items()
+            if is_left
+        )
+        assert {code: n for code, (n, _, _) in counted(queue.diagnose(fix=True)).items()} == found
+        assert real_items(raw, foreign) == before, (one, other)
+        assert queue.state(b"one") is ANIMALS[one].state_after, (one, other)
+        assert queue.state(b"other \xff") is ANIMALS[other].state_after, (one, other)
+        assert {code: n for code, (n, _, _) in counted(queue.diagnose()).items()} == left
+
+
+@pytest.mark.real_only("ten thousand items")
+def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+    pipeline = raw.pipeline()
+    there = Foreign(pipeline)
+    healthy = [b"%d \xfe" % number for number in range(10_000)]
+    for item_id, animal in zip(healthy, cycle(HEALTHY.values()), strict=False):
+        animal.make(there, item_id)
+    broken = {
+        (name, number): b"%s %d \xff" % (name.encode(), number)
+        for name in BROKEN
+        for number in range(7)
+    }
+    for (name, _), item_id in broken.items():
+        BROKEN[name].make(there, item_id)
+    pipeline.execute()
+    before = real_items(raw, foreign)
+    ordered = [entry for entry in raw.lrange("jobs:queue", 0, -1) if entry in set(healthy)]
+    expected = Counter(code for name, _ in broken for code in BROKEN[name].findings)
+    left = Counter(
+        code for name, _ in broken for code, is_left in BROKEN[name].findings.items() if is_left
+    )
+    first = queue.diagnose(fix=True)
+    assert {code: n for code, (n, _, _) in counted(first).items()} == expected
+    assert {code: n for code, (_, _, n) in counted(first).items() if n} == left
+    assert first.items == len(before) + 7
+    for (name, _), item_id in broken.items():
+        assert queue.state(item_id) is BROKEN[name].state_after, name
+    assert real_items(raw, foreign) == before
+    # Healthy ones are where they were, in their order.
+    entries = raw.lrange("jobs:queue", 0, -1)
+    assert len(entries) == len(set(entries))
+    assert [entry for entry in entries if entry in set(healthy)] == ordered
+    again = queue.diagnose(fix=True)
+    assert {code: (n, 0, n) for code, n in left.items()} == counted(again)
+    assert max(len(one.examples) for one in again.findings) == 5
+
+
+class TestGrace:
+    def test_is_not_waited_when_nothing_is_seen(
+        self, queue: WorkQueue, foreign: Foreign, clock: FakeClock
+    ) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l")
+        queue.diagnose(fix=True)
+        assert clock.slept_s == []
+
+    @pytest.mark.parametrize("fix", [True, False])
+    @pytest.mark.parametrize(
+        "name", [n for n, a in BROKEN.items() if Code.WRONG_TYPE not in a.findings]
+    )
+    def test_what_was_only_in_between_is_no_finding(
+        self,
+        queue: WorkQueue,
+        foreign: Foreign,
+        raw: Redis,
+        clock: FakeClock,
+        name: str,
+        fix: bool,
+    ) -> None:
+        BROKEN[name].make(foreign, b"x")
+
+        def heal() -> None:
+            raw.flushall()
+            foreign.leased(b"x")
+
+        clock.during_sleep = heal
+        assert counted(queue.diagnose(fix=fix, grace_s=2.5)) == {}
+        assert clock.slept_s == [2.5]
+        assert queue.state(b"x") == "leased"
+        assert raw.dbsize() == 4
+
+    @pytest.mark.parametrize("one", ["abandoned", "orphaned", "ghost in main", "unlisted"])
+    @pytest.mark.parametrize("other", ["abandoned", "orphaned", "ghost in main", "unlisted"])
+    def test_only_what_looks_the_same_twice_is_a_finding(
+        self,
+        queue: WorkQueue,
+        foreign: Foreign,
+        raw: Redis,
+        clock: FakeClock,
+        one: str,
+        other: str,
+    ) -> None:
+        BROKEN[one].make(foreign, b"x")
+
+        def change() -> None:
+            raw.flushall()
+            BROKEN[other].make(foreign, b"x")
+
+        clock.during_sleep = change
+        assert set(counted(queue.diagnose())) == (
+            set(BROKEN[one].findings) if one == other else set()
+        )
+
+
+class TestBesideOthers:
+    """Something changes right before each script that acts: it looks once more."""
+
+    @pytest.mark.parametrize("name", CURABLE)
+    def test_what_was_taken_up_meanwhile_is_left_alone(
+        self, interleaved: Interleaved, foreign: Foreign, raw: Redis, clock: FakeClock, name: str
+    ) -> None:
+        queue = WorkQueue(interleaved, QUEUE, clock=clock)
+        BROKEN[name].make(foreign, b"x")
+        acted: list[str] = []
+
+        def take_up(command: str) -> None:
+            acts = ("clean_processing", "claim_orphans", "drop_from_main", "prune", "drop_leases")
+            if command in (*acts, "reschedule") and not acted:
+                acted.append(command)
+                raw.flushall()
+                foreign.leased(b"x", holder=b"live worker")
+
+        interleaved.before = take_up
+        found = counted(queue.diagnose(fix=True))
+        assert acted
+        assert {fixed + left for _, fixed, left in found.values()} <= {0, 1}
+        assert queue.state(b"x") == "leased"
+        assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
+        assert raw.get("jobs:lease:x") == b"live worker"
+
+    def test_what_another_cured_is_neither_fixed_nor_left(
+        self, interleaved: Interleaved, backend: Backend, foreign: Foreign, clock: FakeClock
+    ) -> None:
+        queue = WorkQueue(interleaved, QUEUE, clock=clock)
+        other = WorkQueue(backend.connect(), QUEUE, clock=clock)
+        for name, animal in BROKEN.items():
+            animal.make(foreign, name.encode())
+        done: list[Diagnosis] = []
+
+        def be_quicker(command: str) -> None:
+            if command == "clean_processing" and not done:
+                done.append(other.diagnose(fix=True))
+
+        interleaved.before = be_quicker
+        slower = queue.diagnose(fix=True)
+        quicker = counted(done[0])
+        for code, (count, fixed, left) in counted(slower).items():
+            assert fixed == 0, code
+            assert left == quicker[code][2], code
+            assert count >= left
+
+    def test_a_lease_that_has_an_item_again_stays(
+        self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock
+    ) -> None:
+        foreign.lease(b"x", ttl_ms=None)
+        interleaved.before = lambda command: command == "drop_leases" and foreign.data(b"x")
+        found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
+        assert found == {Code.ENDLESS_LEASE: (1, 0, 0)}
+        assert foreign.raw.get("jobs:lease:x") == b"them"
+
+    @pytest.mark.parametrize("name", ["delayed without a guard", "due without a guard"])
+    def test_what_was_leased_before_it_is_listed_is_left_alone(
+        self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, name: str
+    ) -> None:
+        BROKEN[name].make(foreign, b"x")
+        interleaved.before = lambda command: command == "reschedule" and foreign.lease(b"x")
+        found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
+        assert [fixed for _, fixed, _ in found.values()] == [0]
+        assert foreign.raw.get("jobs:lease:x") == b"them"
+        assert foreign.raw.zscore("jobs:delayed", "x") is not None
+        assert foreign.raw.llen("jobs:queue") == 0
+
+    @pytest.mark.parametrize("key", ["queue", "processing"])
+    @pytest.mark.parametrize("name", ["delayed without a guard", "due without a guard"])
+    def test_what_is_listed_far_from_the_end_is_not_listed_twice(
+        self,
+        interleaved: Interleaved,
+        foreign: Foreign,
+        clock: FakeClock,
+        name: str,
+        key: str,
+    ) -> None:
+        BROKEN[name].make(foreign, b"x")
+
+        def list_it(command: str) -> None:
+            if command == "reschedule" and not foreign.raw.llen(f"jobs:{key}"):
+                foreign.raw.rpush(f"jobs:{key}", *(b"w%d" % number for number in range(600)), b"x")
+
+        interleaved.before = list_it
+        WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True)
+        assert foreign.raw.lrange(f"jobs:{key}", 0, -1).count(b"x") == 1
+        assert foreign.raw.exists("jobs:lease:x") == 0
+        assert foreign.raw.exists("jobs:queue") == (key == "queue")
+
+
+class TestKilled:
+    @pytest.mark.parametrize("point", range(0, 60, 3))
+    def test_at_any_call_nothing_is_lost_and_the_next_one_ends_the_work(
+        self,
+        interleaved: Interleaved,
+        queue: WorkQueue,
+        foreign: Foreign,
+        raw: Redis,
+        clock: FakeClock,
+        point: int,
+    ) -> None:
+        class Killed(Exception):
+            pass
+
+        for name, animal in ANIMALS.items():
+            animal.make(foreign, name.encode())
+        before = real_items(raw, foreign)
+        calls = 0
+
+        def kill(_command: str) -> None:
+            nonlocal calls
+            calls += 1
+            if calls > point:
+                raise Killed
+
+        interleaved.before = kill
+        with suppress(Killed):
+            WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True)
+        assert real_items(raw, foreign) == before
+        # A dead doctor's own guards end by themselves; here they are taken away.
+        for key in raw.scan_iter():
+            if raw.type(key) == b"string" and (raw.get(key) or b"").startswith(b"rwq-clean:"):
+                raw.delete(key)
+        queue.diagnose(fix=True)
+        assert real_items(raw, foreign) == before
+        for name, animal in ANIMALS.items():
+            assert queue.state(name.encode()) is animal.state_after, name
+        entries = raw.lrange("jobs:queue", 0, -1)
+        assert len(entries) == len(set(entries))
+
+
+class TestCodes:
+    def test_only_those_are_found_and_cured(self, queue: WorkQueue, foreign: Foreign) -> None:
+        for name, animal in BROKEN.items():
+            animal.make(foreign, name.encode())
+        found = queue.diagnose(codes=[Code.ABANDONED, Code.HELD], fix=True)
+        assert counted(found) == {Code.HELD: (3, 0, 3), Code.ABANDONED: (3, 3, 0)}
+        for name, animal in BROKEN.items():
+            cured = Code.ABANDONED in animal.findings
+            expected = animal.state_after if cured else animal.state
+            assert queue.state(name.encode()) is expected, name
+
+    def test_are_in_the_order_of_their_weight(self) -> None:
+        order = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+        assert [order.index(code.severity) for code in Code] == sorted(
+            order.index(code.severity) for code in Code
+        )
+
+
+@pytest.mark.parametrize(
+    ("code", "fixed", "left", "dry_run", "is_healthy"),
+    [
+        (Code.HELD, 0, 1, False, False),
+        (Code.ABANDONED, 1, 0, False, True),
+        (Code.ABANDONED, 1, 0, True, False),
+        (Code.ABANDONED, 0, 0, True, True),
+        (Code.NO_HASH_TAG, 0, 1, False, True),
+        (Code.STALE_RETURNS, 1, 0, True, True),
+    ],
+)
+def test_is_healthy(code: Code, fixed: int, left: int, dry_run: bool, is_healthy: bool) -> None:
+    found = Finding(code, 1, (), False, fixed, left)
+    assert Diagnosis(b"jobs", (found,), 1, dry_run).is_healthy is is_healthy
+
+
+class TestTheGuardsThatItSets:
+    def test_of_a_delayed_item_ends_a_minute_after_it_is_due(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
+        seconds, microseconds = raw.time()
+        now_ms = seconds * 1000 + microseconds // 1000
+        foreign.data(b"d")
+        raw.zadd("jobs:delayed", {b"d": now_ms + 100_000})
+        queue.diagnose(fix=True)
+        for key in ("jobs:lease:d", "jobs:leased_by_session:d"):
+            assert raw.get(key) == b"rwq-delayed:"
+            assert 155_000 < raw.pttl(key) <= 160_000
+
+    def test_of_a_buried_item_never_ends(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
+        foreign.data(b"b")
+        raw.zadd("jobs:buried", {b"b": 1})
+        queue.diagnose(fix=True)
+        for key in ("jobs:lease:b", "jobs:leased_by_session:b"):
+            assert raw.get(key) == b"rwq-buried:its reason was lost with its guard"
+            assert raw.pttl(key) == -1
+
+    def test_a_due_item_goes_to_the_end_of_the_queue(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
+        foreign.waiting(b"w")
+        foreign.delayed(b"d", 1)
+        queue.diagnose(fix=True)
+        assert raw.lrange("jobs:queue", 0, -1) == [b"d", b"w"]
+        assert raw.exists("jobs:delayed", "jobs:lease:d", "jobs:leased_by_session:d") == 0
+
+    def test_an_item_that_was_due_a_moment_ago_is_nobodys_fault(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
+        foreign.delayed(b"d", raw.time()[0] * 1000 - 30_000)
+        assert counted(queue.diagnose()) == {}
+
+
+class TestEmptyIds:
+    def test_a_ghost_is_dropped(self, queue: WorkQueue, raw: Redis) -> None:
+        raw.lpush("jobs:queue", b"")
+        raw.lpush("jobs:processing", b"")
+        assert counted(queue.diagnose()) == {Code.EMPTY_ID: (1, 0, 1)}
+        assert counted(queue.diagnose(fix=True)) == {Code.EMPTY_ID: (1, 1, 0)}
+        assert raw.dbsize() == 0
+        assert counted(queue.diagnose()) == {}
+
+    def test_an_item_is_left(self, queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+        foreign.waiting(b"")
+        before = contents(raw)
+        assert counted(queue.diagnose(fix=True)) == {Code.EMPTY_ID: (1, 0, 1)}
+        assert contents(raw) == before
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        "key", ["queue", "processing", "cleaning", "delayed", "buried", "returns"]
+    )
+    def test_of_the_queue_itself_of_the_wrong_type(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, key: str
+    ) -> None:
+        foreign.abandoned(b"a")
+        raw.delete(f"jobs:{key}")
+        raw.set(f"jobs:{key}", "x")
+        before = contents(raw)
+        found = queue.diagnose(fix=True)
+        assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
+        assert finding(found, Code.WRONG_TYPE).examples == (f"jobs:{key}".encode(),)
+        assert (found.items, found.is_healthy) == (None, False)
+        assert contents(raw) == before
+
+    def test_that_belong_to_nothing(self, queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+        foreign.waiting(b"w")
+        raw.set("jobs:notes", "x")
+        raw.hset("jobs:x:lease:1", "x", "y")
+        raw.hset("jobs:result:1", "x", "y")
+        raw.set("jobsnot:ours", "x")
+        Foreign(raw, b"jobs:high").leased(b"1")
+        Foreign(raw, b"jobs:orphans").data(b"1")
+        found = queue.diagnose(fix=True)
+        assert counted(found) == {Code.FOREIGN_KEY: (2, 0, 2)}
+        assert set(finding(found, Code.FOREIGN_KEY).examples) == {b"jobs:notes", b"jobs:x:lease:1"}
+        assert found.is_healthy
+
+    @pytest.mark.parametrize("inner", [b"jobs:item", b"jobs:item:x", b"jobs:lease:x"])
+    def test_of_a_queue_whose_name_is_shadowed(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, inner: bytes
+    ) -> None:
+        foreign.waiting(b"w")
+        there = Foreign(raw, inner)
+        there.waiting(b"a")
+        there.delayed(b"d", FAR_MS)
+        found = queue.diagnose()
+        assert finding(found, Code.SHADOWED_NAME).examples == (inner,)
+        assert Code.WRONG_TYPE not in counted(found)
+        assert Code.ORPHANED not in counted(found)
+        # It is said of both of them.
+        (other,) = [
+            finding.examples
+            for finding in WorkQueue(queue.connection, inner).diagnose().findings
+            if finding.code is Code.SHADOWED_NAME
+        ]
+        assert other == (b"jobs",)
+
+    @pytest.mark.parametrize(
+        "inner", [b"jobs:item", b"jobs:item:x", b"jobs:lease", b"jobs:lease:x", b"jobs:result:x"]
+    )
+    @pytest.mark.parametrize("listed", [True, False])
+    def test_of_a_queue_whose_name_is_shadowed_are_not_touched(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, inner: bytes, listed: bool
+    ) -> None:
+        foreign.waiting(b"w")
+        there = Foreign(raw, inner)
+        there.buried(b"b")
+        there.leased(b"l")
+        there.delayed(b"d", FAR_MS)
+        if not listed and b"item" not in inner:
+            # Nothing but the data and the leases; without a list it could be anything.
+            raw.delete(there.keys.processing, there.keys.delayed, there.keys.buried)
+        before = contents(raw)
+        queue.diagnose(fix=True)
+        assert contents(raw) == before
+
+
+class TestServer:
+    def test_that_may_evict(self, start_server: StartServer) -> None:
+        server = start_server("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+        with server.client() as raw:
+            raw.lpush("{jobs}:queue", "g")
+            connection = connect(Server(server.url))
+            found = WorkQueue(connection, "{jobs}").diagnose(grace_s=0)
+            connection.close()
+        assert [(f.code, f.examples) for f in found.findings] == [
+            (Code.EVICTING_SERVER, (b"allkeys-lru",)),
+            (Code.GHOST, (b"g",)),
+            (Code.NO_PERSISTENCE, ()),
+        ]
+
+    def test_that_keeps_everything(self, start_server: StartServer) -> None:
+        server = start_server("--appendonly", "yes", "--maxmemory", "64mb")
+        connection = connect(Server(server.url))
+        assert WorkQueue(connection, "{jobs}").diagnose().findings == ()
+        connection.close()
+
+    def test_that_does_not_say(self, as_user: AsUser) -> None:
+        connection = as_user("+@all", "-info", "-config")
+        found = WorkQueue(connection, b"{jobs}").diagnose()
+        assert found.findings == ()

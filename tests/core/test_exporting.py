@@ -1,0 +1,97 @@
+"""Everything of a queue: each item once, in an order in which it can be put back."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import State, WorkQueue
+from rwq_cli.core.exporting import Export
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.pictures import LeftOut, Picture, Place
+from tests.conftest import Backend, Foreign, Interleaved, contents
+
+
+def all_of(export: Export) -> list[Picture]:
+    """Every item."""
+    return [picture for batch in export.batches() for picture in batch]
+
+
+def test_nothing(queue: WorkQueue) -> None:
+    export = queue.export()
+    assert all_of(export) == []
+    assert export.left_out == LeftOut()
+    assert (export.queue, export.exported_ms > 1_600_000_000_000) == (b"jobs", True)
+
+
+def test_the_order(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.data(b"orphan")
+    foreign.buried(b"b")
+    foreign.delayed(b"d2", 4_000_000_000_000)
+    foreign.delayed(b"d1", 3_000_000_000_000)
+    foreign.leased(b"l1", b"l2")
+    foreign.waiting(b"w1", b"\xff", b"w2")
+    foreign.data(b"unlisted")
+    foreign.lease(b"unlisted")
+    before = contents(raw)
+    pictures = all_of(queue.export())
+    listed = [picture.item_id for picture in pictures]
+    assert listed[:8] == [b"w1", b"\xff", b"w2", b"l1", b"l2", b"d1", b"d2", b"b"]
+    assert sorted(listed[8:]) == [b"orphan", b"unlisted"]
+    assert [p.state for p in pictures[:8]] == [
+        *[State.WAITING] * 3,
+        *[State.LEASED] * 2,
+        *[State.DELAYED] * 2,
+        State.BURIED,
+    ]
+    assert contents(raw) == before
+
+
+def test_each_once_and_what_is_no_item(
+    queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a", b"b")
+    raw.lpush(keys.main, b"a", b"ghost")
+    raw.lpush(keys.processing, b"b", b"ghost2")
+    foreign.lease(b"stray", b"a")
+    raw.hset(keys.item(b"hash"), "x", "y")
+    other = WorkQueue(queue.connection, b"jobs:item:mail")
+    other.add(b"data", b"1")
+    export = queue.export()
+    assert [(p.item_id, p.place) for p in all_of(export)] == [
+        (b"a", Place.MAIN),
+        (b"b", Place.MAIN),
+    ]
+    assert export.left_out == LeftOut([b"ghost", b"ghost2"], [b"hash"], 1)
+
+
+def test_many_pages(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
+    ids = [b"%05d" % number for number in range(5000)]
+    raw.mset({keys.item(item_id): b"d" + item_id for item_id in ids})
+    raw.lpush(keys.main, *ids[:3000])
+    raw.lpush(keys.processing, *ids[3000:])
+    pictures = all_of(queue.export())
+    assert [p.item_id for p in pictures] == ids
+    assert all(p.data == b"d" + p.item_id for p in pictures)
+    assert [p.place for p in pictures] == [Place.MAIN] * 3000 + [Place.PROCESSING] * 2000
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_beside_a_live_worker(
+    backend: Backend, interleaved: Interleaved, raw: Redis, back: bool
+) -> None:
+    """Before each call of ours another leases two items; some it gives back. None is missed."""
+    worker = WorkQueue(backend.connect(), b"jobs", holder=b"worker")
+    ids = [b"%05d" % number for number in range(4000)]
+    for item_id in ids:
+        raw.set(b"jobs:item:" + item_id, b"d")
+    raw.lpush("jobs:queue", *ids)
+
+    def work(_: str) -> None:
+        held = [item.item_id for item in worker.lease_many(2, lease_s=60)]
+        if back:
+            list(worker.release(held[:1]))
+
+    interleaved.before = work
+    pictures = all_of(WorkQueue(interleaved, b"jobs").export())
+    assert sorted(p.item_id for p in pictures) == ids
+    for picture in pictures:
+        assert (picture.place is Place.MAIN) == (picture.lease is None), picture

@@ -1,0 +1,46 @@
+"""When a waiting item's turn comes, by two looks at its place."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.forecast import Forecast
+from tests.conftest import FakeClock, Foreign
+
+
+@pytest.fixture
+def ten_waiting(foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(10)))
+
+
+def forecasts(queue: WorkQueue, *ids: bytes) -> list[Forecast | None]:
+    return queue.forecast(list(queue.facts(ids)), sample_s=2.0)
+
+
+@pytest.mark.usefixtures("ten_waiting")
+class TestOfWaitingItems:
+    def test_by_how_many_left_meanwhile(
+        self, queue: WorkQueue, raw: Redis, clock: FakeClock
+    ) -> None:
+        clock.during_sleep = lambda: raw.rpop("jobs:queue", 3)
+        assert forecasts(queue, b"9", b"3") == [Forecast(1.5, 4.0), Forecast(1.5, 0.0)]
+        assert clock.slept_s == [2.0]
+
+    def test_whose_turn_came_meanwhile(
+        self, queue: WorkQueue, raw: Redis, clock: FakeClock
+    ) -> None:
+        clock.during_sleep = lambda: raw.rpop("jobs:queue", 3)
+        assert forecasts(queue, b"2") == [None]
+
+    def test_that_do_not_move(self, queue: WorkQueue) -> None:
+        assert forecasts(queue, b"9") == [Forecast(0.0, None)]
+
+    def test_that_are_overtaken(self, queue: WorkQueue, raw: Redis, clock: FakeClock) -> None:
+        clock.during_sleep = lambda: raw.rpush("jobs:queue", "new")
+        assert forecasts(queue, b"9") == [Forecast(0.0, None)]
+
+
+def test_of_nothing_that_waits(queue: WorkQueue, foreign: Foreign, clock: FakeClock) -> None:
+    foreign.leased(b"l")
+    assert forecasts(queue, b"l", b"gone") == [None, None]
+    assert clock.slept_s == []

@@ -1,0 +1,165 @@
+"""Putting items in as they were, again and again, into a queue that may have others."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Lease, Outcome, State, Status, WorkQueue
+from rwq_cli.core.batches import PAUSE
+from rwq_cli.core.importing import PUT_ITEMS, OnConflict, put_batches
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.pictures import Picture, Place
+from tests.conftest import Foreign, Interleaved, contents, seconds_left
+
+FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
+
+
+def waits(*ids: bytes, data: bytes = b"new") -> list[Picture]:
+    """Waiting items."""
+    return [Picture(item_id, data, State.WAITING, Place.MAIN) for item_id in ids]
+
+
+def letters(outcomes: object) -> list[Status]:
+    """What became of each."""
+    return [outcome.status for outcome in outcomes]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("on_conflict", OnConflict)
+def test_everything_comes_back_as_it_was(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, on_conflict: OnConflict
+) -> None:
+    foreign.waiting(b"w1", b"w2", b"w3")
+    foreign.leased(b"l1", b"l2", holder=b"\xffthem")
+    foreign.leased(b"h", ttl_ms=None)
+    foreign.delayed(b"d", 4_000_000_000_000)
+    foreign.buried(b"b")
+    foreign.data(b"o")
+    raw.hset(keys.returns, b"b", 3)
+    before = contents(raw)
+    pictures = [p for batch in queue.export().batches() for p in batch]
+    raw.flushall()
+    outcomes = list(queue.put(pictures, on_conflict=on_conflict))
+    assert outcomes == [Outcome(p.item_id, Status.IMPORTED) for p in pictures]
+    assert contents(raw) == before
+    assert seconds_left(raw, keys.lease(b"l1"), keys.old_lease(b"l1")) == [60, 60]
+    again = list(queue.put(pictures, on_conflict=on_conflict))
+    assert again == [Outcome(p.item_id, Status.ALREADY_THERE) for p in pictures]
+    assert contents(raw) == before
+
+
+def test_the_same_item_elsewhere_is_there_already(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    """A worker leased it between two imports."""
+    foreign.leased(b"a", ttl_ms=None)
+    before = contents(raw)
+    assert letters(queue.put(waits(b"a", data=b"data of a"), on_conflict=REPLACE)) == [
+        Status.ALREADY_THERE
+    ]
+    assert contents(raw) == before
+
+
+@pytest.mark.parametrize(
+    ("on_conflict", "status"), [(FAIL, Status.CONFLICT), (SKIP, Status.SKIPPED)]
+)
+def test_other_data_stay(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, on_conflict: OnConflict, status: Status
+) -> None:
+    foreign.leased(b"a", ttl_ms=None)
+    outcomes = queue.put(waits(b"n1", b"a", b"n2"), on_conflict=on_conflict)
+    assert letters(outcomes) == [Status.IMPORTED, status, Status.IMPORTED]
+    assert raw.get("jobs:item:a") == b"data of a"
+    assert raw.lrange("jobs:queue", 0, -1) == [b"n2", b"n1"]
+    assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
+
+
+def test_replace(queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys) -> None:
+    foreign.waiting(b"w1", b"w2")
+    foreign.leased(b"l", ttl_ms=None)
+    foreign.buried(b"b")
+    raw.hset(keys.returns, b"b", 3)
+    lease = Lease(b"me", None)
+    given = [*waits(b"b", b"w1"), Picture(b"l", b"new", State.HELD, Place.PROCESSING, lease)]
+    assert letters(queue.put(given, on_conflict=REPLACE)) == [Status.REPLACED] * 3
+    assert contents(raw) == {
+        b"jobs:item:b": b"new",
+        b"jobs:item:l": b"new",
+        b"jobs:item:w1": b"new",
+        b"jobs:item:w2": b"data of w2",
+        b"jobs:lease:l": b"me",
+        b"jobs:leased_by_session:l": b"me",
+        b"jobs:processing": [b"l"],
+        b"jobs:queue": [b"w1", b"b", b"w2"],
+    }
+
+
+def test_replacing_many_in_long_lists_takes_few_a_call(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
+) -> None:
+    raw.rpush("jobs:queue", *range(200_000))
+    foreign.waiting(*(b"a%d" % number for number in range(10)))
+    given = waits(*(b"a%d" % number for number in range(10)))
+    queue = WorkQueue(interleaved, b"jobs")
+    assert letters(queue.put(given, on_conflict=REPLACE)) == [Status.REPLACED] * 10
+    assert interleaved.calls.count("put") == 5
+    assert raw.lrange("jobs:queue", 0, 9) == [b"a%d" % number for number in reversed(range(10))]
+
+
+def test_at_the_front_last_first(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"old")
+    ids = [b"%04d" % number for number in range(2 * PUT_ITEMS + 3)]
+    list(queue.put(waits(*reversed(ids)), on_conflict=FAIL, at_front=True))
+    assert raw.lrange("jobs:queue", 0, -1) == [b"old", *reversed(ids)]
+
+
+def test_an_id_that_comes_twice(queue: WorkQueue, raw: Redis) -> None:
+    given = [*waits(b"a", b"a"), *waits(b"a", data=b"other")]
+    for dry_run in (True, False):
+        assert letters(queue.put(given, on_conflict=REPLACE, dry_run=dry_run)) == [
+            Status.IMPORTED,
+            Status.ALREADY_THERE,
+            Status.CONFLICT,
+        ]
+    assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
+
+
+def test_a_data_key_of_another_type(queue: WorkQueue, raw: Redis) -> None:
+    raw.lpush("jobs:item:a", "x")
+    for dry_run in (True, False):
+        outcomes = queue.put(waits(b"a", b"b"), on_conflict=REPLACE, dry_run=dry_run)
+        assert letters(outcomes) == [Status.WRONG_TYPE, Status.IMPORTED]
+    assert raw.lrange("jobs:item:a", 0, -1) == [b"x"]
+
+
+@pytest.mark.parametrize("on_conflict", OnConflict)
+def test_a_dry_run_says_the_same(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, on_conflict: OnConflict
+) -> None:
+    foreign.waiting(b"same", b"other")
+    given = [*waits(b"same", data=b"data of same"), *waits(b"other", b"new")]
+    before = contents(raw)
+    dry = list(queue.put(given, on_conflict=on_conflict, dry_run=True))
+    assert contents(raw) == before
+    assert list(queue.put(given, on_conflict=on_conflict)) == dry
+
+
+def test_batches_are_bounded_by_number_and_bytes() -> None:
+    assert [len(batch) for batch in put_batches(waits(*[b"i"] * (PUT_ITEMS + 1)))] == [PUT_ITEMS, 1]
+    big = waits(b"1", b"2", b"3", data=b"x" * 600_000)
+    assert [len(batch) for batch in put_batches(big)] == [2, 1]
+    first, second = waits(b"1", b"2")
+    assert [len(batch) for batch in put_batches([first, PAUSE, second])] == [1, 1]
+
+
+@pytest.mark.parametrize(("lost_after", "imported"), [(0, 0), (1, 250), (3, 750)])
+def test_what_an_interrupted_one_left_out_is_the_end(
+    connection: Connection, raw: Redis, lost_after: int, imported: int
+) -> None:
+    """So the same again completes it, in the right order."""
+    ids = [b"%04d" % number for number in range(1000)]
+    queue = WorkQueue(connection, b"jobs")
+    given = waits(*ids)
+    list(queue.put(given[: lost_after * PUT_ITEMS], on_conflict=FAIL))
+    outcomes = letters(queue.put(given, on_conflict=FAIL))
+    assert outcomes.count(Status.ALREADY_THERE) == imported
+    assert outcomes.count(Status.IMPORTED) == 1000 - imported
+    assert raw.lrange("jobs:queue", 0, -1) == ids[::-1]

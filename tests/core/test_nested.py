@@ -1,0 +1,49 @@
+"""Keys of a queue, and those of another that only look like them."""
+
+from redis import Redis
+
+from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.nested import member_ids, nested_names
+from tests.conftest import Backend, Foreign
+
+
+def ids(connection: Connection, keys: QueueKeys, *prefixes: bytes) -> list[bytes]:
+    """What the walk finds, sorted."""
+    names = nested_names(connection, keys)
+    return sorted(i for page in member_ids(connection, keys, prefixes, names) for i in page)
+
+
+def test_the_ids_of_a_prefix(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"\xff\n")
+    foreign.leased(b"l", generations="old")
+    assert ids(connection, keys, keys.item_prefix) == [b"a", b"l", b"\xff\n"]
+    assert ids(connection, keys, keys.lease_prefix, keys.old_lease_prefix) == [b"l"]
+
+
+def test_queues_that_are_named_like_us(
+    backend: Backend, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
+    for name in (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x"):
+        other = WorkQueue(backend.connect(), name)
+        other.add(b"data", b"1")
+        other.add(b"data", b"2")
+        other.lease()
+    foreign.waiting(b"mine", b"mail", b"mailbox:item:1")
+    assert nested_names(connection, keys) == (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x")
+    assert ids(connection, keys, keys.item_prefix) == [b"mail", b"mailbox:item:1", b"mine"]
+    assert ids(connection, keys, keys.lease_prefix, keys.old_lease_prefix) == []
+    assert raw.exists("jobs:lease:x:item:1") == 1
+
+
+def test_a_longer_name_and_glob_characters(connection: Connection, raw: Redis) -> None:
+    strange = QueueKeys(b"j[o]*")
+    raw.mset({b"j[o]*:item:a": 1, b"jo*:item:b": 1, b"j[o]*x:item:c": 1, b"jox:item:d": 1})
+    assert ids(connection, strange, strange.item_prefix) == [b"a"]
+
+
+def test_an_id_that_ends_like_a_structure_is_an_item(
+    connection: Connection, keys: QueueKeys, foreign: Foreign
+) -> None:
+    foreign.waiting(b"mail:queue", b"queue")
+    assert ids(connection, keys, keys.item_prefix) == [b"mail:queue", b"queue"]

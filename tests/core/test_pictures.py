@@ -1,0 +1,119 @@
+"""Pictures of items: data, lease, place, times, all of one instant."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Lease, State
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.pictures import (
+    PICTURE_BYTES,
+    End,
+    LeftOut,
+    Picture,
+    Place,
+    Sight,
+    find_pictures,
+    take_pictures,
+)
+from tests.conftest import Foreign
+
+
+def found(connection: Connection, keys: QueueKeys, *ids: bytes) -> list[Picture]:
+    """The pictures of IDs that are somewhere."""
+    return [p for batch in find_pictures(connection, keys, ids, LeftOut()) for p in batch]
+
+
+def test_of_each_place(
+    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"w1", b"w2", b"w3")
+    foreign.leased(b"l", holder=b"them", ttl_ms=None)
+    foreign.abandoned(b"a")
+    foreign.delayed(b"d", 4_000_000_000_000)
+    foreign.buried(b"b", b"no: good")
+    foreign.data(b"o")
+    raw.hset(keys.returns, b"b", 3)
+    pictures = found(connection, keys, b"w1", b"w3", b"l", b"a", b"b", b"o")
+    buried = Lease(b"rwq-buried:no: good", None)
+    assert pictures == [
+        Picture(b"w1", b"data of w1", State.WAITING, Place.MAIN, nearer=End.NEXT),
+        Picture(b"w3", b"data of w3", State.WAITING, Place.MAIN, nearer=End.LAST),
+        Picture(b"l", b"data of l", State.HELD, Place.PROCESSING, Lease(b"them", None)),
+        Picture(b"a", b"data of a", State.ABANDONED, Place.PROCESSING),
+        Picture(
+            *(b"b", b"data of b", State.BURIED, Place.BURIED, buried, None),
+            *(1_700_000_000_000, b"no: good", 3),
+        ),
+        Picture(b"o", b"data of o", State.ORPHANED, None),
+    ]
+    (delayed,) = found(connection, keys, b"d")
+    assert (delayed.state, delayed.place) == (State.DELAYED, Place.DELAYED)
+    assert delayed.due_ms == 4_000_000_000_000
+    assert delayed.lease is not None
+    assert 3_590_000 < (delayed.lease.ttl_ms or 0) <= 3_600_000
+
+
+def test_what_is_no_item(
+    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a")
+    raw.hset(keys.item(b"hash"), "x", "y")
+    left_out = LeftOut()
+    batches = list(find_pictures(connection, keys, [b"gone", b"hash", b"a"], left_out))
+    assert [[p.item_id for p in batch] for batch in batches] == [[b"a"]]
+    assert left_out == LeftOut([b"gone"], [b"hash"])
+
+
+def test_a_reply_is_bounded_by_bytes(connection: Connection, keys: QueueKeys, raw: Redis) -> None:
+    ids = [b"%d" % number for number in range(5)]
+    raw.mset({keys.item(item_id): b"x" * (PICTURE_BYTES // 2) for item_id in ids})
+    batches = list(take_pictures(connection, keys, Sight(None, 0, 0, ids), LeftOut()))
+    assert [[p.item_id for p in batch] for batch in batches] == [ids[:2], ids[2:4], ids[4:]]
+
+
+@pytest.mark.parametrize("popped", [0, 150, 700])
+@pytest.mark.parametrize("pushed", [0, 900])
+def test_what_moved_since_it_was_seen(
+    connection: Connection,
+    keys: QueueKeys,
+    raw: Redis,
+    foreign: Foreign,
+    popped: int,
+    pushed: int,
+) -> None:
+    """Others popped so many in front of it, and pushed behind it."""
+    ids = [b"%04d" % number for number in range(1500)]
+    raw.mset({keys.item(item_id): b"d" for item_id in ids})
+    raw.lpush(keys.main, *ids)
+    sight = Sight(Place.MAIN, 800, 100, ids[800:900])
+    raw.rpop(keys.main, popped)
+    if pushed:
+        foreign.waiting(*(b"new%d" % number for number in range(pushed)))
+    raw.lmove(keys.main, keys.processing, "RIGHT", "LEFT")
+    batches = list(take_pictures(connection, keys, sight, LeftOut()))
+    assert [p.item_id for batch in batches for p in batch] == ids[800:900]
+    assert {p.place for batch in batches for p in batch} == {Place.MAIN}
+
+
+def test_one_that_was_leased_since_it_was_seen(
+    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a", b"b")
+    sight = Sight(Place.MAIN, 0, 2, [b"a", b"b"])
+    raw.lmove(keys.main, keys.processing, "RIGHT", "LEFT")
+    foreign.lease(b"a", ttl_ms=None)
+    ((a, b),) = take_pictures(connection, keys, sight, LeftOut())
+    assert (a.place, a.state, a.lease) == (Place.PROCESSING, State.HELD, Lease(b"them", None))
+    assert (b.place, b.nearer) == (Place.MAIN, End.NEXT)
+
+
+def test_one_that_came_far_is_looked_for(
+    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
+    """It was leased, and 600 after it: it is not among the newest of processing any more."""
+    foreign.waiting(b"a")
+    sight = Sight(Place.MAIN, 0, 1, [b"a"])
+    raw.lmove(keys.main, keys.processing, "RIGHT", "LEFT")
+    raw.lpush(keys.processing, *(b"%d" % number for number in range(600)))
+    ((a,),) = take_pictures(connection, keys, sight, LeftOut())
+    assert a.place is Place.PROCESSING

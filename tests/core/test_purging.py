@@ -1,0 +1,159 @@
+"""A whole queue: every key of it goes, and none of anybody else's."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Outcome, Status, WorkQueue
+from rwq_cli.core.pictures import End
+from rwq_cli.core.taking import NoLedger
+from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents
+from tests.core.test_taking import Ledger, many
+
+pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
+
+
+def broken(raw: Redis, foreign: Foreign) -> list[bytes]:
+    """One item in each state, and everything that is no item; returns the items."""
+    foreign.waiting(b"w1", b"\xff", b"twice")
+    raw.rpush("jobs:queue", b"twice", b"ghost")
+    foreign.leased(b"l")
+    foreign.abandoned(b"a")
+    raw.lpush("jobs:processing", b"ghost2")
+    foreign.delayed(b"d", 4_000_000_000_000)
+    foreign.buried(b"b")
+    raw.zadd("jobs:delayed", {b"ghost3": 1})
+    raw.zadd("jobs:buried", {b"ghost4": 1})
+    foreign.lease(b"ghost4", holder=b"rwq-buried:x", ttl_ms=None)
+    foreign.data(b"o", b"u", b"h")
+    foreign.lease(b"u")
+    foreign.lease(b"h", ttl_ms=None)
+    foreign.lease(b"stray", ttl_ms=None)
+    raw.hset("jobs:returns", mapping={b"b": 1, b"ghost5": 2})
+    raw.lpush("jobs:cleaning", b"a", b"ghost6")
+    raw.hset("jobs:result:done", "code", 0)
+    return [b"w1", b"\xff", b"twice", b"l", b"a", b"d", b"b", b"o", b"u", b"h"]
+
+
+def test_every_key(queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock) -> None:
+    items = broken(raw, foreign)
+    ledger = Ledger()
+    assert queue.count_items() == len(items)
+    outcomes = list(queue.purge(ledger))
+    assert sorted(outcomes, key=str) == sorted((Outcome(i, Status.REMOVED) for i in items), key=str)
+    assert raw.keys() == []
+    assert {p.item_id: p.data for p in ledger.written} == {i: b"data of " + i for i in items}
+    # Items in no list are looked at twice.
+    assert clock.slept_s == [1.0]
+    assert {p.nearer for p in ledger.written} == {End.NEXT, None}
+
+
+def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    items = broken(raw, foreign)
+    before = contents(raw)
+    outcomes = list(queue.purge(NoLedger(), dry_run=True))
+    assert sorted(o.item_id for o in outcomes) == sorted(items)
+    assert {o.status for o in outcomes} == {Status.REMOVED}
+    assert contents(raw) == before
+
+
+def test_nothing(queue: WorkQueue, clock: FakeClock) -> None:
+    assert list(queue.purge(NoLedger())) == []
+    assert clock.slept_s == []
+
+
+def test_many(queue: WorkQueue, raw: Redis) -> None:
+    ids = many(raw, 5000)
+    ledger = Ledger()
+    assert [o.item_id for o in queue.purge(ledger)] == ids
+    assert [p.item_id for p in ledger.written] == ids
+    assert raw.keys() == []
+
+
+def test_queues_that_are_named_like_it(
+    backend: Backend, queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    for name in (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x", b"jobs2", b"job"):
+        other = WorkQueue(backend.connect(), name)
+        for item_id in (b"1", b"2"):
+            other.add(b"data", item_id)
+        other.lease(lease_s=1000)
+    before = contents(raw)
+    foreign.waiting(b"a", b"mail")
+    foreign.data(b"o")
+    ledger = Ledger()
+    list(queue.purge(ledger))
+    assert contents(raw) == before
+    assert sorted(ledger.ids) == [b"a", b"mail", b"o"]
+
+
+def test_a_data_key_of_another_type_is_left_and_told(queue: WorkQueue, raw: Redis) -> None:
+    raw.hset("jobs:item:hash", "x", "y")
+    assert list(queue.purge(NoLedger())) == [Outcome(b"hash", Status.WRONG_TYPE)]
+    assert raw.hgetall("jobs:item:hash") == {b"x": b"y"}
+
+
+def test_what_a_producer_adds_meanwhile_stays(interleaved: Interleaved, raw: Redis) -> None:
+    """Also the upstream producer, which sets the data and then pushes."""
+    ids = many(raw, 3000)
+    foreign = Foreign(raw)
+    added: list[bytes] = []
+
+    def produce(_: str) -> None:
+        # It begins once the purge has looked at the newest entry that waits.
+        if "LINDEX+LLEN" not in interleaved.calls[:-1] or len(added) > 40:
+            return
+        # The last one's push comes with the next call of ours.
+        if added:
+            raw.lpush("jobs:queue", added[-1])
+        added.append(b"new%d" % len(added))
+        foreign.data(added[-1])
+
+    interleaved.before = produce
+    clock = FakeClock()
+    clock.during_sleep = lambda: produce("")
+    ledger = Ledger()
+    outcomes = list(WorkQueue(interleaved, b"jobs", clock=clock).purge(ledger))
+    interleaved.before = None
+    raw.lpush("jobs:queue", added[-1])
+    assert {o.item_id for o in outcomes} == set(ids) == set(ledger.ids)
+    assert raw.lrange("jobs:queue", 0, -1) == added[::-1]
+    assert raw.dbsize() == len(added) + 1
+    assert len(added) > 10
+
+
+def test_beside_live_workers(backend: Backend, interleaved: Interleaved, raw: Redis) -> None:
+    """What they complete is not in the undo file; what they hold goes with its lease."""
+    ids = many(raw, 3000)
+    worker = WorkQueue(backend.connect(), b"jobs", holder=b"worker")
+    completed: set[bytes] = set()
+
+    def work(_: str) -> None:
+        held = [item.item_id for item in worker.lease_many(3, lease_s=60)]
+        done = worker.complete(held[:1])
+        completed.update(o.item_id for o in done if o.status is Status.COMPLETED)
+
+    interleaved.before = work
+    ledger = Ledger()
+    list(WorkQueue(interleaved, b"jobs").purge(ledger))
+    assert raw.keys() == []
+    assert set(ledger.ids) == set(ids) - completed
+    assert completed
+
+
+@pytest.mark.parametrize("at", [1, 5, 9, 20])
+def test_two_at_once(backend: Backend, interleaved: Interleaved, raw: Redis, at: int) -> None:
+    """A second one runs while the first is between two calls: each item is in one ledger."""
+    ids = many(raw, 3000)
+    first, second = Ledger(), Ledger()
+    calls = 0
+
+    def other(_: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            list(WorkQueue(backend.connect(), b"jobs").purge(second))
+
+    interleaved.before = other
+    list(WorkQueue(interleaved, b"jobs").purge(first))
+    assert raw.keys() == []
+    assert sorted(first.ids + second.ids) == ids

@@ -1,0 +1,388 @@
+"""Taking items out: removed or moved with every trace, and nothing else is touched."""
+
+from collections.abc import Sequence
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Outcome, Status, WorkQueue
+from rwq_cli.core.errors import ConnectionLost, PermissionDenied
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.pictures import Picture
+from rwq_cli.core.taking import Destination, NoLedger, fingerprint
+from tests.conftest import AsUser, Foreign, Interleaved, contents
+
+OTHER = QueueKeys(b"other")
+
+pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
+
+
+class Ledger:
+    """Remembers what was written down, and what of it was taken back."""
+
+    def __init__(self) -> None:
+        self.written: list[Picture] = []
+        self.kept: list[bytes] = []
+        self._standing: dict[bytes, None] = {}
+
+    def write(self, pictures: Sequence[Picture]) -> None:
+        self.written += pictures
+        self._standing.update((picture.item_id, None) for picture in pictures)
+
+    def take_back(self, ids: Sequence[bytes]) -> None:
+        self.kept += ids
+        for item_id in ids:
+            del self._standing[item_id]
+
+    @property
+    def ids(self) -> list[bytes]:
+        """What was written down and not taken back since."""
+        return list(self._standing)
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """Where the test looks for what was written down."""
+    return Ledger()
+
+
+def many(raw: Redis, number: int, key: str = "jobs:queue") -> list[bytes]:
+    """So many waiting items; returns their IDs, next first."""
+    ids = [b"%06d" % at for at in range(number)]
+    raw.mset({b"jobs:item:" + item_id: b"data of " + item_id for item_id in ids})
+    raw.lpush(key, *ids)
+    return ids
+
+
+class TestRemove:
+    @pytest.mark.parametrize("many_more", [False, True])
+    def test_every_trace(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, ledger: Ledger, many_more: bool
+    ) -> None:
+        """By name, and by pages."""
+        foreign.waiting(b"w", b"stays")
+        foreign.leased(b"l")
+        foreign.abandoned(b"a")
+        foreign.delayed(b"d", 4_000_000_000_000)
+        foreign.buried(b"b")
+        foreign.data(b"o")
+        foreign.data(b"c")
+        raw.lpush("jobs:cleaning", b"c")
+        raw.lpush("jobs:queue", b"w")
+        raw.lpush("jobs:processing", b"w")
+        for item_id in (b"l", b"b"):
+            raw.hset("jobs:returns", item_id, 2)
+        ids = [b"w", b"l", b"a", b"d", b"b", b"o", b"c"]
+        more = [b"gone%d" % number for number in range(100 * many_more)]
+        outcomes = list(queue.take(ids + more, ledger))
+        assert sorted(outcomes, key=lambda o: o.item_id) == sorted(
+            [
+                *(Outcome(item_id, Status.REMOVED) for item_id in ids),
+                *(Outcome(item_id, Status.MISSING) for item_id in more),
+            ],
+            key=lambda o: o.item_id,
+        )
+        assert contents(raw) == {b"jobs:item:stays": b"data of stays", b"jobs:queue": [b"stays"]}
+        assert {p.item_id: p.data for p in ledger.written} == {i: b"data of " + i for i in ids}
+        assert ledger.kept == []
+
+    def test_few_in_the_order_given(self, queue: WorkQueue, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        assert [o.item_id for o in queue.take([b"c", b"a", b"c"], NoLedger())] == [b"c", b"a"]
+
+    @pytest.mark.parametrize("place", ["queue", "processing"])
+    @pytest.mark.parametrize(
+        "chosen",
+        [slice(5, None, 7), slice(0, 5000), slice(4000, None), slice(3000, 8500), slice(None)],
+        ids=["spread", "next", "last", "middle", "all"],
+    )
+    def test_many_leave_the_others_in_their_order(
+        self, queue: WorkQueue, raw: Redis, ledger: Ledger, place: str, chosen: slice
+    ) -> None:
+        ids = many(raw, 9000, f"jobs:{place}")
+        doomed = ids[chosen]
+        outcomes = list(queue.take(doomed[::-1], ledger))
+        assert outcomes == [Outcome(item_id, Status.REMOVED) for item_id in doomed]
+        left = [item_id for item_id in ids if item_id not in set(doomed)]
+        assert raw.lrange(f"jobs:{place}", 0, -1) == left[::-1]
+        assert raw.dbsize() == len(left) + bool(left)
+        assert ledger.ids == doomed
+
+    def test_no_call_passes_over_the_list_for_each(
+        self, interleaved: Interleaved, raw: Redis
+    ) -> None:
+        ids = many(raw, 12_000)
+        list(WorkQueue(interleaved, b"jobs").take(ids[::4], NoLedger()))
+        assert interleaved.calls.count("take") == 12
+
+    def test_a_second_entry_is_no_ghost(self, queue: WorkQueue, raw: Redis) -> None:
+        """Near the first, far from it, and in the other list."""
+        ids = many(raw, 9000)
+        raw.linsert("jobs:queue", "AFTER", ids[100], ids[120])
+        raw.lpush("jobs:queue", ids[200])
+        raw.lpush("jobs:processing", ids[300])
+        list(queue.take(ids[50:400], NoLedger()))
+        assert raw.lrange("jobs:queue", 0, -1) == (ids[:50] + ids[400:])[::-1]
+        assert raw.exists("jobs:processing") == 0
+
+    @pytest.mark.parametrize("chosen", [slice(0, 6000, 3), slice(0, 6000)])
+    def test_beside_workers_and_producers(
+        self, interleaved: Interleaved, raw: Redis, ledger: Ledger, chosen: slice
+    ) -> None:
+        """Others pop, push, complete and give back before each call of ours."""
+        ids = many(raw, 8000)
+        doomed = set(ids[chosen])
+        completed: set[bytes] = set()
+        pushed: list[bytes] = []
+
+        def others(_: str) -> None:
+            if len(interleaved.calls) > 60:
+                return
+            for turn in range(20):
+                item_id = raw.lmove("jobs:queue", "jobs:processing", "RIGHT", "LEFT")
+                if item_id is None:
+                    continue
+                if turn % 3 == 0:
+                    raw.lrem("jobs:processing", 0, item_id)
+                    if raw.delete(b"jobs:item:" + item_id):
+                        completed.add(item_id)
+                elif turn % 3 == 1:
+                    raw.lrem("jobs:processing", 0, item_id)
+                    raw.lpush("jobs:queue", item_id)
+                new = b"new%d" % len(pushed)
+                pushed.append(new)
+                raw.set(b"jobs:item:" + new, b"new")
+                raw.lpush("jobs:queue", new)
+
+        interleaved.before = others
+        counts = dict.fromkeys(Status, 0)
+        for outcome in WorkQueue(interleaved, b"jobs").take(sorted(doomed), ledger):
+            counts[outcome.status] += 1
+        interleaved.before = None
+        assert counts[Status.REMOVED] + counts[Status.MISSING] == len(doomed)
+        assert counts[Status.REMOVED] == len(doomed - completed)
+        assert set(ledger.ids) == doomed - completed
+        listed = raw.lrange("jobs:queue", 0, -1) + raw.lrange("jobs:processing", 0, -1)
+        stored = {key[10:] for key in raw.scan_iter("jobs:item:*", count=10_000)}
+        assert sorted(listed) == sorted(stored)
+        assert stored == set(ids) - doomed - completed | set(pushed) - completed
+
+    def test_what_changed_since_it_was_written_down_stays(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, ledger: Ledger
+    ) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+
+        def others(call: str) -> None:
+            if call == "take":
+                raw.set("jobs:item:a", "another with this ID")
+                raw.delete("jobs:item:b")
+
+        interleaved.before = others
+        outcomes = list(WorkQueue(interleaved, b"jobs").take([b"a", b"b", b"c"], ledger))
+        assert outcomes == [
+            Outcome(b"a", Status.CHANGED),
+            Outcome(b"b", Status.MISSING),
+            Outcome(b"c", Status.REMOVED),
+        ]
+        assert ledger.ids == [b"c"]
+        assert contents(raw) == {
+            b"jobs:item:a": b"another with this ID",
+            b"jobs:queue": [b"a"],
+        }
+
+    def test_nothing_is_taken_that_could_not_be_written_down(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a")
+        before = contents(raw)
+
+        class Full(NoLedger):
+            def write(self, pictures: Sequence[Picture]) -> None:
+                assert pictures
+                raise OSError(28, "No space left on device")
+
+        with pytest.raises(OSError):
+            list(queue.take([b"a"], Full()))
+        assert contents(raw) == before
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_the_list_of_another_queue_is_no_item(
+        self, queue: WorkQueue, raw: Redis, ledger: Ledger, dry_run: bool
+    ) -> None:
+        WorkQueue(queue.connection, b"jobs:item:mail").add(b"data", b"1")
+        before = contents(raw)
+        outcomes = list(queue.take([b"mail:queue"], ledger, dry_run=dry_run))
+        assert outcomes == [Outcome(b"mail:queue", Status.WRONG_TYPE)]
+        assert contents(raw) == before
+        assert ledger.written == []
+
+    def test_a_lost_reply_leaves_what_was_written_down(
+        self, interleaved: Interleaved, foreign: Foreign, ledger: Ledger
+    ) -> None:
+        """Nobody knows whether it was taken."""
+        foreign.waiting(b"a")
+
+        def cut(call: str) -> None:
+            if call == "take":
+                raise ConnectionLost("lost")
+
+        interleaved.before = cut
+        with pytest.raises(ConnectionLost):
+            list(WorkQueue(interleaved, b"jobs").take([b"a"], ledger))
+        assert ledger.ids == [b"a"]
+
+    def test_of_large_items_both_ends_and_the_length_are_compared(self) -> None:
+        big = b"x" * 3_000_000
+        prints = {
+            fingerprint(big),
+            fingerprint(big + b"x"),
+            fingerprint(b"y" + big[1:]),
+            fingerprint(big[1:] + b"y"),
+            fingerprint(b""),
+        }
+        assert len(prints) == 5
+
+    @pytest.mark.parametrize("size", [0, 1, 1024 * 1024, 1024 * 1024 + 1, 5_000_000])
+    def test_of_any_size(self, queue: WorkQueue, raw: Redis, size: int) -> None:
+        raw.set("jobs:item:a", bytes(range(256)) * (size // 256 + 1))
+        raw.setrange("jobs:item:a", 0, b"")
+        raw.set("jobs:item:a", raw.getrange("jobs:item:a", 0, size - 1) if size else b"")
+        raw.lpush("jobs:queue", "a")
+        assert [o.status for o in queue.take([b"a"], NoLedger())] == [Status.REMOVED]
+        assert raw.keys() == []
+
+
+class TestMove:
+    @pytest.mark.parametrize("number", [5, 5000])
+    def test_in_order_behind_those_there(
+        self, queue: WorkQueue, raw: Redis, ledger: Ledger, number: int
+    ) -> None:
+        ids = many(raw, number)
+        WorkQueue(queue.connection, b"other").add(b"first", b"there")
+        moved = ids[1 : number - 1]
+        outcomes = list(queue.take(moved, ledger, destination=Destination(OTHER)))
+        assert outcomes == [Outcome(item_id, Status.MOVED) for item_id in moved]
+        assert raw.lrange("other:queue", 0, -1) == [*reversed(moved), b"there"]
+        assert raw.lrange("jobs:queue", 0, -1) == [ids[-1], ids[0]]
+        assert raw.get(b"other:item:" + moved[0]) == b"data of " + moved[0]
+        assert raw.dbsize() == number + 1 + 2
+        assert ledger.ids == moved
+
+    def test_what_is_held_stays_unless_forced(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.leased(b"l", ttl_ms=None)
+        foreign.buried(b"b")
+        foreign.abandoned(b"a")
+        raw.hset("jobs:returns", "a", 4)
+        outcomes = list(queue.take([b"l", b"b", b"a"], NoLedger(), destination=Destination(OTHER)))
+        assert outcomes == [
+            Outcome(b"l", Status.NOT_OWNER, b"them"),
+            Outcome(b"b", Status.NOT_OWNER, b"rwq-buried:broken"),
+            Outcome(b"a", Status.MOVED),
+        ]
+        assert raw.hgetall("other:returns") == {b"a": b"4"}
+        assert raw.exists("jobs:returns") == 0
+        forced = Destination(OTHER, force=True)
+        assert [o.status for o in queue.take([b"l", b"b"], NoLedger(), destination=forced)] == [
+            Status.MOVED
+        ] * 2
+        assert raw.lrange("other:queue", 0, -1) == [b"b", b"l", b"a"]
+        assert sorted(raw.keys()) == [
+            *(b"other:item:a", b"other:item:b", b"other:item:l", b"other:queue", b"other:returns")
+        ]
+
+    def test_an_id_that_is_there_already_stays_here(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, ledger: Ledger
+    ) -> None:
+        foreign.waiting(b"a", b"b")
+        raw.set("other:item:a", "another")
+        outcomes = list(queue.take([b"a", b"b"], ledger, destination=Destination(OTHER)))
+        assert outcomes == [Outcome(b"a", Status.CONFLICT), Outcome(b"b", Status.MOVED)]
+        assert ledger.ids == [b"b"]
+        assert contents(raw) == {
+            b"jobs:item:a": b"data of a",
+            b"jobs:queue": [b"a"],
+            b"other:item:a": b"another",
+            b"other:item:b": b"data of b",
+            b"other:queue": [b"b"],
+        }
+
+    def test_leased_since_it_was_written_down(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, ledger: Ledger
+    ) -> None:
+        foreign.waiting(b"a")
+        interleaved.before = lambda call: call == "take" and foreign.lease(b"a", ttl_ms=None)
+        outcomes = list(
+            WorkQueue(interleaved, b"jobs").take([b"a"], ledger, destination=Destination(OTHER))
+        )
+        assert outcomes == [Outcome(b"a", Status.NOT_OWNER, b"them")]
+        assert (ledger.ids, raw.exists("other:item:a")) == ([], 0)
+
+    @pytest.mark.parametrize("key", ["other:queue", "other:returns"])
+    def test_a_key_of_another_type_there(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, ledger: Ledger, key: str
+    ) -> None:
+        foreign.waiting(b"a")
+        raw.set(key, "x")
+        before = contents(raw)
+        with pytest.raises(Exception) as caught:
+            list(queue.take([b"a"], ledger, destination=Destination(OTHER)))
+        assert key in str(caught.value)
+        assert contents(raw) == before
+        assert ledger.ids == []
+
+    def test_the_same_in_a_dry_run(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"there")
+        foreign.leased(b"l", ttl_ms=None)
+        raw.set("other:item:there", "another")
+        before = contents(raw)
+        ids = [b"a", b"there", b"l", b"gone"]
+        given = {"destination": Destination(OTHER)}
+        dry = list(queue.take(ids, NoLedger(), dry_run=True, **given))  # type: ignore[arg-type]
+        assert contents(raw) == before
+        real = list(queue.take(ids, NoLedger(), **given))  # type: ignore[arg-type]
+        assert sorted(real, key=str) == sorted(dry, key=str)
+
+
+class TestMoveBack:
+    def test_what_nobody_touched(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        ledger = Ledger()
+        foreign.waiting(b"a", b"b", b"c", b"d", b"e")
+        ids = [b"a", b"b", b"c", b"d", b"e"]
+        list(queue.take(ids, ledger, destination=Destination(OTHER)))
+        raw.set("other:item:b", "changed")
+        raw.set("other:lease:c", "them")
+        raw.delete("other:item:d")
+        raw.lrem("other:queue", 0, "d")
+        for dry_run in (True, False):
+            outcomes = {
+                o.item_id: o.status
+                for o in queue.take_back(lambda: ledger.written, b"other", dry_run=dry_run)
+            }
+            if not dry_run:
+                assert outcomes[b"b"] is Status.CHANGED
+            assert outcomes[b"a"] is outcomes[b"e"] is Status.MOVED
+            assert (outcomes[b"c"], outcomes[b"d"]) == (Status.NOT_OWNER, Status.MISSING)
+        assert raw.lrange("jobs:queue", 0, -1) == [b"e", b"a"]
+        assert raw.lrange("other:queue", 0, -1) == [b"c", b"b"]
+        again = {o.item_id: o.status for o in queue.take_back(lambda: ledger.written, b"other")}
+        assert again[b"a"] is again[b"e"] is Status.ALREADY_THERE
+
+
+@pytest.mark.parametrize("missing", ["lset", "lrem", "rpop", "del", "zrem", "hdel", "renamenx"])
+def test_half_a_permission_takes_nothing(as_user: AsUser, missing: str) -> None:
+    limited = as_user("+@all", f"-{missing}")
+    limited_queue = WorkQueue(limited, b"jobs")
+    limited_queue.add(b"data", b"a")
+    ledger = Ledger()
+    if not limited.call("EVAL", "return redis.acl_check_cmd and 1 or 0", 0):
+        pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
+    with pytest.raises(PermissionDenied):
+        list(limited_queue.take([b"a"], ledger, destination=Destination(OTHER)))
+    assert limited.call("LRANGE", "jobs:queue", 0, -1) == [b"a"]
+    assert ledger.ids == []
+
+
+def test_an_unused_connection_is_not_needed_for_nothing(connection: Connection) -> None:
+    assert list(WorkQueue(connection, b"jobs").take([], NoLedger())) == []

@@ -1,0 +1,135 @@
+"""`kill -9` in the middle of import, rm, mv and purge: nothing is lost, nothing is half done."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.servers import PrivateServer
+
+ITEMS = 30_000
+# A few by default; RWQ_KILLS=30 for the long run.
+KILLS = max(1, int(os.environ.get("RWQ_KILLS", "6")) // 2)
+
+IDS = [b"%d" % number for number in range(ITEMS)]
+
+
+def fill(raw: redis.Redis) -> None:
+    """Waiting items."""
+    raw.flushall()
+    for first in range(0, ITEMS, 1000):
+        some = IDS[first : first + 1000]
+        raw.mset({b"jobs:item:" + item_id: b"data of " + item_id for item_id in some})
+        raw.lpush("jobs:queue", *some)
+
+
+def command(server: PrivateServer, home: Path, *words: str) -> "subprocess.Popen[bytes]":
+    """Start rwq; what it says is thrown away."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "rwq_cli", *words, "-u", server.url, "-q", "jobs"],
+        env={**os.environ, "XDG_STATE_HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def kill_in_the_middle(
+    process: "subprocess.Popen[bytes]", raw: redis.Redis, key: str, start: int
+) -> None:
+    """Kill it once it has changed the length of a list, a random while later."""
+    deadline = time.monotonic() + 30
+    while raw.llen(key) == start and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    time.sleep(random.uniform(0, 0.4))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def held(raw: redis.Redis, queue: str) -> list[bytes]:
+    """The IDs of a queue's items, next first; each has its data and its entry, and no more."""
+    listed: list[bytes] = raw.lrange(f"{queue}:queue", 0, -1)[::-1]
+    prefix = f"{queue}:item:".encode()
+    stored = {key[len(prefix) :] for key in raw.scan_iter(prefix + b"*", count=10_000)}
+    assert len(listed) == len(set(listed))
+    assert stored == set(listed)
+    return listed
+
+
+def written_down(home: Path) -> set[bytes]:
+    """The IDs that stand in undo files."""
+    found = set()
+    for file in (home / "rwq" / "undo").glob("*.jsonl"):
+        for line in file.read_bytes().splitlines(keepends=True)[1:]:
+            if line.endswith(b"\n"):
+                found.add(json.loads(line)["id"].encode())
+    return found
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_import(number: int, server: PrivateServer, tmp_path: Path) -> None:
+    assert number >= 0
+    with server.client() as raw:
+        fill(raw)
+        file = tmp_path / "export"
+        with file.open("wb") as out:
+            subprocess.run(
+                [sys.executable, "-m", "rwq_cli", "export", "-u", server.url, "-q", "jobs"],
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+                check=True,
+            )
+        raw.flushall()
+        kill_in_the_middle(command(server, tmp_path, "import", str(file)), raw, "jobs:queue", 0)
+        there = held(raw, "jobs")
+        assert there == IDS[: len(there)]
+        assert command(server, tmp_path, "import", str(file)).wait() == 0
+        assert held(raw, "jobs") == IDS
+
+
+@pytest.mark.parametrize("verb", ["rm --id-glob *[0-4] --yes", "purge --yes", "rm --all --yes"])
+@pytest.mark.parametrize("number", range(KILLS))
+def test_removing(verb: str, number: int, server: PrivateServer, tmp_path: Path) -> None:
+    assert number >= 0
+    with server.client() as raw:
+        fill(raw)
+        process = command(server, tmp_path, *verb.split())
+        kill_in_the_middle(process, raw, "jobs:queue", ITEMS)
+        left = held(raw, "jobs")
+        known = set(left)
+        assert left == [item_id for item_id in IDS if item_id in known]
+        assert known | written_down(tmp_path) == set(IDS)
+        assert command(server, tmp_path, "undo").wait() == 0
+        assert sorted(held(raw, "jobs")) == sorted(IDS)
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_moving(number: int, server: PrivateServer, tmp_path: Path) -> None:
+    assert number >= 0
+    with server.client() as raw:
+        fill(raw)
+        process = command(server, tmp_path, "mv", "--to", "other", "--all", "--yes")
+        kill_in_the_middle(process, raw, "jobs:queue", ITEMS)
+        assert held(raw, "other") + held(raw, "jobs") == IDS
+        assert command(server, tmp_path, "undo").wait() == 3 or not held(raw, "other")
+        assert sorted(held(raw, "other") + held(raw, "jobs")) == sorted(IDS)
+
+
+def test_two_purges_at_once(server: PrivateServer, tmp_path: Path) -> None:
+    with server.client() as raw:
+        fill(raw)
+        both = [command(server, tmp_path, "purge", "--yes") for _ in range(2)]
+        assert [process.wait() for process in both] == [0, 0]
+        assert raw.dbsize() == 0
+        assert written_down(tmp_path) == set(IDS)
+        for _ in both:
+            command(server, tmp_path, "undo").wait()
+        assert sorted(held(raw, "jobs")) == sorted(IDS)

@@ -1,0 +1,133 @@
+"""Whole queues there and back: purge and undo, export and import into another server."""
+
+import json
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import redis
+
+from rwq_cli.core.keys import QueueKeys
+from tests.conftest import Foreign, StartServer
+from tests.servers import PrivateServer
+
+# Some by default; RWQ_MOVED=200000 for the long run.
+ITEMS = int(os.environ.get("RWQ_MOVED", "20000"))
+
+
+class Shell:
+    """rwq as a process, for one server."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def __call__(self, server: PrivateServer, *words: str, stdin: bytes = b"") -> bytes:
+        """stdout of a run that ends well."""
+        done = subprocess.run(
+            [sys.executable, "-m", "rwq_cli", *words, "-u", server.url, "-q", "jobs"],
+            env={**os.environ, "XDG_STATE_HOME": str(self._home)},
+            input=stdin,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def rwq(tmp_path: Path) -> Shell:
+    """rwq with a state directory of its own."""
+    return Shell(tmp_path)
+
+
+def fill(raw: redis.Redis, items: int) -> None:
+    """A queue with every healthy state and some that are not, and binary IDs and data."""
+    raw.flushall()
+    keys = QueueKeys(b"jobs")
+    foreign = Foreign(raw, b"jobs")
+    ids = [b"%d\xff" % number if number % 7 == 0 else b"%d" % number for number in range(items)]
+    for first in range(0, items, 1000):
+        some = ids[first : first + 1000]
+        raw.mset({keys.item(i): b"\x00data\xfe" + i * (1 + len(i) % 3) for i in some})
+        raw.lpush(keys.main, *some)
+    for _ in range(items // 100):
+        item_id = raw.lmove(keys.main, keys.processing, "RIGHT", "LEFT")
+        foreign.lease(item_id, ttl_ms=None if item_id.endswith(b"3") else 3_600_000)
+    foreign.abandoned(b"abandoned")
+    foreign.data(b"orphan")
+    for number in range(50):
+        foreign.delayed(b"delayed%d" % number, 4_000_000_000_000 + number)
+        foreign.buried(b"buried%d" % number)
+    raw.hset(keys.returns, b"buried1", 5)
+
+
+def without_times(exported: bytes) -> str:
+    """A hash of an export without the moment it was made, and without the times left."""
+    digest = sha256()
+    for line in exported.splitlines():
+        record = json.loads(line)
+        record.pop("exported_ms", None)
+        if record.get("lease"):
+            record["lease"]["ttl_ms"] = record["lease"]["ttl_ms"] is not None
+        digest.update(json.dumps(record).encode())
+    return digest.hexdigest()
+
+
+def test_purge_and_undo(server: PrivateServer, rwq: Shell) -> None:
+    with server.client() as raw:
+        fill(raw, ITEMS)
+        before = rwq(server, "export")
+        assert before.count(b"\n") == ITEMS + 103
+        summary = json.loads(rwq(server, "purge", "--yes", "-o", "json"))
+        assert (summary["removed"], raw.dbsize()) == (ITEMS + 102, 0)
+        rwq(server, "undo")
+        assert without_times(rwq(server, "export")) == without_times(before)
+
+
+def test_export_and_import_into_another_server(
+    server: PrivateServer, start_server: StartServer, rwq: Shell
+) -> None:
+    other = start_server()
+    with server.client() as raw:
+        fill(raw, ITEMS)
+    exported = rwq(server, "export")
+    rwq(other, "import", "-", stdin=exported)
+    assert without_times(rwq(other, "export")) == without_times(exported)
+    rwq(other, "import", "-", stdin=exported)
+    assert without_times(rwq(other, "export")) == without_times(exported)
+
+
+def test_items_of_a_megabyte(server: PrivateServer, start_server: StartServer, rwq: Shell) -> None:
+    other = start_server()
+    with server.client() as raw:
+        raw.flushall()
+        for number in range(40):
+            raw.set(f"jobs:item:{number}", os.urandom(1_000_000))
+            raw.lpush("jobs:queue", number)
+    exported = rwq(server, "export")
+    rwq(other, "import", "-", stdin=exported)
+    rwq(server, "rm", "--all", "--yes")
+    rwq(server, "undo")
+    rwq(other, "mv", "--to", "next", "--all", "--yes")
+    rwq(other, "undo")
+    for each in (server, other):
+        assert without_times(rwq(each, "export")) == without_times(exported)
+
+
+def test_rm_and_undo_of_some_leave_the_others_in_order(server: PrivateServer, rwq: Shell) -> None:
+    with server.client() as raw:
+        fill(raw, ITEMS)
+        ids = raw.lrange("jobs:queue", 0, -1)
+        doomed = ids[::10]
+        rwq(server, "rm", "-", "-0", "--yes", stdin=b"\0".join(doomed))
+        gone = set(doomed)
+        left = [item_id for item_id in ids if item_id not in gone]
+        assert raw.lrange("jobs:queue", 0, -1) == left
+        rwq(server, "undo")
+        now = raw.lrange("jobs:queue", 0, -1)
+        assert [item_id for item_id in now if item_id not in gone] == left
+        assert [item_id for item_id in now if item_id in gone] == doomed
+        assert sorted(now) == sorted(ids)

@@ -1,0 +1,261 @@
+"""The zoo: every state that an ID can be in, made with raw keys, and what is found in each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import redis
+
+from rwq_cli.core import Code, State
+from tests.conftest import Foreign
+
+FAR_MS = 9_999_999_999_999
+Make = Callable[[Foreign, bytes], object]
+
+
+@dataclass(frozen=True)
+class Animal:
+    """One way for an ID to be.
+
+    Attributes:
+        make: Makes it, with raw commands.
+        state: The state that its facts come to.
+        findings: What the doctor finds, and whether it leaves that as it is.
+        after: Its state once the doctor is through.
+    """
+
+    make: Make
+    state: State
+    findings: Mapping[Code, bool] = field(default_factory=dict)
+    after: State | None = None
+
+    @property
+    def state_after(self) -> State:
+        """Its state once the doctor is through, which is the same where nothing is cured."""
+        return self.after or self.state
+
+
+CURED, LEFT = False, True
+
+
+def _twice(there: Foreign, item_id: bytes) -> None:
+    there.waiting(item_id)
+    there.raw.lpush(there.keys.main, item_id, item_id)
+
+
+def _main_and_leased(there: Foreign, item_id: bytes) -> None:
+    there.waiting(item_id)
+    there.leased(item_id)
+
+
+def _main_and_abandoned(there: Foreign, item_id: bytes) -> None:
+    there.waiting(item_id)
+    there.abandoned(item_id)
+
+
+def _abandoned_twice(there: Foreign, item_id: bytes) -> None:
+    there.abandoned(item_id)
+    there.raw.lpush(there.keys.processing, item_id)
+
+
+def _unlisted(ttl_ms: int | None) -> Make:
+    def make(there: Foreign, item_id: bytes) -> None:
+        there.data(item_id)
+        there.lease(item_id, ttl_ms=ttl_ms)
+
+    return make
+
+
+def _in_hand(there: Foreign, item_id: bytes) -> None:
+    there.data(item_id)
+    there.raw.lpush(there.keys.cleaning, item_id)
+
+
+def _noted_and_waiting(there: Foreign, item_id: bytes) -> None:
+    there.waiting(item_id)
+    there.raw.lpush(there.keys.cleaning, item_id, item_id)
+
+
+def _ghost_with_lease(there: Foreign, item_id: bytes) -> None:
+    there.raw.lpush(there.keys.processing, item_id)
+    there.lease(item_id)
+
+
+def _ghost_everywhere(there: Foreign, item_id: bytes) -> None:
+    there.raw.lpush(there.keys.main, item_id, item_id)
+    there.raw.lpush(there.keys.processing, item_id, item_id)
+    there.raw.zadd(there.keys.delayed, {item_id: FAR_MS})
+
+
+def _buried_ghost(there: Foreign, item_id: bytes) -> None:
+    there.buried(item_id)
+    there.raw.delete(there.keys.item(item_id))
+
+
+def _two_holders(there: Foreign, item_id: bytes) -> None:
+    there.leased(item_id, generations="new", holder=b"new one")
+    there.lease(item_id, generations="old", holder=b"old one")
+
+
+def _without_guard(make: Make) -> Make:
+    def made(there: Foreign, item_id: bytes) -> None:
+        make(there, item_id)
+        there.raw.delete(there.keys.lease(item_id), there.keys.old_lease(item_id))
+
+    return made
+
+
+def _delayed(due_ms: int) -> Make:
+    return lambda there, item_id: there.delayed(item_id, due_ms)
+
+
+def _scheduled_and(make: Make) -> Make:
+    def made(there: Foreign, item_id: bytes) -> None:
+        there.raw.zadd(there.keys.delayed, {item_id: FAR_MS})
+        make(there, item_id)
+
+    return made
+
+
+def _buried_and_waiting(there: Foreign, item_id: bytes) -> None:
+    there.buried(item_id)
+    there.raw.lpush(there.keys.main, item_id)
+
+
+def _hash_for_data(there: Foreign, item_id: bytes) -> None:
+    there.raw.hset(there.keys.item(item_id), "field", "value")
+    there.raw.lpush(there.keys.main, item_id)
+
+
+def _list_for_lease(there: Foreign, item_id: bytes) -> None:
+    there.abandoned(item_id)
+    there.raw.lpush(there.keys.old_lease(item_id), "x")
+
+
+HEALTHY = {
+    "waiting": Animal(lambda there, i: there.waiting(i), State.WAITING),
+    "leased": Animal(lambda there, i: there.leased(i), State.LEASED),
+    "leased by 0.1": Animal(lambda there, i: there.leased(i, generations="old"), State.LEASED),
+    "leased by 0.2": Animal(lambda there, i: there.leased(i, generations="new"), State.LEASED),
+    "delayed": Animal(_delayed(FAR_MS), State.DELAYED),
+    "buried": Animal(lambda there, i: there.buried(i), State.BURIED),
+    "gone": Animal(lambda _there, _i: None, State.GONE),
+}
+BROKEN = {
+    "held": Animal(lambda there, i: there.leased(i, ttl_ms=None), State.HELD, {Code.HELD: LEFT}),
+    "held by 0.1": Animal(
+        lambda there, i: there.leased(i, ttl_ms=None, generations="old"),
+        State.HELD,
+        {Code.HELD: LEFT},
+    ),
+    "held in no list": Animal(_unlisted(None), State.HELD, {Code.HELD: LEFT}),
+    "abandoned": Animal(
+        lambda there, i: there.abandoned(i), State.ABANDONED, {Code.ABANDONED: CURED}, State.WAITING
+    ),
+    "abandoned twice": Animal(
+        _abandoned_twice, State.ABANDONED, {Code.ABANDONED: CURED}, State.WAITING
+    ),
+    "orphaned": Animal(
+        lambda there, i: there.data(i), State.ORPHANED, {Code.ORPHANED: CURED}, State.WAITING
+    ),
+    "orphaned in a cleaner's hand": Animal(
+        _in_hand, State.ORPHANED, {Code.ORPHANED: CURED}, State.WAITING
+    ),
+    "unlisted": Animal(_unlisted(60_000), State.UNLISTED, {Code.UNLISTED: LEFT}),
+    "due": Animal(_delayed(1), State.DUE, {Code.DUE: CURED}, State.WAITING),
+    "due without a guard": Animal(
+        _without_guard(_delayed(1)), State.DUE, {Code.DUE: CURED}, State.WAITING
+    ),
+    "delayed without a guard": Animal(
+        _without_guard(_delayed(FAR_MS)), State.DELAYED, {Code.UNGUARDED: CURED}
+    ),
+    "buried without a guard": Animal(
+        _without_guard(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: CURED}
+    ),
+    "waiting and delayed": Animal(
+        _scheduled_and(lambda there, i: there.waiting(i)),
+        State.WAITING,
+        {Code.STALE_SCHEDULE: CURED},
+    ),
+    "waiting and buried": Animal(_buried_and_waiting, State.WAITING, {Code.STALE_SCHEDULE: CURED}),
+    "leased and delayed": Animal(
+        _scheduled_and(lambda there, i: there.leased(i)),
+        State.LEASED,
+        {Code.STALE_SCHEDULE: CURED},
+    ),
+    "abandoned and delayed": Animal(
+        _scheduled_and(lambda there, i: there.abandoned(i)),
+        State.ABANDONED,
+        {Code.ABANDONED: CURED, Code.STALE_SCHEDULE: CURED},
+        State.WAITING,
+    ),
+    "thrice in main": Animal(_twice, State.DUPLICATED, {Code.DUPLICATED: CURED}, State.WAITING),
+    "in main and leased": Animal(
+        _main_and_leased, State.DUPLICATED, {Code.DUPLICATED: CURED}, State.LEASED
+    ),
+    "in main and abandoned": Animal(
+        _main_and_abandoned, State.DUPLICATED, {Code.DUPLICATED: CURED}, State.WAITING
+    ),
+    "held by two": Animal(_two_holders, State.LEASED, {Code.TWO_HOLDERS: LEFT}),
+    "ghost in main": Animal(
+        lambda there, i: there.raw.lpush(there.keys.main, i),
+        State.GHOST,
+        {Code.GHOST: CURED},
+        State.GONE,
+    ),
+    "ghost in processing": Animal(
+        lambda there, i: there.raw.lpush(there.keys.processing, i),
+        State.GHOST,
+        {Code.GHOST: CURED},
+        State.GONE,
+    ),
+    "ghost under a lease": Animal(
+        _ghost_with_lease,
+        State.GHOST,
+        {Code.GHOST: CURED, Code.STRAY_LEASE: LEFT},
+        State.STRAY_LEASE,
+    ),
+    "ghost everywhere": Animal(_ghost_everywhere, State.GHOST, {Code.GHOST: CURED}, State.GONE),
+    "buried ghost": Animal(_buried_ghost, State.GHOST, {Code.GHOST: CURED}, State.GONE),
+    "stray lease": Animal(
+        lambda there, i: there.lease(i), State.STRAY_LEASE, {Code.STRAY_LEASE: LEFT}
+    ),
+    "endless stray lease": Animal(
+        lambda there, i: there.lease(i, ttl_ms=None),
+        State.STRAY_LEASE,
+        {Code.ENDLESS_LEASE: CURED},
+        State.GONE,
+    ),
+    "endless lease of 0.1": Animal(
+        lambda there, i: there.lease(i, ttl_ms=None, generations="old"),
+        State.STRAY_LEASE,
+        {Code.ENDLESS_LEASE: CURED},
+        State.GONE,
+    ),
+    "waiting and in a cleaner's hand": Animal(
+        _noted_and_waiting, State.WAITING, {Code.STALE_CLEANING: CURED}
+    ),
+    "gone and in a cleaner's hand": Animal(
+        lambda there, i: there.raw.lpush(there.keys.cleaning, i),
+        State.GONE,
+        {Code.STALE_CLEANING: CURED},
+    ),
+    "gone and counted": Animal(
+        lambda there, i: there.raw.hset(there.keys.returns, i, 3),
+        State.GONE,
+        {Code.STALE_RETURNS: CURED},
+    ),
+    "a hash for its data": Animal(_hash_for_data, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
+    "a list for its lease": Animal(_list_for_lease, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
+}
+ANIMALS = {**HEALTHY, **BROKEN}
+STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:items:")
+
+
+def real_items(raw: redis.Redis, there: Foreign) -> dict[bytes, bytes]:
+    """ID to data of every item there is."""
+    prefix = there.keys.item_prefix
+    return {
+        key[len(prefix) :]: raw.get(key)  # type: ignore[misc]
+        for key in raw.scan_iter(count=10_000)
+        if key.startswith(prefix) and raw.type(key) == b"string"
+    }
