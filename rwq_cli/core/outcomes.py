@@ -26,6 +26,7 @@ _TURNS = 3
 # Of main so many entries are read at once, and so many IDs are dealt with by a call, which passes
 # over half of the list at most.
 _STRETCH = 4000
+_FEW_WAITING = FEW_IDS
 _WAITING_IDS = 250
 # Others may have popped or pushed so many entries since a stretch was read.
 _SLACK = 500
@@ -163,7 +164,7 @@ def _waiting(
     """Deal with what is in main, once, and in no other list; what is dealt with leaves `left`."""
     mark = b"rwq-mark:" + urandom(16).hex().encode()
     for _ in range(_TURNS):
-        if len(left.keys() & listed) <= FEW_IDS:
+        if len(left.keys() & listed) <= _FEW_WAITING:
             return
         entries = lengths_of(connection, keys.main, keys.processing)
         connection.meter.begin("reading the lists", entries)

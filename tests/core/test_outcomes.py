@@ -161,3 +161,19 @@ class TestManyThatWait:
         reply = connection.run("complete_waiting", queue_keys(keys), words)
         assert reply == [b"c-c"]
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"b"]
+
+    @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
+    def test_what_is_pushed_elsewhere_meanwhile_leaves_no_ghost(
+        self, interleaved: Interleaved, raw: Redis, where: bytes
+    ) -> None:
+        ids = numbered(1000)
+        self.fill(raw, ids)
+
+        def meanwhile(name: str) -> None:
+            if name == "complete_waiting" and not raw.exists(b"once"):
+                raw.set(b"once", 1)
+                raw.lpush(where, b"00003", b"00999")
+
+        interleaved.before = meanwhile
+        assert sorted(self.complete(interleaved, ids)[Status.COMPLETED]) == ids
+        assert raw.keys() == [b"once"]

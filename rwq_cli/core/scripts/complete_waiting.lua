@@ -27,11 +27,20 @@ local exists, odd = with_data_of_right_type(ids)
 if odd then
   return odd
 end
-local place = {}
+local place, length = {}, redis.call('LLEN', main)
 local stretch = redis.call('LRANGE', main, -(passed + count), -(passed + 1))
 for at, id in ipairs(stretch) do
   if exists[id] ~= nil then
     place[id] = passed + #stretch - at
+  end
+end
+-- What has been pushed a second time since the caller read the lists is left to be looked for by name.
+for id in pairs(just_pushed(processing)) do
+  place[id] = nil
+end
+for at, id in ipairs(redis.call('LRANGE', main, 0, 499)) do
+  if place[id] and place[id] ~= length - at then
+    place[id] = nil
   end
 end
 local statuses, holders, finished, places = {}, {}, {}, {}
@@ -55,7 +64,6 @@ if #places > 0 and places[#places] == #places - 1 then
   redis.call('RPOP', main, #places)
 elseif #places > 0 then
   -- All else keeps its order. One pass over the list ends with the last mark, from the nearer end.
-  local length = redis.call('LLEN', main)
   local from_left = places[1] > length - 1 - places[#places]
   for _, from_right in ipairs(places) do
     redis.call('LSET', main, from_left and length - 1 - from_right or -1 - from_right, mark)
