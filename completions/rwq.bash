@@ -6,7 +6,7 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release rm mv purge undo ls leases show stats queues clean export import local demo completion)
+        rwq_commands=(add lease complete touch release rm mv purge undo ls leases show stats queues wait clean check export import local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
@@ -51,6 +51,9 @@ __rwq_names() {
     queues)
         rwq_options=(-0 --null)
         ;;
+    wait)
+        rwq_options=(--until-empty --below --id --timeout)
+        ;;
     clean)
         rwq_commands=(light deep)
         ;;
@@ -59,6 +62,9 @@ __rwq_names() {
         ;;
     'clean deep')
         rwq_options=(--grace --dry-run -0 --null)
+        ;;
+    check)
+        rwq_options=(--waiting-warn --waiting-critical --age-warn --age-critical --abandoned-warn --abandoned-critical --processing-warn --processing-critical --delayed-warn --delayed-critical --buried-warn --buried-critical --orphaned-warn --orphaned-critical --deep --format)
         ;;
     export)
         rwq_options=(-0 --null)
@@ -126,8 +132,26 @@ __rwq_option() {
     'ls --older-than') rwq_kind=other ;;
     'leases --holder') rwq_kind=other ;;
     'leases -n' | 'leases --limit') rwq_kind=other ;;
+    'wait --below') rwq_kind=other ;;
+    'wait --id') rwq_kind=other ;;
+    'wait --timeout') rwq_kind=other ;;
     'clean light --grace') rwq_kind=other ;;
     'clean deep --grace') rwq_kind=other ;;
+    'check --waiting-warn') rwq_kind=other ;;
+    'check --waiting-critical') rwq_kind=other ;;
+    'check --age-warn') rwq_kind=other ;;
+    'check --age-critical') rwq_kind=other ;;
+    'check --abandoned-warn') rwq_kind=other ;;
+    'check --abandoned-critical') rwq_kind=other ;;
+    'check --processing-warn') rwq_kind=other ;;
+    'check --processing-critical') rwq_kind=other ;;
+    'check --delayed-warn') rwq_kind=other ;;
+    'check --delayed-critical') rwq_kind=other ;;
+    'check --buried-warn') rwq_kind=other ;;
+    'check --buried-critical') rwq_kind=other ;;
+    'check --orphaned-warn') rwq_kind=other ;;
+    'check --orphaned-critical') rwq_kind=other ;;
+    'check --format') rwq_kind=choices rwq_choices=(nagios prometheus) ;;
     'import --on-conflict') rwq_kind=choices rwq_choices=(fail skip replace) ;;
     *' -q' | *' --queue') rwq_kind=queue ;;
     *' -u' | *' --url') rwq_kind=other rwq_is_server=1 ;;

@@ -4,7 +4,7 @@
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __rwq_takes_value
     switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'clean light --grace' 'clean deep --grace' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
+        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean deep --grace' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
             return 0
     end
     return 1
@@ -144,7 +144,9 @@ complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: 
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, and what would move it on'
 complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at' -a 'queues' -d 'List the queues of this server with their counts'
+complete -c rwq -n '__rwq_at' -a 'wait' -d 'Return when a queue is empty or short enough, or items are gone; for scripts'
 complete -c rwq -n '__rwq_at' -a 'clean' -d 'Make available again what dead workers left behind'
+complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s numbers with limits: one line and an exit code, as monitors want them'
 complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads'
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases with the time left'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Run a server of one\'s own behind -u local:'
@@ -269,6 +271,12 @@ complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count o
 # rwq queues
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d '-o ids ends each name with NUL, unescaped'
 
+# rwq wait
+complete -c rwq -n '__rwq_at wait' -l until-empty -d 'No item waits, is in processing or is delayed; buried ones do not count. This is the default'
+complete -c rwq -n '__rwq_at wait' -l below -x -d 'Fewer than N items wait'
+complete -c rwq -n '__rwq_at wait' -l id -x -d 'This item is gone; can be given several times, for all'
+complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after so long. Else never'
+
 # rwq clean
 complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items: those in processing without a lease'
 complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Walk the whole queue: also return orphans, and drop ghosts and second entries'
@@ -282,6 +290,24 @@ complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d '-o ids ends each ID w
 complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
 complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Look twice and report, but change nothing'
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
+
+# rwq check
+complete -c rwq -n '__rwq_at check' -l waiting-warn -x -d 'WARNING if more items wait'
+complete -c rwq -n '__rwq_at check' -l waiting-critical -x -d 'CRITICAL if more items wait'
+complete -c rwq -n '__rwq_at check' -l age-warn -x -d 'WARNING if the next item waits for longer'
+complete -c rwq -n '__rwq_at check' -l age-critical -x -d 'CRITICAL if the next item waits for longer'
+complete -c rwq -n '__rwq_at check' -l abandoned-warn -x -d 'WARNING if more are abandoned'
+complete -c rwq -n '__rwq_at check' -l abandoned-critical -x -d 'CRITICAL if more are abandoned'
+complete -c rwq -n '__rwq_at check' -l processing-warn -x -d 'WARNING if more are in processing'
+complete -c rwq -n '__rwq_at check' -l processing-critical -x -d 'CRITICAL if more are in processing'
+complete -c rwq -n '__rwq_at check' -l delayed-warn -x -d 'WARNING if more are delayed'
+complete -c rwq -n '__rwq_at check' -l delayed-critical -x -d 'CRITICAL if more are delayed'
+complete -c rwq -n '__rwq_at check' -l buried-warn -x -d 'WARNING if more are buried'
+complete -c rwq -n '__rwq_at check' -l buried-critical -x -d 'CRITICAL if more are buried'
+complete -c rwq -n '__rwq_at check' -l orphaned-warn -x -d 'WARNING if more are orphaned; needs --deep'
+complete -c rwq -n '__rwq_at check' -l orphaned-critical -x -d 'CRITICAL if more are orphaned; needs --deep'
+complete -c rwq -n '__rwq_at check' -l deep -d 'Walk the whole queue, to count orphans'
+complete -c rwq -n '__rwq_at check' -l format -x -a 'nagios\\t prometheus\\t' -d 'nagios: one line with performance data. prometheus: all numbers for a textfile collector, of every -q'
 
 # rwq export
 complete -c rwq -n '__rwq_at export' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'

@@ -19,6 +19,17 @@ class ExitStatus(IntEnum):
         return _MEANINGS[self]
 
 
+class MonitoringStatus(IntEnum):
+    """What the exit code of `rwq check` says, in the language of monitoring plugins."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+Code = ExitStatus | MonitoringStatus
+
 _MEANINGS = {
     ExitStatus.OK: "done (an empty listing is done)",
     ExitStatus.NO: "the answer is no: nothing to lease, no such item, nothing of a batch succeeded",

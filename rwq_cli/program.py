@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import typer
 
@@ -17,14 +18,14 @@ from rwq_cli.core.errors import (
     ServerError,
 )
 from rwq_cli.environment import Environment
-from rwq_cli.exits import ExitStatus
+from rwq_cli.exits import Code, ExitStatus, MonitoringStatus
 from rwq_cli.settings import Settings
 
 # -o, alone or behind flags that take no value: -o json, -ojson, -vo json.
 _SHORT_OUTPUT = re.compile(r"-[v0]*o(.*)", re.DOTALL)
 
 
-def run(arguments: Sequence[str], environment: Environment) -> ExitStatus:
+def run(arguments: Sequence[str], environment: Environment) -> Code:
     """Run one command line.
 
     Args:
@@ -52,12 +53,16 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitStatus:
             import traceback
 
             environment.note(traceback.format_exc().rstrip())
-        return _tell(error, arguments, environment)
+        failure = _failure(error)
+        if settings.monitors and not wants_json(arguments):
+            return _tell_monitor(failure, environment)
+        _tell(failure, arguments, environment)
+        return MonitoringStatus.UNKNOWN if settings.monitors else failure.status
     finally:
         settings.end_progress()
 
 
-def _run(arguments: Sequence[str], settings: Settings) -> ExitStatus:
+def _run(arguments: Sequence[str], settings: Settings) -> Code:
     root = build_root()
     try:
         with root.make_context("rwq", list(arguments), obj=settings) as context:
@@ -72,17 +77,39 @@ def _run(arguments: Sequence[str], settings: Settings) -> ExitStatus:
     return render(report, settings)
 
 
-def _tell(error: Exception, arguments: Sequence[str], environment: Environment) -> ExitStatus:
+@dataclass(frozen=True)
+class _Failure:
+    """An error as it is told.
+
+    Attributes:
+        message: What happened; may hold anything that was typed or answered.
+        code: A stable word for it.
+        hint: What to do about it; None where there is nothing to advise.
+        status: The exit code.
+        help: The help, where that is all the answer.
+    """
+
+    message: str
+    code: str
+    hint: str | None
+    status: ExitStatus
+    help: str | None = None
+
+    def line(self) -> str:
+        """Message and hint, safe to show."""
+        return _safe(self.message) + (f"; {_safe(self.hint)}" if self.hint else "")
+
+
+def _failure(error: Exception) -> _Failure:
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
-        if type(error).__name__ == "NoArgsIsHelpError":
-            environment.note(context.get_help() if context else error.format_message())
-            return ExitStatus.USAGE
-        where = context.command_path if context else "rwq"
         message = error.format_message().rstrip(".")
         message = message[:1].lower() + message[1:]
-        _say(arguments, environment, message, "usage", f"see {where} --help")
-        return ExitStatus.USAGE
+        where = context.command_path if context else "rwq"
+        said = None
+        if type(error).__name__ == "NoArgsIsHelpError":
+            said = context.get_help() if context else error.format_message()
+        return _Failure(message, "usage", f"see {where} --help", ExitStatus.USAGE, said)
     if isinstance(error, RwqError):
         hint = error.hint
         acknowledged = getattr(error, "acknowledged", None)
@@ -92,34 +119,46 @@ def _tell(error: Exception, arguments: Sequence[str], environment: Environment) 
             if lost:
                 done += ", those sent after them all or not at all"
             hint = f"{done}; {hint}" if hint else done
-        _say(arguments, environment, error.message, error.code, hint)
+        status = ExitStatus.NO
         if isinstance(error, InvalidArgument):
-            return ExitStatus.USAGE
-        return ExitStatus.SERVER if isinstance(error, ServerError) else ExitStatus.NO
+            status = ExitStatus.USAGE
+        elif isinstance(error, ServerError):
+            status = ExitStatus.SERVER
+        return _Failure(error.message, error.code, hint, status)
     if isinstance(error, OSError):
-        reason = error.strerror or str(error)
-        _say(arguments, environment, f"cannot write the output: {reason.lower()}", "output", None)
-        return ExitStatus.NO
+        reason = (error.strerror or str(error)).lower()
+        return _Failure(f"cannot write the output: {reason}", "output", None, ExitStatus.NO)
     reason = f"{type(error).__name__}: {error}"
-    _say(arguments, environment, f"this is a bug in rwq: {reason}", "bug", "--debug shows more")
-    return ExitStatus.NO
+    return _Failure(f"this is a bug in rwq: {reason}", "bug", "--debug shows more", ExitStatus.NO)
 
 
-def _say(
-    arguments: Sequence[str], environment: Environment, message: str, code: str, hint: str | None
-) -> None:
-    from rwq_cli.render.escape import escaped
-
-    def safe(text: str) -> str:
-        return escaped(text.encode("utf-8", "surrogateescape"))
-
-    if wants_json(arguments):
+def _tell(failure: _Failure, arguments: Sequence[str], environment: Environment) -> None:
+    if failure.help is not None:
+        environment.note(failure.help)
+    elif wants_json(arguments):
         from rwq_cli.render.encode import to_json
 
-        record = {"error": safe(message), "code": code, "hint": safe(hint) if hint else None}
+        hint = _safe(failure.hint) if failure.hint else None
+        record = {"error": _safe(failure.message), "code": failure.code, "hint": hint}
         environment.note(to_json(record).decode())
-        return
-    environment.note(f"rwq: error: {safe(message)}" + (f"; {safe(hint)}" if hint else ""))
+    else:
+        environment.note(f"rwq: error: {failure.line()}")
+
+
+def _tell_monitor(failure: _Failure, environment: Environment) -> MonitoringStatus:
+    """On stdout, where a monitor reads."""
+    from rwq_cli.render.monitoring import unknown_line
+
+    with suppress(OSError):
+        environment.stdout.write(unknown_line(failure.line()).encode())
+        environment.stdout.flush()
+    return MonitoringStatus.UNKNOWN
+
+
+def _safe(text: str) -> str:
+    from rwq_cli.render.escape import escaped
+
+    return escaped(text.encode("utf-8", "surrogateescape"))
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -35,11 +35,13 @@ class Settings:
     Attributes:
         environment: Streams and variables.
         given: The options that were given, by name.
+        monitors: Whether the command answers a monitor, errors included.
         meter: Shows how long work goes; None where it is not to be shown.
     """
 
     environment: Environment
     given: dict[str, Any] = field(default_factory=dict)
+    monitors: bool = False
     meter: "TerminalMeter | None" = None
 
     def end_progress(self) -> None:

@@ -19,8 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Putting in": ("add",),
     "By hand": ("lease", "complete", "touch", "release", "rm", "mv", "purge", "undo"),
-    "Looking": ("ls", "leases", "show", "stats", "queues"),
-    "Keeping it healthy": ("clean", "export", "import"),
+    "Looking": ("ls", "leases", "show", "stats", "queues", "wait"),
+    "Keeping it healthy": ("clean", "check", "export", "import"),
     "Around it": ("local", "demo", "completion"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
@@ -30,6 +30,14 @@ class HelpfulCommand(TyperCommand):
     """A command whose help ends with examples and exit codes."""
 
     manual: Manual | None = None
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        # Known before the options are read, because they may be what is wrong.
+        if parent is not None and parent.obj is not None and self.manual is not None:
+            parent.obj.monitors = self.manual.monitors
+        return super().make_context(info_name, args, parent, **extra)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self, ctx, formatter)

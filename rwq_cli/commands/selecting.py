@@ -124,7 +124,11 @@ class Choice:
         if self.named is not None:
             return self.named
         warn_of_use(settings, queue, self.selection)
-        return queue.choose(self.selection, limit=self.limit)
+        chosen = queue.choose(self.selection, limit=self.limit)
+        if settings.meter is not None:
+            # A question may come now.
+            settings.meter.hide()
+        return chosen
 
 
 def choosing(reach: Reach) -> Callable[[Callable[..., Report]], Callable[..., Report]]:

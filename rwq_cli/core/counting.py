@@ -8,6 +8,8 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Counts, State
 
 _SAMPLE_ITEMS = 100
+# So many entries that are next may be ghosts without hiding the age of the item behind them.
+_AGES = 10
 
 
 def count_lengths(connection: Connection, keys: QueueKeys) -> Counts:
@@ -99,15 +101,19 @@ def _add_waiting(
     sample = list(dict.fromkeys(oldest[::-1] + newest))
     if not sample:
         return counts
-    commands: list[tuple[object, ...]] = [("OBJECT", "IDLETIME", keys.item(sample[0]))]
+    commands: list[tuple[object, ...]] = [
+        ("OBJECT", "IDLETIME", keys.item(item_id)) for item_id in sample[:_AGES]
+    ]
     if sample_sizes:
         commands += [("STRLEN", keys.item(item_id)) for item_id in sample]
         commands += [("EXISTS", keys.item(item_id)) for item_id in sample]
     replies = connection.call_all(commands, tolerate=True)
-    idle_s = replies[0] if isinstance(replies[0], int) else None
+    ages = replies[: len(sample[:_AGES])]
+    idle_s = next((reply for reply in ages if isinstance(reply, int)), None)
     sizes = []
     if sample_sizes:
-        strlens, exists = replies[1 : 1 + len(sample)], replies[1 + len(sample) :]
+        rest = replies[len(ages) :]
+        strlens, exists = rest[: len(sample)], rest[len(sample) :]
         sizes = [
             size
             for size, there in zip(strlens, exists, strict=True)

@@ -172,7 +172,9 @@ def complete_items(
     Yields:
         For each ID `COMPLETED`, `MISSING` or `NOT_OWNER`, as the server acknowledges it.
     """
-    return act_on_ids(connection, keys, "complete", (owner or b"",), ids)
+    return act_on_ids(
+        connection, keys, "complete", (owner or b"",), ids, waiting_script="complete_waiting"
+    )
 
 
 def release_items(

@@ -1,6 +1,7 @@
 """Running a verb's script on many IDs, by the way that costs the server least."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from os import urandom
 from typing import Any
 
 from rwq_cli.core.batches import Pause, in_batches
@@ -8,19 +9,27 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.paging import lengths_of, walk_list
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.processing import (
     FEW_IDS,
     act_by_pages,
     act_one_by_one,
     repeated_in_processing,
 )
+from rwq_cli.core.scripts import queue_args, queue_keys
 
 # IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
 # turn of the processing list serves a whole block.
 _BLOCK_IDS = 200_000
 # IDs that passed by unseen while others worked on the list are sought so often by pages.
 _TURNS = 3
+# Of main so many entries are read at once, and so many IDs are dealt with by a call, which passes
+# over half of the list at most.
+_STRETCH = 4000
+_FEW_WAITING = FEW_IDS
+_WAITING_IDS = 250
+# Others may have popped or pushed so many entries since a stretch was read.
+_SLACK = 500
 _DOING = {"complete": "completing", "release": "releasing"}
 
 
@@ -43,11 +52,13 @@ def act_on_ids(
     ids: Iterable[bytes | Pause],
     *,
     last_first: bool = False,
+    waiting_script: str | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Run `complete` or `release` on a stream of IDs.
 
     A few IDs are looked for one by one. Of many, those that are in processing and not in main are
-    dealt with page by page, and the rest one by one.
+    dealt with page by page, so are those that are in main alone where there is a script for them,
+    and the rest one by one.
 
     Args:
         connection: The server.
@@ -57,6 +68,7 @@ def act_on_ids(
         ids: The IDs.
         last_first: Each batch goes on top of the one before, so the last has to go first; this
             takes the IDs all at once, and one by one.
+        waiting_script: The script for stretches of main; None for none.
 
     Raises:
         ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
@@ -78,6 +90,13 @@ def act_on_ids(
                     acknowledged += len(batch)
                     connection.meter.advance(len(batch))
                     yield batch
+                if waiting_script:
+                    for batch in _waiting(
+                        connection, keys, waiting_script, _DOING[script], args, left, listed
+                    ):
+                        acknowledged += len(batch)
+                        connection.meter.advance(len(batch))
+                        yield batch
             for page_size, ids_left in (
                 (0, [item_id for item_id in left if item_id in listed]),
                 (-1, [item_id for item_id in left if item_id not in listed]),
@@ -131,6 +150,64 @@ def _in_pages(
                 yield batch
         if before - len(left) == 0 or len(left) - len(listed) <= FEW_IDS:
             return
+
+
+def _waiting(
+    connection: Connection,
+    keys: QueueKeys,
+    script: str,
+    doing: str,
+    args: Sequence[object],
+    left: dict[bytes, None],
+    listed: set[bytes],
+) -> Iterator[OutcomeBatch]:
+    """Deal with what is in main, once, and in no other list; what is dealt with leaves `left`."""
+    mark = b"rwq-mark:" + urandom(16).hex().encode()
+    for _ in range(_TURNS):
+        if len(left.keys() & listed) <= _FEW_WAITING:
+            return
+        entries = lengths_of(connection, keys.main, keys.processing)
+        connection.meter.begin("reading the lists", entries)
+        sought = _in_main_alone(connection, keys, left.keys() & listed)
+        connection.meter.begin(doing, len(left))
+        before = len(left)
+        passed = 0
+        while sought:
+            start = max(0, passed - _SLACK)
+            stretch = connection.call("LRANGE", keys.main, -(passed + _STRETCH), -(start + 1))
+            stretch.reverse()
+            if len(stretch) <= passed - start:
+                break
+            met = {item_id: start + at for at, item_id in enumerate(stretch) if item_id in sought}
+            gone = 0
+            for ids in in_batches(met, items_max=_WAITING_IDS):
+                places = [met[item_id] for item_id in ids]
+                begin, last = max(0, min(places) - gone - _SLACK), max(places)
+                words = (*queue_args(keys), begin, last + _SLACK - begin, mark, *args, *ids)
+                reply = connection.run(script, queue_keys(keys), words)
+                outcomes = outcome_batch(ids, reply)
+                gone += sum(letter != "o" for letter in outcomes.letters)
+                for item_id in outcomes.ids:
+                    del left[item_id]
+                    sought.discard(item_id)
+                if len(outcomes):
+                    yield outcomes
+            passed = start + len(stretch) - gone
+        if before == len(left):
+            return
+
+
+def _in_main_alone(connection: Connection, keys: QueueKeys, ids: Set[bytes]) -> set[bytes]:
+    """Which of the IDs are in main, once, and not in processing."""
+    once: set[bytes] = set()
+    several: set[bytes] = set()
+    for page in walk_list(connection, keys.main, newest_first=True):
+        for item_id in page:
+            if item_id in ids:
+                (several if item_id in once else once).add(item_id)
+    for page in walk_processing(connection, keys):
+        several.update(once.intersection(page))
+    return once - several
 
 
 def _one_by_one(

@@ -1,6 +1,6 @@
 """The work queue: one object with a method for each thing that can be done to a queue."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -21,6 +21,7 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
+    from rwq_cli.core.checking import Check, Limits, Measure
     from rwq_cli.core.exporting import Export
     from rwq_cli.core.importing import OnConflict
     from rwq_cli.core.leasing import Leased
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.looking import Detail, Sighting
     from rwq_cli.core.pictures import Picture
     from rwq_cli.core.taking import Destination, Ledger
+    from rwq_cli.core.waiting import Goal, Waited
 
 # The modules that do the work are imported by the method that needs them: a point command then
 # loads one of them and not ten, which a shell loop pays for on every turn.
@@ -322,12 +324,39 @@ class WorkQueue:
 
         return counting.count_lengths(self.connection, self.keys)
 
+    def wait(self, goal: "Goal | None" = None, *, timeout_s: float = FOREVER) -> "Waited":
+        """Wait until the queue is empty, or for another goal; `rwq_cli.core.waiting.wait_until`."""
+        from rwq_cli.core import waiting
+
+        return waiting.wait_until(
+            self.connection,
+            self.keys,
+            goal or waiting.Goal(),
+            timeout_s=timeout_s,
+            clock=self._clock,
+        )
+
     def counts(self, *, deep: bool = False) -> Counts:
         """Counts by state; see `rwq_cli.core.counting.count_states`."""
         from rwq_cli.core import counting
 
         sample = self.connection.look_only()
         return counting.count_states(self.connection, self.keys, sample_sizes=sample, deep=deep)
+
+    def check(
+        self, limits: "Mapping[Measure, Limits]", *, deep: bool = False, grace_s: float = 1.0
+    ) -> "Check":
+        """The counts, judged by limits; see `rwq_cli.core.checking.check`."""
+        from rwq_cli.core import checking
+
+        return checking.check(
+            self.connection,
+            self.keys,
+            limits,
+            deep=deep,
+            grace_s=grace_s,
+            sleep=self._clock.sleep,
+        )
 
     def items(
         self,

@@ -92,4 +92,6 @@ def choose_ids(
     for item in list_items(connection, keys, source_of(unsettled), again, detail, limit=None):
         if passing.get(item.item_id) is item.state:
             del passing[item.item_id]
+            if not passing:
+                break
     return [item_id for item_id in chosen if item_id not in passing]

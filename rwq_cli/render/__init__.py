@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from rwq_cli.exits import ExitStatus
+from rwq_cli.exits import Code, ExitStatus
 from rwq_cli.render import machine
 from rwq_cli.render.encode import to_json
-from rwq_cli.render.report import Batch, Detail, Listing, Report, Stream, Text
+from rwq_cli.render.report import Batch, Detail, Listing, Report, Stream, Text, Verdict
 from rwq_cli.settings import OutputFormat, Settings
 
 T = TypeVar("T")
 
 
-def render(report: Report, settings: Settings) -> ExitStatus:
+def render(report: Report, settings: Settings) -> Code:
     """Write a report in the format that the settings ask for.
 
     Args:
@@ -36,6 +36,8 @@ def render(report: Report, settings: Settings) -> ExitStatus:
         return _render_detail(report, settings)
     if isinstance(report, Stream):
         return _render_stream(report, settings)
+    if isinstance(report, Verdict):
+        return _render_verdict(report, settings)
     return _render_listing(report, settings)
 
 
@@ -171,3 +173,15 @@ def _render_detail(report: Detail[Any], settings: Settings) -> ExitStatus:
     if missing:
         return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
     return ExitStatus.OK
+
+
+def _render_verdict(report: Verdict[Any], settings: Settings) -> Code:
+    output, environment = settings.output, settings.environment
+    if output in (OutputFormat.TABLE, OutputFormat.PLAIN):
+        environment.stdout.write(report.text.encode())
+    elif output is OutputFormat.JSON and report.one_only:
+        for record in report.records:
+            environment.stdout.write(to_json(report.view.fields(record)) + b"\n")
+    else:
+        machine.Writer(environment, report.view, output, False).write_all(report.records)
+    return report.status

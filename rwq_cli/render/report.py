@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from rwq_cli.exits import ExitStatus
+from rwq_cli.exits import ExitStatus, MonitoringStatus
 
 T = TypeVar("T")
 
@@ -213,4 +213,23 @@ class Stream(Generic[T]):
     null_separated: bool = False
 
 
-Report = Listing[Any] | Batch[Any] | Detail[Any] | Stream[Any] | Text
+@dataclass(frozen=True)
+class Verdict(Generic[T]):
+    """What a check found, with the exit code that it comes to.
+
+    Attributes:
+        view: How a record looks to machines.
+        records: What was found.
+        text: All of it for `table` and `plain`, with its line ends.
+        one_only: The user asked for one: `json` is an object.
+        status: The exit code.
+    """
+
+    view: View[T]
+    records: Sequence[T]
+    text: str
+    one_only: bool
+    status: MonitoringStatus
+
+
+Report = Listing[Any] | Batch[Any] | Detail[Any] | Stream[Any] | Text | Verdict[Any]

@@ -161,6 +161,17 @@ class TestPermissions:
         if result.code == 69:
             assert contents(foreign.raw) == before
 
+    @pytest.mark.parametrize("missing", ["lset", "del", "lrem", "rpop", "zrem", "hdel"])
+    def test_a_complete_of_many_that_lacks_one_changes_nothing(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
+    ) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(100)))
+        before = contents(foreign.raw)
+        url = lacking("+@all", f"-{missing}")
+        assert rwq("complete", "--id-glob", "*[02468]", "--yes", "-u", url).code == 69
+        assert rwq("complete", "--all", "--yes", "-u", url).code == 69
+        assert contents(foreign.raw) == before
+
     @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop"])
     @pytest.mark.parametrize("verb", ["light", "deep"])
     def test_a_clean_that_lacks_one_breaks_nothing(

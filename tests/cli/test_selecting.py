@@ -1,8 +1,10 @@
 """One grammar for choosing items: the same for every verb, and the same as that of `ls`."""
 
+import json
+
 import pytest
 
-from tests.cli.driver import Rwq
+from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign, contents
 
 VERBS = ["release", "complete", "touch"]
@@ -232,6 +234,39 @@ class TestAsking:
         assert code == 0
         assert filled.raw.exists("jobs:item:a1", "jobs:item:a2") == 0
         assert filled.raw.exists("jobs:item:w1", "jobs:item:l1") == 2
+
+
+class TestMany:
+    COUNT = 40_000
+
+    @pytest.fixture(autouse=True)
+    def long(self, foreign: Foreign) -> None:
+        ids = [b"%06d" % number for number in range(self.COUNT)]
+        foreign.raw.lpush(foreign.keys.main, *ids)
+        foreign.raw.mset({foreign.keys.item(item_id): b"x" for item_id in ids})
+
+    def test_killed_in_the_middle_and_done_again(self, rwq: Rwq, foreign: Foreign) -> None:
+        raw = foreign.raw
+        process = rwq.start("complete", "--state", "waiting", "--yes", "-o", "json")
+        until(lambda: raw.llen("jobs:queue") < self.COUNT - 2000)
+        process.kill()
+        process.wait()
+        left = raw.llen("jobs:queue")
+        assert 0 < left < self.COUNT
+        assert len(raw.keys("jobs:item:*")) == left
+        counts = rwq("stats", "--deep", "-o", "json").json
+        names = ("waiting", "orphaned", "duplicated", "ghosts", "processing")
+        assert [counts[name] for name in names] == [left, 0, 0, 0, 0]
+        result = rwq("complete", "--state", "waiting", "--yes", "-o", "json")
+        assert (result.code, result.json["completed"]) == (0, left)
+        assert raw.keys() == []
+
+    def test_two_at_once_complete_each_item_once(self, rwq: Rwq, foreign: Foreign) -> None:
+        words = ("complete", "--all", "--yes", "-o", "json")
+        both = [rwq.start(*words), rwq.start(*words)]
+        told = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+        assert sum(each["completed"] for each in told) == self.COUNT
+        assert foreign.raw.keys() == []
 
 
 class TestLs:

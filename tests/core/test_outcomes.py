@@ -1,11 +1,15 @@
 """Verbs on many IDs, and what they must not take for an item: `jobs` beside `jobs:item:mail`."""
 
+from collections.abc import Iterable
+
 import pytest
 from redis import Redis
 
-from rwq_cli.core import WorkQueue
+from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
-from tests.conftest import Backend
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.scripts import queue_args, queue_keys
+from tests.conftest import QUEUE, Backend, Interleaved
 
 
 @pytest.mark.parametrize("verb", ["complete", "release"])
@@ -22,3 +26,154 @@ def test_the_list_of_another_queue_is_no_item(
         "jobs:item:mail:queue holds another type than the protocol says"
     )
     assert {key: raw.dump(key) for key in raw.scan_iter()} == before
+
+
+def numbered(count: int) -> list[bytes]:
+    return [b"%05d" % number for number in range(count)]
+
+
+class TestManyThatWait:
+    """They are completed without a pass over the list for each, and the rest keeps its order."""
+
+    def fill(self, raw: Redis, ids: list[bytes]) -> None:
+        raw.lpush(b"jobs:queue", *ids)
+        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+
+    def complete(self, connection: Connection, ids: Iterable[bytes]) -> dict[Status, list[bytes]]:
+        queue = WorkQueue(connection, QUEUE)
+        by_status: dict[Status, list[bytes]] = {}
+        for outcome in queue.complete(ids):
+            by_status.setdefault(outcome.status, []).append(outcome.item_id)
+        return by_status
+
+    @pytest.mark.parametrize("step", [1, 2, 7, 200])
+    @pytest.mark.parametrize("first", [0, 5000])
+    def test_some_of_them(self, connection: Connection, raw: Redis, step: int, first: int) -> None:
+        ids = numbered(13_000)
+        self.fill(raw, ids)
+        chosen = ids[first::step]
+        assert self.complete(connection, reversed(chosen)) == {Status.COMPLETED: chosen}
+        rest = [item_id for item_id in ids if item_id not in set(chosen)]
+        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == rest
+        assert len(raw.keys(b"jobs:item:*")) == len(rest)
+        assert raw.exists(b"jobs:processing") == 0
+
+    def test_every_trace_of_them_goes(self, connection: Connection, raw: Redis) -> None:
+        ids = numbered(100)
+        self.fill(raw, ids)
+        raw.mset({b"jobs:lease:" + item_id: b"x" for item_id in ids})
+        raw.mset({b"jobs:leased_by_session:" + item_id: b"x" for item_id in ids})
+        for zset in (b"jobs:delayed", b"jobs:buried"):
+            raw.zadd(zset, dict.fromkeys(ids, 1))
+        raw.hset(b"jobs:returns", mapping=dict.fromkeys(ids, 1))  # type: ignore[arg-type]
+        raw.lpush(b"jobs:cleaning", *ids)
+        assert self.complete(connection, ids) == {Status.COMPLETED: ids}
+        assert raw.keys() == []
+
+    def test_an_entry_without_data_goes_too(self, connection: Connection, raw: Redis) -> None:
+        ids = numbered(100)
+        self.fill(raw, ids)
+        raw.delete(b"jobs:item:00007", b"jobs:item:00099")
+        done = self.complete(connection, ids)
+        assert done[Status.MISSING] == [b"00007", b"00099"]
+        assert len(done[Status.COMPLETED]) == 98
+        assert raw.keys() == []
+
+    @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
+    def test_a_second_entry_does_not_stay_behind(
+        self, connection: Connection, raw: Redis, where: bytes
+    ) -> None:
+        ids = numbered(100)
+        self.fill(raw, ids)
+        raw.lpush(where, b"00003", b"other", b"00050")
+        assert sorted(self.complete(connection, ids)[Status.COMPLETED]) == ids
+        assert raw.keys() == [where]
+        assert raw.lrange(where, 0, -1) == [b"other"]
+
+    def test_of_an_owner(self, connection: Connection, raw: Redis) -> None:
+        ids = numbered(100)
+        self.fill(raw, ids)
+        raw.set(b"jobs:lease:00004", b"them")
+        raw.set(b"jobs:lease:00005", b"me")
+        outcomes = list(WorkQueue(connection, QUEUE).complete(ids, owner=b"me"))
+        told = {outcome.item_id: (outcome.status, outcome.holder) for outcome in outcomes}
+        assert len(outcomes) == len(told) == 100
+        assert told.pop(b"00005") == (Status.COMPLETED, None)
+        assert told.pop(b"00004") == (Status.NOT_OWNER, b"them")
+        assert set(told.values()) == {(Status.NOT_OWNER, None)}
+        assert raw.llen(b"jobs:queue") == 99
+
+    @pytest.mark.parametrize("act", ["pops", "pushes", "pushes to the front", "completes"])
+    def test_beside_others(self, interleaved: Interleaved, raw: Redis, act: str) -> None:
+        ids = numbered(6000)
+        self.fill(raw, ids)
+        chosen, others = ids[::2], ids[1::2]
+        popped: list[bytes] = []
+        pushed = 0
+
+        def meanwhile(name: str) -> None:
+            nonlocal pushed
+            # Whoever pushed for ever would be followed for ever.
+            if name not in ("LRANGE", "complete_waiting") or pushed >= 1200:
+                return
+            for _ in range(40):
+                pushed += 1
+                if act == "pops":
+                    entry = raw.rpop(b"jobs:queue")
+                    popped.extend([entry] if entry else [])
+                elif act == "completes":
+                    raw.delete(b"jobs:item:" + chosen[-pushed])
+                    raw.lrem(b"jobs:queue", 0, chosen[-pushed])
+                else:
+                    new = b"new %d" % pushed
+                    raw.set(b"jobs:item:" + new, b"")
+                    (raw.lpush if act == "pushes" else raw.rpush)(b"jobs:queue", new)
+
+        interleaved.before = meanwhile
+        done = self.complete(interleaved, chosen)
+        assert sorted(item_id for told in done.values() for item_id in told) == chosen
+        left = raw.lrange(b"jobs:queue", 0, -1)[::-1]
+        assert raw.exists(*(b"jobs:item:" + item_id for item_id in chosen)) == 0
+        assert [entry for entry in left if not entry.startswith(b"new ")] == [
+            item_id for item_id in others if item_id not in popped
+        ]
+        new = [b"new %d" % number for number in range(1, pushed + 1)]
+        if act == "pushes":
+            assert left[-pushed:] == new
+        elif act == "pushes to the front":
+            assert left[:pushed] == new[::-1]
+        else:
+            assert set(left) <= set(others)
+
+    def test_few_calls_for_many(self, interleaved: Interleaved, raw: Redis) -> None:
+        ids = numbered(6000)
+        self.fill(raw, ids)
+        assert self.complete(interleaved, ids) == {Status.COMPLETED: ids}
+        assert interleaved.calls.count("complete_waiting") == 24
+        assert "complete" not in interleaved.calls
+
+    def test_an_id_that_comes_twice_pops_nothing_else(
+        self, connection: Connection, raw: Redis
+    ) -> None:
+        self.fill(raw, [b"a", b"b", b"c"])
+        keys = QueueKeys(QUEUE)
+        words = (*queue_args(keys), 0, 10, b"mark", b"", b"a", b"a", b"c")
+        reply = connection.run("complete_waiting", queue_keys(keys), words)
+        assert reply == [b"c-c"]
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"b"]
+
+    @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
+    def test_what_is_pushed_elsewhere_meanwhile_leaves_no_ghost(
+        self, interleaved: Interleaved, raw: Redis, where: bytes
+    ) -> None:
+        ids = numbered(1000)
+        self.fill(raw, ids)
+
+        def meanwhile(name: str) -> None:
+            if name == "complete_waiting" and not raw.exists(b"once"):
+                raw.set(b"once", 1)
+                raw.lpush(where, b"00003", b"00999")
+
+        interleaved.before = meanwhile
+        assert sorted(self.complete(interleaved, ids)[Status.COMPLETED]) == ids
+        assert raw.keys() == [b"once"]

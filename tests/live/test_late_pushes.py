@@ -85,7 +85,7 @@ def test_cleaning_many_returns_an_item_once_that_came_into_processing_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An item that was copied by hand is leased a second time in the grace period."""
-    monkeypatch.setattr(processing, "PAGE_SIZE", 3)
+    monkeypatch.setattr(processing, "_PAGE", 3)
     worker = Upstream(raw, QUEUE, old=False, books=books).work()
     queue.add(b"data", b"id")
     raw.lpush(b"jobs:processing", b"id", *(b"ghost-%d" % number for number in range(40)))

@@ -30,7 +30,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rwq_cli.core import CleanAction, NewItem, Outcome, Repair, Status, WorkQueue, processing
+from rwq_cli.core import (
+    CleanAction,
+    NewItem,
+    Outcome,
+    Repair,
+    Status,
+    WorkQueue,
+    outcomes,
+    processing,
+)
 from rwq_cli.core.paging import walk_list
 from tests.live.adversity import (
     Adversity,
@@ -292,10 +301,10 @@ class QueueMachine(RuleBasedStateMachine):
 
         def operation() -> None:
             before = self.connection.look()
-            outcomes = list(self.queue.complete(wanted, owner=b"ours" if own_only else None))
-            completed = _completed(outcomes)
+            told = list(self.queue.complete(wanted, owner=b"ours" if own_only else None))
+            completed = _completed(told)
             assert completed == self.connection.vanished
-            assert Counter(o.item_id for o in outcomes) == Counter(wanted)
+            assert Counter(o.item_id for o in told) == Counter(wanted)
             holders = before.holders(wanted[0])
             # Of two leases by two sessions the later ending one counts; which, the books don't say.
             if adversity.none and (not own_only or len(set(holders)) < 2):
@@ -455,6 +464,11 @@ def test_nothing_is_lost_and_nothing_of_ours_is_half_done(
     live_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pages of three, so that a few items make a long list.
-    monkeypatch.setattr(processing, "PAGE_SIZE", 3)
+    monkeypatch.setattr(processing, "_PAGE", 3)
+    monkeypatch.setattr(processing, "_WINDOW", 6)
+    monkeypatch.setattr(outcomes, "_STRETCH", 3)
+    monkeypatch.setattr(outcomes, "_WAITING_IDS", 2)
+    monkeypatch.setattr(outcomes, "_SLACK", 1)
+    monkeypatch.setattr(outcomes, "_FEW_WAITING", 0)
     monkeypatch.setitem(walk_list.__kwdefaults__, "page_size", 3)
     run_state_machine_as_test(lambda: QueueMachine(live_server), settings=SETTINGS)

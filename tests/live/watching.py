@@ -137,7 +137,8 @@ class WatchedConnection(Connection):
     def _check_data(self, script: str, before: RawKeys, after: RawKeys) -> None:
         """Only an add makes data, and only a complete deletes it."""
         gone = before.data.keys() - after.data.keys()
-        assert not gone or script == "complete", f"{script} deleted {gone}"
+        completes = script in ("complete", "complete_waiting")
+        assert not gone or completes, f"{script} deleted {gone}"
         for item_id in gone:
             self._books.complete(item_id)
         self.vanished.update(gone)

@@ -30,7 +30,7 @@ if odd then
   return odd
 end
 local holders_before = lease_holders(ids)
-local told, holder_of = {}, {}
+local told, holder_of, waits = {}, {}, {}
 
 local waits_again = page_size > 0 and just_pushed(main) or {}
 
@@ -44,6 +44,7 @@ local function may_release(id)
     told[id] = 'm'
   elseif page_size <= 0 and redis.call('LPOS', main, id) then
     if front then
+      waits[id] = true
       return true
     end
     told[id] = 'w'
@@ -65,7 +66,9 @@ if page_size <= 0 then
   end
   for _, id in ipairs(released) do
     redis.call('LREM', processing, 0, id)
-    redis.call('LREM', main, 0, id)
+    if waits[id] then
+      redis.call('LREM', main, 0, id)
+    end
   end
 else
   released = take_from_processing(page_size, ids, may_release)

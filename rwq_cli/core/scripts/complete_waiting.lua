@@ -1,0 +1,85 @@
+-- Complete items that wait, in a stretch of main, without a pass over the list for each of them.
+--
+-- arg 1     how many entries at the right end of main to pass over
+-- arg 2     how many entries to look at behind those
+-- arg 3     a value that is no ID, to mark entries with while this runs
+-- arg 4     only where this holder has the lease; '' for any
+-- arg 5..   IDs, each once, which the caller saw in main once and in no other list
+-- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
+-- owner, - not in that stretch; then for each o who holds the lease, or ''.
+local refusal = denied(
+  { 'LSET', main, 0, 'x' },
+  { 'LREM', main, 0, 'x' },
+  { 'RPOP', main },
+  { 'LREM', cleaning, 0, 'x' },
+  { 'DEL', item_prefix .. 'x' },
+  { 'DEL', lease_prefix .. 'x' },
+  { 'DEL', old_lease_prefix .. 'x' },
+  { 'ZREM', delayed, 'x' },
+  { 'ZREM', buried, 'x' },
+  { 'HDEL', returns, 'x' }
+)
+if refusal then
+  return refusal
+end
+local passed, count, mark, owner, ids = tonumber(arg(1)), tonumber(arg(2)), arg(3), arg(4), args_from(5)
+local exists, odd = with_data_of_right_type(ids)
+if odd then
+  return odd
+end
+local place, length = {}, redis.call('LLEN', main)
+local stretch = redis.call('LRANGE', main, -(passed + count), -(passed + 1))
+for at, id in ipairs(stretch) do
+  if exists[id] ~= nil then
+    place[id] = passed + #stretch - at
+  end
+end
+-- What has been pushed a second time since the caller read the lists is left to be looked for by name.
+for id in pairs(just_pushed(processing)) do
+  place[id] = nil
+end
+for at, id in ipairs(redis.call('LRANGE', main, 0, 499)) do
+  if place[id] and place[id] ~= length - at then
+    place[id] = nil
+  end
+end
+local statuses, holders, finished, places = {}, {}, {}, {}
+for i, id in ipairs(ids) do
+  local holder = owner ~= '' and exists[id] and (lease_holder(id) or '')
+  if not place[id] then
+    statuses[i] = '-'
+  elseif holder and holder ~= owner then
+    statuses[i] = 'o'
+    holders[#holders + 1] = holder
+  else
+    statuses[i] = exists[id] and 'c' or 'm'
+    finished[#finished + 1] = id
+    places[#places + 1] = place[id]
+    -- Each entry once, whatever the caller sent: what is popped is counted.
+    place[id] = nil
+  end
+end
+table.sort(places)
+if #places > 0 and places[#places] == #places - 1 then
+  redis.call('RPOP', main, #places)
+elseif #places > 0 then
+  -- All else keeps its order. One pass over the list ends with the last mark, from the nearer end.
+  local from_left = places[1] > length - 1 - places[#places]
+  for _, from_right in ipairs(places) do
+    redis.call('LSET', main, from_left and length - 1 - from_right or -1 - from_right, mark)
+  end
+  redis.call('LREM', main, from_left and #places or -#places, mark)
+end
+for_all('DEL', nil, item_keys(finished))
+drop_leases(finished)
+for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
+  if present[key] then
+    for_all(command, key, finished)
+  end
+end
+if present[cleaning] then
+  for _, id in ipairs(finished) do
+    redis.call('LREM', cleaning, 0, id)
+  end
+end
+return { table.concat(statuses), unpack(holders) }

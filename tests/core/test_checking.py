@@ -1,0 +1,145 @@
+"""Judging numbers by limits: what is above one, what is worst, and what is not known."""
+
+import time
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.checking import Check, Level, Limits, Measure, judge, worst
+from rwq_cli.core.model import Counts
+from tests.conftest import FakeClock, Foreign, contents
+
+COUNTS = Counts(
+    b"jobs", waiting=12, processing=5, delayed=4, buried=3, abandoned=2, oldest_waiting_s=60
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "level"),
+    [
+        (Limits(), Level.OK),
+        (Limits(warn=12), Level.OK),
+        (Limits(warn=11), Level.WARNING),
+        (Limits(critical=12), Level.OK),
+        (Limits(critical=11), Level.CRITICAL),
+        (Limits(warn=11, critical=12), Level.WARNING),
+        (Limits(warn=0, critical=11), Level.CRITICAL),
+        (Limits(warn=0), Level.WARNING),
+    ],
+)
+def test_above_a_limit(limits: Limits, level: Level) -> None:
+    found = judge(COUNTS, {Measure.WAITING: limits})
+    assert (found[Measure.WAITING].level, found.level) == (level, level)
+    assert found[Measure.WAITING].limits == limits
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [
+        (Measure.WAITING, 12),
+        (Measure.AGE, 60),
+        (Measure.ABANDONED, 2),
+        (Measure.PROCESSING, 5),
+        (Measure.DELAYED, 4),
+        (Measure.BURIED, 3),
+        (Measure.ORPHANED, None),
+    ],
+)
+def test_what_is_measured(measure: Measure, value: int | None) -> None:
+    assert judge(COUNTS, {})[measure].value == value
+    assert [each.measure for each in judge(COUNTS, {}).judged] == list(Measure)
+
+
+class TestAge:
+    def unknown(self, waiting: int) -> Counts:
+        return Counts(b"jobs", waiting, 0, 0, 0)
+
+    def test_that_is_not_known_is_unknown_where_it_has_a_limit(self) -> None:
+        limits = {Measure.AGE: Limits(critical=10)}
+        assert judge(self.unknown(1), limits).level is Level.UNKNOWN
+        assert judge(self.unknown(1), {}).level is Level.OK
+
+    def test_of_nothing_is_none(self) -> None:
+        found = judge(self.unknown(0), {Measure.AGE: Limits(warn=0, critical=10)})
+        assert (found[Measure.AGE].value, found.level) == (0, Level.OK)
+
+    def test_that_is_not_known_does_not_hide_what_is_bad(self) -> None:
+        limits = {Measure.AGE: Limits(warn=1), Measure.WAITING: Limits(warn=0)}
+        assert judge(self.unknown(1), limits).level is Level.WARNING
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        ([Level.OK], Level.OK),
+        ([Level.OK, Level.UNKNOWN], Level.UNKNOWN),
+        ([Level.WARNING, Level.UNKNOWN, Level.OK], Level.WARNING),
+        ([Level.WARNING, Level.CRITICAL, Level.UNKNOWN], Level.CRITICAL),
+    ],
+)
+def test_the_worst(levels: list[Level], expected: Level) -> None:
+    assert worst(levels) is expected
+
+
+class TestOfAQueue:
+    def check(self, queue: WorkQueue, measure: Measure, *, deep: bool = False) -> Check:
+        return queue.check({measure: Limits(warn=0)}, deep=deep, grace_s=2.5)
+
+    def test_numbers(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.abandoned(b"a1", b"a2")
+        foreign.leased(b"l")
+        foreign.buried(b"b")
+        foreign.data(b"o")
+        before = contents(raw)
+        found = queue.check({}, deep=True)
+        assert {each.measure: each.value for each in found.judged if each.value} == {
+            Measure.WAITING: 1,
+            Measure.ABANDONED: 2,
+            Measure.PROCESSING: 3,
+            Measure.BURIED: 1,
+            Measure.ORPHANED: 1,
+        }
+        assert queue.check({})[Measure.ORPHANED].value is None
+        assert contents(raw) == before
+
+    def test_what_stays_abandoned(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"a")
+        assert self.check(queue, Measure.ABANDONED).level is Level.WARNING
+        assert clock.slept_s == [2.5]
+
+    def test_a_worker_between_its_pop_and_its_lease(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"a")
+        clock.during_sleep = lambda: foreign.lease(b"a")
+        found = self.check(queue, Measure.ABANDONED)
+        assert (found.level, found[Measure.ABANDONED].value) == (Level.OK, 0)
+
+    def test_a_producer_between_its_data_and_its_push(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.data(b"lost", b"new")
+        clock.during_sleep = lambda: raw.lpush(b"jobs:queue", b"new")
+        found = self.check(queue, Measure.ORPHANED, deep=True)
+        assert (found.level, found[Measure.ORPHANED].value) == (Level.WARNING, 1)
+
+    def test_where_no_alarm_would_be_raised_it_does_not_wait(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"a")
+        assert queue.check({Measure.ABANDONED: Limits(warn=1)}).level is Level.OK
+        assert clock.slept_s == []
+
+    @pytest.mark.real_only("the fake has no OBJECT IDLETIME")
+    def test_ghosts_do_not_hide_an_age(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        raw.lpush(b"jobs:queue", b"ghost 1", b"ghost 2")
+        foreign.waiting(b"a")
+        time.sleep(2.1)
+        foreign.waiting(b"b")
+        assert queue.check({})[Measure.AGE].value in (2, 3)
