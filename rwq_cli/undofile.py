@@ -162,6 +162,9 @@ class UndoReader:
             self._file = path.open("rb")
             line = self._file.readline()
             self.header = parse_header(line.rstrip(b"\n"), str(path))
+            # All that a purge took was there before whatever came after it.
+            taken = self.header.taken
+            ends = (End.NEXT, End.LAST) if taken and taken.verb == "purge" else (End.NEXT,)
             number, start = 1, len(line)
             for line in self._file:
                 number += 1
@@ -175,7 +178,7 @@ class UndoReader:
                     self.rejected.append((number, str(error)))
                     continue
                 if isinstance(read, Picture):
-                    (front if read.nearer is End.NEXT else back).append(at)
+                    (front if read.nearer in ends else back).append(at)
                 else:
                     kept_at[read] = at
         except OSError as error:

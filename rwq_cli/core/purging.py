@@ -1,7 +1,6 @@
 """Taking away a whole queue: every item, and every key that is left then."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import ServerError
@@ -11,27 +10,10 @@ from rwq_cli.core.looking import glance
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.nested import member_ids, nested_names
 from rwq_cli.core.paging import PAGE_SIZE
-from rwq_cli.core.pictures import End, Picture, Place
+from rwq_cli.core.pictures import Place
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import listed_ids
 from rwq_cli.core.taking import Ledger, Taking
-
-
-class _AtTheFront:
-    """A ledger of items that all were there before whatever comes after the purge."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self.take_back = ledger.take_back
-
-    def write(self, pictures: Sequence[Picture]) -> None:
-        """Write them down as nearer to the next end."""
-        self._ledger.write(
-            [
-                replace(picture, nearer=End.NEXT) if picture.nearer else picture
-                for picture in pictures
-            ]
-        )
 
 
 def purge(
@@ -65,7 +47,7 @@ def purge(
     """
     acknowledged = 0
     try:
-        for batch in _items(connection, keys, _AtTheFront(ledger), grace_s, sleep):
+        for batch in _items(connection, keys, ledger, grace_s, sleep):
             # A ghost was no item.
             told = [at for at, letter in enumerate(batch.letters) if letter != "m"]
             if told:

@@ -4,7 +4,6 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
-from rwq_cli.core.pictures import End
 from rwq_cli.core.taking import NoLedger
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents
 from tests.core.test_taking import Ledger, many
@@ -44,7 +43,6 @@ def test_every_key(queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeCl
     assert {p.item_id: p.data for p in ledger.written} == {i: b"data of " + i for i in items}
     # Items in no list are looked at twice.
     assert clock.slept_s == [1.0]
-    assert {p.nearer for p in ledger.written} == {End.NEXT, None}
 
 
 def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -157,3 +155,24 @@ def test_two_at_once(backend: Backend, interleaved: Interleaved, raw: Redis, at:
     list(WorkQueue(interleaved, b"jobs").purge(first))
     assert raw.keys() == []
     assert sorted(first.ids + second.ids) == ids
+
+
+def test_it_goes_no_further_than_the_newest_of_its_start(
+    interleaved: Interleaved, raw: Redis
+) -> None:
+    """Workers took some in front of it, and as many were added behind."""
+    ids = many(raw, 500)
+    foreign = Foreign(raw)
+
+    def others(_: str) -> None:
+        if interleaved.calls[-2:-1] == ["LINDEX+LLEN"]:
+            for item_id in raw.rpop("jobs:queue", 100):
+                raw.delete(b"jobs:item:" + item_id)
+            foreign.waiting(*(b"new%d" % number for number in range(100)))
+
+    interleaved.before = others
+    ledger = Ledger()
+    list(WorkQueue(interleaved, b"jobs").purge(ledger))
+    assert ledger.ids == ids[100:]
+    assert raw.llen("jobs:queue") == 100
+    assert raw.dbsize() == 101

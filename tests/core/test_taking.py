@@ -167,6 +167,24 @@ class TestRemove:
         assert sorted(listed) == sorted(stored)
         assert stored == set(ids) - doomed - completed | set(pushed) - completed
 
+    @pytest.mark.parametrize("place", ["queue", "processing"])
+    def test_what_came_into_a_list_since_it_was_in_none(
+        self, interleaved: Interleaved, raw: Redis, place: str
+    ) -> None:
+        """Many are sought, so nobody looks for it by name; it leaves no ghost all the same."""
+        ids = many(raw, 100)
+        foreign = Foreign(raw)
+        foreign.data(b"o")
+
+        def others(call: str) -> None:
+            if call == "take" and b"o" in interleaved.words:
+                raw.lpush(f"jobs:{place}", b"o")
+
+        interleaved.before = others
+        outcomes = list(WorkQueue(interleaved, b"jobs").take([*ids, b"o"], NoLedger()))
+        assert Outcome(b"o", Status.REMOVED) in outcomes
+        assert raw.keys() == []
+
     def test_what_changed_since_it_was_written_down_stays(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign, ledger: Ledger
     ) -> None:
