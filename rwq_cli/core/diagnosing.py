@@ -234,6 +234,10 @@ def _first_look(
         (Code.STALE_RETURNS, found.stale_returns),
     ):
         suspected[code].update(dict.fromkeys(ids))
+    # In main as well, it is neither abandoned nor held: a worker may take it up in a moment.
+    for code in (Code.ABANDONED, Code.HELD):
+        for item_id in suspected[code].keys() & suspected[Code.DUPLICATED]:
+            del suspected[code][item_id]
     _suspect_scheduled(connection, keys, suspected, suspect)
     if b"" in suspected[Code.GHOST] or connection.call("EXISTS", keys.item(b"")):
         suspected[Code.EMPTY_ID][b""] = None

@@ -200,6 +200,15 @@ class TestGrace:
             set(BROKEN[one].findings) if one == other else set()
         )
 
+    @pytest.mark.parametrize("fix", [True, False])
+    def test_a_second_entry_that_a_worker_has_just_popped_is_not_abandoned(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock, fix: bool
+    ) -> None:
+        BROKEN["in main and abandoned"].make(foreign, b"x")
+        clock.during_sleep = lambda: raw.rpoplpush("jobs:queue", "jobs:processing")
+        assert counted(queue.diagnose(fix=fix)) == {}
+        assert raw.lrange("jobs:processing", 0, -1) == [b"x", b"x"]
+
 
 class TestBesideOthers:
     """Something changes right before each script that acts: it looks once more."""
