@@ -4,12 +4,15 @@ import gc
 import signal
 import sys
 
+from rwq_cli.interrupts import end_at_once
+
 # Loading modules makes many objects and no garbage; the collector is turned on again before work.
 gc.disable()
 
 
 def main() -> None:
-    """Run rwq; Ctrl-C ends it with 130 also while it is still being loaded."""
+    """Run rwq; Ctrl-C ends it also while it is still being loaded."""
+    end_at_once()
     try:
         from rwq_cli.program import main as program_main
 

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.options import GLOBAL_NAMES, global_options
 from rwq_cli.exits import ExitStatus
+from rwq_cli.interrupts import end_in_order
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +39,11 @@ class HelpfulCommand(TyperCommand):
         if parent is not None and parent.obj is not None and self.manual is not None:
             parent.obj.monitors = self.manual.monitors
         return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        # What has to be loaded for it is loaded.
+        end_in_order()
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self, ctx, formatter)

@@ -1,0 +1,36 @@
+"""When Ctrl-C ends the process at once, and when it raises."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from rwq_cli.interrupts import end_at_once, end_in_order
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_at_once_and_then_in_order() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    end_at_once()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    end_in_order()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_others_set_stays() -> None:
+    """A background job ignores Ctrl-C; a program that uses us has a handler of its own."""
+
+    def own(_number: int, _frame: object) -> None:
+        return
+
+    for handler in (signal.SIG_IGN, own):
+        signal.signal(signal.SIGINT, handler)
+        end_at_once()
+        end_in_order()
+        assert signal.getsignal(signal.SIGINT) is handler
