@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -154,13 +154,22 @@ class Run:
     peak_mib: float
 
 
-def timed(command: Sequence[str], *, stdin: Path | None = None, stdout: Path | None = None) -> Run:
+def timed(
+    command: Sequence[str],
+    *,
+    stdin: Path | None = None,
+    stdout: Path | None = None,
+    statuses: Sequence[int] = (0,),
+    variables: Mapping[str, str] | None = None,
+) -> Run:
     """Run a process from start to end.
 
     Args:
         command: Its words.
         stdin: A file for its stdin.
         stdout: A file for its stdout; None throws it away.
+        statuses: The exit codes that are no failure.
+        variables: Environment variables to set for it.
     """
     with (
         (stdin or Path(os.devnull)).open("rb") as source,
@@ -172,8 +181,9 @@ def timed(command: Sequence[str], *, stdin: Path | None = None, stdout: Path | N
             stdin=source,
             stdout=target,
             stderr=subprocess.PIPE,
+            env={**os.environ, **(variables or {})},
         )
-        if done.returncode:
+        if done.returncode not in statuses:
             sys.exit(f"{' '.join(command)} failed: {done.stderr.decode()}")
         seconds, peak = map(float, result.read().split())
     # Linux counts in KiB, macOS in bytes.

@@ -227,6 +227,56 @@ def deep_clean(bench: BenchServer, scale: float, longest: Longest) -> Iterator[R
     bench.client.flushall()
 
 
+def doctor(bench: BenchServer, scale: float, longest: Longest) -> Iterator[Row]:
+    """The doctor against a deep clean that only looks, on a queue with a tenth orphaned."""
+    items = round(1_000_000 * scale)
+    fill(bench, waiting=items - items // 10, orphaned=items // 10)
+    seconds, peaks = {}, {}
+    for name, words in (("clean", ("clean", "deep", "--dry-run")), ("doctor", ("doctor",))):
+        runs = [
+            timed(rwq_command(bench, *words, "--grace", "0"), statuses=(0, 1)) for _ in range(3)
+        ]
+        seconds[name] = median(run.seconds for run in runs)
+        peaks[name] = max(run.peak_mib for run in runs)
+    longest.look(bench)
+    what = f"doctor of {items:,}, {items // 10:,} orphaned"
+    yield Row(
+        what,
+        f"{seconds['doctor']:.2f} s",
+        f"clean deep --dry-run: {seconds['clean']:.2f} s",
+        seconds["doctor"] / seconds["clean"],
+        1.3,
+    )
+    yield Row(
+        f"{what}, peak memory",
+        f"{peaks['doctor']:.0f} MiB",
+        f"clean deep --dry-run: {peaks['clean']:.0f} MiB",
+        peaks["doctor"] / peaks["clean"],
+        1.3,
+    )
+
+
+def take_away(bench: BenchServer, scale: float, longest: Longest) -> Iterator[Row]:
+    """Removing, putting back and releasing many of a long queue: no limits but the longest call."""
+    waiting, count = round(1_000_000 * scale), round(200_000 * scale)
+    made = fill(bench, waiting=waiting, abandoned=count)
+    chosen = random.Random(1).sample(made["waiting"], count // 2)
+    with tempfile.TemporaryDirectory() as folder:
+        ids = Path(folder) / "ids"
+        ids.write_bytes(b"".join(item_id + b"\n" for item_id in chosen))
+        state = {"XDG_STATE_HOME": folder}
+        removed = timed(rwq_command(bench, "rm", "--yes", "-"), stdin=ids, variables=state)
+        longest.look(bench)
+        undone = timed(rwq_command(bench, "undo"), variables=state)
+        longest.look(bench)
+        released = timed(rwq_command(bench, "release", "--all"))
+        longest.look(bench)
+        assert bench.client.llen(f"{QUEUE}:queue") == waiting + count
+    yield _seconds_row(f"rm {count // 2:,} of {waiting:,} waiting, at random", removed.seconds, 10)
+    yield _seconds_row(f"undo of these {count // 2:,}", undone.seconds, 10)
+    yield _seconds_row(f"release {count:,} beside {waiting:,} waiting", released.seconds, 10)
+
+
 def page_one(bench: BenchServer, scale: float, longest: Longest) -> Iterator[Row]:
     """The first page of a long queue against that of a short one."""
     many = round(1_000_000 * scale)
@@ -261,5 +311,7 @@ ROWS: dict[str, Callable[[BenchServer, float, Longest], Iterator[Row]]] = {
     "complete": complete_in_long_processing,
     "light-clean": light_clean,
     "deep-clean": deep_clean,
+    "doctor": doctor,
+    "take-away": take_away,
     "page-one": page_one,
 }

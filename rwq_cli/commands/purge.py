@@ -44,7 +44,9 @@ def purge(
     settings: Settings = ctx.obj
     queue = open_queue(settings)
     if not dry_run and not yes:
-        confirm("remove all", queue.count_items(), escaped(queue.name), yes=False)
+        items = queue.count_items()
+        queue.connection.meter.hide()
+        confirm("remove all", items, escaped(queue.name), yes=False)
     undo = open_undo_file(settings, queue, "purge")
     return batch_of_taken(
         settings,

@@ -304,5 +304,6 @@ def asked(
         InvalidArgument: There is no terminal to ask on.
     """
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Pause)))
+    queue.connection.meter.hide()
     confirm(what, len(known), escaped(queue.name), yes=yes)
     return iter(known)

@@ -58,6 +58,7 @@ def asked(
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Pause)))
     leased = queue.count_leased(known) if ends_leases else 0
     note = f", {human.count(leased)} of them leased" if leased else ""
+    queue.connection.meter.hide()
     confirm(what, len(known), escaped(queue.name), yes=False, note=note)
     return known
 

@@ -7,7 +7,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.nested import member_ids, nested_names
-from rwq_cli.core.paging import PAGE_SIZE, walk_list, walk_processing
+from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processing
 from rwq_cli.core.pictures import LeftOut, Picture, Place, Sight, take_pictures
 
 
@@ -51,6 +51,7 @@ class Export:
             ServerError: The server refused, or was lost.
         """
         keys, connection = self._keys, self._connection
+        connection.meter.begin("exporting", lengths_of(connection, keys.main, keys.processing))
         walks = (
             (Place.MAIN, walk_list(connection, keys.main, newest_first=False)),
             (Place.PROCESSING, walk_processing(connection, keys)),
@@ -60,6 +61,7 @@ class Export:
         for key in (keys.delayed, keys.buried):
             for page in self._zset_pages(key):
                 yield from self._pictures(None, 0, 0, page)
+        connection.meter.begin("looking for what is in no list")
         names = nested_names(connection, keys)
         left = self._unmet(names, keys.item_prefix)
         if left:

@@ -55,6 +55,7 @@ def put_items(
         One outcome for each item, in order.
     """
     acknowledged = 0
+    connection.meter.begin("putting in")
     try:
         batches = put_batches(pictures)
         if on_conflict is OnConflict.REPLACE:
@@ -63,6 +64,7 @@ def put_items(
             outcomes = _sent_ahead(connection, keys, batches, on_conflict, at_front)
         for outcome in outcomes:
             acknowledged += len(outcome)
+            connection.meter.advance(len(outcome))
             yield outcome
     except ServerError as error:
         error.acknowledged = acknowledged

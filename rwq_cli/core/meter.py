@@ -20,3 +20,6 @@ class Meter:
 
     def advance(self, count: int) -> None:
         """So many items or entries more are done."""
+
+    def hide(self) -> None:
+        """Something else is about to be shown; the work goes on after it."""

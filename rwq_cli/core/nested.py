@@ -72,4 +72,5 @@ def member_ids(
             if key.startswith(prefix) and not (names and is_key_of(key, names))
         ]
         if ids:
+            connection.meter.advance(len(ids))
             yield ids

@@ -9,7 +9,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.nested import member_ids, nested_names
-from rwq_cli.core.paging import PAGE_SIZE
+from rwq_cli.core.paging import PAGE_SIZE, lengths_of
 from rwq_cli.core.pictures import Place
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import listed_ids
@@ -46,6 +46,7 @@ def purge(
         wrong type.
     """
     acknowledged = 0
+    connection.meter.begin("removing", lengths_of(connection, keys.main, keys.processing))
     try:
         for batch in _items(connection, keys, ledger, grace_s, sleep):
             # A ghost was no item.
@@ -55,6 +56,7 @@ def purge(
                     [batch.ids[at] for at in told], "".join(batch.letters[at] for at in told)
                 )
                 acknowledged += outcomes.letters.count("x")
+                connection.meter.advance(len(outcomes))
                 yield outcomes
         _sweep(connection, keys)
     except ServerError as error:
@@ -81,6 +83,7 @@ def count_items(connection: Connection, keys: QueueKeys) -> int:
     Raises:
         ServerError: The server refused, or was lost.
     """
+    connection.meter.begin("counting the items")
     names = nested_names(connection, keys)
     pages = member_ids(connection, keys, (keys.item_prefix,), names)
     return len({hash(item_id) for page in pages for item_id in page})
@@ -107,6 +110,7 @@ def _items(
     for key in (keys.delayed, keys.buried):
         for page in _members_of(connection, key):
             yield from taking.take_unlisted(page)
+    connection.meter.begin("looking for what is in no list")
     names = nested_names(connection, keys)
     pages = member_ids(connection, keys, (keys.item_prefix,), names)
     left = _unlisted(connection, keys, {item_id: None for page in pages for item_id in page})

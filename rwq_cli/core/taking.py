@@ -16,7 +16,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.outcomes import outcome_batch
-from rwq_cli.core.paging import walk_list, walk_processing
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.pictures import LeftOut, Picture, Place, Sight, find_pictures, take_pictures
 from rwq_cli.core.processing import FEW_IDS
 from rwq_cli.core.scripts import queue_args, queue_keys
@@ -133,8 +133,10 @@ class Taking:
         acknowledged = 0
         try:
             for block in in_batches(ids, items_max=_BLOCK_IDS):
+                self._connection.meter.begin("taking", len(block))
                 for batch in self._take_block(dict.fromkeys(block)):
                     acknowledged += len(batch)
+                    self._connection.meter.advance(len(batch))
                     yield batch
         except ServerError as error:
             error.acknowledged = acknowledged
@@ -153,7 +155,11 @@ class Taking:
                             del left[item_id]
                         if len(fresh):
                             yield fresh
+                meter = self._connection.meter
+                entries = lengths_of(self._connection, self._keys.main, self._keys.processing)
+                meter.begin("reading the lists", entries)
                 listed = self._listed(left)
+                meter.begin("taking", len(left))
                 if len(listed) <= FEW_IDS:
                     break
             yield from self.take_unlisted([item_id for item_id in left if item_id not in listed])
