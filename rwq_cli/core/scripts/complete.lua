@@ -57,9 +57,6 @@ for i, id in ipairs(ids) do
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
     end
-    if present[cleaning] then
-      redis.call('LREM', cleaning, 0, id)
-    end
   elseif refused[id] then
     statuses[i] = 'o'
     holders[#holders + 1] = holder_of[id]
@@ -68,10 +65,5 @@ for i, id in ipairs(ids) do
   end
 end
 for_all('DEL', nil, item_keys(finished))
-drop_leases(finished)
-for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
-  if present[key] then
-    for_all(command, key, finished)
-  end
-end
+forget(finished)
 return { table.concat(statuses), unpack(holders) }

@@ -71,15 +71,5 @@ elseif #places > 0 then
   redis.call('LREM', main, from_left and #places or -#places, mark)
 end
 for_all('DEL', nil, item_keys(finished))
-drop_leases(finished)
-for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
-  if present[key] then
-    for_all(command, key, finished)
-  end
-end
-if present[cleaning] then
-  for _, id in ipairs(finished) do
-    redis.call('LREM', cleaning, 0, id)
-  end
-end
+forget(finished)
 return { table.concat(statuses), unpack(holders) }

@@ -289,3 +289,18 @@ for key, expected in pairs({
   present[key] = found ~= 'none'
 end
 
+-- Delete every trace of items but their data and their entries in main and processing.
+local function forget(ids)
+  drop_leases(ids)
+  for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
+    if present[key] then
+      for_all(command, key, ids)
+    end
+  end
+  if present[cleaning] then
+    for _, id in ipairs(ids) do
+      redis.call('LREM', cleaning, 0, id)
+    end
+  end
+end
+

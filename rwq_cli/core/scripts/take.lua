@@ -144,16 +144,6 @@ if #taken > 0 then
   if not moves then
     for_all('DEL', nil, item_keys(taken))
   end
-  drop_leases(taken)
-  for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
-    if present[key] then
-      for_all(command, key, taken)
-    end
-  end
-  if present[cleaning] then
-    for _, id in ipairs(taken) do
-      redis.call('LREM', cleaning, 0, id)
-    end
-  end
+  forget(taken)
 end
 return { table.concat(letters), unpack(holders) }
