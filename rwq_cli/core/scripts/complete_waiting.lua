@@ -59,6 +59,9 @@ for i, id in ipairs(ids) do
     place[id] = nil
   end
 end
+-- First of the writes: a server without memory lets a script go on that has begun with what needs none.
+for_all('DEL', nil, item_keys(finished))
+forget(finished)
 table.sort(places)
 if #places > 0 and places[#places] == #places - 1 then
   redis.call('RPOP', main, #places)
@@ -70,6 +73,4 @@ elseif #places > 0 then
   end
   redis.call('LREM', main, from_left and #places or -#places, mark)
 end
-for_all('DEL', nil, item_keys(finished))
-forget(finished)
 return { table.concat(statuses), unpack(holders) }

@@ -3,7 +3,7 @@
 -- arg 1  holder of the lease, bytes
 -- arg 2  lease time, ms
 -- arg 3  how many items at most
--- arg 4  how many bytes of data to stop after (the item that crosses it is still taken)
+-- arg 4  how many bytes of data to return at most (the item that crosses it is still taken)
 -- arg 5  how many entries of main to look at, at most
 -- arg 6  '1' to return the data, '0' for an empty string in its place
 -- Returns { ghosts dropped, ID, data, ID, data, ... }.
@@ -20,43 +20,45 @@ end
 local holder, lease_ms = arg(1), arg(2)
 local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg(6) == '1'
 
--- How many items are read at once. One call for many costs the server a quarter of a call for each,
--- but what is read beyond `bytes_max` is read in vain.
-local READ_ITEMS, READ_BYTES = 32, 262144
+-- Of so many entries the leases are asked for at once, because nearly always none of them has one.
+local CHUNK = 32
+
+-- The data of an item, or its length where the data are not wanted; false where there are none. Asked
+-- for one by one: what many of them together weigh is known only when they have been read.
+local function read(id)
+  local data = redis.pcall(wants_data and 'GET' or 'STRLEN', item_prefix .. id)
+  if data == 0 and not has_data(id) then
+    return false
+  end
+  return data
+end
 
 local page = redis.call('LRANGE', main, -tonumber(arg(5)), -1)
 local reply, taken, leases, seen = { 0 }, {}, {}, {}
-local count, passed, bytes, largest = 0, 0, 0, 0
+local count, passed, bytes = 0, 0, 0
 local at, stopped = #page, false
 while at >= 1 and count < count_max and bytes < bytes_max and not stopped do
-  local chunk = math.min(at, READ_ITEMS, count_max - count)
-  if passed == 0 then
-    -- Nothing is known yet of the sizes here.
-    chunk = math.min(chunk, 4)
-  elseif largest > 0 then
-    chunk = math.min(chunk, math.max(1, math.floor(READ_BYTES / largest)))
-  end
-  local data_keys, lease_keys = {}, {}
+  local chunk = math.min(at, CHUNK, count_max - count)
+  local ids = {}
   for i = 1, chunk do
-    local id = page[at + 1 - i]
-    data_keys[i] = item_prefix .. id
-    lease_keys[2 * i - 1] = lease_prefix .. id
-    lease_keys[2 * i] = old_lease_prefix .. id
+    ids[i] = page[at + 1 - i]
   end
-  local values = redis.call('MGET', unpack(data_keys))
-  local some_leased = redis.call('EXISTS', unpack(lease_keys)) > 0
-  for i = 1, chunk do
-    local id, data = page[at], values[i]
-    if not data and redis.call('EXISTS', data_keys[i]) == 1 then
-      -- MGET gives nothing for a key of another type.
+  local keys = lease_keys(ids)
+  local some_leased = redis.call('EXISTS', unpack(keys)) > 0
+  for i, id in ipairs(ids) do
+    if bytes >= bytes_max then
+      break
+    end
+    local data = read(id)
+    if type(data) == 'table' then
+      if string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
+        return data
+      end
       if passed == 0 then
-        return redis.error_reply('WRONGTYPE ' .. data_keys[i]
+        return redis.error_reply('WRONGTYPE ' .. item_prefix .. id
           .. ' holds another type than the protocol says: it is the data of the next item')
       end
       stopped = true
-      break
-    end
-    if bytes >= bytes_max then
       break
     end
     at = at - 1
@@ -68,12 +70,11 @@ while at >= 1 and count < count_max and bytes < bytes_max and not stopped do
       seen[id] = true
       count = count + 1
       taken[count] = id
-      leases[2 * count - 1] = lease_keys[2 * i - 1]
-      leases[2 * count] = lease_keys[2 * i]
+      leases[2 * count - 1] = keys[2 * i - 1]
+      leases[2 * count] = keys[2 * i]
       reply[2 * count] = id
       reply[2 * count + 1] = wants_data and data or ''
-      bytes = bytes + #data
-      largest = math.max(largest, #data)
+      bytes = bytes + (wants_data and #data or 0)
     end
   end
 end

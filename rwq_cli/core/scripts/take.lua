@@ -107,7 +107,18 @@ for i, id in ipairs(ids) do
     end
   end
 end
--- All is read; now the writes. Off the lists first: an entry without data is one that anybody drops.
+local counts = {}
+for _, id in ipairs(moves and present[returns] and taken or {}) do
+  counts[id] = redis.call('HGET', returns, id)
+end
+-- All is read; now the writes. What needs no memory comes first: a server that has none lets a script
+-- go on that has begun with it. A new name for the data needs none that the old one did not have.
+if #taken > 0 then
+  forget(taken)
+  if not moves then
+    for_all('DEL', nil, item_keys(taken))
+  end
+end
 table.sort(offsets)
 if #offsets > 0 and offsets[#offsets] == #offsets - 1 then
   redis.call('RPOP', list, #offsets)
@@ -130,20 +141,13 @@ for _, id in ipairs(unnamed) do
     redis.call('LREM', processing, by_name and 0 or 1, id)
   end
 end
-if #taken > 0 then
-  if moves then
-    for _, id in ipairs(taken) do
-      redis.call('RENAMENX', item_prefix .. id, to_prefix .. id)
-      local count = present[returns] and redis.call('HGET', returns, id)
-      if count then
-        redis.call('HSET', to_returns, id, count)
-      end
+if moves and #taken > 0 then
+  for _, id in ipairs(taken) do
+    redis.call('RENAMENX', item_prefix .. id, to_prefix .. id)
+    if counts[id] then
+      redis.call('HSET', to_returns, id, counts[id])
     end
-    for_all('LPUSH', to_main, taken)
   end
-  if not moves then
-    for_all('DEL', nil, item_keys(taken))
-  end
-  forget(taken)
+  for_all('LPUSH', to_main, taken)
 end
 return { table.concat(letters), unpack(holders) }
