@@ -34,7 +34,8 @@ def main() -> int:
     name = "valkey" if "valkey_version" in version else "redis"
     where = (
         f"{name} {version[name + '_version']}, Python {platform.python_version()}, "
-        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, scale {options.scale:g}; "
+        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
+        f"scale {options.scale:g}; "
         f"a thread that only slept was up to {pauses.longest_ms:.0f} ms late"
     )
     if options.markdown:
