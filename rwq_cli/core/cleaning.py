@@ -179,6 +179,7 @@ def _act_on_processing(
                 (),
                 by_page,
                 lambda _ids, reply: frozenset(reply[::2]),
+                seeks_on=True,
             )
         )
     if by_name:

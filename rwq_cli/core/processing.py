@@ -64,6 +64,8 @@ def act_by_pages(
     args: Sequence[object],
     sought: Collection[bytes],
     dealt_with: Callable[[Sequence[bytes], Any], Collection[bytes]],
+    *,
+    seeks_on: bool = False,
 ) -> Iterator[tuple[Sequence[bytes], Any]]:
     """Run a script on page after page of processing, turning the list round until all is done.
 
@@ -78,7 +80,9 @@ def act_by_pages(
         script: The script, whose first argument is the page's size.
         args: Its further arguments before the IDs.
         sought: The IDs; each should be in the list only once.
-        dealt_with: Which IDs of a call its reply says need not be sought any more.
+        dealt_with: Which IDs of a call its reply says were dealt with.
+        seeks_on: Seek these further, too: one may have come into the list a second time since the
+            caller looked. Then it ends only when the list was turned round in vain.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -103,7 +107,8 @@ def act_by_pages(
             if reply is REFUSED:
                 continue
             done = dealt_with(batch, reply) if batch else ()
-            left.difference_update(done)
+            if not seeks_on:
+                left.difference_update(done)
             seen += len(done)
             # A page with IDs that were passed by unseen is worth another look.
             in_vain = 0 if done else in_vain + len(page) / (_LOOKS if batch else 1)
