@@ -30,6 +30,8 @@ _FEW_WAITING = FEW_IDS
 _WAITING_IDS = 250
 # Others may have popped or pushed so many entries since a stretch was read.
 _SLACK = 500
+# So often it is asked whether many IDs are really in processing more than once.
+_WALKS = 10
 _DOING = {"complete": "completing", "release": "releasing"}
 
 
@@ -125,8 +127,13 @@ def _listed_elsewhere(
     listed: set[bytes] = set()
     for page in walk_list(connection, keys.main, newest_first=True):
         listed.update(ids.keys() & page)
-    listed.update(repeated_in_processing(connection, keys, ids.keys()))
-    return listed
+    repeated = set(repeated_in_processing(connection, keys, ids.keys()))
+    for _ in range(_WALKS):
+        if len(repeated) <= FEW_IDS:
+            break
+        # While others turn the list round, entries that stand there once are met twice.
+        repeated &= set(repeated_in_processing(connection, keys, repeated))
+    return listed | repeated
 
 
 def _in_pages(
@@ -143,13 +150,19 @@ def _in_pages(
     def dealt_with(ids: Sequence[bytes], reply: Sequence[Any]) -> Sequence[bytes]:
         return outcome_batch(ids, reply).ids
 
-    for ids, reply in act_by_pages(connection, keys, script, args, sought, dealt_with):
-        # A second entry of an ID that was dealt with already says nothing new.
-        batch = outcome_batch(ids, reply).only(left.keys())
-        for item_id in batch.ids:
-            del left[item_id]
-        if len(batch):
-            yield batch
+    for _ in range(_TURNS):
+        before = len(left)
+        for ids, reply in act_by_pages(
+            connection, keys, script, args, sought & left.keys(), dealt_with
+        ):
+            # A second entry of an ID that was dealt with already says nothing new.
+            batch = outcome_batch(ids, reply).only(left.keys())
+            for item_id in batch.ids:
+                del left[item_id]
+            if len(batch):
+                yield batch
+        if before == len(left) or len(left.keys() & sought) <= FEW_IDS:
+            return
 
 
 def _waiting(

@@ -92,14 +92,20 @@ def act_by_pages(
     """
     left = set(sought)
     length = int(connection.call("LLEN", keys.processing))
-    window_entries, in_vain = _WINDOW, 0.0
+    alone, in_vain = True, 0.0
     while left and in_vain < length:
-        # Several pages are read at once, so that the calls can be sent ahead of the replies.
-        window = connection.call("LRANGE", keys.processing, -min(length, window_entries), -1)
+        # Several pages are read at once, so that the calls can be sent ahead of the replies. Where
+        # others turn the list, too, what was read ahead is not there any more: then one page is
+        # taken off at a time, and the next is sought with it, in case it has come in its place.
+        entries = _WINDOW if alone else 2 * _PAGE
+        window = connection.call("LRANGE", keys.processing, -min(length, entries), -1)
         if not window:
             return
         pages = [window[max(0, end - _PAGE) : end] for end in range(len(window), 0, -_PAGE)]
         batches = [_sought_in(page, left) for page in pages]
+        expected = sum(map(len, batches)) if alone else len(batches[0])
+        if not alone:
+            pages, batches = pages[:1], [_sought_in(window, left)]
         calls = ((*queue_args(keys), _PAGE, *args, *batch) for batch in batches)
         replies = connection.run_each(script, queue_keys(keys), calls)
         seen = 0
@@ -114,9 +120,7 @@ def act_by_pages(
             in_vain = 0 if done else in_vain + len(page) / (_LOOKS if batch else 1)
             if batch:
                 yield batch, reply
-        # Where others turn the list, too, what was read ahead is not there any more.
-        unseen = sum(map(len, batches)) - seen
-        window_entries = _PAGE if unseen > seen else min(_WINDOW, 2 * window_entries)
+        alone = seen >= expected
 
 
 def _sought_in(page: list[bytes], sought: Set[bytes]) -> list[bytes]:
