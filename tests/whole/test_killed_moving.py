@@ -69,8 +69,9 @@ def written_down(home: Path) -> set[bytes]:
     found = set()
     for file in (home / "rwq" / "undo").glob("*.jsonl"):
         for line in file.read_bytes().splitlines(keepends=True)[1:]:
-            if line.endswith(b"\n"):
-                found.add(json.loads(line)["id"].encode())
+            record = json.loads(line) if line.endswith(b"\n") else {}
+            if "data" in record:
+                found.add(record["id"].encode())
     return found
 
 
