@@ -34,7 +34,8 @@ MANUALS = {
         exits={
             ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in "
             "conflict",
-            ExitStatus.PARTIAL: "some items were not put back; the file is kept",
+            ExitStatus.PARTIAL: "some items were not put back; the file is kept, and taken again "
+            "by its name",
         },
     )
 }
@@ -43,9 +44,10 @@ _DONE = (Status.IMPORTED, Status.MOVED)
 
 
 @app.command(
-    help="Put back what rm, mv or purge took away: the latest that was not put back yet, or what "
-    "FILE holds. Items come back as they were, waiting ones at the end of the queue that they were "
-    "nearer to; what was moved comes back to the end, if nobody has touched it."
+    help="Put back what rm, mv or purge took away: the latest that was not tried yet, or was "
+    "interrupted, or what FILE holds. Items come back as they were, and never twice; waiting ones "
+    "at the end of the queue that they were nearer to; what was moved comes back to the end, if "
+    "nobody has touched it."
 )
 def undo(
     ctx: typer.Context,
