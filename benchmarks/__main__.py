@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measuring import Row, server
+from benchmarks.measuring import Pauses, Row, server
 from benchmarks.rows import ROWS, Longest
 
 
@@ -25,7 +25,7 @@ def main() -> int:
     options = parser.parse_args()
     longest = Longest()
     rows: list[Row] = []
-    with server() as bench:
+    with server() as bench, Pauses() as pauses:
         for name in options.only or ROWS:
             print(f"{name} …", file=sys.stderr, flush=True)
             rows.extend(ROWS[name](bench, options.scale, longest))
@@ -34,7 +34,9 @@ def main() -> int:
     name = "valkey" if "valkey_version" in version else "redis"
     where = (
         f"{name} {version[name + '_version']}, Python {platform.python_version()}, "
-        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, scale {options.scale:g}"
+        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
+        f"scale {options.scale:g}; "
+        f"a thread that only slept was up to {pauses.longest_ms:.0f} ms late"
     )
     if options.markdown:
         _print_markdown(rows, where)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event, Thread
 
 import redis
 
@@ -91,6 +92,30 @@ def _name(words: list[bytes]) -> str:
         names = {load_script(file.stem).sha1: file.name for file in folder.glob("*.lua")}
         return names.get(words[1].decode(), "EVALSHA")
     return words[0].decode("latin-1")
+
+
+class Pauses:
+    """How late a thread is woken up that only sleeps: what the machine itself adds to any call."""
+
+    def __init__(self) -> None:
+        self.longest_ms = 0.0
+        self._ended = Event()
+        self._thread = Thread(target=self._watch)
+
+    def __enter__(self) -> "Pauses":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            began = time.perf_counter()
+            time.sleep(0.002)
+            late_ms = (time.perf_counter() - began) * 1000 - 2
+            self.longest_ms = max(self.longest_ms, late_ms)
 
 
 @contextmanager

@@ -272,9 +272,9 @@ def take_away(bench: BenchServer, scale: float, longest: Longest) -> Iterator[Ro
         released = timed(rwq_command(bench, "release", "--all"))
         longest.look(bench)
         assert bench.client.llen(f"{QUEUE}:queue") == waiting + count
-    yield _seconds_row(f"rm {count // 2:,} of {waiting:,} waiting, at random", removed.seconds, 10)
-    yield _seconds_row(f"undo of these {count // 2:,}", undone.seconds, 10)
-    yield _seconds_row(f"release {count:,} beside {waiting:,} waiting", released.seconds, 10)
+    yield _seconds_row(f"rm {count // 2:,} of {waiting:,} waiting, at random", removed.seconds, 20)
+    yield _seconds_row(f"undo of these {count // 2:,}", undone.seconds, 20)
+    yield _seconds_row(f"release {count:,} beside {waiting:,} waiting", released.seconds, 20)
 
 
 def page_one(bench: BenchServer, scale: float, longest: Longest) -> Iterator[Row]:

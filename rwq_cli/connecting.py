@@ -7,6 +7,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.servers import Server, connect
+from rwq_cli.interrupts import listen
 from rwq_cli.render.escape import escaped
 from rwq_cli.settings import Settings
 
@@ -34,6 +35,7 @@ def open_connection(settings: Settings) -> Connection:
             tls_insecure=bool(settings.given.get("tls_insecure")),
         )
     )
+    listen(connection.stop)
     if settings.verbose:
         settings.environment.note(f"server {connection.name}")
     if settings.environment.stderr_is_terminal and not settings.environment.stdout_is_pipe:

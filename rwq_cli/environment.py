@@ -74,6 +74,18 @@ class Environment:
         """Columns of the screen."""
         return shutil.get_terminal_size((80, 24)).columns
 
+    @property
+    def stderr_width(self) -> int:
+        """Columns of the screen that notes go to, which stdout may not be."""
+        try:
+            return int(self.variables.get("COLUMNS", "")) or self.width
+        except ValueError:
+            pass
+        try:
+            return os.get_terminal_size(self.stderr.fileno()).columns or self.width
+        except (OSError, ValueError):
+            return self.width
+
     def flush(self) -> None:
         """Send on what was written to stdout, before waiting for something else.
 

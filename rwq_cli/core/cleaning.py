@@ -171,7 +171,16 @@ def _act_on_processing(
     connection.meter.begin("returning", len(suspects.states))
     replies: list[Iterator[tuple[Sequence[bytes], list[bytes]]]] = []
     if by_page:
-        replies.append(act_by_pages(connection, keys, "clean_processing", (), by_page))
+        replies.append(
+            act_by_pages(
+                connection,
+                keys,
+                "clean_processing",
+                (),
+                by_page,
+                lambda _ids, reply: frozenset(reply[::2]),
+            )
+        )
     if by_name:
         length = int(connection.call("LLEN", keys.processing))
         ids = [item_id for item_id in suspects.states if item_id in by_name]

@@ -24,6 +24,19 @@ Command = Sequence[Any]
 _SENT_AHEAD = 2
 
 
+class Stop:
+    """How whoever is in charge asks work that sends ahead to end at its next safe point.
+
+    Attributes:
+        asked: Set by them: send nothing more, wait for what was sent, and raise KeyboardInterrupt.
+        is_heard: Whether the work would notice. While it waits for its source it would not.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.is_heard = False
+
+
 class Connection:
     """A connection to one server.
 
@@ -34,6 +47,7 @@ class Connection:
 
     Attributes:
         meter: Is told how long operations go.
+        stop: Asks `run_each` and `transact_each` to end, so that nobody is in doubt of a call.
     """
 
     def __init__(self, client: redis.Redis, name: str = "the server") -> None:
@@ -41,6 +55,7 @@ class Connection:
         self._client: Any = client
         self.name = name
         self.meter = Meter()
+        self.stop = Stop()
         self._knows_no_touch = True
 
     def call(self, *command: Any) -> Any:
@@ -158,13 +173,17 @@ class Connection:
             going = True
             while going:
                 call = None
+                self.stop.is_heard = False
                 try:
+                    if self.stop.asked:
+                        raise KeyboardInterrupt
                     call = next(source)
                 except StopIteration:
                     going = False
                 except BaseException as error:
                     # What was sent is told before the source's failure is passed on.
                     going, failure = False, error
+                self.stop.is_heard = True
                 if call is not None:
                     with self._translated():
                         flight.send(call)
@@ -183,6 +202,7 @@ class Connection:
             if failure is not None:
                 raise failure
         finally:
+            self.stop.is_heard = False
             # With replies outstanding the connection cannot be used again.
             if len(flight):
                 wire.disconnect()

@@ -139,17 +139,17 @@ def _in_pages(
 ) -> Iterator[OutcomeBatch]:
     """Deal with what is in processing alone; what is dealt with leaves `left`."""
     sought = left.keys() - listed
-    for _ in range(_TURNS):
-        before = len(left)
-        for ids, reply in act_by_pages(connection, keys, script, args, sought):
-            # A second entry of an ID that was dealt with already says nothing new.
-            batch = outcome_batch(ids, reply).only(left.keys())
-            for item_id in batch.ids:
-                del left[item_id]
-            if len(batch):
-                yield batch
-        if before - len(left) == 0 or len(left) - len(listed) <= FEW_IDS:
-            return
+
+    def dealt_with(ids: Sequence[bytes], reply: Sequence[Any]) -> Sequence[bytes]:
+        return outcome_batch(ids, reply).ids
+
+    for ids, reply in act_by_pages(connection, keys, script, args, sought, dealt_with):
+        # A second entry of an ID that was dealt with already says nothing new.
+        batch = outcome_batch(ids, reply).only(left.keys())
+        for item_id in batch.ids:
+            del left[item_id]
+        if len(batch):
+            yield batch
 
 
 def _waiting(

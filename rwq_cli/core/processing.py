@@ -1,7 +1,7 @@
 """Acting on the processing list, however long it is and however many IDs are sought in it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
@@ -16,6 +16,8 @@ FEW_IDS = 30
 # Pages of so many entries are taken off at once, and so many entries are read ahead.
 _PAGE = BATCH_ITEMS
 _WINDOW = 8 * _PAGE
+# So often an ID may pass by unseen before it is left to whoever called.
+_LOOKS = 5
 
 
 def act_one_by_one(
@@ -60,13 +62,15 @@ def act_by_pages(
     keys: QueueKeys,
     script: str,
     args: Sequence[object],
-    sought: Set[bytes],
+    sought: Collection[bytes],
+    dealt_with: Callable[[Sequence[bytes], Any], Collection[bytes]],
 ) -> Iterator[tuple[Sequence[bytes], Any]]:
-    """Run a script once on each page of processing, turning the list round once.
+    """Run a script on page after page of processing, turning the list round until all is done.
 
-    The pages that are read are the pages that the script takes off, unless others removed entries
-    from them in between; then some IDs pass by unseen, and whoever calls this deals with what is
-    left.
+    The pages that are read are the pages that the script takes off, unless others took entries off
+    in between; then some IDs pass by unseen, and are met again when their turn comes. It ends when
+    all that is sought was dealt with, or when the list was turned round in vain: what is left then
+    is no more in it, needs nothing, or was turned away from us by somebody else all the time.
 
     Args:
         connection: The server.
@@ -74,6 +78,7 @@ def act_by_pages(
         script: The script, whose first argument is the page's size.
         args: Its further arguments before the IDs.
         sought: The IDs; each should be in the list only once.
+        dealt_with: Which IDs of a call its reply says need not be sought any more.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -81,20 +86,32 @@ def act_by_pages(
     Yields:
         The IDs of each call, and its reply.
     """
-    left = int(connection.call("LLEN", keys.processing))
-    while left > 0:
+    left = set(sought)
+    length = int(connection.call("LLEN", keys.processing))
+    window_entries, in_vain = _WINDOW, 0.0
+    while left and in_vain < length:
         # Several pages are read at once, so that the calls can be sent ahead of the replies.
-        window = connection.call("LRANGE", keys.processing, -min(left, _WINDOW), -1)
+        window = connection.call("LRANGE", keys.processing, -min(length, window_entries), -1)
         if not window:
             return
-        left -= len(window)
         pages = [window[max(0, end - _PAGE) : end] for end in range(len(window), 0, -_PAGE)]
-        batches = [_sought_in(page, sought) for page in pages]
+        batches = [_sought_in(page, left) for page in pages]
         calls = ((*queue_args(keys), _PAGE, *args, *batch) for batch in batches)
         replies = connection.run_each(script, queue_keys(keys), calls)
-        for batch, reply in zip(batches, replies, strict=True):
-            if batch and reply is not REFUSED:
+        seen = 0
+        for page, batch, reply in zip(pages, batches, replies, strict=True):
+            if reply is REFUSED:
+                continue
+            done = dealt_with(batch, reply) if batch else ()
+            left.difference_update(done)
+            seen += len(done)
+            # A page with IDs that were passed by unseen is worth another look.
+            in_vain = 0 if done else in_vain + len(page) / (_LOOKS if batch else 1)
+            if batch:
                 yield batch, reply
+        # Where others turn the list, too, what was read ahead is not there any more.
+        unseen = sum(map(len, batches)) - seen
+        window_entries = _PAGE if unseen > seen else min(_WINDOW, 2 * window_entries)
 
 
 def _sought_in(page: list[bytes], sought: Set[bytes]) -> list[bytes]:

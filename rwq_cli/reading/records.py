@@ -227,7 +227,7 @@ class Intake:
                         return
                     ids.append(item_id)
                     payloads.append(data)
-                    room_bytes -= len(data)
+                    room_bytes -= len(item_id) + len(data)
                     if len(ids) == ADD_ITEMS or room_bytes <= 0:
                         yield NewItems(ids, payloads)
                         ids, payloads, room_bytes = [], [], BATCH_BYTES
@@ -348,9 +348,12 @@ def _payloads_of_json_lines(lines: list[bytes]) -> list[bytes] | None:
         return None
     if len(values) < len(lines):
         return None
-    return [
-        value.encode("utf-8") if type(value) is str else orjson.dumps(value) for value in values
-    ]
+    try:
+        return [
+            value.encode("utf-8") if type(value) is str else orjson.dumps(value) for value in values
+        ]
+    except TypeError:
+        return None
 
 
 def parse(text: bytes) -> Any:
@@ -365,9 +368,20 @@ def parse(text: bytes) -> Any:
         raise BadRecord(f"not JSON: {error}")
     # orjson makes floats of whole numbers above 64 bits, json does not. A long run of digits is
     # what gives them away, and looking for one costs more than to see that nothing changed.
-    if orjson.dumps(value) != text and _LONG_NUMBER.search(text):
-        value = json.loads(text)
-    return value
+    if _is_written_as(value, text) or not _LONG_NUMBER.search(text):
+        return value
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise BadRecord("not JSON: nested too deeply")
+
+
+def _is_written_as(value: Any, text: bytes) -> bool:
+    try:
+        return orjson.dumps(value) == text
+    except TypeError:
+        # It reads what is nested a thousand times, and writes a quarter of that.
+        return False
 
 
 def _compact(value: Any) -> bytes:
@@ -377,8 +391,11 @@ def _compact(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        # A whole number above 64 bits.
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        # A whole number above 64 bits, or nested deeply.
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        except RecursionError:
+            raise BadRecord("not JSON: nested too deeply")
 
 
 def _from_base64(text: Any, name: str) -> bytes:

@@ -133,7 +133,7 @@ def _display(environment: Environment) -> "tuple[Progress, Any]":
     screen = Screen(
         file=cast(IO[str], _TextOut(environment.stderr)),
         force_terminal=True,
-        width=environment.width,
+        width=environment.stderr_width,
         markup=False,
         emoji=False,
         highlight=False,

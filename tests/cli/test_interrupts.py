@@ -5,13 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from rwq_cli.interrupts import end_at_once, end_in_order
+from rwq_cli.core.connection import Stop
+from rwq_cli.interrupts import _listeners, end_at_once, end_in_order, listen
 
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
     yield
+    _listeners.clear()
     signal.signal(signal.SIGINT, before)
 
 
@@ -20,7 +22,22 @@ def test_at_once_and_then_in_order() -> None:
     end_at_once()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     end_in_order()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_work_that_hears_it_is_asked_first() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_in_order()
+    stop = Stop()
+    listen(stop)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    stop.is_heard = True
+    signal.raise_signal(signal.SIGINT)
+    assert stop.asked
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_what_others_set_stays() -> None:

@@ -151,6 +151,9 @@ JSON_LINES = (
     b'{"data":"x","id":"own"}',
     b'{"data_b64":"AP8="}',
     b'{"data":[true]}',
+    b'{"data":' + b"[" * 253 + b"]" * 253 + b"}",
+    b'{"data":' + b"[" * 300 + b"]" * 300 + b"}",
+    b'{"data":' + b"[" * 300 + b"1234567890123456789012" + b"]" * 300 + b"}",
 )
 
 
@@ -191,3 +194,17 @@ def test_a_broken_line_among_plain_ones_is_the_only_one_rejected() -> None:
     batches = [batch for batch in intake.from_files(["-"]) if not isinstance(batch, Pause)]
     assert [data for batch in batches for data in batch.data] == [b"c"]
     assert [number for _, number, _ in told] == [1, 2]
+
+
+def test_the_bytes_of_ids_count_too() -> None:
+    """A batch that is full by bytes ends, whether they are of IDs or of data."""
+    line = b"x" * 600_000
+    intake = Intake(
+        environment((line + b"\n") * 10),
+        InputFormat.LINES,
+        IdRule("line"),
+        False,
+        lambda *_bad: None,
+    )
+    batches = [batch for batch in intake.from_files(["-"]) if not isinstance(batch, Pause)]
+    assert [len(batch.ids) for batch in batches] == [4, 4, 2]

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 import redis
@@ -164,6 +165,18 @@ class TestNoStream:
         assert result.code in (0, 2)
 
 
+def interrupted_after(process: "subprocess.Popen[bytes]", size: int) -> tuple[bytes, bytes]:
+    """stdout and stderr of a command that gets Ctrl-C once it has printed so much."""
+    assert process.stdout is not None
+    out = b""
+    while len(out) < size:
+        out += os.read(process.stdout.fileno(), 65536)
+    process.send_signal(signal.SIGINT)
+    rest, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    return out + rest, err
+
+
 class TestInterrupt:
     def test_of_a_wait_pops_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         processes = [rwq.start("lease", "--wait", "-o", "ids") for _ in range(2)]
@@ -195,6 +208,30 @@ class TestInterrupt:
         assert out.split() == raw.lrange("jobs:queue", 0, -1)[::-1]
         deep = rwq("stats", "--deep", "-o", "json").json
         assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
+
+    @pytest.mark.parametrize("more", [(), ("--unique",)])
+    def test_in_the_middle_of_an_add(
+        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path, more: tuple[str, ...]
+    ) -> None:
+        """What is in is what is told, to the last item."""
+        lines = tmp_path / "lines"
+        lines.write_bytes(b"".join(b"%d\n" % number for number in range(600_000)))
+        process = rwq.start("add", "-f", str(lines), "-o", "ids", *more)
+        out, err = interrupted_after(process, 1_000_000)
+        told = out.split()
+        assert 20_000 < len(told) < 600_000
+        assert err == f"interrupted: added {len(told):,}, duplicates 0, rejected 0\n".encode()
+        assert raw.llen("jobs:queue") == len(told)
+
+    def test_in_the_middle_of_a_lease(self, rwq: Rwq, raw: redis.Redis) -> None:
+        ids = [b"%06d" % number for number in range(200_000)]
+        raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
+        raw.lpush("jobs:queue", *ids)
+        process = rwq.start("lease", "-n", "200000", "-o", "ids")
+        out, _ = interrupted_after(process, 200_000)
+        told = out.split()
+        assert 20_000 < len(told) < 200_000
+        assert raw.lrange("jobs:processing", 0, -1)[::-1] == told
 
     @pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.05, 0.08, 0.12])
     def test_while_it_starts(self, rwq: Rwq, delay_s: float) -> None:

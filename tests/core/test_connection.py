@@ -424,10 +424,10 @@ def need_permissions_to_be_asked_for(server: PrivateServer) -> None:
         ("lpush", lambda queue: queue.add(b"data", b"new")),
         ("rpop", lambda queue: queue.lease()),
         ("mset", lambda queue: queue.add_unique(b"data", b"new")),
-        ("mget", lambda queue: queue.lease()),
+        ("get", lambda queue: queue.lease()),
         ("exists", lambda queue: list(queue.light_clean(grace_s=0))),
     ],
-    ids=["add-setnx", "add-lpush", "lease-rpop", "unique-mset", "lease-mget", "clean-exists"],
+    ids=["add-setnx", "add-lpush", "lease-rpop", "unique-mset", "lease-get", "clean-exists"],
 )
 def test_a_script_that_may_not_run_a_command_is_denied_permission(
     as_user: AsUser, server: PrivateServer, command: str, act: Callable[[WorkQueue], object]

@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import FOREVER, Item, Lease, Outcome, Server, State, Status, WorkQueue, connect
+from rwq_cli.core import (
+    FOREVER,
+    Connection,
+    Item,
+    Lease,
+    Outcome,
+    Server,
+    State,
+    Status,
+    WorkQueue,
+    connect,
+)
 from rwq_cli.core.errors import ConnectionLost, Unreachable, WrongType
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import (
@@ -25,6 +36,7 @@ from tests.conftest import (
     contents,
     seconds_left,
 )
+from tests.servers import PrivateServer
 
 MEGABYTE = 1024 * 1024
 
@@ -855,3 +867,18 @@ def test_a_lease_key_of_the_wrong_type_leaves_no_half_step(
     left = set(ids) - set(raw.lrange(b"jobs:queue", 0, -1))
     left = {item_id for item_id in left if raw.exists(b"jobs:item:" + item_id)}
     assert left == set(raw.lrange(b"jobs:processing", 0, -1))
+
+
+def test_no_more_is_read_than_is_returned(server: PrivateServer) -> None:
+    """Large items behind small ones: what crosses the limit of a call is the last that it reads."""
+    with server.client() as raw:
+        raw.flushall()
+        sizes = [10] * 40 + [MEGABYTE] * 40
+        for number, size in enumerate(sizes):
+            raw.set(b"jobs:item:%d" % number, b"x" * size)
+            raw.lpush(b"jobs:queue", b"%d" % number)
+        raw.config_resetstat()
+        leased = WorkQueue(Connection(raw), b"jobs").lease_many(len(sizes))
+        first = next(leased.batches)
+        assert len(first.ids) == 40 + 4
+        assert raw.info("commandstats")["cmdstat_get"]["calls"] == 40 + 4

@@ -9,7 +9,9 @@ from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.scripts import queue_args, queue_keys
+from rwq_cli.core.taking import NoLedger
 from tests.conftest import QUEUE, Backend, Interleaved
+from tests.servers import PrivateServer
 
 
 @pytest.mark.parametrize("verb", ["complete", "release"])
@@ -177,3 +179,22 @@ class TestManyThatWait:
         interleaved.before = meanwhile
         assert sorted(self.complete(interleaved, ids)[Status.COMPLETED]) == ids
         assert raw.keys() == [b"once"]
+
+
+def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) -> None:
+    """Many that wait, in stretches; marking them in the list is what would need memory first."""
+    ids = [b"%04d" % number for number in range(2000)]
+    with server.client() as raw:
+        raw.flushall()
+        raw.mset({b"jobs:item:" + item_id: b"x" * 100 for item_id in ids})
+        raw.lpush(b"jobs:queue", *ids)
+        raw.config_set("maxmemory", 1)
+        try:
+            queue = WorkQueue(Connection(raw), b"jobs")
+            done = [outcome.status for outcome in queue.complete(ids[::2])]
+            assert done == [Status.COMPLETED] * 1000
+            taken = list(queue.take(ids[1::2][:500], NoLedger()))
+            assert len(taken) == 500
+        finally:
+            raw.config_set("maxmemory", 0)
+        assert raw.lrange(b"jobs:queue", 0, -1) == ids[1001::2][::-1]

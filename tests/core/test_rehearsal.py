@@ -7,6 +7,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import NewItem, Outcome, Status, WorkQueue
+from rwq_cli.core.errors import WrongType
 from tests.conftest import HOLDER, Foreign, contents
 from tests.core.test_survey import zoo
 
@@ -51,6 +52,21 @@ def test_it_says_what_then_is_done(
     did = told(VERBS[verb](queue))
     assert contents(raw) != before
     assert would == did
+
+
+@pytest.mark.parametrize("verb", ["complete", "touch", "release"])
+def test_data_of_the_wrong_type_stop_both(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
+) -> None:
+    foreign.leased(*IDS[:5])
+    raw.delete(b"jobs:item:w2")
+    raw.hset(b"jobs:item:w2", "field", "value")
+    before = contents(raw)
+    for options in ({"dry_run": True}, {}):
+        with pytest.raises(WrongType) as caught:
+            list(VERBS[verb](queue, **options))
+        assert "jobs:item:w2" in caught.value.message
+    assert contents(raw) == before
 
 
 def test_more_than_one_batch(queue: WorkQueue, raw: Redis) -> None:

@@ -12,7 +12,11 @@ if refusal then
   return refusal
 end
 local lease_ms, ids = arg(1), args_from(2)
-local exists, holders, statuses = with_data(ids), lease_holders(ids), {}
+local exists, odd = with_data_of_right_type(ids)
+if odd then
+  return odd
+end
+local holders, statuses = lease_holders(ids), {}
 for i, id in ipairs(ids) do
   local holder = holders[id]
   if not exists[id] then
