@@ -215,7 +215,7 @@ def test_one_that_took_nothing_hides_nothing(rwq: Rwq, foreign: Foreign) -> None
     assert rwq("undo", "-o", "ids").text == "a\n"
 
 
-def test_one_that_cannot_be_written_is_put_back(rwq: Rwq, foreign: Foreign) -> None:
+def test_not_being_able_to_write_it_down_stops_nothing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     rwq("rm", "a", "--yes")
     (file,) = undo_files(rwq)
