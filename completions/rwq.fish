@@ -138,7 +138,7 @@ complete -c rwq -n '__rwq_at' -a 'release' -d 'Put items back into the queue now
 complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items wherever they are, also those that a worker holds, without calling them completed'
 complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue of the same server, where they wait'
 complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a whole queue, every key of it'
-complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge took away: the latest that was not put back yet, or what FILE holds'
+complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge took away: the latest that was not tried yet, or was interrupted, or what FILE holds'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: next to be leased first, or longest leased first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: abandoned items first, then the soonest to end'
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, what happens next and when, and what would move it on'

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from rwq_cli.core.model import State
@@ -44,6 +45,28 @@ class Header:
     taken: Taken | None = None
 
 
+class MarkWord(StrEnum):
+    """What a line of an undo file that is no item says; see `rwq_cli.undofile`."""
+
+    KEPT = "kept"
+    TAKEN = "taken"
+    RESTORED = "restored"
+    TRIED = "tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A line of an undo file that is no item.
+
+    Attributes:
+        word: What it says.
+        item_id: Of which item; None for what is said of all.
+    """
+
+    word: MarkWord
+    item_id: bytes | None = None
+
+
 def header_line(header: Header) -> bytes:
     """The first line, with its end."""
     fields: dict[str, Any] = {
@@ -69,6 +92,16 @@ def picture_line(picture: Picture) -> bytes:
 def kept_line(item_id: bytes) -> bytes:
     """The line of an undo file that takes an item's line back: it was not taken away after all."""
     return _line({"kept": True, **bytes_fields("id", item_id)})
+
+
+def taken_line(items: int) -> bytes:
+    """The line of an undo file that says how many items above it are known to be taken away."""
+    return _line({"taken": items})
+
+
+def restored_line(item_id: bytes) -> bytes:
+    """The line of an undo file that says that an item was put back."""
+    return _line({"restored": True, **bytes_fields("id", item_id)})
 
 
 def picture_fields(picture: Picture) -> dict[str, Any]:
@@ -107,3 +140,6 @@ def _line(fields: dict[str, Any]) -> bytes:
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _ASCII_ENCODER = json.JSONEncoder(check_circular=False)
+
+# The last line of an undo file of which something is left that could not be put back.
+TRIED_LINE = _line({"tried": True})

@@ -1,10 +1,19 @@
 """Undo files: what `rm`, `mv` and `purge` took away, written down before they took it.
 
-They lie under the user's state directory and have the form of an export. A line `"kept": true`
-takes the lines of that item above it back: it was not taken away after all. What was put back is
-renamed.
+They lie under the user's state directory and have the form of an export, with marks among the
+items:
+
+- `"kept": true` takes the lines of that item above it back: it was not taken away after all.
+- `"taken": n` says that the n items above it that were not kept are known to be taken away. What
+  stands behind the last of them is in doubt: whoever wrote it may have died before it took it away.
+- `"restored": true` says that this item was put back, or was there.
+- `"tried": true` says that all was tried, and that something is left that could not be put back.
+
+Whoever writes a file or puts it back holds a lock on it, which ends with that process. What was
+put back wholly is renamed.
 """
 
+import fcntl
 import os
 import re
 from array import array
@@ -16,7 +25,16 @@ from typing import BinaryIO
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.pictures import End, Picture
-from rwq_cli.exportfile import Header, header_line, kept_line, picture_line
+from rwq_cli.exportfile import (
+    TRIED_LINE,
+    Header,
+    MarkWord,
+    header_line,
+    kept_line,
+    picture_line,
+    restored_line,
+    taken_line,
+)
 
 SUFFIX = ".jsonl"
 UNDONE = ".undone"
@@ -34,6 +52,12 @@ class NothingToUndo(RwqError):
     """There is no undo file that was not put back."""
 
     code = "nothing-to-undo"
+
+
+class UndoFileBusy(RwqError):
+    """Another rwq is writing the undo file, or putting it back."""
+
+    code = "undo-file-busy"
 
 
 def undo_directory(variables: Mapping[str, str]) -> Path:
@@ -56,7 +80,6 @@ class UndoFile:
         self._header = header
         self._file: BinaryIO | None = None
         self._end = 0
-        self._kept = 0
         self.path: Path | None = None
         self.items = 0
 
@@ -72,9 +95,13 @@ class UndoFile:
             if header is not None:
                 lines = header_line(header) + lines
                 self._create(header)
+            else:
+                # Nobody comes here before it is known what became of those before.
+                lines = taken_line(self.items) + lines
             self._append(lines)
         except OSError as error:
             self._undo_append()
+            self.confirm()
             reason = (error.strerror or str(error)).lower()
             raise UndoFileError(
                 f"cannot write the undo file {self.path or self._directory}: {reason}",
@@ -87,8 +114,18 @@ class UndoFile:
         """Those items were not taken away after all."""
         self.items -= len(ids)
         # Worth telling, but no reason to stop: at worst an undo finds it changed or there already.
-        with suppress(OSError):
+        try:
             self._append(b"".join(map(kept_line, ids)))
+        except OSError:
+            self._undo_append()
+
+    def confirm(self) -> None:
+        """It is known of all items that they were taken away."""
+        if self._file is not None and self.items:
+            try:
+                self._append(taken_line(self.items))
+            except OSError:
+                self._undo_append()
 
     def close(self) -> None:
         """Nothing more comes; a file that holds nothing is removed."""
@@ -109,6 +146,9 @@ class UndoFile:
         path = self._directory / name
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file, self.path = os.fdopen(descriptor, "wb", buffering=0), path
+        # Some file systems have no locks; and who looks in here now lets go, as it is empty.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         # The name, too, has to outlast a crash.
         folder = os.open(self._directory, os.O_RDONLY)
         try:
@@ -135,7 +175,7 @@ class UndoFile:
 
 
 class UndoReader:
-    """Reads an undo file, forwards and backwards, without holding its items.
+    """Reads an undo file, forwards and backwards, without holding its items, under its lock.
 
     Args:
         path: The file.
@@ -144,52 +184,104 @@ class UndoReader:
         header: The first line.
         taken: What it says of how the items were taken away.
         rejected: Lines that could not be used, with their numbers and why.
+        restored_before: How many items were put back already.
+        in_doubt: Items of which it is not known whether they were taken away.
+        unrecorded: Why it could not be written down what was put back; None where it was.
 
     Raises:
         InvalidArgument: It cannot be read, or is no undo file.
+        UndoFileBusy: Somebody has its lock.
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rejected: list[tuple[int, str]] = []
+        self.unrecorded: str | None = None
+        try:
+            self._file = self._open()
+        except OSError as error:
+            raise _unreadable(path, error)
+        try:
+            self._read()
+        except OSError as error:
+            self.close()
+            raise _unreadable(path, error)
+        except RwqError:
+            self.close()
+            raise
+
+    def _open(self) -> BinaryIO:
+        try:
+            file: BinaryIO = self.path.open("r+b")
+        except OSError as error:
+            file = self.path.open("rb")
+            self.unrecorded = (error.strerror or str(error)).lower()
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise UndoFileBusy(
+                f"another rwq is writing {self.path} or putting it back", "wait until it has ended"
+            )
+        except OSError:
+            # A file system without locks.
+            pass
+        return file
+
+    def _read(self) -> None:
         from rwq_cli.reading.exports import parse_header, parse_line
         from rwq_cli.reading.records import BadRecord
 
-        self.path = path
-        self.rejected: list[tuple[int, str]] = []
         self._parse = parse_line
         front, back = array("Q"), array("Q")
-        kept_at: dict[bytes, int] = {}
-        try:
-            self._file = path.open("rb")
-            line = self._file.readline()
-            self.header = parse_header(line.rstrip(b"\n"), str(path))
-            # All that a purge took was there before whatever came after it.
-            taken = self.header.taken
-            ends = (End.NEXT, End.LAST) if taken and taken.verb == "purge" else (End.NEXT,)
-            number, start = 1, len(line)
-            for line in self._file:
-                number += 1
-                at, start = start, start + len(line)
-                if not line.endswith(b"\n"):
-                    # It was killed while it wrote this, and so before it took it away.
-                    break
-                try:
-                    read = parse_line(line)
-                except BadRecord as error:
-                    self.rejected.append((number, str(error)))
-                    continue
-                if isinstance(read, Picture):
-                    (front if read.nearer in ends else back).append(at)
-                else:
-                    kept_at[read] = at
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InvalidArgument(f"cannot read {path}: {reason}", "check the file's name")
-        if self.header.taken is None:
+        # Where it is said last that an item is not to be put back, and which were put back.
+        settled_at: dict[bytes, int] = {}
+        restored: set[bytes] = set()
+        in_doubt: set[bytes] = set()
+        line = self._file.readline()
+        self.header = parse_header(line.rstrip(b"\n"), str(self.path))
+        # All that a purge took was there before whatever came after it.
+        taken = self.header.taken
+        ends = (End.NEXT, End.LAST) if taken and taken.verb == "purge" else (End.NEXT,)
+        number, start = 1, len(line)
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                # It was killed while it wrote this, and so before it took it away.
+                break
+            number += 1
+            at, start = start, start + len(line)
+            try:
+                read = parse_line(line)
+            except BadRecord as error:
+                self.rejected.append((number, str(error)))
+                continue
+            if isinstance(read, Picture):
+                (front if read.nearer in ends else back).append(at)
+                in_doubt.add(read.item_id)
+            elif read.word is MarkWord.TAKEN:
+                in_doubt.clear()
+            elif read.item_id is not None:
+                settled_at[read.item_id] = at
+                in_doubt.discard(read.item_id)
+                if read.word is MarkWord.RESTORED:
+                    restored.add(read.item_id)
+        if taken is None:
             raise InvalidArgument(
-                f"{path} is an export and no undo file", f"rwq import reads it: rwq import {path}"
+                f"{self.path} is an export and no undo file",
+                f"rwq import reads it: rwq import {self.path}",
             )
-        self.taken = self.header.taken
-        self._front, self._back, self._kept_at = front, back, kept_at
+        self.taken = taken
+        # What is moved back is taken from where it was moved to, and so comes but once.
+        self.in_doubt = frozenset(in_doubt) if taken.to is None else frozenset()
+        self.restored_before = len(restored)
+        self._front, self._back, self._settled_at = front, back, settled_at
+        self._end = start
+
+    def is_empty(self) -> bool:
+        """Whether nothing was taken away."""
+        if self.rejected or self.restored_before:
+            return False
+        return next(self.last_first(), None) is None and next(self.others(), None) is None
 
     def last_first(self) -> Iterator[Picture]:
         """The items that were nearer to the next end, the last one first."""
@@ -203,37 +295,113 @@ class UndoReader:
         """All items, in the order in which they were taken away."""
         return self._items(sorted((*self._front, *self._back)))
 
-    def mark_undone(self) -> None:
-        """Rename the file, so that it is not put back a second time."""
-        with suppress(OSError):
-            self.path.rename(f"{self.path}{UNDONE}")
+    def mark_restored(self, ids: Sequence[bytes]) -> None:
+        """Write down that these were put back, so that they never are a second time."""
+        if ids:
+            self._append(b"".join(map(restored_line, ids)))
+
+    def finish(self, *, complete: bool) -> None:
+        """All was tried; it is not the latest any more.
+
+        Args:
+            complete: Whether all was put back.
+        """
+        if complete and self.path.name.endswith(UNDONE):
+            return
+        if complete:
+            try:
+                self.path.rename(f"{self.path}{UNDONE}")
+            except OSError:
+                complete = False
+        if not complete:
+            self._append(TRIED_LINE)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _append(self, lines: bytes) -> None:
+        if self.unrecorded is not None:
+            return
+        try:
+            # What was written in part by whoever was killed must not begin our line.
+            os.ftruncate(self._file.fileno(), self._end)
+            rest, at = memoryview(lines), self._end
+            while rest:
+                written = os.pwrite(self._file.fileno(), rest, at)
+                rest, at = rest[written:], at + written
+            os.fsync(self._file.fileno())
+            self._end = at
+        except OSError as error:
+            # Putting back goes on: it matters more.
+            self.unrecorded = (error.strerror or str(error)).lower()
+            with suppress(OSError):
+                os.ftruncate(self._file.fileno(), self._end)
 
     def _items(self, starts: "Iterator[int] | Sequence[int]") -> Iterator[Picture]:
         for at in starts:
             self._file.seek(at)
             read = self._parse(self._file.readline())
-            if isinstance(read, Picture) and self._kept_at.get(read.item_id, -1) < at:
+            if isinstance(read, Picture) and self._settled_at.get(read.item_id, -1) < at:
                 yield read
 
 
-def latest_undo_file(directory: Path, queue: bytes | None) -> Path:
-    """The latest undo file that was not put back.
+def _unreadable(path: Path, error: OSError) -> InvalidArgument:
+    reason = (error.strerror or str(error)).lower()
+    return InvalidArgument(f"cannot read {path}: {reason}", "check the file's name")
+
+
+def open_latest(
+    directory: Path, queue: bytes | None, skipped: Callable[[Path], object]
+) -> UndoReader:
+    """The latest undo file that was not put back, nor tried to its end.
 
     Args:
         directory: Where they lie.
         queue: Only of this queue; None for any.
+        skipped: Told of files that are passed over because another rwq is at work on them.
 
     Raises:
+        InvalidArgument: The latest cannot be read.
         NothingToUndo: There is none.
     """
     from rwq_cli.reading.exports import parse_header
 
+    tried = None
     for path in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
-        if queue is None:
-            return path
-        with suppress(InvalidArgument, OSError), path.open("rb") as file:
-            if parse_header(file.readline().rstrip(b"\n"), str(path)).queue == queue:
-                return path
-    raise NothingToUndo(
-        "there is nothing to undo", f"undo files lie in {directory}; name one to put it back again"
-    )
+        try:
+            line, end = _two_ends(path)
+        except OSError as error:
+            raise _unreadable(path, error)
+        if not line.endswith(b"\n"):
+            # Its writer was killed before it took anything away, or has only begun.
+            continue
+        if queue is not None:
+            try:
+                if parse_header(line.rstrip(b"\n"), str(path)).queue != queue:
+                    continue
+            except InvalidArgument:
+                continue
+        if end.endswith(TRIED_LINE):
+            tried = tried or path
+            continue
+        try:
+            reader = UndoReader(path)
+        except UndoFileBusy:
+            skipped(path)
+            continue
+        if not reader.is_empty():
+            return reader
+        reader.close()
+    hint = f"undo files lie in {directory}"
+    if tried is not None:
+        hint = f"what could not be put back is in {tried}; name it to try again"
+    raise NothingToUndo("there is nothing to undo", hint)
+
+
+def _two_ends(path: Path) -> tuple[bytes, bytes]:
+    """The first line, and the last bytes."""
+    with path.open("rb") as file:
+        line = file.readline()
+        file.seek(max(0, file.seek(0, os.SEEK_END) - len(TRIED_LINE)))
+        return line, file.read()

@@ -23,8 +23,10 @@ MANUALS = {
             "rwq export -q jobs | rwq import -q jobs-copy -",
         ),
         exits={
-            ExitStatus.NO: "the data key of every item holds another type: nothing was exported",
-            ExitStatus.PARTIAL: "the data key of some items holds another type: they were left out",
+            ExitStatus.NO: "the data or lease key of every item holds another type: nothing was "
+            "exported",
+            ExitStatus.PARTIAL: "the data or lease key of some items holds another type: they were "
+            "left out",
         },
         reads_only=True,
     )
@@ -41,10 +43,9 @@ def export(ctx: typer.Context, null: NullRecordsOption = False) -> Report:
     run = queue.export()
 
     def summary(exported: int) -> str:
-        for item_id in run.left_out.wrong_types:
-            key = escaped(queue.keys.item(item_id))
+        for key in run.left_out.wrong_keys:
             settings.environment.note(
-                f"rwq: {key} holds another type than the protocol says; not exported"
+                f"rwq: {escaped(key)} holds another type than the protocol says; not exported"
             )
         return f"exported {human.count(exported)}{_left_out(run)}"
 

@@ -26,7 +26,8 @@ def put_report(
     words: Mapping[Status, str] | None = None,
     counted: Sequence[str] = IMPORTED,
     fields: Mapping[str, str] | None = None,
-    suffix: str = "",
+    extra: Callable[[], dict[str, int]] = dict,
+    suffix: Callable[[], str] = str,
 ) -> Batch[Outcome]:
     """The report of putting items back.
 
@@ -39,7 +40,8 @@ def put_report(
         words: What to call statuses other than by their names.
         counted: The words of the summary that are always there, in order.
         fields: Further fields of the summary.
-        suffix: Ends the summary line.
+        extra: Further counts, asked at the end.
+        suffix: Ends the summary line; asked at the end.
     """
     called = {**_WORDS, **(words or {})}
 
@@ -56,10 +58,13 @@ def put_report(
         shown=frozenset({"imported", "replaced", "restored"}),
         fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
-        suffix=lambda: suffix,
+        suffix=suffix,
         null_separated=null_separated,
     )
-    report.extra = lambda: {"rejected": rejected() + report.counts["rejected"]}
+    report.extra = lambda: {
+        "rejected": rejected() + report.counts["rejected"],
+        **extra(),
+    }
     return report
 
 

@@ -129,6 +129,7 @@ def _closing(
     """The batches; however they end, the undo file is closed, and its name is told."""
     try:
         yield from batches
+        undo.confirm()
     except Exception:
         # There will be no summary.
         undo.close()

@@ -20,7 +20,7 @@ from rwq_cli.exits import ExitStatus
 from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import Report
 from rwq_cli.settings import Settings
-from rwq_cli.undofile import UndoReader, latest_undo_file, undo_directory
+from rwq_cli.undofile import UndoReader, open_latest, undo_directory
 
 app = new_app()
 
@@ -34,7 +34,8 @@ MANUALS = {
         exits={
             ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in "
             "conflict",
-            ExitStatus.PARTIAL: "some items were not put back; the file is kept",
+            ExitStatus.PARTIAL: "some items were not put back; the file is kept, and taken again "
+            "by its name",
         },
     )
 }
@@ -43,9 +44,10 @@ _DONE = (Status.IMPORTED, Status.MOVED)
 
 
 @app.command(
-    help="Put back what rm, mv or purge took away: the latest that was not put back yet, or what "
-    "FILE holds. Items come back as they were, waiting ones at the end of the queue that they were "
-    "nearer to; what was moved comes back to the end, if nobody has touched it."
+    help="Put back what rm, mv or purge took away: the latest that was not tried yet, or was "
+    "interrupted, or what FILE holds. Items come back as they were, and never twice; waiting ones "
+    "at the end of the queue that they were nearer to; what was moved comes back to the end, if "
+    "nobody has touched it."
 )
 def undo(
     ctx: typer.Context,
@@ -64,8 +66,47 @@ def undo(
 ) -> Report:
     settings: Settings = ctx.obj
     wanted = settings.queue if settings.given.get("queue") else None
-    directory = undo_directory(settings.environment.variables)
-    reader = UndoReader(file or latest_undo_file(directory, wanted))
+    reader = _open(settings, file, wanted)
+    try:
+        queue = _queue_of(settings, reader, wanted, anywhere=anywhere)
+    except Exception:
+        reader.close()
+        raise
+    bad_line = report_bad_line(settings, str(reader.path))
+    for number, why in reader.rejected:
+        bad_line(number, why)
+    run = _Run(reader, dry_run=dry_run)
+    verb = reader.taken.verb
+    return put_report(
+        queue.name,
+        run.marking(_put_back(reader, queue, dry_run=dry_run)),
+        words=dict.fromkeys(_DONE, "restored"),
+        counted=("restored", "already-there", "conflicts", "rejected"),
+        rejected=lambda: len(reader.rejected),
+        dry_run=dry_run,
+        null_separated=null,
+        fields={"verb": verb, "undo_file": str(reader.path)},
+        extra=run.counts,
+        suffix=lambda: f"; {verb} of {escaped(queue.name)}, from {_shown(reader.path)}{run.rest()}",
+    )
+
+
+def _open(settings: Settings, file: Path | None, wanted: bytes | None) -> UndoReader:
+    if file is not None:
+        return UndoReader(file)
+
+    def skipped(path: Path) -> None:
+        settings.environment.note(
+            f"rwq: another rwq is writing {_shown(path)} or putting it back; passed over"
+        )
+
+    return open_latest(undo_directory(settings.environment.variables), wanted, skipped)
+
+
+def _queue_of(
+    settings: Settings, reader: UndoReader, wanted: bytes | None, *, anywhere: bool
+) -> WorkQueue:
+    """The queue that the items were taken from, if it is the one that is meant."""
     header, taken = reader.header, reader.taken
     if wanted is not None and wanted != header.queue:
         raise InvalidArgument(
@@ -77,22 +118,11 @@ def undo(
             f"these items were taken from {taken.server}, and this is {connection.name}",
             "name that server with -u, or say --anywhere",
         )
-    queue = WorkQueue(connection, header.queue, holder=settings.holder)
-    bad_line = report_bad_line(settings, str(reader.path))
-    for number, why in reader.rejected:
-        bad_line(number, why)
-    shown = escaped(str(reader.path).encode("utf-8", "surrogateescape"))
-    return put_report(
-        queue.name,
-        _marking(reader, _put_back(reader, queue, dry_run=dry_run), dry_run=dry_run),
-        words=dict.fromkeys(_DONE, "restored"),
-        counted=("restored", "already-there", "conflicts", "rejected"),
-        rejected=lambda: len(reader.rejected),
-        dry_run=dry_run,
-        null_separated=null,
-        fields={"verb": taken.verb, "undo_file": str(reader.path)},
-        suffix=f"; {taken.verb} of {escaped(header.queue)}, from {shown}",
-    )
+    return WorkQueue(connection, header.queue, holder=settings.holder)
+
+
+def _shown(path: Path) -> str:
+    return escaped(str(path).encode("utf-8", "surrogateescape"))
 
 
 def _put_back(reader: UndoReader, queue: WorkQueue, *, dry_run: bool) -> Iterator[OutcomeBatch]:
@@ -106,17 +136,56 @@ def _put_back(reader: UndoReader, queue: WorkQueue, *, dry_run: bool) -> Iterato
     )
 
 
-def _marking(
-    reader: UndoReader, batches: Iterator[OutcomeBatch], *, dry_run: bool
-) -> Iterator[OutcomeBatch]:
-    """The batches; when all is put back, the file is marked as undone."""
-    complete = not reader.rejected and not dry_run
-    for batch in batches:
-        complete = complete and not set(batch.letters) - _PUT_BACK
-        yield batch
-    if complete:
-        reader.mark_undone()
-
-
 # Imported, already there, moved.
 _PUT_BACK = frozenset("ihv")
+
+
+class _Run:
+    """One run of putting back, which writes down how far it came.
+
+    Args:
+        reader: The undo file.
+        dry_run: Whether nothing is changed.
+    """
+
+    def __init__(self, reader: UndoReader, *, dry_run: bool) -> None:
+        self._reader = reader
+        self._dry_run = dry_run
+        self._complete = not reader.rejected
+        self._in_doubt = 0
+
+    def marking(self, batches: Iterator[OutcomeBatch]) -> Iterator[OutcomeBatch]:
+        """The batches; each is written down when it is put back, and so is the end."""
+        reader = self._reader
+        try:
+            for batch in batches:
+                letters = dict(zip(batch.ids, batch.letters, strict=True))
+                done = [item_id for item_id, letter in letters.items() if letter in _PUT_BACK]
+                self._complete = self._complete and len(done) == len(letters)
+                self._in_doubt += sum(letters[i] == "i" for i in reader.in_doubt & letters.keys())
+                if not self._dry_run:
+                    reader.mark_restored(done)
+                yield batch
+            if not self._dry_run:
+                reader.finish(complete=self._complete)
+        finally:
+            reader.close()
+
+    def counts(self) -> dict[str, int]:
+        """What is counted besides the outcomes."""
+        return {"restored-before": self._reader.restored_before, "in-doubt": self._in_doubt}
+
+    def rest(self) -> str:
+        """What else is to be said at the end."""
+        said = ""
+        if self._in_doubt:
+            verb = self._reader.taken.verb
+            said += (
+                f"; in doubt: {verb} ended before it knew whether it had taken them, so a worker "
+                "may have completed them"
+            )
+        if not self._dry_run and not self._complete:
+            said += "; what was not put back is taken again only by that name"
+        if not self._dry_run and self._reader.unrecorded is not None:
+            said += f"; what was put back could not be written there: {self._reader.unrecorded}"
+        return said

@@ -1,14 +1,17 @@
 """Putting items in as they were: what an export or an undo file holds."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import chain
 
 from rwq_cli.core.batches import Pause, ids_per_call, in_batches
 from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.pictures import PICTURE_BYTES, Picture, Place
+from rwq_cli.core.processing import FEW_IDS
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # One call takes the server about two milliseconds.
@@ -38,6 +41,10 @@ def put_items(
     after the other, each wholly or not at all, what is missing then is the end of the stream, and
     the order comes out right.
 
+    An ID whose data are gone may still stand in a list. Its entry is taken off before the item goes
+    in, which would else be there twice. A few IDs are looked for by name; for more, the lists are
+    read once.
+
     Args:
         connection: The server.
         keys: The queue.
@@ -55,14 +62,8 @@ def put_items(
         One outcome for each item, in order.
     """
     acknowledged = 0
-    connection.meter.begin("putting in")
     try:
-        batches = put_batches(pictures)
-        if on_conflict is OnConflict.REPLACE:
-            outcomes = _one_after_the_other(connection, keys, batches, at_front)
-        else:
-            outcomes = _sent_ahead(connection, keys, batches, on_conflict, at_front)
-        for outcome in outcomes:
+        for outcome in _outcomes(connection, keys, put_batches(pictures), on_conflict, at_front):
             acknowledged += len(outcome)
             connection.meter.advance(len(outcome))
             yield outcome
@@ -78,6 +79,49 @@ def put_batches(pictures: Iterable[Picture | Pause]) -> Iterator[list[Picture]]:
     )
 
 
+def _outcomes(
+    connection: Connection,
+    keys: QueueKeys,
+    batches: Iterator[list[Picture]],
+    on_conflict: OnConflict,
+    at_front: bool,
+) -> Iterator[OutcomeBatch]:
+    connection.meter.begin("putting in")
+    listed = sum(connection.call_all([("LLEN", keys.main), ("LLEN", keys.processing)]))
+    first = next(batches, [])
+    if listed and len(first) <= max(FEW_IDS, ids_per_call(listed)):
+        ids = {picture.item_id for picture in first}
+        yield from _one_after_the_other(connection, keys, [first], on_conflict, at_front, ids)
+        first = next(batches, [])
+    if not first:
+        return
+    ghosts: Collection[bytes] = ()
+    if listed:
+        ghosts = _ghosts(connection, keys)
+        connection.meter.begin("putting in")
+    rest = chain([first], batches)
+    if ghosts or on_conflict is OnConflict.REPLACE:
+        yield from _one_after_the_other(connection, keys, rest, on_conflict, at_front, ghosts)
+    else:
+        yield from _sent_ahead(connection, keys, rest, on_conflict, at_front)
+
+
+def _ghosts(connection: Connection, keys: QueueKeys) -> set[bytes]:
+    """The IDs in the lists that have no data."""
+    connection.meter.begin("reading the lists", lengths_of(connection, keys.main, keys.processing))
+    ghosts: set[bytes] = set()
+    pages = chain(
+        walk_list(connection, keys.main, newest_first=True), walk_processing(connection, keys)
+    )
+    for page in pages:
+        there = connection.call("EXISTS", *map(keys.item, page))
+        if there < len(page):
+            each = connection.call_all([("EXISTS", keys.item(item_id)) for item_id in page])
+            ghosts.update(item_id for item_id, exists in zip(page, each, strict=True) if not exists)
+        connection.meter.advance(len(page))
+    return ghosts
+
+
 def _sent_ahead(
     connection: Connection,
     keys: QueueKeys,
@@ -90,7 +134,7 @@ def _sent_ahead(
     def calls() -> Iterator[Sequence[object] | None]:
         for batch in batches:
             sent.append([picture.item_id for picture in batch])
-            yield _arguments(keys, batch, on_conflict, at_front, 0)
+            yield _arguments(keys, batch, on_conflict, at_front)
 
     for reply in connection.run_each("put", queue_keys(keys), calls()):
         ids = sent.pop(0)
@@ -99,7 +143,12 @@ def _sent_ahead(
 
 
 def _one_after_the_other(
-    connection: Connection, keys: QueueKeys, batches: Iterable[list[Picture]], at_front: bool
+    connection: Connection,
+    keys: QueueKeys,
+    batches: Iterable[list[Picture]],
+    on_conflict: OnConflict,
+    at_front: bool,
+    ghosts: Collection[bytes],
 ) -> Iterator[OutcomeBatch]:
     """Where a call may stop short, the next can only be made when that is known."""
     for batch in batches:
@@ -109,7 +158,7 @@ def _one_after_the_other(
             reply = connection.run(
                 "put",
                 queue_keys(keys),
-                _arguments(keys, left, OnConflict.REPLACE, at_front, ids_per_call(sum(lengths))),
+                _arguments(keys, left, on_conflict, at_front, ids_per_call(sum(lengths)), ghosts),
             )
             letters = reply[0].decode("ascii")
             yield OutcomeBatch([picture.item_id for picture in left[: len(letters)]], letters)
@@ -121,9 +170,10 @@ def _arguments(
     batch: Sequence[Picture],
     on_conflict: OnConflict,
     at_front: bool,
-    replaces_max: int,
+    removals_max: int = 0,
+    ghosts: Collection[bytes] = (),
 ) -> list[object]:
-    words: list[object] = [*queue_args(keys), on_conflict.value, int(at_front), replaces_max]
+    words: list[object] = [*queue_args(keys), on_conflict.value, int(at_front), removals_max]
     for picture in batch:
         lease = picture.lease
         ttl_ms = -2
@@ -132,6 +182,7 @@ def _arguments(
             ttl_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
         words += (
             picture.item_id,
+            int(picture.item_id in ghosts),
             picture.data,
             _LETTERS.get(picture.place, "-") if picture.place else "-",
             lease.holder if lease else b"",

@@ -92,12 +92,14 @@ class LeftOut:
 
     Attributes:
         missing: IDs without data: ghosts, or completed meanwhile.
-        wrong_types: IDs whose data key holds no string.
+        wrong_types: IDs whose data key, or a lease key, holds no string.
+        wrong_keys: Those keys.
         stray_leases: How many leases there are without an item; counted by an export only.
     """
 
     missing: list[bytes] = field(default_factory=list)
     wrong_types: list[bytes] = field(default_factory=list)
+    wrong_keys: list[bytes] = field(default_factory=list)
     stray_leases: int = 0
 
 
@@ -126,7 +128,7 @@ def take_pictures(
         where = (sight.place, max(0, sight.offset + at + drift), max(0, sight.span - at))
         reply = _read(connection, keys, where, batch, lookups=0)
         drift += int(reply[1])
-        pictures, unplaced = _developed(batch, reply, left_out)
+        pictures, unplaced = _developed(keys, batch, reply, left_out)
         at += (len(reply) - 2) // _FIELDS
         if unplaced:
             pictures = _completed(connection, keys, pictures, unplaced, left_out)
@@ -147,7 +149,7 @@ def find_pictures(
         batch = ids[at : at + min(PICTURE_ITEMS, ids_per_call(sum(lengths)))]
         reply = _read(connection, keys, (None, 0, 0), batch, lookups=len(batch))
         at += (len(reply) - 2) // _FIELDS
-        pictures, _ = _developed(batch, reply, left_out)
+        pictures, _ = _developed(keys, batch, reply, left_out)
         if pictures:
             yield pictures
 
@@ -169,8 +171,12 @@ def _read(
     return reply
 
 
+# By the script's number, the key that holds another type.
+_WRONG_KEYS = {2: QueueKeys.item, 3: QueueKeys.lease, 4: QueueKeys.old_lease}
+
+
 def _developed(
-    ids: Sequence[bytes], reply: Sequence[Any], left_out: LeftOut
+    keys: QueueKeys, ids: Sequence[bytes], reply: Sequence[Any], left_out: LeftOut
 ) -> tuple[list[Picture], list[bytes]]:
     """The pictures of a reply, and those of its IDs whose place it does not know."""
     now_ms = int(reply[0])
@@ -180,8 +186,9 @@ def _developed(
         kind, data, ttl_ms, holder, letter, due, buried, returns = reply[at : at + _FIELDS]
         if kind == 0:
             left_out.missing.append(ids[index])
-        elif kind == 2:
+        elif kind in _WRONG_KEYS:
             left_out.wrong_types.append(ids[index])
+            left_out.wrong_keys.append(_WRONG_KEYS[kind](keys, ids[index]))
         elif letter == b"?":
             unplaced.append(ids[index])
         else:
@@ -218,8 +225,12 @@ def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
         place = Place.BURIED
     elif facts.due_ms is not None:
         place = Place.DELAYED
+    due_ms, buried_ms = facts.due_ms, facts.buried_ms
+    if place is Place.MAIN:
+        # Left over: it waits, and our cleans prune them.
+        due_ms = buried_ms = None
     reason = None
-    if facts.buried_ms is not None and facts.lease is not None:
+    if buried_ms is not None and facts.lease is not None:
         reason = facts.lease.holder.partition(b":")[2]
     return Picture(
         item_id=facts.item_id,
@@ -227,8 +238,8 @@ def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
         state=state_of(facts),
         place=place,
         lease=facts.lease,
-        due_ms=facts.due_ms,
-        buried_ms=facts.buried_ms,
+        due_ms=due_ms,
+        buried_ms=buried_ms,
         reason=reason,
         returns=facts.returns,
         nearer=nearer,

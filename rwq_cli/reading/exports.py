@@ -12,7 +12,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.pictures import End, Picture, Place
 from rwq_cli.environment import Environment
-from rwq_cli.exportfile import VERSION, Header, Taken
+from rwq_cli.exportfile import VERSION, Header, Mark, MarkWord, Taken
 from rwq_cli.reading.records import ITEM_BYTES_MAX, BadRecord, Readable, open_input
 from rwq_cli.reading.streams import split
 
@@ -64,14 +64,14 @@ def _taken(record: Any) -> Taken:
     return Taken(record["verb"], str(record.get("server")), _bytes_of(record, "to"))
 
 
-def parse_line(line: bytes) -> Picture | bytes:
+def parse_line(line: bytes) -> Picture | Mark:
     """One line behind the header.
 
     Raises:
         BadRecord: It is no item; the text says why.
 
     Returns:
-        The item; or the ID of one that an undo file takes back.
+        The item; or what an undo file says of those above.
     """
     try:
         record = orjson.loads(line)
@@ -80,10 +80,16 @@ def parse_line(line: bytes) -> Picture | bytes:
     if not isinstance(record, dict):
         raise BadRecord("not a JSON object")
     item_id = _bytes_of(record, "id")
-    if not item_id:
+    if item_id is None:
+        if "taken" in record:
+            return Mark(MarkWord.TAKEN)
+        if record.get("tried") is True:
+            return Mark(MarkWord.TRIED)
+        # An empty one is an ID like any other.
         raise BadRecord("it has no id")
-    if record.get("kept") is True:
-        return item_id
+    for word in (MarkWord.KEPT, MarkWord.RESTORED):
+        if record.get(word) is True:
+            return Mark(word, item_id)
     data = _bytes_of(record, "data")
     if data is None:
         raise BadRecord("it has neither data nor data_b64")
@@ -94,6 +100,8 @@ def parse_line(line: bytes) -> Picture | bytes:
     for wanted, time_ms in ((Place.DELAYED, due_ms), (Place.BURIED, buried_ms)):
         if place is wanted and time_ms is None:
             raise BadRecord(f"its place is {place.value}, but it has no time for that")
+    if place is Place.MAIN and not due_ms is buried_ms is None:
+        raise BadRecord("its place is main, but it has the time of a delayed or a buried one")
     return Picture(
         item_id=item_id,
         data=data,

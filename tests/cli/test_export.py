@@ -68,8 +68,11 @@ def test_a_wrong_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
         "rwq: jobs:item:h holds another type than the protocol says; not exported\n"
         "exported 0; left out 1 of a wrong type\n",
     )
-    foreign.waiting(b"a")
-    assert rwq("export").code == 3
+    foreign.waiting(b"a", b"b")
+    foreign.raw.lpush("jobs:lease:b", "x")
+    result = rwq("export", "-o", "ids")
+    assert (result.code, result.text) == (3, "a\n")
+    assert result.notes.startswith("rwq: jobs:lease:b holds another type than the protocol says; ")
 
 
 def test_other_formats(rwq: Rwq, foreign: Foreign) -> None:

@@ -55,10 +55,11 @@ def test_undo_brings_back_what_nobody_touched(rwq: Rwq, foreign: Foreign) -> Non
         3,
         "",
         "restored 2, already there 0, conflicts 0, rejected 0, not owner 1; "
-        f"mv of jobs, from {file}\n",
+        f"mv of jobs, from {file}; what was not put back is taken again only by that name\n",
     )
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"c", b"b"]
     # It is kept, to be tried again.
     assert file in undo_files(rwq)
     assert rwq("release", "-q", "other", "a").code == 0
-    assert rwq("undo").notes.startswith("restored 1, already there 2, ")
+    again = rwq("undo", str(file), "-o", "json").json
+    assert (again["restored"], again["restored_before"]) == (1, 2)

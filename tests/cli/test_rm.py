@@ -21,7 +21,8 @@ def test_named_and_the_summary_gives_the_file(rwq: Rwq, foreign: Foreign) -> Non
     (file,) = undo_files(rwq)
     assert result.as_tuple() == (3, "", f"removed 1, missing 1; undo file {file}\n")
     assert contents(foreign.raw) == {b"jobs:item:b": b"data of b", b"jobs:queue": [b"b"]}
-    header, record = map(json.loads, file.read_text().splitlines())
+    header, record, end = map(json.loads, file.read_text().splitlines())
+    assert end == {"taken": 1}
     assert (header["rwq_export"], header["queue"]) == (1, "jobs")
     assert header["undo"] == {
         "verb": "rm",

@@ -1,7 +1,13 @@
 """`rwq undo`: what was taken away comes back as it was."""
 
+import fcntl
+
 import pytest
 
+from rwq_cli.core import State
+from rwq_cli.core.pictures import Picture, Place
+from rwq_cli.exportfile import Header, Taken
+from rwq_cli.undofile import UndoFile, UndoReader
 from tests.cli.driver import Rwq
 from tests.cli.test_rm import undo_files
 from tests.conftest import Foreign, contents
@@ -25,9 +31,15 @@ def test_a_purge(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(foreign.raw) == before
     assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
     assert rwq("undo").code == 1
-    # By its name it can be put back again.
+    # What was put back never is a second time, also not by that name.
+    rwq("complete", "a", "o")
     again = rwq("undo", f"{file}.undone")
-    assert again.notes.startswith("restored 0, already there 6, ")
+    assert (again.code, again.notes) == (
+        0,
+        "restored 0, already there 0, conflicts 0, rejected 0, restored before 6; "
+        f"purge of jobs, from {file}.undone\n",
+    )
+    assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
 
 
 def test_before_what_was_added_since(rwq: Rwq, foreign: Foreign) -> None:
@@ -67,7 +79,152 @@ def test_an_id_that_was_used_anew_is_left(rwq: Rwq, foreign: Foreign) -> None:
     assert result.code == 3
     assert result.notes.startswith("restored 1, already there 0, conflicts 1, rejected 0; ")
     assert foreign.raw.get("jobs:item:a") == b"anew"
-    assert [file.suffix for file in undo_files(rwq)] == [".jsonl"]
+    (file,) = undo_files(rwq)
+    assert result.notes.endswith(
+        f"; rm of jobs, from {file}; what was not put back is taken again only by that name\n"
+    )
+
+
+def test_what_was_put_back_never_is_a_second_time(rwq: Rwq, foreign: Foreign) -> None:
+    """A conflict keeps the file; what came back is completed meanwhile."""
+    foreign.waiting(b"older")
+    rwq("rm", "older", "--yes")
+    foreign.waiting(b"a", b"b", b"c")
+    rwq("rm", "a", "b", "c", "--yes")
+    rwq("add", "--id", "a", "anew")
+    assert rwq("undo", "-o", "ids").text == "b\nc\n"
+    assert rwq("complete", "a", "b").code == 0
+    older, file = undo_files(rwq)
+    # Its rest hides nothing that is older.
+    assert rwq("undo", "-o", "ids").text == "older\n"
+    nothing = rwq("undo")
+    assert (nothing.code, nothing.notes) == (
+        1,
+        "rwq: error: there is nothing to undo; what could not be put back is in "
+        f"{file}; name it to try again\n",
+    )
+    assert rwq("undo", str(file), "-o", "ids").text == "a\n"
+    assert [each.name for each in undo_files(rwq)] == [
+        f"{older.name}.undone",
+        f"{file.name}.undone",
+    ]
+    assert sorted(rwq("ls", "-o", "ids").text.split()) == ["a", "c", "older"]
+
+
+def test_one_that_was_interrupted_goes_on(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "b", "--yes")
+    (file,) = undo_files(rwq)
+    with file.open("a") as more:
+        # It was killed while it wrote the second line.
+        more.write('{"restored": true, "id": "a", "id_b64": null}\n{"restored": tr')
+    rwq("add", "--id", "b", "anew")
+    result = rwq("undo")
+    assert (result.code, result.notes.startswith("restored 0, already there 0, conflicts 1, ")) == (
+        1,
+        True,
+    )
+    assert file.read_text().endswith('"id_b64": null}\n{"tried": true}\n')
+    rwq("complete", "b")
+    result = rwq("undo", str(file), "-o", "json")
+    assert (result.json["restored"], result.json["restored_before"]) == (1, 1)
+    assert foreign.raw.keys("jobs:item:*") == [b"jobs:item:b"]
+
+
+def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "--yes")
+    rwq("rm", "b", "--yes")
+    file = undo_files(rwq)[1]
+    with file.open("rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        named = rwq("undo", str(file))
+        assert named.as_tuple() == (
+            1,
+            "",
+            f"rwq: error: another rwq is writing {file} or putting it back; wait until it has "
+            "ended\n",
+        )
+        result = rwq("undo", "-o", "ids")
+        assert result.text == "a\n"
+        assert result.notes.startswith(
+            f"rwq: another rwq is writing {file} or putting it back; passed over\n"
+        )
+    assert rwq("undo", "-o", "ids").text == "b\n"
+
+
+def test_a_writer_holds_the_lock_until_it_ends(rwq: Rwq) -> None:
+    taken = Taken("rm", rwq.variables["RWQ_URL"])
+    writer = UndoFile(rwq.home / ".local/state/rwq/undo", lambda: Header(b"jobs", 0, taken))
+    writer.write([Picture(b"a", b"data", State.WAITING, Place.MAIN)])
+    assert rwq("undo", str(writer.path)).code == 1
+    assert rwq("undo").notes.endswith(
+        f"there is nothing to undo; undo files lie in {rwq.home}/.local/state/rwq/undo\n"
+    )
+    writer.close()
+    assert rwq("undo", "-o", "ids").text == "a\n"
+
+
+def test_what_is_in_doubt_is_told(rwq: Rwq, foreign: Foreign) -> None:
+    """It was killed before it knew that it had taken the last batch."""
+    foreign.waiting(*(b"%d" % number for number in range(300)))
+    rwq("rm", "--all", "--yes")
+    (file,) = undo_files(rwq)
+    lines = file.read_text().splitlines(keepends=True)
+    assert [line for line in lines if "taken" in line] == ['{"taken": 250}\n', '{"taken": 300}\n']
+    file.write_text("".join(lines[:-1]))
+    foreign.waiting(b"299")
+    dry = rwq("undo", "--dry-run", "-o", "json").json
+    result = rwq("undo")
+    assert result.code == 0
+    assert (dry["restored"], dry["in_doubt"]) == (299, 49)
+    assert result.notes == (
+        "restored 299, already there 1, conflicts 0, rejected 0, in doubt 49; rm of jobs, from "
+        f"{file}; in doubt: rm ended before it knew whether it had taken them, so a worker may "
+        "have completed them\n"
+    )
+
+
+def test_the_empty_id(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"", b"a")
+    before = contents(foreign.raw)
+    assert rwq("purge", "--yes").code == 0
+    assert rwq("undo").code == 0
+    assert contents(foreign.raw) == before
+    exported = rwq("export").out
+    foreign.raw.flushall()
+    assert rwq("import", "-", stdin=exported).code == 0
+    assert contents(foreign.raw) == before
+
+
+@pytest.mark.parametrize("text", ["", '{"rwq_export": 1, "que'])
+def test_one_that_was_never_written_hides_nothing(rwq: Rwq, foreign: Foreign, text: str) -> None:
+    foreign.waiting(b"a")
+    rwq("rm", "a", "--yes")
+    (file,) = undo_files(rwq)
+    (file.parent / "29991231T000000.000000Z-rm-jobs-1.jsonl").write_text(text)
+    assert rwq("undo", "-o", "ids").text == "a\n"
+
+
+def test_one_that_took_nothing_hides_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "--yes")
+    rwq("rm", "b", "--yes")
+    with undo_files(rwq)[1].open("a") as more:
+        more.write('{"kept": true, "id": "b", "id_b64": null}\n')
+    assert rwq("undo", "-o", "ids").text == "a\n"
+
+
+def test_not_being_able_to_write_it_down_stops_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    rwq("rm", "a", "--yes")
+    (file,) = undo_files(rwq)
+    reader = UndoReader(file)
+    reader.unrecorded = "read-only file system"
+    reader.mark_restored([b"a"])
+    reader.close()
+    assert b"restored" not in file.read_bytes()
+    assert UndoReader(file).restored_before == 0
 
 
 def test_another_server(rwq: Rwq, foreign: Foreign) -> None:

@@ -60,7 +60,7 @@ def test_each_once_and_what_is_no_item(
         (b"a", Place.MAIN),
         (b"b", Place.MAIN),
     ]
-    assert export.left_out == LeftOut([b"ghost", b"ghost2"], [b"hash"], 1)
+    assert export.left_out == LeftOut([b"ghost", b"ghost2"], [b"hash"], [keys.item(b"hash")], 1)
 
 
 def test_many_pages(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:

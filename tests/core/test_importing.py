@@ -104,6 +104,44 @@ def test_replacing_many_in_long_lists_takes_few_a_call(
     assert raw.lrange("jobs:queue", 0, 9) == [b"a%d" % number for number in reversed(range(10))]
 
 
+@pytest.mark.parametrize("items", [1, 3 * PUT_ITEMS])
+@pytest.mark.parametrize("on_conflict", OnConflict)
+def test_what_is_left_of_an_id_does_not_come_back_to_life(
+    queue: WorkQueue,
+    raw: Redis,
+    foreign: Foreign,
+    keys: QueueKeys,
+    on_conflict: OnConflict,
+    items: int,
+) -> None:
+    """Completed where nobody takes its entries off."""
+    ids = [b"%04d" % number for number in range(items)]
+    ghost = ids[-1]
+    foreign.waiting(b"w")
+    raw.lpush(keys.main, ghost, ghost)
+    raw.lpush(keys.processing, ghost, b"other ghost")
+    raw.zadd(keys.delayed, {ghost: 1})
+    raw.zadd(keys.buried, {ghost: 1})
+    raw.hset(keys.returns, ghost, 1)
+    raw.lpush(keys.cleaning, ghost)
+    foreign.lease(ghost, ttl_ms=None)
+    outcomes = letters(queue.put(waits(*ids), on_conflict=on_conflict))
+    assert outcomes == [Status.IMPORTED] * items
+    assert raw.lrange(keys.main, 0, -1) == [*reversed(ids), b"w"]
+    left = contents(raw)
+    for item_id in (*ids, b"w"):
+        del left[keys.item(item_id)]
+    del left[keys.main]
+    assert left == {keys.processing: [b"other ghost"]}
+
+
+def test_of_few_in_a_long_list_nothing_is_read(interleaved: Interleaved, raw: Redis) -> None:
+    raw.rpush("jobs:queue", *range(200_000))
+    list(WorkQueue(interleaved, b"jobs").put(waits(b"a", b"7"), on_conflict=FAIL))
+    assert "LRANGE" not in interleaved.calls
+    assert raw.llen("jobs:queue") == 200_001
+
+
 def test_at_the_front_last_first(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"old")
     ids = [b"%04d" % number for number in range(2 * PUT_ITEMS + 3)]

@@ -61,7 +61,37 @@ def test_what_is_no_item(
     left_out = LeftOut()
     batches = list(find_pictures(connection, keys, [b"gone", b"hash", b"a"], left_out))
     assert [[p.item_id for p in batch] for batch in batches] == [[b"a"]]
-    assert left_out == LeftOut([b"gone"], [b"hash"])
+    assert left_out == LeftOut([b"gone"], [b"hash"], [b"jobs:item:hash"])
+
+
+@pytest.mark.parametrize("key", [b"jobs:lease:a", b"jobs:leased_by_session:a"])
+def test_a_lease_key_of_another_type(
+    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign, key: bytes
+) -> None:
+    foreign.leased(b"a", b"b", ttl_ms=None)
+    raw.delete(key)
+    raw.lpush(key, "x")
+    left_out = LeftOut()
+    batches = list(find_pictures(connection, keys, [b"a", b"b"], left_out))
+    assert [[p.item_id for p in batch] for batch in batches] == [[b"b"]]
+    assert left_out == LeftOut([], [b"a"], [key])
+
+
+def test_an_empty_holder_is_one(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+    foreign.leased(b"a", holder=b"", ttl_ms=None)
+    (a,) = found(connection, keys, b"a")
+    assert a.lease == Lease(b"", None)
+
+
+def test_what_waits_has_no_time(
+    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
+    """Put in again, it would be in both."""
+    foreign.waiting(b"a")
+    raw.zadd(keys.delayed, {b"a": 4_000_000_000_000})
+    raw.zadd(keys.buried, {b"a": 1})
+    (a,) = found(connection, keys, b"a")
+    assert (a.place, a.state, a.due_ms, a.buried_ms) == (Place.MAIN, State.WAITING, None, None)
 
 
 def test_a_reply_is_bounded_by_bytes(connection: Connection, keys: QueueKeys, raw: Redis) -> None:

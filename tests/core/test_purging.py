@@ -45,6 +45,23 @@ def test_every_key(queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeCl
     assert clock.slept_s == [1.0]
 
 
+@pytest.mark.parametrize("key", ["jobs:lease:a", "jobs:leased_by_session:a"])
+def test_an_item_whose_lease_cannot_be_read_stays(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, key: str
+) -> None:
+    foreign.abandoned(b"a")
+    raw.lpush(key, "x")
+    before = contents(raw)
+    foreign.waiting(b"b")
+    ledger = Ledger()
+    assert set(queue.purge(ledger)) == {
+        Outcome(b"a", Status.WRONG_TYPE),
+        Outcome(b"b", Status.REMOVED),
+    }
+    assert contents(raw) == before
+    assert [picture.item_id for picture in ledger.written] == [b"b"]
+
+
 def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     items = broken(raw, foreign)
     before = contents(raw)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from rwq_cli.core.importing import PUT_ITEMS
 from tests.servers import PrivateServer
 
 ITEMS = 30_000
@@ -69,8 +70,9 @@ def written_down(home: Path) -> set[bytes]:
     found = set()
     for file in (home / "rwq" / "undo").glob("*.jsonl"):
         for line in file.read_bytes().splitlines(keepends=True)[1:]:
-            if line.endswith(b"\n"):
-                found.add(json.loads(line)["id"].encode())
+            record = json.loads(line) if line.endswith(b"\n") else {}
+            if "data" in record:
+                found.add(record["id"].encode())
     return found
 
 
@@ -121,6 +123,24 @@ def test_moving(number: int, server: PrivateServer, tmp_path: Path) -> None:
         assert held(raw, "other") + held(raw, "jobs") == IDS
         assert command(server, tmp_path, "undo").wait() == 3 or not held(raw, "other")
         assert sorted(held(raw, "other") + held(raw, "jobs")) == sorted(IDS)
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_putting_back(number: int, server: PrivateServer, tmp_path: Path) -> None:
+    """What came back and is completed before the next undo stays completed."""
+    assert number >= 0
+    with server.client() as raw:
+        fill(raw)
+        assert command(server, tmp_path, "purge", "--yes").wait() == 0
+        kill_in_the_middle(command(server, tmp_path, "undo"), raw, "jobs:queue", 0)
+        there = set(held(raw, "jobs"))
+        raw.flushall()
+        # If it was faster than the kill, nothing is left to undo.
+        assert command(server, tmp_path, "undo").wait() == 0 or len(there) == ITEMS
+        back = set(held(raw, "jobs"))
+        assert there | back == set(IDS)
+        # What was on its way: one batch that is being written down, and two behind it.
+        assert len(there & back) <= 3 * PUT_ITEMS
 
 
 def test_two_purges_at_once(server: PrivateServer, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@
 -- arg 5     how many of those that do not stand there may be looked for in all of both lists
 -- arg 6..   IDs, in the order of the list
 -- Returns { unix ms now, how far they drifted, ... } and then, for each ID that was read: 0 no data,
--- 1 data, 2 a data key that holds no string; the data; ms left of its lease (-1 no expiry, -2 none);
+-- 1 data, 2 a data key that holds no string, 3 or 4 a new or old lease key that holds none; the data; ms left of its lease (-1 no expiry, -2 none);
 -- its holder; its place (n main, nearer its next end; l main, nearer its last end; p processing;
 -- - neither; ? not looked for); due and buried at, unix ms, or ''; its returns, or ''.
 local list = arg(1) == 'main' and main or arg(1) == 'processing' and processing
@@ -49,6 +49,20 @@ local function place_of(id)
   return list and '?' or '-'
 end
 
+-- 1; or 3 or 4 where a lease cannot be read.
+local function kind_of_item(id)
+  -- Only then nobody can say who holds it.
+  if holders[id] == '' then
+    for kind, key in pairs({ [3] = lease_prefix .. id, [4] = old_lease_prefix .. id }) do
+      local found = redis.call('TYPE', key).ok
+      if found ~= 'none' and found ~= 'string' then
+        return kind
+      end
+    end
+  end
+  return 1
+end
+
 local reply, bytes = { clock[1] * 1000 + math.floor(clock[2] / 1000), drift }, 0
 for _, id in ipairs(ids) do
   if bytes >= bytes_max then
@@ -63,7 +77,7 @@ for _, id in ipairs(ids) do
     ttl = (new == -1 or old == -1) and -1 or math.max(new, old)
   end
   bytes = bytes + #data
-  reply[#reply + 1] = kind == 'none' and 0 or kind == 'string' and 1 or 2
+  reply[#reply + 1] = kind == 'none' and 0 or kind == 'string' and kind_of_item(id) or 2
   reply[#reply + 1] = data
   reply[#reply + 1] = ttl
   reply[#reply + 1] = holder or ''

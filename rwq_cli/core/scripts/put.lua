@@ -2,12 +2,13 @@
 --
 -- arg 1     what to do with an ID that exists with other data: 'fail' | 'skip' | 'replace'
 -- arg 2     '1' to put each of main before all that wait, '0' behind them
--- arg 3     how many may be replaced: taking the old one off the lists costs their length
--- arg 4..   for each item: ID; data; place (m main, p processing, - neither); holder; ms left of its
+-- arg 3     how many may be taken off the lists first, which costs their length: what is replaced, and
+--           entries that have no data, which would come back to life
+-- arg 4..   for each item: ID; '1' if such an entry may be in a list, else '0'; data; place (m main, p processing, - neither); holder; ms left of its
 --           lease (-1 no expiry, -2 none); due and buried at, unix ms, or ''; its returns, or ''
 -- Returns { statuses }: a letter for each item in order, i imported, h already there with these data,
 -- s skipped, p replaced, f it exists with other data, y its data key holds another type. Fewer letters
--- than items: that many may be replaced in one call, and those behind have to wait for the next.
+-- than items: arg 3 was used up, and those behind have to wait for the next call.
 local refusal = denied(
   { 'SET', item_prefix .. 'x', 'x' },
   { 'GET', item_prefix .. 'x' },
@@ -16,6 +17,7 @@ local refusal = denied(
   { 'LPUSH', processing, 'x' },
   { 'LREM', main, 0, 'x' },
   { 'LREM', processing, 0, 'x' },
+  { 'LREM', cleaning, 0, 'x' },
   { 'ZADD', delayed, 0, 'x' },
   { 'ZADD', buried, 0, 'x' },
   { 'ZREM', delayed, 'x' },
@@ -30,12 +32,12 @@ local refusal = denied(
 if refusal then
   return refusal
 end
-local on_conflict, at_front, replaces_max = arg(1), arg(2) == '1', tonumber(arg(3))
+local on_conflict, at_front, removals_left = arg(1), arg(2) == '1', tonumber(arg(3))
 local words = args_from(4)
-local FIELDS = 8
-local letters, taken, seen = {}, {}, {}
+local FIELDS = 9
+local letters, taken, taken_ids, listed, seen = {}, {}, {}, {}, {}
 for at = 1, #words, FIELDS do
-  local id, data = words[at], words[at + 1]
+  local id, data = words[at], words[at + 2]
   local kind = redis.call('TYPE', item_prefix .. id).ok
   local letter = 'i'
   if seen[id] then
@@ -49,30 +51,30 @@ for at = 1, #words, FIELDS do
       letter = on_conflict == 'skip' and 's' or on_conflict == 'replace' and 'p' or 'f'
     end
   end
-  if letter == 'p' then
-    if replaces_max == 0 then
+  if letter == 'p' or (letter == 'i' and words[at + 1] == '1') then
+    if removals_left == 0 then
       break
     end
-    replaces_max = replaces_max - 1
+    removals_left = removals_left - 1
+    listed[#listed + 1] = id
   end
   if letter == 'i' or letter == 'p' then
     taken[#taken + 1] = at
+    taken_ids[#taken_ids + 1] = id
     seen[id] = data
   end
   letters[#letters + 1] = letter
 end
 -- All is read; now the writes.
+for _, id in ipairs(listed) do
+  redis.call('LREM', main, 0, id)
+  redis.call('LREM', processing, 0, id)
+end
+-- Also of a new one something may be left: a lease, or the time of an ID that was completed.
+forget(taken_ids)
 local for_main, for_processing = {}, {}
 for _, at in ipairs(taken) do
-  local id, data, place, holder, ttl, due, buried_at, count = unpack(words, at, at + FIELDS - 1)
-  if letters[(at - 1) / FIELDS + 1] == 'p' then
-    redis.call('LREM', main, 0, id)
-    redis.call('LREM', processing, 0, id)
-    redis.call('ZREM', delayed, id)
-    redis.call('ZREM', buried, id)
-    redis.call('HDEL', returns, id)
-    drop_lease(id)
-  end
+  local id, _, data, place, holder, ttl, due, buried_at, count = unpack(words, at, at + FIELDS - 1)
   redis.call('SET', item_prefix .. id, data)
   if ttl == '-1' then
     redis.call('SET', lease_prefix .. id, holder)
