@@ -15,6 +15,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import CleanAction, Repair, State
+from rwq_cli.core.nested import without_anothers
 from rwq_cli.core.paging import lengths_of, walk_processing
 from rwq_cli.core.processing import FEW_IDS, act_by_pages, act_one_by_one
 from rwq_cli.core.scripts import queue_args, queue_keys
@@ -198,6 +199,10 @@ def _return_orphans(
         )
         return returned
 
+    # A queue whose items looked like ours may have come to life since.
+    orphans = without_anothers(
+        connection, keys, orphans, (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
+    )
     claimed: list[bytes] = []
     meter = connection.meter
     meter.begin("guarding", len(orphans))

@@ -962,6 +962,23 @@ class TestNestedNames:
             b"a:item:queue": [b"1"],
         }
 
+    @pytest.mark.parametrize("other", [b"a:item", b"a:lease"])
+    def test_the_inner_queues_producer_is_between_its_two_commands(
+        self, backend: Backend, raw: Redis, clock: FakeClock, other: bytes
+    ) -> None:
+        inner = Foreign(raw, other)
+        inner.data(b"1")
+        clock.during_sleep = lambda: inner.waiting(b"1")
+        Foreign(raw, b"a").data(b"orphan")
+        queue = WorkQueue(backend.connect(), b"a", clock=clock)
+        assert [action.item_id for action in clean(queue, "deep")] == [b"orphan"]
+        assert contents(raw) == {
+            b"a:item:orphan": b"data of orphan",
+            b"a:queue": [b"orphan"],
+            other + b":item:1": b"data of 1",
+            other + b":queue": [b"1"],
+        }
+
 
 @pytest.mark.parametrize("name", [b"*", b"[j]obs", b"\x00\xff:\\"])
 def test_strange_names(backend: Backend, raw: Redis, clock: FakeClock, name: bytes) -> None:

@@ -176,3 +176,46 @@ def test_it_goes_no_further_than_the_newest_of_its_start(
     assert ledger.ids == ids[100:]
     assert raw.llen("jobs:queue") == 100
     assert raw.dbsize() == 101
+
+
+class TestAQueueThatComesToLife:
+    """One whose keys look like ours gets its first item while the purge walks over the keys."""
+
+    @pytest.fixture
+    def purge(self, interleaved: Interleaved, clock: FakeClock) -> WorkQueue:
+        return WorkQueue(interleaved, b"jobs", clock=clock)
+
+    @pytest.mark.parametrize("scan", [2, 3, 4])
+    @pytest.mark.parametrize("name", [b"jobs:item", b"jobs:lease", b"jobs:leased_by_session:x"])
+    def test_between_two_walks(
+        self, purge: WorkQueue, interleaved: Interleaved, raw: Redis, name: bytes, scan: int
+    ) -> None:
+        Foreign(raw).waiting(b"a")
+
+        def add(call: str) -> None:
+            if call == "SCAN" and interleaved.calls.count("SCAN") == scan:
+                Foreign(raw, name).waiting(b"new")
+
+        interleaved.before = add
+        ledger = Ledger()
+        assert list(purge.purge(ledger)) == [Outcome(b"a", Status.REMOVED)]
+        assert ledger.ids == [b"a"]
+        assert contents(raw) == {name + b":item:new": b"data of new", name + b":queue": [b"new"]}
+
+    @pytest.mark.parametrize("name", [b"jobs:item", b"jobs:lease"])
+    def test_whose_producer_is_between_its_two_commands(
+        self, purge: WorkQueue, clock: FakeClock, raw: Redis, name: bytes
+    ) -> None:
+        Foreign(raw, name).data(b"new")
+        clock.during_sleep = lambda: raw.lpush(name + b":queue", b"new")
+        list(purge.purge(Ledger()))
+        assert raw.get(name + b":item:new") == b"data of new"
+
+    def test_that_never_does(self, purge: WorkQueue, clock: FakeClock, raw: Redis) -> None:
+        """An ID may look like another queue's key; without that queue it is ours."""
+        foreign = Foreign(raw)
+        foreign.data(b"item:x")
+        foreign.lease(b"item:y", b"queue")
+        assert list(purge.purge(Ledger())) == [Outcome(b"item:x", Status.REMOVED)]
+        assert raw.keys() == []
+        assert clock.slept_s == [1.0, 1.0]
