@@ -1,7 +1,7 @@
 """What all tests share: one test on the real server and on the fake, a clock, foreign workers."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -329,6 +329,20 @@ def _value(raw: redis.Redis, key: bytes) -> Any:
     else:
         value = raw.dump(key)
     return value if raw.pttl(key) == -1 else ("expires", value)
+
+
+@contextmanager
+def no_call_over(raw: redis.Redis, over_ms: int) -> Iterator[None]:
+    """Fails if the server was held by any one call for longer than this; far from what is usual,
+    so that a busy machine does not fail it."""
+    raw.config_set("slowlog-log-slower-than", over_ms * 1000)
+    raw.slowlog_reset()
+    try:
+        yield
+        calls = [(entry["duration"] // 1000, entry["command"][:80]) for entry in raw.slowlog_get()]
+        assert calls == []
+    finally:
+        raw.config_set("slowlog-log-slower-than", 10_000)
 
 
 def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:

@@ -1,8 +1,9 @@
 """Taking away a whole queue: every item, and every key that is left then."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 
 from rwq_cli.core.batches import in_batches
+from rwq_cli.core.cleaning import prune, prune_cleaning_by_pages
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.exporting import Export
@@ -171,23 +172,19 @@ def _sweep(
             sweep(without_anothers(connection, keys, batch, prefixes))
     for which, key in (("delayed", keys.delayed), ("buried", keys.buried)):
         for page in _members_of(connection, key):
-            _prune(connection, keys, which, page)
+            prune(connection, keys, which, page)
     cursor: object = 0
     while True:
         cursor, fields = connection.call("HSCAN", keys.returns, cursor, "COUNT", PAGE_SIZE)
-        _prune(connection, keys, "returns", list(fields))
+        if fields:
+            prune(connection, keys, "returns", list(fields))
         if int(cursor) == 0:  # type: ignore[call-overload]
             break
-    noted = connection.call("LRANGE", keys.cleaning, 0, PAGE_SIZE - 1)
-    looks = glance(connection, keys, noted)
-    _prune(
-        connection,
-        keys,
-        "cleaning",
-        [item_id for item_id, look in zip(noted, looks, strict=True) if not look.has_data],
-    )
 
+    def without_data(page: list[bytes]) -> list[bytes]:
+        looks = glance(connection, keys, page)
+        return [item_id for item_id, look in zip(page, looks, strict=True) if not look.has_data]
 
-def _prune(connection: Connection, keys: QueueKeys, which: str, ids: Sequence[bytes]) -> None:
-    if ids:
-        connection.run("prune", queue_keys(keys), (*queue_args(keys), which, *ids))
+    connection.meter.begin("reading cleaning", lengths_of(connection, keys.cleaning))
+    for _ in prune_cleaning_by_pages(connection, keys, without_data):
+        connection.meter.advance(1)

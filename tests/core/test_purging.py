@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.taking import NoLedger
-from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents
+from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_over
 from tests.core.test_taking import Ledger, many
 
 pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
@@ -176,6 +176,30 @@ def test_it_goes_no_further_than_the_newest_of_its_start(
     assert ledger.ids == ids[100:]
     assert raw.llen("jobs:queue") == 100
     assert raw.dbsize() == 101
+
+
+def test_what_a_dead_cleaner_of_01_had_in_hand(queue: WorkQueue, raw: Redis) -> None:
+    """However much it is, no call is long, and the key goes."""
+    ids = many(raw, 1000)
+    raw.lpush("jobs:cleaning", *ids, *(b"gone %d" % number for number in range(300_000)))
+    with no_call_over(raw, 100):
+        assert [outcome.item_id for outcome in queue.purge(Ledger())] == ids
+    assert raw.keys() == []
+
+
+def test_what_a_live_cleaner_of_01_has_in_hand_stays(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
+) -> None:
+    raw.lpush("jobs:cleaning", *(b"gone %d" % number for number in range(2500)))
+
+    def clean(call: str) -> None:
+        if call == "prune" and not raw.exists("jobs:item:new"):
+            foreign.data(b"new")
+            raw.lpush("jobs:cleaning", b"new")
+
+    interleaved.before = clean
+    assert list(WorkQueue(interleaved, b"jobs").purge(Ledger())) == []
+    assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
 
 
 class TestAQueueThatComesToLife:
