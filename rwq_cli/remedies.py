@@ -82,8 +82,8 @@ REMEDIES = {
         _FIX,
     ),
     Code.UNGUARDED: Remedy(
-        "Delayed or buried items have lost the lease that guards them: a cleaner of upstream's "
-        "brings them back before their time.",
+        "Delayed or buried items have lost the lease that guards them, or it ends too early: a "
+        "cleaner of upstream's brings them back before their time.",
         "Guard them anew.",
         _FIX,
     ),

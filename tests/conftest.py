@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from time import time
 from typing import Any, Protocol
 
 import fakeredis
@@ -293,10 +294,11 @@ class Foreign:
         self.lease(*ids, **lease)
 
     def delayed(self, item_id: bytes, due_ms: int) -> None:
-        """An item for later, behind its guard."""
+        """An item for later, behind a guard that outlives its due time by an hour."""
         self.data(item_id)
         self.raw.zadd(self.keys.delayed, {item_id: due_ms})
-        self.lease(item_id, holder=b"rwq-delayed:", ttl_ms=3_600_000)
+        ttl_ms = max(0, due_ms - round(time() * 1000)) + 3_600_000
+        self.lease(item_id, holder=b"rwq-delayed:", ttl_ms=ttl_ms)
 
     def buried(self, item_id: bytes, reason: bytes = b"broken") -> None:
         """An item put away, behind its guard."""
