@@ -55,7 +55,8 @@ REMEDIES = {
         "either worker may be the one that completes it",
     ),
     Code.EVICTING_SERVER: Remedy(
-        "The server deletes keys when its memory is full: items and leases can vanish.",
+        "The server is set to delete keys once its memory reaches maxmemory, also if that is set "
+        "only later: items and leases can vanish.",
         "Set its maxmemory-policy to noeviction.",
         "redis-cli CONFIG SET maxmemory-policy noeviction",
         "the server's settings are not the queue's",

@@ -546,8 +546,10 @@ class TestGuardsThatEndTooEarly:
 
 
 class TestServer:
-    def test_that_may_evict(self, start_server: StartServer) -> None:
-        server = start_server("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+    @pytest.mark.parametrize("limit", ["64mb", "0"])
+    def test_that_may_evict(self, start_server: StartServer, limit: str) -> None:
+        """Also one without a limit, which it may be given at any time."""
+        server = start_server("--maxmemory", limit, "--maxmemory-policy", "allkeys-lru")
         with server.client() as raw:
             raw.lpush("{jobs}:queue", "g")
             connection = connect(Server(server.url))
