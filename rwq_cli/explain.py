@@ -8,7 +8,7 @@ from rwq_cli.core.looking import Sighting
 from rwq_cli.core.model import State
 from rwq_cli.core.states import state_of
 from rwq_cli.core.suspicion import findings_about
-from rwq_cli.pasting import command_line
+from rwq_cli.pasting import command_line, shell_word
 from rwq_cli.remedies import REMEDIES
 from rwq_cli.render import human
 
@@ -116,7 +116,10 @@ def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) 
         meaning,
         following,
         _next_in_s(state, sighting, forecast),
-        tuple(command_line(verb, queue, facts.item_id) for verb in verbs),
+        (
+            *(command_line(verb, queue, facts.item_id) for verb in verbs),
+            *(f"redis-cli TYPE {shell_word(key)}" for key in facts.wrong_types),
+        ),
         tuple(findings),
         tuple(remedy.cause for remedy in remedies),
         tuple(remedy.cure for remedy in remedies),

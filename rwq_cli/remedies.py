@@ -55,7 +55,8 @@ REMEDIES = {
         "either worker may be the one that completes it",
     ),
     Code.EVICTING_SERVER: Remedy(
-        "The server deletes keys when its memory is full: items and leases can vanish.",
+        "The server is set to delete keys once its memory reaches maxmemory, also if that is set "
+        "only later: items and leases can vanish.",
         "Set its maxmemory-policy to noeviction.",
         "redis-cli CONFIG SET maxmemory-policy noeviction",
         "the server's settings are not the queue's",
@@ -82,8 +83,8 @@ REMEDIES = {
         _FIX,
     ),
     Code.UNGUARDED: Remedy(
-        "Delayed or buried items have lost the lease that guards them: a cleaner of upstream's "
-        "brings them back before their time.",
+        "Delayed or buried items have lost the lease that guards them, or it ends too early: a "
+        "cleaner of upstream's brings them back before their time.",
         "Guard them anew.",
         _FIX,
     ),

@@ -1,8 +1,9 @@
 """What all tests share: one test on the real server and on the fake, a clock, foreign workers."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from time import time
 from typing import Any, Protocol
 
 import fakeredis
@@ -293,10 +294,11 @@ class Foreign:
         self.lease(*ids, **lease)
 
     def delayed(self, item_id: bytes, due_ms: int) -> None:
-        """An item for later, behind its guard."""
+        """An item for later, behind a guard that outlives its due time by an hour."""
         self.data(item_id)
         self.raw.zadd(self.keys.delayed, {item_id: due_ms})
-        self.lease(item_id, holder=b"rwq-delayed:", ttl_ms=3_600_000)
+        ttl_ms = max(0, due_ms - round(time() * 1000)) + 3_600_000
+        self.lease(item_id, holder=b"rwq-delayed:", ttl_ms=ttl_ms)
 
     def buried(self, item_id: bytes, reason: bytes = b"broken") -> None:
         """An item put away, behind its guard."""
@@ -329,6 +331,20 @@ def _value(raw: redis.Redis, key: bytes) -> Any:
     else:
         value = raw.dump(key)
     return value if raw.pttl(key) == -1 else ("expires", value)
+
+
+@contextmanager
+def no_call_over(raw: redis.Redis, over_ms: int) -> Iterator[None]:
+    """Fails if the server was held by any one call for longer than this; far from what is usual,
+    so that a busy machine does not fail it."""
+    raw.config_set("slowlog-log-slower-than", over_ms * 1000)
+    raw.slowlog_reset()
+    try:
+        yield
+        calls = [(entry["duration"] // 1000, entry["command"][:80]) for entry in raw.slowlog_get()]
+        assert calls == []
+    finally:
+        raw.config_set("slowlog-log-slower-than", 10_000)
 
 
 def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:

@@ -104,6 +104,15 @@ def _without_guard(make: Make) -> Make:
     return made
 
 
+def _weakly_guarded(make: Make) -> Make:
+    def made(there: Foreign, item_id: bytes) -> None:
+        make(there, item_id)
+        there.raw.delete(there.keys.lease(item_id))
+        there.raw.pexpire(there.keys.old_lease(item_id), 500_000)
+
+    return made
+
+
 def _delayed(due_ms: int) -> Make:
     return lambda there, item_id: there.delayed(item_id, due_ms)
 
@@ -170,6 +179,12 @@ BROKEN = {
     ),
     "buried without a guard": Animal(
         _without_guard(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: CURED}
+    ),
+    "delayed behind a guard that ends too early": Animal(
+        _weakly_guarded(_delayed(FAR_MS)), State.DELAYED, {Code.UNGUARDED: CURED}
+    ),
+    "buried behind a guard that ends": Animal(
+        _weakly_guarded(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: CURED}
     ),
     "waiting and delayed": Animal(
         _scheduled_and(lambda there, i: there.waiting(i)),

@@ -32,8 +32,9 @@ MANUALS = {
 
 
 @app.command(
-    help="Remove a whole queue, every key of it. The items are written to an undo file first. What "
-    "a producer adds meanwhile stays."
+    help="Remove a whole queue, every key of it. The items are written to an undo file first; "
+    "results that were kept of completed ones, which end by themselves, are deleted without that. "
+    "What a producer adds meanwhile stays."
 )
 def purge(
     ctx: typer.Context,

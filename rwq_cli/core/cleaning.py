@@ -5,7 +5,7 @@ and its push, in which a healthy item looks abandoned or orphaned. One look cann
 notes what looks broken, waits, and then acts by scripts that check the facts once more.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from os import urandom
@@ -15,7 +15,8 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import CleanAction, Repair, State
-from rwq_cli.core.paging import lengths_of, walk_processing
+from rwq_cli.core.nested import without_anothers
+from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_processing
 from rwq_cli.core.processing import FEW_IDS, act_by_pages, act_one_by_one
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import Survey, listed_ids, survey
@@ -208,6 +209,10 @@ def _return_orphans(
         )
         return returned
 
+    # A queue whose items looked like ours may have come to life since.
+    orphans = without_anothers(
+        connection, keys, orphans, (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
+    )
     claimed: list[bytes] = []
     meter = connection.meter
     meter.begin("guarding", len(orphans))
@@ -241,17 +246,75 @@ def _drop_from_main(
 
 
 def _prune(connection: Connection, keys: QueueKeys, found: Survey) -> Iterator[CleanAction]:
+    in_hand = _still_stale(connection, keys, found.stale_cleaning)
+    for item_id in dict.fromkeys(_prune_cleaning(connection, keys, in_hand)):
+        yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "cleaning")
     stale = {
-        "cleaning": _still_stale(connection, keys, found.stale_cleaning),
         "delayed": [item_id for item_id, name in found.scheduled_ghosts if name == "delayed"],
         "buried": [item_id for item_id, name in found.scheduled_ghosts if name == "buried"],
         "returns": found.stale_returns,
     }
     for where, ids in stale.items():
         for batch in in_batches(ids, items_max=BATCH_ITEMS // 2):
-            pruned = connection.run("prune", queue_keys(keys), (*queue_args(keys), where, *batch))
-            for item_id in pruned:
+            for item_id in prune(connection, keys, where, batch):
                 yield CleanAction(item_id, Repair.PRUNED, State.GHOST, where)
+
+
+def prune(
+    connection: Connection, keys: QueueKeys, where: str, ids: Collection[bytes], page: int = 0
+) -> list[bytes]:
+    """Take entries that belong to nothing off one structure; returns the IDs that were there.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        where: `cleaning`, `delayed`, `buried` or `returns`.
+        ids: The IDs, a few hundred at most.
+        page: Of `cleaning`, how many of its oldest entries to turn round; 0 to look for each ID.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    words = (*queue_args(keys), where, page, *ids)
+    pruned: list[bytes] = connection.run("prune", queue_keys(keys), words)
+    return pruned
+
+
+def prune_cleaning_by_pages(
+    connection: Connection, keys: QueueKeys, choose: Callable[[list[bytes]], Collection[bytes]]
+) -> Iterator[bytes]:
+    """Turn the list of 0.1 cleaners round once, and take entries off it.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        choose: Says which IDs of a page are to go.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        The ID of each entry that was taken off.
+    """
+    left = int(connection.call("LLEN", keys.cleaning))
+    while left > 0:
+        page = connection.call("LRANGE", keys.cleaning, -min(left, PAGE_SIZE), -1)
+        if not page:
+            return
+        left -= len(page)
+        yield from prune(connection, keys, "cleaning", choose(page), page=len(page))
+
+
+def _prune_cleaning(
+    connection: Connection, keys: QueueKeys, ids: Sequence[bytes]
+) -> Iterator[bytes]:
+    if len(ids) > FEW_IDS:
+        sought = frozenset(ids)
+        yield from prune_cleaning_by_pages(connection, keys, sought.intersection)
+    elif ids:
+        length = int(connection.call("LLEN", keys.cleaning))
+        for batch in in_batches(ids, items_max=ids_per_call(length)):
+            yield from prune(connection, keys, "cleaning", batch)
 
 
 def _still_stale(connection: Connection, keys: QueueKeys, ids: list[bytes]) -> list[bytes]:

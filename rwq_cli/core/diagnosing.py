@@ -261,7 +261,7 @@ _OF_LEASED = {
     "h": Code.HELD,
 }
 # ... and in the delayed or buried zset.
-_OF_SCHEDULED = {"a": Code.UNGUARDED}
+_OF_SCHEDULED = {"a": Code.UNGUARDED, "w": Code.UNGUARDED}
 
 
 def _suspect_scheduled(

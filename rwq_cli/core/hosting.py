@@ -21,8 +21,11 @@ class Hosting:
 
     @property
     def may_evict(self) -> bool:
-        """Whether it is known that it deletes keys when its memory is full."""
-        return bool(self.maxmemory_bytes) and self.eviction not in (None, "noeviction")
+        """Whether it is known that it deletes keys when its memory is full.
+
+        Without a limit it does so as soon as somebody sets one.
+        """
+        return self.eviction not in (None, "noeviction")
 
 
 def hosting(connection: Connection) -> Hosting:

@@ -1,14 +1,16 @@
 """Taking away a whole queue: every item, and every key that is left then."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.cleaning import prune, prune_cleaning_by_pages
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.exporting import Export
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.nested import member_ids, nested_names
+from rwq_cli.core.nested import member_ids, nested_names, owners_of, without_anothers
 from rwq_cli.core.paging import PAGE_SIZE, lengths_of
 from rwq_cli.core.pictures import Place
 from rwq_cli.core.scripts import queue_args, queue_keys
@@ -58,7 +60,7 @@ def purge(
                 acknowledged += outcomes.letters.count("x")
                 connection.meter.advance(len(outcomes))
                 yield outcomes
-        _sweep(connection, keys)
+        _sweep(connection, keys, grace_s, sleep)
     except ServerError as error:
         error.acknowledged = acknowledged
         raise
@@ -116,7 +118,10 @@ def _items(
     left = _unlisted(connection, keys, {item_id: None for page in pages for item_id in page})
     if left:
         sleep(grace_s)
-        yield from taking.take_unlisted(_unlisted(connection, keys, left))
+        prefixes = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
+        for batch in in_batches(_unlisted(connection, keys, left)):
+            own = without_anothers(connection, keys, batch, prefixes)
+            yield from taking.take_unlisted(own)
 
 
 def _unlisted(connection: Connection, keys: QueueKeys, ids: Collection[bytes]) -> list[bytes]:
@@ -140,31 +145,46 @@ def _members_of(connection: Connection, key: bytes) -> Iterator[list[bytes]]:
             start += len(page)
 
 
-def _sweep(connection: Connection, keys: QueueKeys) -> None:
+def _sweep(
+    connection: Connection, keys: QueueKeys, grace_s: float, sleep: Callable[[float], None]
+) -> None:
     """Delete what is left and belongs to no item."""
     prefixes = (keys.lease_prefix, keys.old_lease_prefix, keys.result_prefix)
+
+    def sweep(ids: Collection[bytes]) -> None:
+        if ids:
+            words = (*queue_args(keys), keys.result_prefix, *ids)
+            connection.run("sweep", queue_keys(keys), words)
+
+    # What may be another queue's is swept only if that queue has no structure a grace period later
+    # either: its first item may be between two commands of its producer.
+    doubtful: dict[bytes, None] = {}
     for page in member_ids(connection, keys, prefixes, nested_names(connection, keys)):
-        words = (*queue_args(keys), keys.result_prefix, *dict.fromkeys(page))
-        connection.run("sweep", queue_keys(keys), words)
+        ids = dict.fromkeys(page)
+        for item_id in page:
+            if owners_of(keys, item_id, prefixes):
+                doubtful[item_id] = None
+                ids.pop(item_id, None)
+        sweep(ids)
+    if ours := without_anothers(connection, keys, doubtful, prefixes):
+        sleep(grace_s)
+        for batch in in_batches(ours):
+            sweep(without_anothers(connection, keys, batch, prefixes))
     for which, key in (("delayed", keys.delayed), ("buried", keys.buried)):
         for page in _members_of(connection, key):
-            _prune(connection, keys, which, page)
+            prune(connection, keys, which, page)
     cursor: object = 0
     while True:
         cursor, fields = connection.call("HSCAN", keys.returns, cursor, "COUNT", PAGE_SIZE)
-        _prune(connection, keys, "returns", list(fields))
+        if fields:
+            prune(connection, keys, "returns", list(fields))
         if int(cursor) == 0:  # type: ignore[call-overload]
             break
-    noted = connection.call("LRANGE", keys.cleaning, 0, PAGE_SIZE - 1)
-    looks = glance(connection, keys, noted)
-    _prune(
-        connection,
-        keys,
-        "cleaning",
-        [item_id for item_id, look in zip(noted, looks, strict=True) if not look.has_data],
-    )
 
+    def without_data(page: list[bytes]) -> list[bytes]:
+        looks = glance(connection, keys, page)
+        return [item_id for item_id, look in zip(page, looks, strict=True) if not look.has_data]
 
-def _prune(connection: Connection, keys: QueueKeys, which: str, ids: Sequence[bytes]) -> None:
-    if ids:
-        connection.run("prune", queue_keys(keys), (*queue_args(keys), which, *ids))
+    connection.meter.begin("reading cleaning", lengths_of(connection, keys.cleaning))
+    for _ in prune_cleaning_by_pages(connection, keys, without_data):
+        connection.meter.advance(1)

@@ -115,6 +115,21 @@ def _is_late(facts: Facts) -> bool:
     )
 
 
+def _is_unguarded(facts: Facts) -> bool:
+    """Whether a cleaner that knows only of leases will bring it back before its time."""
+    if state_of(facts) not in (State.DELAYED, State.BURIED):
+        return False
+    if facts.lease is None:
+        return True
+    ttl_ms = facts.lease.ttl_ms
+    if not is_guard(facts.lease) or ttl_ms is None:
+        return False
+    # One that is both is taken for buried.
+    if facts.buried_ms is not None or facts.due_ms is None:
+        return True
+    return ttl_ms < facts.due_ms - facts.now_ms
+
+
 def _is_endless_stray(facts: Facts) -> bool:
     lease = facts.lease
     if facts.has_data or facts.wrong_types or lease is None or lease.ends:
@@ -158,9 +173,7 @@ HOLDS: Mapping[Code, Callable[[Facts], bool]] = {
     Code.ORPHANED: _is(State.ORPHANED),
     Code.UNLISTED: _is(State.UNLISTED),
     Code.DUE: _is_late,
-    Code.UNGUARDED: lambda facts: (
-        state_of(facts) in (State.DELAYED, State.BURIED) and facts.lease is None
-    ),
+    Code.UNGUARDED: _is_unguarded,
     Code.GHOST: _is(State.GHOST),
     Code.ENDLESS_LEASE: _is_endless_stray,
     Code.STALE_SCHEDULE: lambda facts: _is_scheduled(facts) and state_of(facts) in _LISTED,

@@ -46,7 +46,6 @@ class Writer(Generic[T]):
 
     def write_all(self, records: Iterable[T]) -> int:
         """Write all records with what stands around them; returns how many there were."""
-        self.begin()
         for record in records:
             self.write(record)
         self.end()
@@ -65,11 +64,6 @@ class Writer(Generic[T]):
         self.end()
         return self._written
 
-    def begin(self) -> None:
-        """Write what stands before the first record."""
-        if self._output is OutputFormat.JSON:
-            self._out.write(b"[")
-
     def write(self, record: T) -> None:
         """Write one record."""
         output = self._output
@@ -77,7 +71,8 @@ class Writer(Generic[T]):
             line = "\t".join(plain(column.raw(record)) for column in self._view.columns)
             self._out.write(line.encode() + b"\n")
         elif output is OutputFormat.JSON:
-            self._out.write(b",\n " if self._written else b"\n ")
+            # Not sooner: an error before the first record leaves stdout empty.
+            self._out.write(b",\n " if self._written else b"[\n ")
             self._out.write(to_json(self._view.fields(record)))
         elif output is OutputFormat.JSONL:
             self._out.write(to_json(self._view.fields(record)) + b"\n")
@@ -92,7 +87,7 @@ class Writer(Generic[T]):
     def end(self) -> None:
         """Write what stands after the last record, and say what a reader should know."""
         if self._output is OutputFormat.JSON:
-            self._out.write(b"\n]\n" if self._written else b"]\n")
+            self._out.write(b"\n]\n" if self._written else b"[]\n")
         if self._output is OutputFormat.CSV and not self._written:
             self._write_csv_header(flat(self._view.fields(self._view.sample)))
         if self._changed_ids:

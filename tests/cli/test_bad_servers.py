@@ -46,6 +46,14 @@ class TestNotThere:
             "check -u or RWQ_URL, and that the server runs\n",
         )
 
+    @pytest.mark.parametrize(
+        "line", ["ls", "leases", "queues", "doctor", "show a", "show a b", "stats", "check"]
+    )
+    def test_leaves_stdout_empty_where_json_is_wanted(self, rwq: Rwq, line: str) -> None:
+        result = rwq(*line.split(), "-u", "redis://127.0.0.1:1/0", "-o", "json")
+        assert (result.code, result.text) == (3 if line == "check" else 69, "")
+        assert json.loads(result.notes)["code"] == "unreachable"
+
     def test_a_socket_that_is_not_there(self, rwq: Rwq) -> None:
         result = rwq("ls", "-u", "unix:///nowhere/socket")
         assert result.as_tuple() == (

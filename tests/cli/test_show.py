@@ -71,6 +71,10 @@ class TestStates:
             raw.flushall()
             MAKERS[state](foreign)
             program, *words = shlex.split(command)
+            if state == "wrong-type":
+                # Whose key it is, is not for rwq to say.
+                assert command == "redis-cli TYPE jobs:item:a"
+                continue
             assert program == "rwq"
             more = ["--yes"] if "--force" in words else []
             more += ["--grace", "0"] if {"clean", "doctor"} & {*words} else []
@@ -199,6 +203,17 @@ class TestData:
         rwq("add", "--id", "a", "one\ntwo\x1b[2J\n\nfour")
         lines = rwq("show", "a", "--data", "-o", "table").lines
         assert lines[lines.index("Data") + 1 :] == ["  one", "  two\\x1b[2J", "", "  four"]
+
+
+def test_each_key_of_the_wrong_type_is_asked_for(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.hset(b"my jobs:item:it's \xff", "field", "value")
+    raw.lpush(b"my jobs:leased_by_session:it's \xff", "x")
+    words = ("show", "-", "-0", "-q", "my jobs", "-o", "jsonl")
+    (record,) = rwq(*words, stdin=b"it's \xff").jsonl
+    assert sorted(record["commands"]) == [
+        "redis-cli TYPE $'my jobs:item:it\\'s \\xff'",
+        "redis-cli TYPE $'my jobs:leased_by_session:it\\'s \\xff'",
+    ]
 
 
 def test_the_commands_quote_what_a_shell_would_read(rwq: Rwq, raw: redis.Redis) -> None:

@@ -10,7 +10,16 @@ from redis import Redis
 from rwq_cli.core import CleanAction, Connection, Repair, State, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
-from tests.conftest import QUEUE, Backend, FakeClock, Foreign, Interleaved, contents, seconds_left
+from tests.conftest import (
+    QUEUE,
+    Backend,
+    FakeClock,
+    Foreign,
+    Interleaved,
+    contents,
+    no_call_over,
+    seconds_left,
+)
 
 FAR_MS = 10**13
 
@@ -903,6 +912,65 @@ class TestManyItems:
         assert counted.calls.count("drop_from_main") == 500
 
 
+class TestALongListOfOldCleaners:
+    """A cleaner of 0.1 can leave very many IDs in hand: a pass for each would take minutes."""
+
+    @pytest.mark.real_only("the log of slow calls")
+    def test_many_are_pruned_by_pages(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        raw.lpush(b"jobs:cleaning", b"w", *numbered(300_000), b"w")
+        with no_call_over(raw, 100):
+            actions = clean(queue, "deep")
+        assert sorted(action.item_id for action in actions) == sorted([*numbered(300_000), b"w"])
+        assert {action.action for action in actions} == {Repair.PRUNED}
+        assert contents(raw) == {b"jobs:item:w": b"data of w", b"jobs:queue": [b"w"]}
+
+    @pytest.mark.parametrize("stale", [1, 30, 31, 700])
+    def test_what_a_cleaner_has_in_hand_stays(
+        self, queue: WorkQueue, raw: Redis, clock: FakeClock, stale: int
+    ) -> None:
+        """It goes on adding and taking meanwhile."""
+        in_hand = [b"in hand %d" % number for number in range(2500)]
+        raw.mset({b"jobs:item:" + item_id: b"" for item_id in in_hand})
+        raw.lpush(b"jobs:queue", *in_hand)
+        mixed = in_hand[:1500] + numbered(stale) + in_hand[1500:]
+        raw.lpush(b"jobs:cleaning", *mixed[::2], *mixed[1::2])
+
+        def pop_them() -> None:
+            # Listed at the first look, in the cleaner's hand alone at the second.
+            raw.delete(b"jobs:queue")
+
+        clock.during_sleep = pop_them
+        actions = clean(queue, "deep")
+        pruned_ids = [action.item_id for action in actions if action.where == "cleaning"]
+        assert sorted(pruned_ids) == sorted(numbered(stale))
+        assert sorted(raw.lrange(b"jobs:cleaning", 0, -1)) == sorted(in_hand)
+
+    def test_entries_that_come_and_go_while_it_is_turned(
+        self, interleaved: Interleaved, raw: Redis, clock: FakeClock
+    ) -> None:
+        raw.lpush(b"jobs:cleaning", *numbered(5000))
+        coming = [b"new %d" % number for number in range(100)]
+        raw.mset({b"jobs:item:" + item_id: b"" for item_id in coming})
+        pruned_by_them: list[bytes] = []
+
+        def others(call: str) -> None:
+            if call == "prune" and coming:
+                raw.lpush(b"jobs:cleaning", coming.pop())
+                pruned_by_them.extend(raw.rpop(b"jobs:cleaning", 10))
+
+        interleaved.before = others
+        clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
+        left = raw.lrange(b"jobs:cleaning", 0, -1)
+        assert len(pruned_by_them) == 50
+        # Of each page that had moved on by ten a few are left to the next clean.
+        assert len(left) <= 5 + 5 * 10
+        interleaved.before = None
+        clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
+        kept = [entry for entry in raw.lrange(b"jobs:cleaning", 0, -1) if entry[:3] != b"new"]
+        assert kept == []
+
+
 NESTED = [b"a:item", b"a:item:x", b"a:item:x:item:y", b"a:item:queue", b"a:item:item"]
 
 
@@ -960,6 +1028,23 @@ class TestNestedNames:
             **before,
             b"a:item:item:1": b"data of 1",
             b"a:item:queue": [b"1"],
+        }
+
+    @pytest.mark.parametrize("other", [b"a:item", b"a:lease"])
+    def test_the_inner_queues_producer_is_between_its_two_commands(
+        self, backend: Backend, raw: Redis, clock: FakeClock, other: bytes
+    ) -> None:
+        inner = Foreign(raw, other)
+        inner.data(b"1")
+        clock.during_sleep = lambda: inner.waiting(b"1")
+        Foreign(raw, b"a").data(b"orphan")
+        queue = WorkQueue(backend.connect(), b"a", clock=clock)
+        assert [action.item_id for action in clean(queue, "deep")] == [b"orphan"]
+        assert contents(raw) == {
+            b"a:item:orphan": b"data of orphan",
+            b"a:queue": [b"orphan"],
+            other + b":item:1": b"data of 1",
+            other + b":queue": [b"1"],
         }
 
 

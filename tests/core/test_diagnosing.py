@@ -17,6 +17,7 @@ from tests.conftest import (
     Interleaved,
     StartServer,
     contents,
+    seconds_left,
 )
 from tests.zoo import ANIMALS, BROKEN, FAR_MS, HEALTHY, STRANGE_IDS, real_items
 
@@ -501,9 +502,54 @@ class TestKeys:
         assert contents(raw) == before
 
 
+class TestGuardsThatEndTooEarly:
+    """Upstream's deep clean would bring the item back as soon as the guard is gone."""
+
+    @pytest.mark.parametrize("generations", ["both", "old", "new"])
+    def test_of_a_delayed_item(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, generations: str
+    ) -> None:
+        foreign.data(b"x")
+        due_ms = queue.now_ms() + 100_000
+        raw.zadd("jobs:delayed", {b"x": due_ms})
+        foreign.lease(b"x", holder=b"rwq-delayed:", ttl_ms=5000, generations=generations)
+        assert counted(queue.diagnose()) == {Code.UNGUARDED: (1, 0, 1)}
+        assert counted(queue.diagnose(fix=True)) == {Code.UNGUARDED: (1, 1, 0)}
+        # A minute longer than until it is due.
+        assert seconds_left(raw, "jobs:lease:x", "jobs:leased_by_session:x") == [160, 160]
+        assert raw.get("jobs:lease:x") == b"rwq-delayed:"
+        assert raw.zscore("jobs:delayed", "x") == due_ms
+        assert counted(queue.diagnose()) == {}
+
+    def test_of_a_buried_item(self, queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+        foreign.buried(b"x", b"its reason")
+        before = contents(raw)
+        raw.pexpire("jobs:lease:x", 5000)
+        raw.delete("jobs:leased_by_session:x")
+        assert counted(queue.diagnose(fix=True)) == {Code.UNGUARDED: (1, 1, 0)}
+        assert contents(raw) == before
+
+    def test_that_outlive_the_due_time(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
+        foreign.data(b"x")
+        raw.zadd("jobs:delayed", {b"x": queue.now_ms() + 50_000})
+        foreign.lease(b"x", holder=b"rwq-delayed:", ttl_ms=60_000)
+        assert counted(queue.diagnose(fix=True)) == {}
+        assert seconds_left(raw, "jobs:lease:x") == [60]
+
+    def test_a_workers_lease_is_no_guard(self, queue: WorkQueue, foreign: Foreign) -> None:
+        foreign.delayed(b"x", FAR_MS)
+        foreign.lease(b"x", holder=b"worker", ttl_ms=5000)
+        assert counted(queue.diagnose(fix=True)) == {}
+        assert foreign.raw.get("jobs:lease:x") == b"worker"
+
+
 class TestServer:
-    def test_that_may_evict(self, start_server: StartServer) -> None:
-        server = start_server("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+    @pytest.mark.parametrize("limit", ["64mb", "0"])
+    def test_that_may_evict(self, start_server: StartServer, limit: str) -> None:
+        """Also one without a limit, which it may be given at any time."""
+        server = start_server("--maxmemory", limit, "--maxmemory-policy", "allkeys-lru")
         with server.client() as raw:
             raw.lpush("{jobs}:queue", "g")
             connection = connect(Server(server.url))

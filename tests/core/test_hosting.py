@@ -19,7 +19,7 @@ def told_by(start_server: StartServer, *options: str) -> Hosting:
     ("options", "expected", "may_evict"),
     [
         ((), Hosting(0, "noeviction", False), False),
-        (("--maxmemory-policy", "allkeys-lru"), Hosting(0, "allkeys-lru", False), False),
+        (("--maxmemory-policy", "allkeys-lru"), Hosting(0, "allkeys-lru", False), True),
         (
             ("--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"),
             Hosting(2**30, "volatile-ttl", False),

@@ -4,7 +4,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.nested import member_ids, nested_names
+from rwq_cli.core.nested import member_ids, nested_names, owners_of, without_anothers
 from tests.conftest import Backend, Foreign
 
 
@@ -47,3 +47,29 @@ def test_an_id_that_ends_like_a_structure_is_an_item(
 ) -> None:
     foreign.waiting(b"mail:queue", b"queue")
     assert ids(connection, keys, keys.item_prefix) == [b"mail:queue", b"queue"]
+
+
+def test_whose_an_id_may_be(keys: QueueKeys) -> None:
+    data, leases = (keys.item_prefix,), (keys.lease_prefix, keys.old_lease_prefix)
+    assert owners_of(keys, b"x", data) == set()
+    assert owners_of(keys, b"a:b", data) == set()
+    assert owners_of(keys, b"item:x", data) == {b"jobs:item"}
+    assert owners_of(keys, b"x:item:y", leases) == {b"jobs:lease:x", b"jobs:leased_by_session:x"}
+    assert owners_of(keys, b"item:item:x", data) == {b"jobs:item", b"jobs:item:item"}
+    assert owners_of(keys, b"queue", data) == {b"jobs:item"}
+    assert owners_of(keys, b"\n:queue", data) == {b"jobs:item:\n"}
+
+
+def test_what_is_anothers_now(
+    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
+    ids = [b"x", b"item:x", b"mail:item:x", b"queue"]
+    prefixes = (keys.item_prefix,)
+    # Data that end like a structure are no structure.
+    foreign.waiting(b"queue", b"mail:queue")
+    assert without_anothers(connection, keys, ids, prefixes) == ids
+    raw.zadd("jobs:item:mail:delayed", {b"x": 1})
+    assert without_anothers(connection, keys, ids, prefixes) == [b"x", b"item:x", b"queue"]
+    raw.lpush("jobs:item:processing", b"x")
+    assert without_anothers(connection, keys, ids, prefixes) == [b"x"]
+    assert without_anothers(connection, keys, [], prefixes) == []

@@ -10,7 +10,7 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.taking import NoLedger
-from tests.conftest import QUEUE, Backend, Interleaved
+from tests.conftest import QUEUE, Backend, Interleaved, no_call_over
 from tests.servers import PrivateServer
 
 
@@ -198,3 +198,33 @@ def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) 
         finally:
             raw.config_set("maxmemory", 0)
         assert raw.lrange(b"jobs:queue", 0, -1) == ids[1001::2][::-1]
+
+
+@pytest.mark.parametrize("place", [b"jobs:queue", b"jobs:processing"])
+class TestWhatAnOldCleanerHadInHand:
+    """A pass over its list for each ID is made only where that list is short."""
+
+    def fill(self, raw: Redis, place: bytes, others: int) -> list[bytes]:
+        ids = numbered(1000)
+        raw.lpush(place, *ids)
+        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+        raw.lpush(b"jobs:cleaning", *ids, *(b"other %d" % number for number in range(others)))
+        return ids
+
+    def test_a_short_list(self, queue: WorkQueue, raw: Redis, place: bytes) -> None:
+        ids = self.fill(raw, place, 0)[:50]
+        list(queue.complete(ids))
+        assert raw.lrange(b"jobs:cleaning", 0, -1) == numbered(1000)[:49:-1]
+
+    @pytest.mark.real_only("the log of slow calls")
+    def test_a_long_list(self, queue: WorkQueue, raw: Redis, place: bytes) -> None:
+        ids = self.fill(raw, place, 300_000)
+        with no_call_over(raw, 100):
+            outcomes = list(queue.complete(ids))
+        assert [outcome.status for outcome in outcomes] == [Status.COMPLETED] * 1000
+        assert raw.keys() == [b"jobs:cleaning"]
+        # Of one, it is worth it.
+        raw.set(b"jobs:item:other 7", b"data")
+        raw.lpush(place, b"other 7")
+        list(queue.complete([b"other 7"]))
+        assert raw.llen(b"jobs:cleaning") == 300_999

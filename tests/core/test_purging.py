@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.taking import NoLedger
-from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents
+from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_over
 from tests.core.test_taking import Ledger, many
 
 pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
@@ -193,3 +193,70 @@ def test_it_goes_no_further_than_the_newest_of_its_start(
     assert ledger.ids == ids[100:]
     assert raw.llen("jobs:queue") == 100
     assert raw.dbsize() == 101
+
+
+def test_what_a_dead_cleaner_of_01_had_in_hand(queue: WorkQueue, raw: Redis) -> None:
+    """However much it is, no call is long, and the key goes."""
+    ids = many(raw, 1000)
+    raw.lpush("jobs:cleaning", *ids, *(b"gone %d" % number for number in range(300_000)))
+    with no_call_over(raw, 100):
+        assert [outcome.item_id for outcome in queue.purge(Ledger())] == ids
+    assert raw.keys() == []
+
+
+def test_what_a_live_cleaner_of_01_has_in_hand_stays(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
+) -> None:
+    raw.lpush("jobs:cleaning", *(b"gone %d" % number for number in range(2500)))
+
+    def clean(call: str) -> None:
+        if call == "prune" and not raw.exists("jobs:item:new"):
+            foreign.data(b"new")
+            raw.lpush("jobs:cleaning", b"new")
+
+    interleaved.before = clean
+    assert list(WorkQueue(interleaved, b"jobs").purge(Ledger())) == []
+    assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
+
+
+class TestAQueueThatComesToLife:
+    """One whose keys look like ours gets its first item while the purge walks over the keys."""
+
+    @pytest.fixture
+    def purge(self, interleaved: Interleaved, clock: FakeClock) -> WorkQueue:
+        return WorkQueue(interleaved, b"jobs", clock=clock)
+
+    @pytest.mark.parametrize("scan", [2, 3, 4])
+    @pytest.mark.parametrize("name", [b"jobs:item", b"jobs:lease", b"jobs:leased_by_session:x"])
+    def test_between_two_walks(
+        self, purge: WorkQueue, interleaved: Interleaved, raw: Redis, name: bytes, scan: int
+    ) -> None:
+        Foreign(raw).waiting(b"a")
+
+        def add(call: str) -> None:
+            if call == "SCAN" and interleaved.calls.count("SCAN") == scan:
+                Foreign(raw, name).waiting(b"new")
+
+        interleaved.before = add
+        ledger = Ledger()
+        assert list(purge.purge(ledger)) == [Outcome(b"a", Status.REMOVED)]
+        assert ledger.ids == [b"a"]
+        assert contents(raw) == {name + b":item:new": b"data of new", name + b":queue": [b"new"]}
+
+    @pytest.mark.parametrize("name", [b"jobs:item", b"jobs:lease"])
+    def test_whose_producer_is_between_its_two_commands(
+        self, purge: WorkQueue, clock: FakeClock, raw: Redis, name: bytes
+    ) -> None:
+        Foreign(raw, name).data(b"new")
+        clock.during_sleep = lambda: raw.lpush(name + b":queue", b"new")
+        list(purge.purge(Ledger()))
+        assert raw.get(name + b":item:new") == b"data of new"
+
+    def test_that_never_does(self, purge: WorkQueue, clock: FakeClock, raw: Redis) -> None:
+        """An ID may look like another queue's key; without that queue it is ours."""
+        foreign = Foreign(raw)
+        foreign.data(b"item:x")
+        foreign.lease(b"item:y", b"queue")
+        assert list(purge.purge(Ledger())) == [Outcome(b"item:x", Status.REMOVED)]
+        assert raw.keys() == []
+        assert clock.slept_s == [1.0, 1.0]

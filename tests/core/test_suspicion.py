@@ -58,6 +58,10 @@ def test_letters(connection: Connection, keys: QueueKeys, zoo: list[bytes]) -> N
                 *("waiting and in a cleaner's hand", "a hash for its data"),
             ],
             "g": ["delayed", "buried", "due", "waiting and buried"],
+            "w": [
+                "delayed behind a guard that ends too early",
+                "buried behind a guard that ends",
+            ],
             "h": ["held", "held by 0.1", "held in no list"],
             "2": ["held by two"],
             "-": [

@@ -2,7 +2,8 @@
 --
 -- arg 1..   IDs, a few hundred at most
 -- Returns one string with a letter for each ID in order: + data and a lease that ends; g data and a
--- guard of a delayed or buried item; a data, no lease; h data, a lease without expiry that is no
+-- guard of a delayed or buried item; w the same, but it ends before the item is due, or at all though
+-- the item is buried; a data, no lease; h data, a lease without expiry that is no
 -- guard; 2 data, leases of both names held by different sessions; - no data, no lease; s no data, a
 -- lease that ends; e no data, a lease without expiry; t a lease key that holds no string.
 local ids, letters = args_from(1), {}
@@ -14,6 +15,23 @@ local function is_endless(id, new, old)
     or (old and redis.call('PTTL', old_lease_prefix .. id) == -1)
 end
 
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Whether a guard lets go of an item too early. Of two lease keys the later ending one speaks.
+local function is_weak(id, new, old)
+  local due_ms = present[delayed] and redis.call('ZSCORE', delayed, id)
+  local buried_ms = present[buried] and redis.call('ZSCORE', buried, id)
+  if not (due_ms or buried_ms) or is_endless(id, new, old) then
+    return false
+  end
+  local left_ms = math.max(
+    redis.call('PTTL', lease_prefix .. id),
+    redis.call('PTTL', old_lease_prefix .. id)
+  )
+  return buried_ms or left_ms < tonumber(due_ms) - now_ms
+end
+
 local function letter(id, has, new, old)
   if not (new or old) then
     return has_lease(id) and 't' or has and 'a' or '-'
@@ -22,7 +40,7 @@ local function letter(id, has, new, old)
     return is_endless(id, new, old) and 'e' or 's'
   end
   if is_guard(new or old) and (not old or is_guard(old)) then
-    return 'g'
+    return is_weak(id, new, old) and 'w' or 'g'
   end
   if is_endless(id, new, old) then
     return 'h'

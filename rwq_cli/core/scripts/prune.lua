@@ -1,11 +1,16 @@
 -- Remove entries of Q:cleaning, Q:delayed, Q:buried and Q:returns that belong to nothing any more.
 --
 -- arg 1     which: 'cleaning' | 'delayed' | 'buried' | 'returns'
--- arg 2..   IDs that looked superfluous a grace period ago
+-- arg 2     of 'cleaning', how many of its oldest entries to take off at once, of which those that are
+--           not among the IDs go back on at the other end: their order means nothing to anybody. 0 to
+--           look for each ID in all of the list, which costs its length: few at a time
+-- arg 3..   IDs that looked superfluous a grace period ago
 -- Returns the IDs whose entry was removed. Entries of delayed, buried and returns go only while the
 -- item has no data; entries of cleaning go also when it has: the caller saw it to be in a list.
 local refusal = denied(
   { 'LREM', cleaning, 0, 'x' },
+  { 'RPOP', cleaning },
+  { 'LPUSH', cleaning, 'x' },
   { 'ZREM', delayed, 'x' },
   { 'ZREM', buried, 'x' },
   { 'HDEL', returns, 'x' },
@@ -15,8 +20,23 @@ local refusal = denied(
 if refusal then
   return refusal
 end
-local which, ids = arg(1), args_from(2)
+local which, page_size, ids = arg(1), tonumber(arg(2)), args_from(3)
 local pruned = {}
+if which == 'cleaning' and page_size > 0 then
+  local superfluous, kept, page = {}, {}, redis.call('LRANGE', cleaning, -page_size, -1)
+  for _, id in ipairs(ids) do
+    superfluous[id] = true
+  end
+  for at = #page, 1, -1 do
+    local into = superfluous[page[at]] and pruned or kept
+    into[#into + 1] = page[at]
+  end
+  if #page > 0 then
+    redis.call('RPOP', cleaning, #page)
+    for_all('LPUSH', cleaning, kept)
+  end
+  return pruned
+end
 for _, id in ipairs(ids) do
   local removed = 0
   if which == 'cleaning' then
