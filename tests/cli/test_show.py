@@ -88,6 +88,7 @@ class TestStates:
 
 def test_whole_of_a_waiting_item_on_paper(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"z", b"a")
+    foreign.unused_for(b"a", 30 * 3600 + 60)
     assert rwq("show", "a", "-o", "table").lines == [
         "a",
         "        queue  jobs",
@@ -98,7 +99,7 @@ def test_whole_of_a_waiting_item_on_paper(rwq: Rwq, foreign: Foreign) -> None:
         "               rwq complete -q jobs a",
         "",
         "Facts",
-        "           data  9 B, last used just now",
+        "           data  9 B, last used 1d6h ago",
         "      main list  yes, 1 ahead of it",
         "processing list  no",
         "          lease  none",
