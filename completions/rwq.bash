@@ -70,7 +70,7 @@ __rwq_names() {
         rwq_options=(--waiting-warn --waiting-critical --age-warn --age-critical --abandoned-warn --abandoned-critical --processing-warn --processing-critical --delayed-warn --delayed-critical --buried-warn --buried-critical --orphaned-warn --orphaned-critical --deep --format)
         ;;
     export)
-        rwq_options=(-0 --null)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null)
         ;;
     import)
         rwq_options=(--on-conflict --strict --dry-run -0 --null)
@@ -159,6 +159,11 @@ __rwq_option() {
     'check --orphaned-warn') rwq_kind=other ;;
     'check --orphaned-critical') rwq_kind=other ;;
     'check --format') rwq_kind=choices rwq_choices=(nagios prometheus) ;;
+    'export --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'export --match') rwq_kind=other ;;
+    'export --id-glob') rwq_kind=other ;;
+    'export --older-than') rwq_kind=other ;;
+    'export -n' | 'export --limit') rwq_kind=other ;;
     'import --on-conflict') rwq_kind=choices rwq_choices=(fail skip replace) ;;
     *' -q' | *' --queue') rwq_kind=queue ;;
     *' -u' | *' --url') rwq_kind=other rwq_is_server=1 ;;

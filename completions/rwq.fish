@@ -4,7 +4,7 @@
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __rwq_takes_value
     switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean deep --grace' 'doctor --grace' 'doctor --only' 'doctor --skip' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
+        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean deep --grace' 'doctor --grace' 'doctor --only' 'doctor --skip' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'export --state' 'export --match' 'export --id-glob' 'export --older-than' 'export -n' 'export --limit' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
             return 0
     end
     return 1
@@ -320,7 +320,13 @@ complete -c rwq -n '__rwq_at check' -l deep -d 'Walk the whole queue, to count o
 complete -c rwq -n '__rwq_at check' -l format -x -a 'nagios\\t prometheus\\t' -d 'nagios: one line with performance data. prometheus: all numbers for a textfile collector, of every -q'
 
 # rwq export
-complete -c rwq -n '__rwq_at export' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
+complete -c rwq -n '__rwq_at export' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at export' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at export' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at export' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at export' -s n -l limit -x -d 'The first N only; 0 for no limit'
+complete -c rwq -n '__rwq_at export' -l all -d 'All items that the verb is for, or of them all that match'
+complete -c rwq -n '__rwq_at export' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq import
 complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'An ID that exists with other data: fail counts it as a failure, skip leaves it, replace puts the new one in its place'

@@ -87,11 +87,13 @@ class Reach:
         default: The states of the items that it is for, where `--state` names none.
         everything: The states that `--all` means.
         offered: The states that `--state` may name.
+        may_be_left_out: Whether nothing need be chosen: that means everything then.
     """
 
     default: frozenset[State]
     everything: frozenset[State]
     offered: frozenset[State]
+    may_be_left_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,14 @@ class Choice:
         selection: Which items otherwise.
         limit: How many of them at most; None for all.
         null_separated: Whether `-o ids` ends each with NUL, as IDs on stdin do.
+        is_left_out: Nothing was chosen, where that means everything.
     """
 
     named: Iterator[bytes | Pause] | None
     selection: Selection
     limit: int | None
     null_separated: bool
+    is_left_out: bool = False
 
     @property
     def by_name(self) -> bool:
@@ -225,6 +229,8 @@ def read_choice(
     if ids:
         named = read_ids(settings.environment, ids, null_separated=null)
         return Choice(named, Selection(), None, null)
+    if not options and reach.may_be_left_out:
+        return Choice(None, Selection(reach.everything), None, null, is_left_out=True)
     if not options:
         raise InvalidArgument(
             "no items chosen",

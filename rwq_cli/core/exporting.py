@@ -20,6 +20,7 @@ class Export:
     Args:
         connection: The server.
         keys: The queue.
+        chosen: The IDs of the items to export; None for everything.
 
     Attributes:
         queue: The queue's name.
@@ -30,9 +31,12 @@ class Export:
         ServerError: The server refused, or was lost.
     """
 
-    def __init__(self, connection: Connection, keys: QueueKeys) -> None:
+    def __init__(
+        self, connection: Connection, keys: QueueKeys, chosen: frozenset[bytes] | None = None
+    ) -> None:
         self._connection = connection
         self._keys = keys
+        self._chosen = chosen
         self._met: set[int] = set()
         self.queue = keys.name
         self.left_out = LeftOut()
@@ -73,7 +77,12 @@ class Export:
                 yield from self._listed(place, walk, left)
             for batch in in_batches(item_id for item_id in left if hash(item_id) not in self._met):
                 yield from self._pictures(None, 0, 0, batch)
-        self._count_strays(names)
+        if self._chosen is None:
+            self._count_strays(names)
+
+    def _is_wanted(self, item_id: bytes) -> bool:
+        """Whether it was chosen and not met yet."""
+        return hash(item_id) not in self._met and (self._chosen is None or item_id in self._chosen)
 
     def _listed(
         self, place: Place, walk: Iterator[list[bytes]], wanted: dict[bytes, None] | None
@@ -89,7 +98,7 @@ class Export:
         self, place: Place | None, offset: int, span: int, ids: list[bytes]
     ) -> Iterator[list[Picture]]:
         """Those that were not met before."""
-        fresh = [item_id for item_id in dict.fromkeys(ids) if hash(item_id) not in self._met]
+        fresh = [item_id for item_id in dict.fromkeys(ids) if self._is_wanted(item_id)]
         self._met.update(map(hash, fresh))
         yield from take_pictures(
             self._connection, self._keys, Sight(place, offset, span, fresh), self.left_out
@@ -105,9 +114,7 @@ class Export:
     def _unmet(self, names: tuple[bytes, ...], *prefixes: bytes) -> dict[bytes, None]:
         """IDs in keys with these prefixes that were not met yet."""
         pages = member_ids(self._connection, self._keys, prefixes, names)
-        return {
-            item_id: None for page in pages for item_id in page if hash(item_id) not in self._met
-        }
+        return {item_id: None for page in pages for item_id in page if self._is_wanted(item_id)}
 
     def _count_strays(self, names: tuple[bytes, ...]) -> None:
         leased = self._unmet(names, self._keys.lease_prefix, self._keys.old_lease_prefix)

@@ -204,12 +204,12 @@ class WorkQueue:
             verb(self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front)
         )
 
-    def export(self) -> "Export":
-        """Everything of the queue, item by item; see `rwq_cli.core.exporting.Export`."""
+    def export(self, chosen: frozenset[bytes] | None = None) -> "Export":
+        """Everything of the queue, or the chosen items: `rwq_cli.core.exporting.Export`."""
         from rwq_cli.core import exporting
 
         self.connection.look_only()
-        return exporting.Export(self.connection, self.keys)
+        return exporting.Export(self.connection, self.keys, chosen)
 
     def put(
         self,

@@ -120,7 +120,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "mv --to jobs w1",
         "purge w1",
         "undo /nowhere/file",
-        "export w1",
+        "export w1 --all",
         "import",
         "import /nowhere/file",
         "import /dev/null",

@@ -105,3 +105,38 @@ def test_memory_does_not_grow_with_the_data(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq.shell(f'{sys.executable} -c "{program}" export')
     assert result.code == 0
     assert int(result.text) < 100_000
+
+
+def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
+    return [record["id"] for record in rwq("export", *words, stdin=stdin).jsonl[1:]]
+
+
+def test_some_of_them(rwq: Rwq, foreign: Foreign) -> None:
+    """The grammar of all verbs on many items; nothing chosen is everything."""
+    foreign.waiting(b"w1", b"w2", b"w3")
+    foreign.leased(b"l1", b"l2")
+    foreign.data(b"o1")
+    assert exported(rwq) == ["w1", "w2", "w3", "l1", "l2", "o1"]
+    assert exported(rwq, "--all") == ["w1", "w2", "w3", "l1", "l2", "o1"]
+    assert exported(rwq, "l2", "w2") == ["w2", "l2"]
+    assert exported(rwq, "-", stdin=b"o1\nw3\n") == ["w3", "o1"]
+    assert exported(rwq, "--state", "leased", "--state", "orphaned") == ["l1", "l2", "o1"]
+    assert exported(rwq, "--match", "of w[13]") == ["w1", "w3"]
+    assert exported(rwq, "--id-glob", "*2") == ["w2", "l2"]
+    assert exported(rwq, "-n", "2") == ["w1", "w2"]
+
+
+def test_some_that_are_not_there(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    result = rwq("export", "a", "gone")
+    assert (result.code, result.notes) == (3, "exported 1, missing 1\n")
+    result = rwq("export", "gone")
+    assert (result.code, result.notes) == (1, "exported 0, missing 1\n")
+    assert len(result.jsonl) == 1
+
+
+def test_some_put_back_are_the_same(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w1", b"w2", b"w3")
+    text = rwq("export", "w1", "w3").out
+    assert rwq("import", "-q", "copy", "-", stdin=text).code == 0
+    assert foreign.raw.lrange("copy:queue", 0, -1) == [b"w3", b"w1"]
