@@ -62,15 +62,5 @@ end
 -- First of the writes: a server without memory lets a script go on that has begun with what needs none.
 for_all('DEL', nil, item_keys(finished))
 forget(finished)
-table.sort(places)
-if #places > 0 and places[#places] == #places - 1 then
-  redis.call('RPOP', main, #places)
-elseif #places > 0 then
-  -- All else keeps its order. One pass over the list ends with the last mark, from the nearer end.
-  local from_left = places[1] > length - 1 - places[#places]
-  for _, from_right in ipairs(places) do
-    redis.call('LSET', main, from_left and length - 1 - from_right or -1 - from_right, mark)
-  end
-  redis.call('LREM', main, from_left and #places or -#places, mark)
-end
+drop_places(main, places, mark)
 return { table.concat(statuses), unpack(holders) }

@@ -289,6 +289,23 @@ for key, expected in pairs({
   present[key] = found ~= 'none'
 end
 
+-- Take entries off a list by their places, counted from the right end; the rest keeps its order. It is
+-- passed over once, from the nearer end and no further than the last of them: an LREM for each would
+-- pass over it as often. `mark` is no ID of anybody's.
+local function drop_places(list, places, mark)
+  table.sort(places)
+  if #places > 0 and places[#places] == #places - 1 then
+    redis.call('RPOP', list, #places)
+  elseif #places > 0 then
+    local length = redis.call('LLEN', list)
+    local from_left = places[1] > length - 1 - places[#places]
+    for _, from_right in ipairs(places) do
+      redis.call('LSET', list, from_left and length - 1 - from_right or -1 - from_right, mark)
+    end
+    redis.call('LREM', list, from_left and #places or -#places, mark)
+  end
+end
+
 -- Delete every trace of items but their data and their entries in main and processing.
 --
 -- Each ID costs a pass over `cleaning`. Where that would hold the server for more than a few

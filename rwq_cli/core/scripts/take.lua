@@ -119,19 +119,7 @@ if #taken > 0 then
     for_all('DEL', nil, item_keys(taken))
   end
 end
-table.sort(offsets)
-if #offsets > 0 and offsets[#offsets] == #offsets - 1 then
-  redis.call('RPOP', list, #offsets)
-elseif #offsets > 0 then
-  -- The rest of the list stays as it is, in its order, and is passed over once, from the nearer end
-  -- and no further than the last mark: an LREM for each ID would pass over it as often.
-  local length = redis.call('LLEN', list)
-  local from_left = offsets[1] > length - 1 - offsets[#offsets]
-  for _, from_right in ipairs(offsets) do
-    redis.call('LSET', list, from_left and length - 1 - from_right or -1 - from_right, mark)
-  end
-  redis.call('LREM', list, from_left and #offsets or -#offsets, mark)
-end
+drop_places(list, offsets, mark)
 for _, id in ipairs(unnamed) do
   -- What was pushed a moment ago stands at the left end, where one entry is found at once.
   if by_name or new_in_main[id] then
