@@ -392,22 +392,32 @@ def test_nothing_secret_is_passed_on(make_server: MakeServer, tmp_path: Path) ->
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_start_leaves_nothing_that_breaks_the_next(
-    server: LocalServer, ending: signal.Signals
+    server: LocalServer, environ: dict[str, str], ending: signal.Signals
 ) -> None:
     chance = random.Random(20)
+    # The signal may come at any instant of the starter's life, and what it raises there must never run
+    # on into the test runner: so the starter is a process of its own, and not a fork of this one.
+    starting = (
+        "import os, sys; from pathlib import Path; from rwq_cli.local import LocalServer; "
+        "server = LocalServer(Path(sys.argv[1]), dict(os.environ)); "
+        "print(flush=True); server.ensure_running()"
+    )
     for turn in range(1, 21):
-        starter = os.fork()
-        if starter == 0:
-            with suppress(BaseException):
-                os.setpgid(0, 0)
-                server.ensure_running()
-            os._exit(0)
-        # As a terminal does it: the signal goes to all of the group. Whoever comes second is late.
-        with suppress(PermissionError):
-            os.setpgid(starter, starter)
+        starter = subprocess.Popen(
+            [sys.executable, "-c", starting, str(server.directory)],
+            env=environ,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == b"\n"
         time.sleep(chance.uniform(0, 0.008))
-        os.killpg(starter, ending)
-        os.waitpid(starter, 0)
+        # As a terminal does it: the signal goes to all of the group. Whoever comes second is late.
+        with suppress(ProcessLookupError):
+            os.killpg(starter.pid, ending)
+        starter.communicate()
         server.ensure_running()
         with client(server) as connection:
             assert connection.incr("turns") == turn
