@@ -12,6 +12,7 @@ from rwq_cli.core.looking import PREVIEW_BYTES
 from rwq_cli.core.model import Item, Lease, OutcomeBatch, State
 from rwq_cli.core.outcomes import act_on_ids, outcome_batch
 from rwq_cli.core.paging import lengths_of
+from rwq_cli.core.promotion import promote
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # Two new keys an item: while the server makes room in its table of keys, each costs it up to
@@ -19,6 +20,8 @@ from rwq_cli.core.scripts import queue_args, queue_keys
 LEASE_ITEMS = 250
 # A wait is cut into slices, so that what falls due on the clock alone is noticed.
 _WAIT_SLICE_S = 1.0
+# What a reply says before the items.
+_HEAD = 3
 
 
 class LeasedBatch(NamedTuple):
@@ -48,8 +51,9 @@ def lease_batches(
 
     Of many, the next calls are sent while the server works on one.
 
-    Waiting pops nothing: BLMOVE from the right end of main to the right end of main blocks until
-    there is an item and puts it back where it was, in one step. Only then the atomic lease runs.
+    What is due is promoted first. Waiting pops nothing: BLMOVE from the right end of main to the
+    right end of main blocks until there is an item and puts it back where it was, in one step, or
+    until the next delayed item is due. Only then the atomic lease runs.
 
     Args:
         connection: The server.
@@ -80,18 +84,21 @@ def lease_batches(
     while True:
         reply = connection.run("lease", queue_keys(keys), args(count, entries))
         entries = LEASE_ITEMS
-        ghosts, batch = reply[0], LeasedBatch(reply[1::2], reply[2::2])
+        ghosts, more_due, due_in_ms = reply[:_HEAD]
+        batch = LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2])
+        promoted = sum(len(call.ids) for call in promote(connection, keys)) if more_due else 0
         if batch.ids:
             yield batch
             break
-        if ghosts:
+        if ghosts or promoted:
             continue
         left_s = deadline_s - clock.monotonic()
         if left_s <= 0:
             return
-        connection.call(
-            "BLMOVE", keys.main, keys.main, "RIGHT", "RIGHT", max(0.01, min(_WAIT_SLICE_S, left_s))
-        )
+        slice_s = min(_WAIT_SLICE_S, left_s)
+        if due_in_ms >= 0:
+            slice_s = min(slice_s, due_in_ms / 1000)
+        connection.call("BLMOVE", keys.main, keys.main, "RIGHT", "RIGHT", max(0.001, slice_s))
     yield from _lease_the_rest(connection, keys, args, count - len(batch.ids))
 
 
@@ -121,12 +128,12 @@ def _lease_the_rest(
             asked.popleft()
             if reply is REFUSED:
                 continue
-            ghosts, ids = reply[0], reply[1::2]
+            ghosts, ids = reply[0], reply[_HEAD::2]
             count -= len(ids)
             connection.meter.advance(len(ids))
             dry = dry or not (ids or ghosts)
             if ids:
-                yield LeasedBatch(ids, reply[2::2])
+                yield LeasedBatch(ids, reply[_HEAD + 1 :: 2])
 
 
 class Leased(Iterator[Item]):

@@ -156,6 +156,11 @@ class Status(StrEnum):
     MOVED = "moved"
     CHANGED = "changed"
     WRONG_TYPE = "wrong-type"
+    DELAYED = "delayed"
+    BURIED = "buried"
+    ALREADY_BURIED = "already-buried"
+    KICKED = "kicked"
+    NOT_BURIED = "not-buried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +197,11 @@ _STATUS_OF_LETTER = {
     "v": Status.MOVED,
     "g": Status.CHANGED,
     "y": Status.WRONG_TYPE,
+    "l": Status.DELAYED,
+    "b": Status.BURIED,
+    "e": Status.ALREADY_BURIED,
+    "k": Status.KICKED,
+    "u": Status.NOT_BURIED,
 }
 
 
@@ -202,7 +212,8 @@ class OutcomeBatch:
         ids: The IDs.
         letters: One letter an ID: a added, d duplicate, c completed, t touched, r released, w
             already waiting, m missing, o leased by another, n not leased; i imported, h already
-            there, s skipped, p replaced, f conflict, x removed, v moved, g changed, y wrong type.
+            there, s skipped, p replaced, f conflict, x removed, v moved, g changed, y wrong type;
+            l delayed, b buried, e already buried, k kicked, u not buried.
         holders: Who holds the lease, for each `o` in order.
     """
 
@@ -263,7 +274,9 @@ class Repair(StrEnum):
 
     RETURNED = "returned"
     DROPPED = "dropped"
+    PROMOTED = "promoted"
     PRUNED = "pruned"
+    BURIED = "buried"
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,26 +115,33 @@ def scan_ids(
 
 
 def listed_ids(
-    connection: Connection, keys: QueueKeys, candidates: Iterable[bytes]
+    connection: Connection,
+    keys: QueueKeys,
+    candidates: Iterable[bytes],
+    *,
+    scheduled: bool = True,
 ) -> frozenset[bytes]:
-    """Which of the candidates are in main, processing or a zset, read in pages.
+    """Which of the candidates are in main, processing or, if `scheduled`, a zset, read in pages.
 
     Main is read before processing, so that an item leased meanwhile is met in one of them.
     """
     sought = frozenset(candidates)
     met: set[bytes] = set()
-    for _, page in _stations(connection, keys):
+    for _, page in _stations(connection, keys, scheduled=scheduled):
         met.update(sought.intersection(page))
     return frozenset(met)
 
 
-def _stations(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str, list[bytes]]]:
+def _stations(
+    connection: Connection, keys: QueueKeys, *, scheduled: bool = True
+) -> Iterator[tuple[str, list[bytes]]]:
     """Pages of the IDs that are listed, with where, in the direction in which items travel."""
     for page in walk_list(connection, keys.main, newest_first=True):
         yield "main", page
     for page in walk_processing(connection, keys):
         yield "processing", page
-    yield from _zset_members(connection, keys)
+    if scheduled:
+        yield from _zset_members(connection, keys)
 
 
 def _zset_members(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str, list[bytes]]]:

@@ -9,26 +9,28 @@
 -- ARGV[1]  prefix of the data keys, bytes
 -- ARGV[2]  prefix of the lease keys of 0.2 and later, bytes
 -- ARGV[3]  prefix of the lease keys of 0.1, bytes
--- ARGV[4..] the verb's own, named in its file and read with `arg(1)`, `arg(2)`, ...
+-- ARGV[4]  prefix of the keys of results, bytes
+-- ARGV[5..] the verb's own, named in its file and read with `arg(1)`, `arg(2)`, ...
 --
--- The item and lease keys are made from the prefixes: there are as many as there are IDs, and on a
+-- The item, lease and result keys are made from the prefixes: there are as many as there are IDs, and on a
 -- cluster the queue's hash tag puts them all in the slot of the KEYS.
 local main, processing, cleaning = KEYS[1], KEYS[2], KEYS[3]
 local delayed, buried, returns = KEYS[4], KEYS[5], KEYS[6]
 local item_prefix, lease_prefix, old_lease_prefix = ARGV[1], ARGV[2], ARGV[3]
+local result_prefix = ARGV[4]
 
 -- unpack fails at about 8,000 values.
 local UNPACK_MAX = 5000
 
 local function arg(n)
-  return ARGV[n + 3]
+  return ARGV[n + 4]
 end
 
 -- The verb's arguments from its n-th on, as a table.
 local function args_from(n)
   local rest = {}
-  for i = n + 3, #ARGV do
-    rest[i - n - 2] = ARGV[i]
+  for i = n + 4, #ARGV do
+    rest[i - n - 3] = ARGV[i]
   end
   return rest
 end
@@ -76,8 +78,21 @@ local function lease_holder(id)
 end
 
 -- Whether a lease's value is one of ours that only keeps cleaners off a delayed or buried item.
+local function is_delayed_guard(holder)
+  return string.sub(holder, 1, 12) == 'rwq-delayed:'
+end
+
+local function is_buried_guard(holder)
+  return string.sub(holder, 1, 11) == 'rwq-buried:'
+end
+
+-- Whether it is a guard that a clean of ours has put on what it is about to return.
+local function is_cleaning_guard(holder)
+  return string.sub(holder, 1, 10) == 'rwq-clean:'
+end
+
 local function is_guard(holder)
-  return string.sub(holder, 1, 12) == 'rwq-delayed:' or string.sub(holder, 1, 11) == 'rwq-buried:'
+  return is_delayed_guard(holder) or is_buried_guard(holder)
 end
 
 local function set_lease(id, holder, lease_ms)
@@ -87,6 +102,32 @@ end
 
 local function drop_lease(id)
   redis.call('DEL', lease_prefix .. id, old_lease_prefix .. id)
+end
+
+-- The server's clock, unix ms; what is below a millisecond is behind the point.
+local function clock_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + time[2] / 1000
+end
+
+-- A time as a score or an argument: Lua itself would write 1.7e+12.
+local function as_ms(time_ms)
+  return string.format('%.3f', time_ms)
+end
+
+-- The guard of a delayed item outlives its due time by so long: time for us to promote it before a
+-- cleaner of another language may return it.
+local GUARD_MARGIN_MS = 60000
+
+local function guard_delayed(id, due_ms, now_ms)
+  local left_ms = math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS
+  set_lease(id, string.format('rwq-delayed:%.0f', math.floor(due_ms)), string.format('%.0f', left_ms))
+end
+
+-- The guard of a buried item has no expiry and says why.
+local function guard_buried(id, reason)
+  redis.call('SET', lease_prefix .. id, 'rwq-buried:' .. reason)
+  redis.call('SET', old_lease_prefix .. id, 'rwq-buried:' .. reason)
 end
 
 -- Run a command on many values in chunks that unpack can take; the key may be nil.
@@ -326,3 +367,60 @@ local function forget(ids)
   end
 end
 
+-- Put delayed items that are due onto main, the earliest due first.
+--
+-- count_max  how many entries to look at, at most
+-- skip       how many due entries to pass over first
+-- now_ms     the server's clock, unix ms
+-- A guard of both generations proves that no cleaner has touched the item: it is in no list. Without
+-- it a cleaner of another language may have returned the item already, and only who reads the lists
+-- can tell; so these stay. An entry without data, or of an item that somebody holds a lease of, means
+-- nothing any more and goes.
+--
+-- Returns the IDs that were promoted; those whose entry was dropped; those that have to be looked for
+-- in the lists; and how many entries were looked at.
+local function promote_due(count_max, skip, now_ms)
+  local promoted, dropped, unproven, off = {}, {}, {}, {}
+  if not present[delayed] then
+    return promoted, dropped, unproven, 0
+  end
+  local ids = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skip, count_max)
+  if #ids == 0 then
+    return promoted, dropped, unproven, 0
+  end
+  local holders = redis.call('MGET', unpack(lease_keys(ids)))
+  for i, id in ipairs(ids) do
+    local kind = redis.call('TYPE', item_prefix .. id).ok
+    local new, old = holders[2 * i - 1], holders[2 * i]
+    local guarded = (new and is_delayed_guard(new)) or (old and is_delayed_guard(old))
+    local foreign = (new and not is_delayed_guard(new)) or (old and not is_delayed_guard(old))
+    if kind == 'none' then
+      dropped[#dropped + 1] = id
+      if guarded and not foreign then
+        off[#off + 1] = id
+      end
+    elseif kind == 'string' and guarded and not foreign and new and old then
+      promoted[#promoted + 1] = id
+      off[#off + 1] = id
+    elseif kind == 'string' and not foreign then
+      unproven[#unproven + 1] = id
+    elseif kind == 'string' and not is_cleaning_guard(new or old) then
+      dropped[#dropped + 1] = id
+    end
+  end
+  drop_leases(off)
+  for_all('ZREM', delayed, promoted)
+  for_all('ZREM', delayed, dropped)
+  for_all('LPUSH', main, promoted)
+  return promoted, dropped, unproven, #ids
+end
+
+-- How long until the next delayed item is due, ms, rounded up; -1 where there is none.
+local function due_in_ms(now_ms)
+  local next_due = present[delayed]
+    and redis.call('ZRANGEBYSCORE', delayed, '(' .. as_ms(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if not next_due or #next_due == 0 then
+    return -1
+  end
+  return math.ceil(tonumber(next_due[2]) - now_ms)
+end
