@@ -1,8 +1,10 @@
 """What all tests share: one test on the real server and on the fake, a clock, foreign workers."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import time
 from typing import Any, Protocol
 
@@ -22,6 +24,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "real_only(reason): the fake is not faithful here; run on the real server alone"
     )
+    # A shell lets what it starts in the background ignore Ctrl-C, and so would every rwq that the
+    # tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes, as CI has two cores; this one alone for a file or for tests that are named."""
+    named = [Path(word.partition("::")[0]) for word in config.args]
+    return 0 if all(path.is_file() for path in named) else 2
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
