@@ -327,22 +327,28 @@ def foreign(raw: redis.Redis) -> Foreign:
 
 def contents(raw: redis.Redis) -> dict[bytes, Any]:
     """Every key of the server with its whole value; a key that expires as `("expires", value)`."""
-    return {key: _value(raw, key) for key in sorted(raw.keys())}
-
-
-def _value(raw: redis.Redis, key: bytes) -> Any:
-    kind = raw.type(key)
-    if kind == b"string":
-        value: Any = raw.get(key)
-    elif kind == b"list":
-        value = raw.lrange(key, 0, -1)
-    elif kind == b"zset":
-        value = dict(raw.zrange(key, 0, -1, withscores=True))
-    elif kind == b"hash":
-        value = raw.hgetall(key)
-    else:
-        value = raw.dump(key)
-    return value if raw.pttl(key) == -1 else ("expires", value)
+    keys = sorted(raw.keys())
+    asking = raw.pipeline(transaction=False)
+    for key in keys:
+        asking.type(key).pttl(key)
+    answers = iter(asking.execute())
+    kinds = dict(zip(keys, zip(answers, answers, strict=True), strict=True))
+    for key, (kind, _) in kinds.items():
+        if kind == b"string":
+            asking.get(key)
+        elif kind == b"list":
+            asking.lrange(key, 0, -1)
+        elif kind == b"zset":
+            asking.zrange(key, 0, -1, withscores=True)
+        elif kind == b"hash":
+            asking.hgetall(key)
+        else:
+            asking.dump(key)
+    found: dict[bytes, Any] = {}
+    for (key, (kind, ttl_ms)), value in zip(kinds.items(), asking.execute(), strict=True):
+        whole = dict(value) if kind == b"zset" else value
+        found[key] = whole if ttl_ms == -1 else ("expires", whole)
+    return found
 
 
 @contextmanager
