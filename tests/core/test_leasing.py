@@ -726,6 +726,7 @@ class TestRelease:
         assert raw.keys(b"jobs:lease*") == []
         assert [item.item_id for item in queue.lease_many(5)] == [b"2", b"3", b"1", b"4", b"5"]
 
+    @pytest.mark.real_only("so long a list takes the fake seconds; our calls are counted")
     def test_to_the_front_in_several_calls(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign
     ) -> None:
