@@ -7,10 +7,12 @@ from uuid import uuid4
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.connection import Connection
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import (
     CleanAction,
     Counts,
+    Due,
     Item,
     Lease,
     NewItem,
@@ -78,22 +80,38 @@ class WorkQueue:
         """The queue's name."""
         return self.keys.name
 
-    def add(self, data: bytes | str, item_id: bytes | str | None = None) -> bool:
+    def add(
+        self,
+        data: bytes | str,
+        item_id: bytes | str | None = None,
+        *,
+        delay_s: float | None = None,
+        at_ms: int | None = None,
+    ) -> bool:
         """Add one item.
 
         Args:
             data: Its payload.
             item_id: Its ID; None for a random one.
+            delay_s: Put it off for so long, seconds by the server's clock; None for not at all.
+            at_ms: Put it off until then, unix ms by the server's clock; None for not at all.
 
         Raises:
-            InvalidArgument: The ID is empty.
+            InvalidArgument: The ID is empty, or both a delay and a time are given.
             ServerError: The server refused, or was lost.
 
         Returns:
             Whether it was added: False if an item with this ID exists.
         """
         new_id = uuid4().hex.encode() if item_id is None else _to_bytes(item_id)
-        (outcome,) = self.add_many([NewItem(new_id, _to_bytes(data))])
+        due = None
+        if delay_s is not None and at_ms is not None:
+            raise InvalidArgument("a delay and a time exclude each other", "give one of them")
+        if delay_s is not None:
+            due = Due(delay_s * 1000, from_now=True)
+        elif at_ms is not None:
+            due = Due(at_ms, from_now=False)
+        (outcome,) = self.add_many([NewItem(new_id, _to_bytes(data), due)])
         return outcome.status is Status.ADDED
 
     def add_unique(self, data: bytes | str, item_id: bytes | str | None = None) -> None:

@@ -25,8 +25,9 @@ def would_add(
             continue
         exists = connection.call_all([("EXISTS", keys.item(item_id)) for item_id in batch.ids])
         letters = []
+        unchecked = unique and batch.dues is None
         for item_id, there in zip(batch.ids, exists, strict=True):
-            letters.append("a" if unique or not (there or item_id in met) else "d")
+            letters.append("a" if unchecked or not (there or item_id in met) else "d")
             met.add(item_id)
         yield OutcomeBatch(batch.ids, "".join(letters))
 
