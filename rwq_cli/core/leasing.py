@@ -196,7 +196,7 @@ def release_items(
     force: bool,
     front: bool,
 ) -> Iterator[OutcomeBatch]:
-    """Put items back into the main list now.
+    """Put items back into the main list now; a guard of a delayed or buried item needs no force.
 
     Args:
         connection: The server.
@@ -213,7 +213,7 @@ def release_items(
         For each ID `RELEASED`, `ALREADY_WAITING`, `NOT_OWNER` or `MISSING`.
     """
     args = (own_holder, "1" if force else "0", "1" if front else "0")
-    return act_on_ids(connection, keys, "release", args, ids, last_first=front)
+    return act_on_ids(connection, keys, "release", args, ids, last_first=front, parked_first=True)
 
 
 def touch_items(

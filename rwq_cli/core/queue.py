@@ -212,15 +212,91 @@ class WorkQueue:
         *,
         force: bool = False,
         front: bool = False,
+        delay_s: float = 0.0,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Put items back now; see `rwq_cli.core.leasing.release_items`."""
+        """Put items back: now, or when a delay has passed.
+
+        See `rwq_cli.core.leasing.release_items` and `rwq_cli.core.parking.delay_items`.
+
+        Args:
+            ids: The IDs.
+            force: End leases that others hold, too.
+            front: Make them the next to be leased.
+            delay_s: For how long to put them off, seconds; 0 for not at all.
+            dry_run: Change nothing, and say what would be done.
+
+        Raises:
+            InvalidArgument: Both `front` and a delay were given.
+        """
         from rwq_cli.core import leasing, rehearsal
 
+        delay_ms = round(delay_s * 1000)
+        if delay_ms > 0:
+            if front:
+                raise InvalidArgument("front and delay exclude each other", "give one of them")
+            return self._delay(ids, delay_ms=delay_ms, force=force, dry_run=dry_run)
         verb = rehearsal.would_release if dry_run else leasing.release_items
         return Outcomes(
             verb(self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front)
         )
+
+    def _delay(
+        self, ids: Iterable[bytes | Pause], *, delay_ms: int, force: bool, dry_run: bool
+    ) -> Outcomes:
+        from rwq_cli.core import parking, rehearsal
+
+        if dry_run:
+            return Outcomes(
+                rehearsal.would_delay(
+                    self.connection, self.keys, ids, own_holder=self.holder, force=force
+                )
+            )
+        return Outcomes(
+            parking.delay_items(
+                self.connection,
+                self.keys,
+                ids,
+                own_holder=self.holder,
+                delay_ms=delay_ms,
+                force=force,
+            )
+        )
+
+    def bury(
+        self,
+        ids: Iterable[bytes | Pause],
+        *,
+        reason: bytes | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Set items aside until they are kicked; see `rwq_cli.core.parking.bury_items`."""
+        from rwq_cli.core import parking, rehearsal
+
+        if dry_run:
+            return Outcomes(
+                rehearsal.would_bury(
+                    self.connection, self.keys, ids, own_holder=self.holder, force=force
+                )
+            )
+        return Outcomes(
+            parking.bury_items(
+                self.connection,
+                self.keys,
+                ids,
+                own_holder=self.holder,
+                reason=reason,
+                force=force,
+            )
+        )
+
+    def kick(self, ids: Iterable[bytes | Pause], *, dry_run: bool = False) -> Outcomes:
+        """Bring buried items back; see `rwq_cli.core.parking.kick_items`."""
+        from rwq_cli.core import parking, rehearsal
+
+        verb = rehearsal.would_kick if dry_run else parking.kick_items
+        return Outcomes(verb(self.connection, self.keys, ids))
 
     def export(self, chosen: frozenset[bytes] | None = None) -> "Export":
         """Everything of the queue, or the chosen items: `rwq_cli.core.exporting.Export`."""

@@ -160,7 +160,7 @@ class TestWithoutProof:
         raw.lpush(keys.main, b"a")
 
         def act(name: str) -> None:
-            if name == "settle_due":
+            if name == "settle_scheduled":
                 raw.rpoplpush(keys.main, keys.processing)
                 foreign.lease(b"a", holder=b"worker", generations="old")
 
@@ -177,7 +177,7 @@ class TestWithoutProof:
         unguard(raw, keys, b"a", ("new",))
 
         def act(name: str) -> None:
-            if name == "claim_due":
+            if name == "claim_scheduled":
                 raw.lpush(keys.processing, b"a")
                 foreign.lease(b"a", holder=b"worker", generations="old")
 
@@ -193,7 +193,7 @@ class TestWithoutProof:
         unguard(raw, keys, b"a", ())
 
         def die(name: str) -> None:
-            if name == "settle_due":
+            if name == "settle_scheduled":
                 raise ConnectionAbortedError
 
         interleaved.before = die
