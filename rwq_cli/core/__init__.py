@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         State,
         Status,
     )
-    from rwq_cli.core.queue import FOREVER, WorkQueue
+    from rwq_cli.core.queue import FOREVER, WorkQueue, lease_from
     from rwq_cli.core.servers import Server, connect, mask_url
     from rwq_cli.core.states import state_of
 
@@ -59,6 +59,7 @@ __all__ = [
     "Status",
     "WorkQueue",
     "connect",
+    "lease_from",
     "mask_url",
     "queue_names",
     "state_of",
@@ -75,7 +76,7 @@ _HOMES = {
         *("CleanAction", "Counts", "Due", "Facts", "Item", "Lease"),
         *("NewItem", "Outcome", "Repair", "State", "Status"),
     ),
-    "queue": ("FOREVER", "WorkQueue"),
+    "queue": ("FOREVER", "WorkQueue", "lease_from"),
     "servers": ("Server", "connect", "mask_url"),
     "states": ("state_of",),
 }
