@@ -77,7 +77,11 @@ def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) 
             f"The lease ends in {left}; then it is orphaned, and a deep clean returns it.",
             ("release --force", "complete"),
         ),
-        State.DELAYED: ("It is put off.", _due(sighting), ("release", "complete")),
+        State.DELAYED: (
+            "It is put off.",
+            _due(sighting),
+            ("release", "release --delay 5m", "complete"),
+        ),
         State.DUE: (
             "It was put off, and its time has come.",
             _due(sighting),
