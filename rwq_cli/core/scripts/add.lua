@@ -84,7 +84,8 @@ local function first_free(at_ms)
     at_ms = at_ms + 1
   end
   local last = last_within(at_ms)
-  return last and last + STEP_MS or at_ms
+  -- Through its text, so that a long run does not drift by what a sum is rounded.
+  return last and tonumber(as_ms(last + STEP_MS)) or at_ms
 end
 
 -- By ID, when it is due, unix ms, or false where it is not put off or its time has come. Of an ID that
