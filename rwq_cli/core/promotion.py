@@ -28,7 +28,9 @@ class Promoted(NamedTuple):
     dropped: Sequence[bytes]
 
 
-def promote(connection: Connection, keys: QueueKeys) -> Iterator[Promoted]:
+def promote(
+    connection: Connection, keys: QueueKeys, *, dry_run: bool = False
+) -> Iterator[Promoted]:
     """Promote all that is due by the server's clock.
 
     Items are pushed in the order of their due times, behind what waits already. A due item whose
@@ -38,6 +40,7 @@ def promote(connection: Connection, keys: QueueKeys) -> Iterator[Promoted]:
     Args:
         connection: The server.
         keys: The queue.
+        dry_run: Change nothing, and say what would be done.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -49,19 +52,41 @@ def promote(connection: Connection, keys: QueueKeys) -> Iterator[Promoted]:
     # Entries that stay where they are, and are passed over.
     kept = 0
     while True:
-        words = (*queue_args(keys), _PROMOTE_ITEMS, kept)
+        words = (*queue_args(keys), _PROMOTE_ITEMS, kept, "0" if dry_run else "1")
         reply = connection.run("promote", queue_keys(keys), words)
         looked_at, count = reply[0], reply[1]
         ids, rest = reply[2 : 2 + count], reply[2 + count :]
         dropped, left = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
         unproven += left
-        kept += looked_at - len(ids) - len(dropped)
+        kept += looked_at if dry_run else looked_at - len(ids) - len(dropped)
         if ids or dropped:
             yield Promoted(ids, dropped)
         if looked_at < _PROMOTE_ITEMS:
             break
-    if unproven:
+    if unproven and dry_run:
+        yield from _would_promote_unproven(connection, keys, unproven)
+    elif unproven:
         yield from _promote_unproven(connection, keys, unproven)
+
+
+def _would_promote_unproven(
+    connection: Connection, keys: QueueKeys, ids: Sequence[bytes]
+) -> Iterator[Promoted]:
+    from rwq_cli.core.looking import glance
+    from rwq_cli.core.states import is_guard
+    from rwq_cli.core.survey import listed_ids
+
+    free = [
+        item_id
+        for item_id, look in zip(ids, glance(connection, keys, ids), strict=True)
+        if look.has_data and (look.lease is None or is_guard(look.lease))
+    ]
+    if free:
+        listed = listed_ids(connection, keys, free, scheduled=False)
+        yield Promoted(
+            [item_id for item_id in free if item_id not in listed],
+            [item_id for item_id in free if item_id in listed],
+        )
 
 
 def _promote_unproven(
