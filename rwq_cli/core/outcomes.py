@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from os import urandom
 from typing import Any
 
-from rwq_cli.core.batches import Pause, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.keys import QueueKeys
@@ -28,6 +28,9 @@ _TURNS = 3
 _STRETCH = 4000
 _FEW_WAITING = FEW_IDS
 _WAITING_IDS = 250
+# Where a call may deal with fewer IDs, turning the list round by such pages costs more than looking
+# for each of them.
+_PAGE_MIN = 50
 # Others may have popped or pushed so many entries since a stretch was read.
 _SLACK = 500
 # So often it is asked whether many IDs are really in processing more than once.
@@ -55,6 +58,7 @@ def act_on_ids(
     *,
     last_first: bool = False,
     waiting_script: str | None = None,
+    ids_max: int = BATCH_ITEMS,
 ) -> Iterator[OutcomeBatch]:
     """Run `complete` or `release` on a stream of IDs.
 
@@ -71,6 +75,7 @@ def act_on_ids(
         last_first: Each batch goes on top of the one before, so the last has to go first; this
             takes the IDs all at once, and one by one.
         waiting_script: The script for stretches of main; None for none.
+        ids_max: How many IDs a call may deal with at most, for what costs more than usual.
 
     Raises:
         ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
@@ -88,13 +93,20 @@ def act_on_ids(
                 connection.meter.begin("reading the lists", entries)
                 listed = _listed_elsewhere(connection, keys, left)
                 connection.meter.begin(_DOING[script], len(block))
-                for batch in _in_pages(connection, keys, script, args, left, listed):
+                for batch in _in_pages(connection, keys, script, args, left, listed, ids_max):
                     acknowledged += len(batch)
                     connection.meter.advance(len(batch))
                     yield batch
                 if waiting_script:
                     for batch in _waiting(
-                        connection, keys, waiting_script, _DOING[script], args, left, listed
+                        connection,
+                        keys,
+                        waiting_script,
+                        _DOING[script],
+                        args,
+                        left,
+                        listed,
+                        ids_max,
                     ):
                         acknowledged += len(batch)
                         connection.meter.advance(len(batch))
@@ -104,7 +116,13 @@ def act_on_ids(
                 (-1, [item_id for item_id in left if item_id not in listed]),
             ):
                 for batch in _one_by_one(
-                    connection, keys, script, (page_size, *args), ids_left, last_first=last_first
+                    connection,
+                    keys,
+                    script,
+                    (page_size, *args),
+                    ids_left,
+                    last_first=last_first,
+                    ids_max=ids_max,
                 ):
                     acknowledged += len(batch)
                     connection.meter.advance(len(batch))
@@ -143,8 +161,11 @@ def _in_pages(
     args: Sequence[object],
     left: dict[bytes, None],
     listed: set[bytes],
+    ids_max: int,
 ) -> Iterator[OutcomeBatch]:
     """Deal with what is in processing alone; what is dealt with leaves `left`."""
+    if ids_max < _PAGE_MIN:
+        return
     sought = left.keys() - listed
 
     def dealt_with(ids: Sequence[bytes], reply: Sequence[Any]) -> Sequence[bytes]:
@@ -153,7 +174,7 @@ def _in_pages(
     for _ in range(_TURNS):
         before = len(left)
         for ids, reply in act_by_pages(
-            connection, keys, script, args, sought & left.keys(), dealt_with
+            connection, keys, script, args, sought & left.keys(), dealt_with, page_max=ids_max
         ):
             # A second entry of an ID that was dealt with already says nothing new.
             batch = outcome_batch(ids, reply).only(left.keys())
@@ -173,6 +194,7 @@ def _waiting(
     args: Sequence[object],
     left: dict[bytes, None],
     listed: set[bytes],
+    ids_max: int,
 ) -> Iterator[OutcomeBatch]:
     """Deal with what is in main, once, and in no other list; what is dealt with leaves `left`."""
     mark = b"rwq-mark:" + urandom(16).hex().encode()
@@ -193,7 +215,7 @@ def _waiting(
                 break
             met = {item_id: start + at for at, item_id in enumerate(stretch) if item_id in sought}
             gone = 0
-            for ids in in_batches(met, items_max=_WAITING_IDS):
+            for ids in in_batches(met, items_max=min(_WAITING_IDS, ids_max)):
                 places = [met[item_id] for item_id in ids]
                 begin, last = max(0, min(places) - gone - _SLACK), max(places)
                 words = (*queue_args(keys), begin, last + _SLACK - begin, mark, *args, *ids)
@@ -231,11 +253,12 @@ def _one_by_one(
     ids: list[bytes],
     *,
     last_first: bool,
+    ids_max: int,
 ) -> Iterator[OutcomeBatch]:
     if not ids:
         return
     length = sum(connection.call_all([("LLEN", key) for key in (keys.main, keys.processing)]))
     for called, reply in act_one_by_one(
-        connection, keys, script, args, ids, length, last_first=last_first
+        connection, keys, script, args, ids, length, last_first=last_first, ids_max=ids_max
     ):
         yield outcome_batch(called, reply)

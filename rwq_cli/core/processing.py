@@ -29,6 +29,7 @@ def act_one_by_one(
     list_length: int,
     *,
     last_first: bool = False,
+    ids_max: int = BATCH_ITEMS,
 ) -> Iterator[tuple[Sequence[bytes], Any]]:
     """Run a script that looks for each ID wherever it is.
 
@@ -40,6 +41,7 @@ def act_one_by_one(
         ids: The IDs.
         list_length: How many entries it has to pass over for each, to keep the calls short.
         last_first: Make the calls in reverse order; the IDs of each stay in theirs.
+        ids_max: How many IDs a call may deal with at most.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -47,7 +49,8 @@ def act_one_by_one(
     Yields:
         The IDs of each call, and its reply.
     """
-    batches: Iterable[list[bytes]] = in_batches(ids, items_max=ids_per_call(list_length))
+    items_max = min(ids_max, ids_per_call(list_length))
+    batches: Iterable[list[bytes]] = in_batches(ids, items_max=items_max)
     if last_first:
         batches = list(batches)[::-1]
     for batch in batches:
@@ -66,6 +69,7 @@ def act_by_pages(
     dealt_with: Callable[[Sequence[bytes], Any], Collection[bytes]],
     *,
     seeks_on: bool = False,
+    page_max: int = BATCH_ITEMS,
 ) -> Iterator[tuple[Sequence[bytes], Any]]:
     """Run a script on page after page of processing, turning the list round until all is done.
 
@@ -83,6 +87,7 @@ def act_by_pages(
         dealt_with: Which IDs of a call its reply says were dealt with.
         seeks_on: Seek these further, too: one may have come into the list a second time since the
             caller looked. Then it ends only when the list was turned round in vain.
+        page_max: How many entries a call takes off at most.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -91,22 +96,24 @@ def act_by_pages(
         The IDs of each call, and its reply.
     """
     left = set(sought)
+    page_size = min(_PAGE, page_max)
     length = int(connection.call("LLEN", keys.processing))
     alone, in_vain = True, 0.0
     while left and in_vain < length:
         # Several pages are read at once, so that the calls can be sent ahead of the replies. Where
         # others turn the list, too, what was read ahead is not there any more: then one page is
         # taken off at a time, and the next is sought with it, in case it has come in its place.
-        entries = _WINDOW if alone else 2 * _PAGE
+        entries = _WINDOW if alone else 2 * page_size
         window = connection.call("LRANGE", keys.processing, -min(length, entries), -1)
         if not window:
             return
-        pages = [window[max(0, end - _PAGE) : end] for end in range(len(window), 0, -_PAGE)]
+        ends = range(len(window), 0, -page_size)
+        pages = [window[max(0, end - page_size) : end] for end in ends]
         batches = [_sought_in(page, left) for page in pages]
         expected = sum(map(len, batches)) if alone else len(batches[0])
         if not alone:
             pages, batches = pages[:1], [_sought_in(window, left)]
-        calls = ((*queue_args(keys), _PAGE, *args, *batch) for batch in batches)
+        calls = ((*queue_args(keys), page_size, *args, *batch) for batch in batches)
         replies = connection.run_each(script, queue_keys(keys), calls)
         seen = 0
         for page, batch, reply in zip(pages, batches, replies, strict=True):

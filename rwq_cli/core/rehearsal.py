@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator
 from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.keeping import Keeping
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Glance, glance
 from rwq_cli.core.model import NewItems, OutcomeBatch
 from rwq_cli.core.paging import walk_list
+from rwq_cli.core.results import check_places
 from rwq_cli.core.states import is_guard
 
 
@@ -32,7 +34,12 @@ def would_add(
 
 
 def would_complete(
-    connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause], *, owner: bytes | None
+    connection: Connection,
+    keys: QueueKeys,
+    ids: Iterable[bytes | Pause],
+    *,
+    owner: bytes | None,
+    keeping: Keeping | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Which items would be completed."""
 
@@ -42,6 +49,9 @@ def would_complete(
         return "o" if owner and _holder(seen) != owner else "c"
 
     for batch, glances in _glances(connection, keys, ids):
+        if keeping is not None:
+            there = [item_id for item_id, seen in zip(batch, glances, strict=True) if seen.has_data]
+            check_places(connection, keys, there)
         yield _batch(batch, "".join(map(letter, glances)), glances)
 
 
