@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from functools import cache
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -126,21 +126,35 @@ def ls(
     name = escaped(queue.name)
     what = "items" if which in (None, Which.ALL) else f"{which.value} items"
     warn_of_use(settings, queue, selection)
+    page: _Page = {
+        "limit": min(limit, LONGEST_LIST) or None,
+        "offset": min(offset, LONGEST_LIST),
+        "tail": tail,
+    }
+    # An ID that is in processing twice is one item, so these have to be looked at.
+    ids_will_do = selection.is_all and source.is_one and not source.processing
     return Listing(
         view=item_view(*_columns(which, queue)),
         records=queue.items(
             source,
             selection,
-            limit=min(limit, LONGEST_LIST) or None,
-            offset=min(offset, LONGEST_LIST),
-            tail=tail,
             data=wants_data,
             bare=settings.output is OutputFormat.IDS,
+            **page,
         ),
+        id_batches=queue.listed_ids(source, **page) if ids_will_do else None,
         empty=f"No such {what} in {name}." if narrowed else f"No {what} in {name}.",
         footer=lambda shown: _footer(queue, source, shown, selection),
         null_separated=null,
     )
+
+
+class _Page(TypedDict):
+    """Which part of a listing."""
+
+    limit: int | None
+    offset: int
+    tail: bool
 
 
 def _columns(which: Which | None, queue: WorkQueue) -> tuple[Column[Item], ...]:
