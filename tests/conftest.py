@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from time import time
 from typing import Any, Protocol
@@ -366,8 +367,8 @@ def no_call_over(raw: redis.Redis, over_ms: int) -> Iterator[None]:
 
 
 def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:
-    """The keys' times to live, rounded to seconds."""
-    return [round(raw.pttl(key) / 1000) for key in keys]
+    """The keys' times to live, in seconds that have begun: what was set, for the first of them."""
+    return [ceil(raw.pttl(key) / 1000) for key in keys]
 
 
 def supports_no_touch(raw: redis.Redis) -> bool:
