@@ -19,6 +19,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.program import run
 
 COMMAND = (sys.executable, "-m", "rwq_cli")
+# After that it hangs; never what a command may take, so that a busy machine fails no test.
 TIMEOUT_S = 30.0
 
 
@@ -201,7 +202,7 @@ class Rwq:
 def _converse(child: int, terminal: int, type_in: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
     seen = b""
     searched = 0
-    deadline = time.monotonic() + 6
+    deadline = time.monotonic() + TIMEOUT_S
     try:
         while True:
             if time.monotonic() > deadline:
@@ -225,7 +226,7 @@ def _converse(child: int, terminal: int, type_in: list[tuple[bytes, bytes]]) -> 
     return os.waitstatus_to_exitcode(status), seen
 
 
-def next_line(stream: Any, timeout_s: float = 5.0) -> bytes:
+def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:
     """The next line of a pipe whose writer lives on.
 
     Raises:
@@ -236,7 +237,7 @@ def next_line(stream: Any, timeout_s: float = 5.0) -> bytes:
     return line
 
 
-def until(condition: Any, timeout_s: float = 10.0) -> None:
+def until(condition: Any, timeout_s: float = TIMEOUT_S) -> None:
     """Wait until something is so.
 
     Raises:

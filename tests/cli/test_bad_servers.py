@@ -393,7 +393,7 @@ class TestGoesAway:
         with server.client() as client:
             until(lambda: client.info("clients")["blocked_clients"] == 1)
         server.kill()
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=30)
         assert (process.returncode, out) == (69, b"")
         assert err.startswith(b"rwq: error: ")
         assert err.count(b"\n") == 1

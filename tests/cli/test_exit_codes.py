@@ -226,7 +226,7 @@ def test_interrupted(rwq: Rwq, raw: redis.Redis) -> None:
     process = rwq.start("lease", "--wait")
     until(lambda: raw.info("clients")["blocked_clients"] == 1)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=5) == (b"", b"")
+    assert process.communicate(timeout=30) == (b"", b"")
     assert process.returncode == ExitStatus.INTERRUPTED == 130
 
 

@@ -151,7 +151,7 @@ class TestWaiting:
         process = rwq.start("lease", "--wait", "-o", "data")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         assert rwq("add", "x", "--id", "a").code == 0
-        assert process.communicate(timeout=5) == (b"x", b"")
+        assert process.communicate(timeout=30) == (b"x", b"")
         assert process.returncode == 0
         assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
 
@@ -180,11 +180,11 @@ class TestWaiting:
         waiting = [rwq.start("lease", "--timeout", "3s", "-o", "ids") for _ in range(3)]
         until(lambda: raw.info("clients")["blocked_clients"] == 3)
         rwq("add", "x", "y", "z", "--id-from", "line")
-        taken = sorted(process.communicate(timeout=10)[0] for process in waiting)
+        taken = sorted(process.communicate(timeout=30)[0] for process in waiting)
         assert taken == [b"x\n", b"y\n", b"z\n"]
 
     def test_behind_an_upstream_worker_order_is_kept(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-o", "ids")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         Foreign(raw).waiting(b"a")
-        assert process.communicate(timeout=5)[0] == b"a\n"
+        assert process.communicate(timeout=30)[0] == b"a\n"

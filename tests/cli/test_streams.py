@@ -113,7 +113,7 @@ class TestFullDisk:
         foreign.waiting(b"a")
         with open("/dev/full", "wb") as full:
             process = rwq.start(*line.split(), stdout=full)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=30)
         assert process.returncode == 1
         assert err.startswith(b"rwq: error: cannot write the output: no space left on device")
         assert err.count(b"\n") == 1
@@ -121,7 +121,7 @@ class TestFullDisk:
     def test_is_an_object_where_json_is_wanted(self, rwq: Rwq) -> None:
         with open("/dev/full", "wb") as full:
             process = rwq.start("ls", "-o", "json", stdout=full)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=30)
         assert process.returncode == 1
         assert json.loads(err)["code"] == "output"
 
@@ -137,7 +137,7 @@ class TestFullDisk:
     def test_a_full_stderr_is_no_reason_to_stop(self, rwq: Rwq, raw: redis.Redis) -> None:
         with open("/dev/full", "wb") as full:
             process = rwq.start("add", "x", stderr=full)
-        assert process.communicate(timeout=10)[0] == b""
+        assert process.communicate(timeout=30)[0] == b""
         assert process.returncode == 0
         assert raw.llen("jobs:queue") == 1
 
@@ -184,7 +184,7 @@ class TestInterrupt:
         for process in processes:
             process.send_signal(signal.SIGINT)
         for process in processes:
-            assert process.communicate(timeout=5) == (b"", b"")
+            assert process.communicate(timeout=30) == (b"", b"")
             assert process.returncode == 130
         rwq("add", "x", "--id", "a")
         assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
@@ -200,7 +200,7 @@ class TestInterrupt:
         while out.count(b"\n") < 2500:
             out += os.read(process.stdout.fileno(), 65536)
         process.send_signal(signal.SIGINT)
-        rest, err = process.communicate(timeout=10)
+        rest, err = process.communicate(timeout=30)
         assert rest == b""
         assert process.returncode == 130
         assert b"Traceback" not in err
@@ -238,7 +238,7 @@ class TestInterrupt:
         process = rwq.start("lease", "--wait")
         time.sleep(delay_s)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=30)
         if delay_s >= 0.05:
             assert b"rwq_cli" not in err
             assert process.returncode in (130, -signal.SIGINT)
@@ -250,7 +250,7 @@ class TestInterrupt:
         until(lambda: any(int(client["id"]) > last for client in foreign.raw.client_list()))
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=5)
+        _, err = process.communicate(timeout=30)
         assert process.returncode == 130
         assert b"Traceback" not in err
         assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"a"]
@@ -259,7 +259,7 @@ class TestInterrupt:
         process = rwq.start("lease", "--wait")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         process.terminate()
-        out, err = process.communicate(timeout=5)
+        out, err = process.communicate(timeout=30)
         assert (out, err) == (b"", b"")
         assert process.returncode in (-signal.SIGTERM, 143)
 

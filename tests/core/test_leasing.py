@@ -253,12 +253,12 @@ class Waiter:
 
     def outcome(self) -> Any:
         """The item, None, or the error that ended it."""
-        return self._outcome.get(timeout=10)
+        return self._outcome.get(timeout=30)
 
 
 def until_blocked(raw: Redis, clients: int = 1) -> None:
     """Until so many clients of the server wait in a blocking command."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while raw.info("clients")["blocked_clients"] < clients:
         assert time.monotonic() < deadline
         time.sleep(0.002)
