@@ -265,8 +265,8 @@ class Foreign:
 
     def data(self, *ids: bytes) -> None:
         """The data keys alone, each holding `data of <id>`: orphans."""
-        for item_id in ids:
-            self.raw.set(self.keys.item(item_id), b"data of " + item_id)
+        if ids:
+            self.raw.mset({self.keys.item(item_id): b"data of " + item_id for item_id in ids})
 
     def unused_for(self, item_id: bytes, seconds: int) -> None:
         """Give the data key an idle time, large enough for its text not to change meanwhile."""
@@ -277,15 +277,15 @@ class Foreign:
 
     def waiting(self, *ids: bytes) -> None:
         """Items added in this order: the first is next."""
-        for item_id in ids:
-            self.data(item_id)
-            self.raw.lpush(self.keys.main, item_id)
+        self.data(*ids)
+        if ids:
+            self.raw.lpush(self.keys.main, *ids)
 
     def abandoned(self, *ids: bytes) -> None:
         """Items whose worker died after its pop."""
-        for item_id in ids:
-            self.data(item_id)
-            self.raw.lpush(self.keys.processing, item_id)
+        self.data(*ids)
+        if ids:
+            self.raw.lpush(self.keys.processing, *ids)
 
     def lease(
         self,
