@@ -110,12 +110,16 @@ class Rwq:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def start(
-        self, *words: str | bytes, variables: Mapping[str, str] | None = None, **streams: Any
+        self,
+        *words: str | bytes,
+        variables: Mapping[str, str] | None = None,
+        command: Sequence[str] = COMMAND,
+        **streams: Any,
     ) -> "subprocess.Popen[bytes]":
         """Start a process; it is ended with the test if it did not end before."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         process = subprocess.Popen(
-            [*COMMAND, *words], env=self._all(variables), cwd=self.home, **{**pipes, **streams}
+            [*command, *words], env=self._all(variables), cwd=self.home, **{**pipes, **streams}
         )
         self.started.append(process)
         return process

@@ -1,10 +1,9 @@
 """`rwq clean light` and `deep`: what was broken works again, live work is left alone."""
 
-import threading
-
 import pytest
 import redis
 
+from rwq_cli.core.clock import SystemClock
 from tests.cli.driver import Rwq
 from tests.conftest import Foreign, contents
 
@@ -109,24 +108,20 @@ class TestGrace:
 
     @pytest.mark.parametrize("verb", ["light", "deep"])
     def test_a_worker_between_its_pop_and_its_lease_is_left_alone(
-        self, rwq: Rwq, foreign: Foreign, verb: str
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, verb: str
     ) -> None:
         foreign.abandoned(b"a1")
-        timer = threading.Timer(0.2, lambda: foreign.lease(b"a1", holder=b"worker"))
-        timer.start()
-        result = rwq("clean", verb, "--grace", "500ms")
-        timer.join()
+        monkeypatch.setattr(SystemClock, "sleep", lambda *_: foreign.lease(b"a1", holder=b"worker"))
+        result = rwq("clean", verb)
         assert result.notes == "returned 0, dropped 0, pruned 0\n"
         assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"a1"]
 
     def test_a_producer_between_its_data_and_its_push_is_left_alone(
-        self, rwq: Rwq, foreign: Foreign, raw: redis.Redis
+        self, rwq: Rwq, foreign: Foreign, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         foreign.data(b"o1")
-        timer = threading.Timer(0.2, lambda: raw.lpush("jobs:queue", b"o1"))
-        timer.start()
-        result = rwq("clean", "deep", "--grace", "500ms")
-        timer.join()
+        monkeypatch.setattr(SystemClock, "sleep", lambda *_: raw.lpush("jobs:queue", b"o1"))
+        result = rwq("clean", "deep")
         assert result.notes == "returned 0, dropped 0, pruned 0\n"
         assert raw.lrange("jobs:queue", 0, -1) == [b"o1"]
 

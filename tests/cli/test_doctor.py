@@ -3,12 +3,12 @@
 import base64
 import re
 import shlex
-import threading
 
 import pytest
 import redis
 
 from rwq_cli.core import Code, Severity
+from rwq_cli.core.clock import SystemClock
 from rwq_cli.remedies import REMEDIES
 from tests.cli.driver import Rwq
 from tests.conftest import Foreign, contents
@@ -230,13 +230,11 @@ class TestDryRun:
 
 class TestGrace:
     def test_a_worker_between_its_pop_and_its_lease_is_no_finding(
-        self, rwq: Rwq, foreign: Foreign
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         foreign.abandoned(b"a")
-        timer = threading.Timer(0.2, lambda: foreign.lease(b"a", holder=b"worker"))
-        timer.start()
-        result = rwq("doctor", "--fix", *AROUND, "--grace", "500ms")
-        timer.join()
+        monkeypatch.setattr(SystemClock, "sleep", lambda *_: foreign.lease(b"a", holder=b"worker"))
+        result = rwq("doctor", "--fix", *AROUND)
         assert result.as_tuple() == (
             0,
             "",

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -170,7 +171,9 @@ def interrupted_after(process: "subprocess.Popen[bytes]", size: int) -> tuple[by
     assert process.stdout is not None
     out = b""
     while len(out) < size:
-        out += os.read(process.stdout.fileno(), 65536)
+        piece = os.read(process.stdout.fileno(), 65536)
+        assert piece, "it ended before it was interrupted"
+        out += piece
     process.send_signal(signal.SIGINT)
     rest, err = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -198,7 +201,9 @@ class TestInterrupt:
         assert process.stdout is not None
         out = b""
         while out.count(b"\n") < 2500:
-            out += os.read(process.stdout.fileno(), 65536)
+            piece = os.read(process.stdout.fileno(), 65536)
+            assert piece, "it ended before it was interrupted"
+            out += piece
         process.send_signal(signal.SIGINT)
         rest, err = process.communicate(timeout=30)
         assert rest == b""
@@ -235,7 +240,11 @@ class TestInterrupt:
 
     @pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.05, 0.08, 0.12])
     def test_while_it_starts(self, rwq: Rwq, delay_s: float) -> None:
-        process = rwq.start("lease", "--wait")
+        # The start of Python itself takes as long as it takes, and an interrupt of that is its own.
+        starting = "import os, rwq_cli.__main__ as rwq; os.write(1, b'!'); rwq.main()"
+        process = rwq.start("lease", "--wait", command=(sys.executable, "-c", starting))
+        assert process.stdout is not None
+        assert os.read(process.stdout.fileno(), 1) == b"!"
         time.sleep(delay_s)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
