@@ -75,16 +75,30 @@ class Facts:
     wrong_types: Mapping[bytes, str] = field(default_factory=dict)
 
 
+class Due(NamedTuple):
+    """Until when something is put off, by the server's clock. What is past means at once.
+
+    Attributes:
+        ms: Milliseconds, or for a time unix ms, of which it is the whole ones that count.
+        from_now: Whether they count from the instant at which the server does it.
+    """
+
+    ms: float
+    from_now: bool
+
+
 class NewItem(NamedTuple):
     """An item to add.
 
     Attributes:
         item_id: Its ID; any bytes but the empty string.
         data: Its payload.
+        due: Until when it is put off; None for not at all.
     """
 
     item_id: bytes
     data: bytes
+    due: Due | None = None
 
 
 class NewItems(NamedTuple):
@@ -93,10 +107,12 @@ class NewItems(NamedTuple):
     Attributes:
         ids: Their IDs.
         data: Their payloads, in the same order.
+        dues: Until when each is put off, in the same order; None where none of them is.
     """
 
     ids: list[bytes]
     data: list[bytes]
+    dues: "list[Due | None] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +172,11 @@ class Status(StrEnum):
     MOVED = "moved"
     CHANGED = "changed"
     WRONG_TYPE = "wrong-type"
+    DELAYED = "delayed"
+    BURIED = "buried"
+    ALREADY_BURIED = "already-buried"
+    KICKED = "kicked"
+    NOT_BURIED = "not-buried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +213,11 @@ _STATUS_OF_LETTER = {
     "v": Status.MOVED,
     "g": Status.CHANGED,
     "y": Status.WRONG_TYPE,
+    "l": Status.DELAYED,
+    "b": Status.BURIED,
+    "e": Status.ALREADY_BURIED,
+    "k": Status.KICKED,
+    "u": Status.NOT_BURIED,
 }
 
 
@@ -202,7 +228,8 @@ class OutcomeBatch:
         ids: The IDs.
         letters: One letter an ID: a added, d duplicate, c completed, t touched, r released, w
             already waiting, m missing, o leased by another, n not leased; i imported, h already
-            there, s skipped, p replaced, f conflict, x removed, v moved, g changed, y wrong type.
+            there, s skipped, p replaced, f conflict, x removed, v moved, g changed, y wrong type;
+            l delayed, b buried, e already buried, k kicked, u not buried.
         holders: Who holds the lease, for each `o` in order.
     """
 
@@ -263,7 +290,9 @@ class Repair(StrEnum):
 
     RETURNED = "returned"
     DROPPED = "dropped"
+    PROMOTED = "promoted"
     PRUNED = "pruned"
+    BURIED = "buried"
 
 
 @dataclass(frozen=True, slots=True)

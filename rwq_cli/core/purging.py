@@ -153,7 +153,7 @@ def _sweep(
 
     def sweep(ids: Collection[bytes]) -> None:
         if ids:
-            words = (*queue_args(keys), keys.result_prefix, *ids)
+            words = (*queue_args(keys), *ids)
             connection.run("sweep", queue_keys(keys), words)
 
     # What may be another queue's is swept only if that queue has no structure a grace period later

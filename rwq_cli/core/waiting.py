@@ -1,5 +1,6 @@
 """Waiting until a queue is empty or short, or items are gone, at little cost to the server."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,8 +8,10 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.counting import count_lengths
+from rwq_cli.core.errors import PermissionDenied, ReadOnly
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Counts
+from rwq_cli.core.promotion import promote
 
 # Between two looks: short at first, for what is nearly done, and longer the longer it takes.
 _FIRST_PAUSE_S = 0.05
@@ -57,6 +60,9 @@ def wait_until(
     An item that a cleaner of another language returns is in no list for a moment, between its two
     commands. So a queue is empty only when two looks in a row, a moment apart, say so.
 
+    What falls due meanwhile is promoted, so that a wait does not last for want of a clean; a user
+    who may not write waits all the same.
+
     Args:
         connection: The server.
         keys: The queue.
@@ -70,6 +76,7 @@ def wait_until(
     started_s = clock.monotonic()
     pause_s, seen_empty = _FIRST_PAUSE_S, False
     left_ids: Sequence[bytes] = goal.ids
+    promotes = True
     while True:
         counts: Counts | None = None
         if goal.ids:
@@ -93,8 +100,19 @@ def wait_until(
         if seen_empty:
             clock.sleep(_FIRST_PAUSE_S)
             continue
+        if promotes and (counts is None or counts.delayed):
+            promotes = _promote(connection, keys)
         clock.sleep(min(pause_s, timeout_s - waited_s))
         pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+
+
+def _promote(connection: Connection, keys: QueueKeys) -> bool:
+    """Promote what is due; whether that is allowed."""
+    try:
+        deque(promote(connection, keys), maxlen=0)
+    except (PermissionDenied, ReadOnly):
+        return False
+    return True
 
 
 def _still_there(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> Sequence[bytes]:

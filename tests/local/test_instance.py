@@ -412,7 +412,7 @@ def test_an_interrupted_start_leaves_nothing_that_breaks_the_next(
 ) -> None:
     chance = random.Random(20)
     # The signal may come at any instant of the starter's life, and what it raises there must never
-    # run on into the test runner: so the starter is a process of its own, no fork of this one.
+    # run on into the test runner: so the starter is a process of its own, and no fork of this one.
     starting = (
         "import os, sys; from pathlib import Path; from rwq_cli.local import LocalServer; "
         "server = LocalServer(Path(sys.argv[1]), dict(os.environ)); "

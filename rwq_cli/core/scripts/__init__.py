@@ -54,4 +54,4 @@ def queue_keys(keys: QueueKeys) -> tuple[bytes, ...]:
 
 def queue_args(keys: QueueKeys) -> tuple[bytes, ...]:
     """The first ARGV of every script, as `prelude.lua` binds them."""
-    return (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
+    return (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix, keys.result_prefix)

@@ -6,7 +6,10 @@
 -- arg 4  how many bytes of data to return at most (the item that crosses it is still taken)
 -- arg 5  how many entries of main to look at, at most
 -- arg 6  '1' to return the data, '0' for an empty string in its place
--- Returns { ghosts dropped, ID, data, ID, data, ... }.
+-- What is due is promoted first, a page of it.
+-- Returns { entries dropped, more due, due in, ID, data, ID, data, ... }: how many ghosts were dropped;
+-- 1 if more than this call could promote is due, else 0; ms until the next delayed item is due, -1 if
+-- there is none, which is read only where nothing was leased.
 -- Error WRONGTYPE, naming the key, if the next item's data is no string: nothing was taken.
 local refusal = denied(
   { 'RPOP', main },
@@ -14,6 +17,14 @@ local refusal = denied(
   { 'SET', lease_prefix .. 'x', 'x' },
   { 'SET', old_lease_prefix .. 'x', 'x' }
 )
+if not refusal and present[delayed] then
+  refusal = denied(
+    { 'ZREM', delayed, 'x' },
+    { 'LPUSH', main, 'x' },
+    { 'DEL', lease_prefix .. 'x' },
+    { 'DEL', old_lease_prefix .. 'x' }
+  )
+end
 if refusal then
   return refusal
 end
@@ -33,8 +44,14 @@ local function read(id)
   return data
 end
 
+-- So much in front of the lease itself keeps the call short.
+local PROMOTE_MAX = 100
+local now_ms = present[delayed] and clock_ms() or 0
+local _, _, unproven, due = promote_due(PROMOTE_MAX, 0, now_ms)
+local more_due = (#unproven > 0 or due == PROMOTE_MAX) and 1 or 0
+
 local page = redis.call('LRANGE', main, -tonumber(arg(5)), -1)
-local reply, taken, leases, seen = { 0 }, {}, {}, {}
+local reply, taken, leases, seen = { 0, more_due, -1 }, {}, {}, {}
 local count, passed, bytes = 0, 0, 0
 local at, stopped = #page, false
 while at >= 1 and count < count_max and bytes < bytes_max and not stopped do
@@ -72,8 +89,8 @@ while at >= 1 and count < count_max and bytes < bytes_max and not stopped do
       taken[count] = id
       leases[2 * count - 1] = keys[2 * i - 1]
       leases[2 * count] = keys[2 * i]
-      reply[2 * count] = id
-      reply[2 * count + 1] = wants_data and data or ''
+      reply[2 * count + 2] = id
+      reply[2 * count + 3] = wants_data and data or ''
       bytes = bytes + (wants_data and #data or 0)
     end
   end
@@ -87,4 +104,7 @@ if passed > 0 then
   end
 end
 reply[1] = passed - count
+if count == 0 then
+  reply[3] = due_in_ms(now_ms)
+end
 return reply
