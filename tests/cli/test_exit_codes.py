@@ -198,7 +198,7 @@ def filled(foreign: Foreign) -> None:
     foreign.leased(b"l1", holder=b"worker-7")
 
 
-@pytest.mark.usefixtures("filled", "no_grace")
+@pytest.mark.usefixtures("filled", "slept_s")
 @pytest.mark.parametrize(("status", "line"), cases())
 def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
     more = NOWHERE if status is ExitStatus.SERVER else ()
@@ -226,7 +226,7 @@ def test_interrupted(rwq: Rwq, raw: redis.Redis) -> None:
     process = rwq.start("lease", "--wait")
     until(lambda: raw.info("clients")["blocked_clients"] == 1)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=5) == (b"", b"")
+    assert process.communicate(timeout=30) == (b"", b"")
     assert process.returncode == ExitStatus.INTERRUPTED == 130
 
 
