@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.model import (
         CleanAction,
         Counts,
+        Due,
         Facts,
         Item,
         Lease,
@@ -38,6 +39,7 @@ __all__ = [
     "Connection",
     "Counts",
     "Diagnosis",
+    "Due",
     "Facts",
     "Finding",
     "InvalidArgument",
@@ -71,7 +73,7 @@ _HOMES = {
     "findings": ("Code", "Finding", "Severity"),
     "listing": ("Selection", "Source"),
     "model": (
-        *("CleanAction", "Counts", "Facts", "Item", "Lease"),
+        *("CleanAction", "Counts", "Due", "Facts", "Item", "Lease"),
         *("NewItem", "Outcome", "Repair", "State", "Status"),
     ),
     "queue": ("FOREVER", "WorkQueue", "lease_from"),

@@ -904,6 +904,7 @@ class TestRelease:
         assert raw.keys(b"jobs:lease*") == []
         assert [item.item_id for item in queue.lease_many(5)] == [b"2", b"3", b"1", b"4", b"5"]
 
+    @pytest.mark.real_only("so long a list takes the fake seconds; our calls are counted")
     def test_to_the_front_in_several_calls(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign
     ) -> None:
@@ -969,19 +970,39 @@ class TestRelease:
         }
 
     @pytest.mark.parametrize("kind", ["delayed", "buried"])
-    def test_a_guard_is_a_lease_of_others(
+    def test_a_guard_is_nobodys_lease(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
     ) -> None:
         if kind == "delayed":
             foreign.delayed(b"1", 10**13)
         else:
             foreign.buried(b"1")
-        before = contents(raw)
-        (outcome,) = queue.release([b"1"])
-        assert outcome == Outcome(b"1", Status.NOT_OWNER, raw.get(b"jobs:lease:1"))
-        assert contents(raw) == before
-        list(queue.release([b"1"], force=True))
+        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.RELEASED)]
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+    @pytest.mark.parametrize("kind", ["delayed", "buried"])
+    def test_a_guard_does_not_hide_the_lease_of_a_worker(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
+    ) -> None:
+        if kind == "delayed":
+            foreign.delayed(b"1", 10**13)
+        else:
+            foreign.buried(b"1")
+        foreign.lease(b"1", generations="old")
+        before = contents(raw)
+        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"them")]
+        assert contents(raw) == before
+        assert list(queue.release([b"1"], force=True)) == [Outcome(b"1", Status.RELEASED)]
+        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+    def test_a_guard_of_a_running_clean_is_anothers(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.data(b"1")
+        foreign.lease(b"1", holder=b"rwq-clean:x")
+        before = contents(raw)
+        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"rwq-clean:x")]
+        assert contents(raw) == before
 
     def test_no_item_is_listed_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.abandoned(b"1", b"2", b"1")

@@ -161,7 +161,7 @@ class TestWithoutProof:
         raw.lpush(keys.main, b"a")
 
         def act(name: str) -> None:
-            if name == "settle_due":
+            if name == "settle_scheduled":
                 raw.rpoplpush(keys.main, keys.processing)
                 foreign.lease(b"a", holder=b"worker", generations="old")
 
@@ -178,7 +178,7 @@ class TestWithoutProof:
         unguard(raw, keys, b"a", ("new",))
 
         def act(name: str) -> None:
-            if name == "claim_due":
+            if name == "claim_scheduled":
                 raw.lpush(keys.processing, b"a")
                 foreign.lease(b"a", holder=b"worker", generations="old")
 
@@ -194,7 +194,7 @@ class TestWithoutProof:
         unguard(raw, keys, b"a", ())
 
         def die(name: str) -> None:
-            if name == "settle_due":
+            if name == "settle_scheduled":
                 raise ConnectionAbortedError
 
         interleaved.before = die
