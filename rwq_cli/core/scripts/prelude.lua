@@ -220,9 +220,52 @@ local function lease_holders(ids)
   return answer
 end
 
+-- By ID, the session that holds a lease of it, '' where nobody can tell which, or false: a guard of a
+-- delayed or buried item is nobody's lease. And by ID, whether a guard of both generations proves that
+-- it is delayed or buried and in no list.
+local function sessions_and_parked(ids)
+  local sessions, parked = lease_holders(ids), {}
+  for _, id in ipairs(ids) do
+    if sessions[id] and is_guard(sessions[id]) then
+      -- A guard of one generation may speak for longer than the lease of a worker of the other.
+      local pair = redis.call('MGET', lease_prefix .. id, old_lease_prefix .. id)
+      local new, old = pair[1], pair[2]
+      sessions[id] = (new and not is_guard(new) and new) or (old and not is_guard(old) and old)
+      parked[id] = new and old and (
+        (is_buried_guard(new) and is_buried_guard(old) and redis.call('ZSCORE', buried, id))
+        or (is_delayed_guard(new) and is_delayed_guard(old) and redis.call('ZSCORE', delayed, id))
+      ) and true
+    end
+  end
+  return sessions, parked
+end
+
 -- End the leases of many IDs.
 local function drop_leases(ids)
   for_all('DEL', nil, lease_keys(ids))
+end
+
+-- Put items that are in no list into Q:buried. Within a call the scores keep their order.
+local function bury_all(ids, reason, now_ms)
+  local scores = {}
+  for i, id in ipairs(ids) do
+    scores[2 * i - 1], scores[2 * i] = as_ms(now_ms + i / 1000), id
+    guard_buried(id, reason)
+  end
+  for_all('ZREM', delayed, ids)
+  for_all('ZADD', buried, scores)
+end
+
+-- Put items that are in no list into Q:delayed; of one due time, the first is promoted first.
+local function delay_all(ids, delay_ms, now_ms)
+  local scores = {}
+  for i, id in ipairs(ids) do
+    local due_ms = now_ms + delay_ms + i / 1000
+    scores[2 * i - 1], scores[2 * i] = as_ms(due_ms), id
+    guard_delayed(id, due_ms, now_ms)
+  end
+  for_all('ZREM', buried, ids)
+  for_all('ZADD', delayed, scores)
 end
 
 -- The IDs at the new end of a list: what was pushed since the caller read it stands there.
@@ -357,6 +400,32 @@ local function drop_places(list, places, mark)
   end
 end
 
+-- Where IDs stand in a stretch of main, by ID, counted from its right end.
+--
+-- wanted     a table with those IDs as keys
+-- passed     how many entries at the right end of main to pass over
+-- count      how many entries to look at behind those
+-- What has been pushed a second time since the caller read the lists has no place here: it is left to
+-- be looked for by name.
+local function sole_places(wanted, passed, count)
+  local place, length = {}, redis.call('LLEN', main)
+  local stretch = redis.call('LRANGE', main, -(passed + count), -(passed + 1))
+  for at, id in ipairs(stretch) do
+    if wanted[id] ~= nil then
+      place[id] = passed + #stretch - at
+    end
+  end
+  for id in pairs(just_pushed(processing)) do
+    place[id] = nil
+  end
+  for at, id in ipairs(redis.call('LRANGE', main, 0, 499)) do
+    if place[id] and place[id] ~= length - at then
+      place[id] = nil
+    end
+  end
+  return place
+end
+
 -- Delete every trace of items but their data and their entries in main and processing.
 --
 -- Each ID costs a pass over `cleaning`. Where that would hold the server for more than a few
@@ -477,4 +546,67 @@ local function due_in_ms(now_ms)
     return -1
   end
   return math.ceil(tonumber(next_due[2]) - now_ms)
+end
+
+-- What a completion has to know about results before its first write.
+--
+-- ids         those that it may complete: the ones with data
+-- keep_ms     how long to keep their outcome, ms; '' where none is kept
+-- status      what the outcome says: 'completed' | 'rejected'
+-- result      the result, or nil for an outcome without one
+-- Returns what `settle_results` needs, and nil; or nil and the error.
+local function prepare_results(ids, keep_ms, status, result)
+  local keeps, probe = keep_ms ~= '', result_prefix .. 'x'
+  local refusal = denied({ 'EXISTS', probe }, { 'DEL', probe })
+    or (keeps and denied({ 'HSET', probe, 'x', 'x' }, { 'PEXPIRE', probe, 1 }))
+  if refusal then
+    return nil, refusal
+  end
+  local asked, old = {}, {}
+  for i, id in ipairs(ids) do
+    asked[i] = result_prefix .. id
+  end
+  -- Nearly never is there one: of an earlier item with this ID.
+  if for_all('EXISTS', nil, asked) > 0 then
+    for i, id in ipairs(ids) do
+      local kind = redis.call('TYPE', asked[i]).ok
+      if keeps and kind ~= 'none' and kind ~= 'hash' then
+        return nil, redis.error_reply('WRONGTYPE ' .. asked[i]
+          .. ' holds another type than the protocol says: a ' .. kind .. ' and not a hash')
+      end
+      old[id] = kind == 'hash'
+    end
+  end
+  local known = { old = old, keep_ms = keep_ms, status = status, result = result }
+  if keeps then
+    known.holders = lease_holders(ids)
+    known.now_ms = string.format('%.0f', math.floor(clock_ms()))
+  end
+  return known, nil
+end
+
+-- Keep the outcome of items that were completed; and no result of an earlier item with such an ID,
+-- which would be taken for theirs.
+local function settle_results(ids, known)
+  local outdated = {}
+  for _, id in ipairs(ids) do
+    if known.old[id] then
+      outdated[#outdated + 1] = result_prefix .. id
+    end
+  end
+  for_all('DEL', nil, outdated)
+  if known.keep_ms == '' then
+    return
+  end
+  for _, id in ipairs(ids) do
+    local key, holder = result_prefix .. id, known.holders[id]
+    redis.call('HSET', key, 'status', known.status, 'completed_ms', known.now_ms)
+    if known.result then
+      redis.call('HSET', key, 'result', known.result)
+    end
+    if holder and holder ~= '' and not is_guard(holder) and not is_cleaning_guard(holder) then
+      redis.call('HSET', key, 'holder', holder)
+    end
+    redis.call('PEXPIRE', key, known.keep_ms)
+  end
 end
