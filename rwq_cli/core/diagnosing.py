@@ -25,12 +25,11 @@ from rwq_cli.core.findings import Code, Finding, Severity
 from rwq_cli.core.hosting import hash_tag, hosting
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Facts, State
-from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing, walk_scheduled
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import Survey, survey
 from rwq_cli.core.suspicion import HOLDS, LATE_MS, examine, facts_of_many
 
-_PAGE = 1000
 _LOST_REASON = b"its reason was lost with its guard"
 
 # By code, the IDs that look so, in the order in which they were met.
@@ -273,18 +272,15 @@ def _suspect_scheduled(
     seconds, microseconds = connection.call("TIME")
     late_ms = int(seconds) * 1000 + int(microseconds) // 1000 - LATE_MS
     scheduled: set[bytes] = set()
-    for key in (keys.delayed, keys.buried):
-        start = 0
-        while page := connection.call("ZRANGE", key, start, start + _PAGE - 1):
-            scheduled.update(page)
-            suspect(_OF_SCHEDULED, page)
-            start += _PAGE
-    start = 0
-    while page := connection.call(
-        "ZRANGEBYSCORE", keys.delayed, "-inf", late_ms, "LIMIT", start, _PAGE
-    ):
-        suspected[Code.DUE].update(dict.fromkeys(page))
-        start += _PAGE
+    for name in ("delayed", "buried"):
+        for page in walk_scheduled(connection, keys, name):
+            ids = [item_id for item_id, _ in page]
+            scheduled.update(ids)
+            suspect(_OF_SCHEDULED, ids)
+            if name == "delayed":
+                suspected[Code.DUE].update(
+                    (item_id, None) for item_id, due_ms in page if due_ms <= late_ms
+                )
     listed = _in_lists(connection, keys, frozenset(scheduled))
     suspected[Code.STALE_SCHEDULE].update(dict.fromkeys(listed))
 

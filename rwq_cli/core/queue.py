@@ -12,6 +12,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import (
     CleanAction,
     Counts,
+    Due,
     Item,
     Lease,
     NewItem,
@@ -79,22 +80,38 @@ class WorkQueue:
         """The queue's name."""
         return self.keys.name
 
-    def add(self, data: bytes | str, item_id: bytes | str | None = None) -> bool:
+    def add(
+        self,
+        data: bytes | str,
+        item_id: bytes | str | None = None,
+        *,
+        delay_s: float | None = None,
+        at_ms: int | None = None,
+    ) -> bool:
         """Add one item.
 
         Args:
             data: Its payload.
             item_id: Its ID; None for a random one.
+            delay_s: Put it off for so long, seconds by the server's clock; None for not at all.
+            at_ms: Put it off until then, unix ms by the server's clock; None for not at all.
 
         Raises:
-            InvalidArgument: The ID is empty.
+            InvalidArgument: The ID is empty, or both a delay and a time are given.
             ServerError: The server refused, or was lost.
 
         Returns:
             Whether it was added: False if an item with this ID exists.
         """
         new_id = uuid4().hex.encode() if item_id is None else _to_bytes(item_id)
-        (outcome,) = self.add_many([NewItem(new_id, _to_bytes(data))])
+        due = None
+        if delay_s is not None and at_ms is not None:
+            raise InvalidArgument("a delay and a time exclude each other", "give one of them")
+        if delay_s is not None:
+            due = Due(delay_s * 1000, from_now=True)
+        elif at_ms is not None:
+            due = Due(at_ms, from_now=False)
+        (outcome,) = self.add_many([NewItem(new_id, _to_bytes(data), due)])
         return outcome.status is Status.ADDED
 
     def add_unique(self, data: bytes | str, item_id: bytes | str | None = None) -> None:
@@ -150,20 +167,7 @@ class WorkQueue:
 
         See `rwq_cli.core.leasing.lease_batches`.
         """
-        from rwq_cli.core import leasing
-
-        lease_ms = max(1, round(lease_s * 1000))
-        batches = leasing.lease_batches(
-            self.connection,
-            self.keys,
-            holder=self.holder,
-            lease_ms=lease_ms,
-            count=count,
-            wait_s=wait_s,
-            clock=self._clock,
-            data=data,
-        )
-        return leasing.Leased(self.name, Lease(self.holder, lease_ms), batches)
+        return lease_from([self], count, lease_s=lease_s, wait_s=wait_s, data=data)
 
     def complete(
         self,
@@ -590,6 +594,80 @@ class WorkQueue:
         from rwq_cli.core.looking import Detail
 
         return Detail(sizes=self.connection.look_only(), data=data, bare=bare)
+
+
+def lease_from(
+    queues: "Sequence[WorkQueue]",
+    count: int,
+    *,
+    lease_s: float = 300.0,
+    wait_s: float = 0.0,
+    data: bool = True,
+    shuffle: "Callable[[list[QueueKeys]], object] | None" = None,
+) -> "Leased":
+    """Lease up to `count` items of the first queue that has any, waiting only for the first item.
+
+    They are leased as the first queue's holder.
+
+    Args:
+        queues: The queues, the one to be preferred first, on one connection; one that is named
+            twice counts once.
+        count: How many items at most.
+        lease_s: How long the leases last, seconds.
+        wait_s: How long to wait until one of them has an item, seconds.
+        data: Return the payloads.
+        shuffle: Changes the order of the queues before each attempt, such as `random.shuffle`;
+            None leaves it as it is.
+
+    Raises:
+        InvalidArgument: There is no queue, or they are not on one connection.
+        ServerError: The server refused, or was lost.
+
+    Returns:
+        The items, all of one queue; see `rwq_cli.core.leasing.lease_batches`.
+    """
+    from rwq_cli.core import leasing
+
+    first, distinct = _on_one_connection(queues)
+    lease_ms = max(1, round(lease_s * 1000))
+    batches = leasing.lease_batches(
+        first.connection,
+        distinct,
+        leasing.Order(count, first.holder, lease_ms, data),
+        wait_s=wait_s,
+        clock=first._clock,
+        shuffle=shuffle,
+    )
+    return leasing.Leased(Lease(first.holder, lease_ms), batches)
+
+
+def would_lease_from(
+    queues: "Sequence[WorkQueue]",
+    count: int,
+    *,
+    shuffle: "Callable[[list[QueueKeys]], object] | None" = None,
+) -> Iterator[Item]:
+    """The items that `lease_from` would lease now; see `rwq_cli.core.rehearsal.would_lease`.
+
+    Raises:
+        InvalidArgument: There is no queue, or they are not on one connection.
+        ServerError: The server refused, or was lost.
+    """
+    from rwq_cli.core import rehearsal
+
+    first, distinct = _on_one_connection(queues)
+    first.connection.look_only()
+    return rehearsal.would_lease(first.connection, distinct, count, shuffle=shuffle)
+
+
+def _on_one_connection(queues: "Sequence[WorkQueue]") -> tuple[WorkQueue, list[QueueKeys]]:
+    """The first of the queues, and the keys of each, once."""
+    if not queues:
+        raise InvalidArgument("no queue to lease from", "name one")
+    first = queues[0]
+    if any(queue.connection is not first.connection for queue in queues):
+        raise InvalidArgument("the queues are not on one connection", "open them on the same")
+    return first, list({queue.name: queue.keys for queue in queues}.values())
 
 
 def _to_bytes(text: bytes | str) -> bytes:

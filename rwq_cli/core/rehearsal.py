@@ -1,13 +1,14 @@
 """What a verb would do, found out by reading: the dry runs of most verbs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice, takewhile
 
 from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import Glance, glance
-from rwq_cli.core.model import Lease, NewItems, OutcomeBatch
+from rwq_cli.core.looking import Detail, Glance, glance
+from rwq_cli.core.model import Item, Lease, NewItems, OutcomeBatch, State
 from rwq_cli.core.paging import walk_list
 from rwq_cli.core.states import is_guard
 
@@ -25,10 +26,50 @@ def would_add(
             continue
         exists = connection.call_all([("EXISTS", keys.item(item_id)) for item_id in batch.ids])
         letters = []
+        unchecked = unique and batch.dues is None
         for item_id, there in zip(batch.ids, exists, strict=True):
-            letters.append("a" if unique or not (there or item_id in met) else "d")
+            letters.append("a" if unchecked or not (there or item_id in met) else "d")
             met.add(item_id)
         yield OutcomeBatch(batch.ids, "".join(letters))
+
+
+def would_lease(
+    connection: Connection,
+    queues: Sequence[QueueKeys],
+    count: int,
+    *,
+    shuffle: Callable[[list[QueueKeys]], object] | None,
+) -> Iterator[Item]:
+    """The items that would be leased: of the first queue that has any, up to `count`.
+
+    What is due comes after what waits already, because it would be promoted.
+    """
+    from rwq_cli.core.listing import Selection, Source, list_items
+
+    turn = list(queues)
+    if shuffle is not None:
+        shuffle(turn)
+    detail = Detail(data=True)
+    for keys in turn:
+        waiting = Selection(states=frozenset({State.WAITING}))
+        later = Selection(states=frozenset({State.DUE, State.DELAYED}))
+        listed = list_items(connection, keys, Source(main=True), waiting, detail, limit=count)
+        scheduled = list_items(connection, keys, Source(delayed=True), later, detail, limit=None)
+        due = takewhile(lambda item: item.state is State.DUE, scheduled)
+        found = False
+        for item in islice(_once(chain(listed, due)), count):
+            found = True
+            yield item
+        if found:
+            return
+
+
+def _once(items: Iterable[Item]) -> Iterator[Item]:
+    met: set[bytes] = set()
+    for item in items:
+        if item.item_id not in met:
+            met.add(item.item_id)
+            yield item
 
 
 def would_complete(

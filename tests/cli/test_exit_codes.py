@@ -198,7 +198,7 @@ def filled(foreign: Foreign) -> None:
     foreign.leased(b"l1", holder=b"worker-7")
 
 
-@pytest.mark.usefixtures("filled")
+@pytest.mark.usefixtures("filled", "no_grace")
 @pytest.mark.parametrize(("status", "line"), cases())
 def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
     more = NOWHERE if status is ExitStatus.SERVER else ()

@@ -41,7 +41,7 @@ def test_a_complete_finds_all_by_pages(
 
     def before(name: str) -> None:
         if name == "complete":
-            sizes.append(interleaved.words[3])
+            sizes.append(interleaved.words[4])
         assert turning is not None
         turning(name)
 
