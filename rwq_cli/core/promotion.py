@@ -24,7 +24,9 @@ class Promoted(NamedTuple):
     dropped: Sequence[bytes]
 
 
-def promote(connection: Connection, keys: QueueKeys) -> Iterator[Promoted]:
+def promote(
+    connection: Connection, keys: QueueKeys, *, dry_run: bool = False
+) -> Iterator[Promoted]:
     """Promote all that is due by the server's clock.
 
     Items are pushed in the order of their due times, behind what waits already. A due item whose
@@ -34,6 +36,7 @@ def promote(connection: Connection, keys: QueueKeys) -> Iterator[Promoted]:
     Args:
         connection: The server.
         keys: The queue.
+        dry_run: Change nothing, and say what would be done.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -45,19 +48,20 @@ def promote(connection: Connection, keys: QueueKeys) -> Iterator[Promoted]:
     # Entries that stay where they are, and are passed over.
     kept = 0
     while True:
-        words = (*queue_args(keys), _PROMOTE_ITEMS, kept)
+        words = (*queue_args(keys), _PROMOTE_ITEMS, kept, "0" if dry_run else "1")
         reply = connection.run("promote", queue_keys(keys), words)
         looked_at, count = reply[0], reply[1]
         ids, rest = reply[2 : 2 + count], reply[2 + count :]
         dropped, left = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
         unproven += left
-        kept += looked_at - len(ids) - len(dropped)
+        kept += looked_at if dry_run else looked_at - len(ids) - len(dropped)
         if ids or dropped:
             yield Promoted(ids, dropped)
         if looked_at < _PROMOTE_ITEMS:
             break
     if unproven:
-        from rwq_cli.core.unproven import settle_unproven
+        from rwq_cli.core.unproven import settle_unproven, would_settle
 
-        for settled in settle_unproven(connection, keys, "delayed", unproven):
+        settle = would_settle if dry_run else settle_unproven
+        for settled in settle(connection, keys, "delayed", unproven):
             yield Promoted(settled.pushed, settled.stale)

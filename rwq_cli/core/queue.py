@@ -386,20 +386,34 @@ class WorkQueue:
         seconds, microseconds = self.connection.call("TIME")
         return int(seconds) * 1000 + int(microseconds) // 1000
 
-    def light_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
+    def light_clean(
+        self, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
+    ) -> Iterator[CleanAction]:
         """Return what dead workers left; see `rwq_cli.core.cleaning.light_clean`."""
         from rwq_cli.core import cleaning
 
         return cleaning.light_clean(
-            self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
+            self.connection,
+            self.keys,
+            grace_s=grace_s,
+            dry_run=dry_run,
+            sleep=self._clock.sleep,
+            bury_after=bury_after,
         )
 
-    def deep_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
+    def deep_clean(
+        self, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
+    ) -> Iterator[CleanAction]:
         """Mend the whole queue; see `rwq_cli.core.cleaning.deep_clean`."""
         from rwq_cli.core import cleaning
 
         return cleaning.deep_clean(
-            self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
+            self.connection,
+            self.keys,
+            grace_s=grace_s,
+            dry_run=dry_run,
+            sleep=self._clock.sleep,
+            bury_after=bury_after,
         )
 
     def diagnose(

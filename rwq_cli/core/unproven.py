@@ -7,7 +7,9 @@ from typing import Literal, NamedTuple
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
+from rwq_cli.core.looking import glance
 from rwq_cli.core.scripts import queue_args, queue_keys
+from rwq_cli.core.states import is_guard
 from rwq_cli.core.survey import listed_ids
 
 # Long enough to read the lists of a very large queue; if we die, it ends by itself.
@@ -68,3 +70,27 @@ def settle_unproven(
             pushed = connection.run("settle_scheduled", queue_keys(keys), words)
             settled = frozenset(pushed)
             yield Settled(pushed, [item_id for item_id in batch if item_id not in settled])
+
+
+def would_settle(
+    connection: Connection,
+    keys: QueueKeys,
+    which: Literal["delayed", "buried"],  # noqa: ARG001
+    ids: Sequence[bytes],
+) -> Iterator[Settled]:
+    """What `settle_unproven` would do, found out by reading.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    free = [
+        item_id
+        for item_id, look in zip(ids, glance(connection, keys, ids), strict=True)
+        if look.has_data and (look.lease is None or is_guard(look.lease))
+    ]
+    if free:
+        listed = listed_ids(connection, keys, free, scheduled=False)
+        yield Settled(
+            [item_id for item_id in free if item_id not in listed],
+            [item_id for item_id in free if item_id in listed],
+        )

@@ -224,7 +224,7 @@ class TestBesideOthers:
 
         def take_up(command: str) -> None:
             acts = ("clean_processing", "claim_orphans", "drop_from_main", "prune", "drop_leases")
-            if command in (*acts, "reschedule") and not acted:
+            if command in (*acts, "reschedule", "promote") and not acted:
                 acted.append(command)
                 raw.flushall()
                 foreign.leased(b"x", holder=b"live worker")
@@ -272,7 +272,8 @@ class TestBesideOthers:
         self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, name: str
     ) -> None:
         BROKEN[name].make(foreign, b"x")
-        interleaved.before = lambda command: command == "reschedule" and foreign.lease(b"x")
+        acts = ("reschedule", "claim_due")
+        interleaved.before = lambda command: command in acts and foreign.lease(b"x")
         found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
         assert [fixed for _, fixed, _ in found.values()] == [0]
         assert foreign.raw.get("jobs:lease:x") == b"them"
@@ -292,7 +293,7 @@ class TestBesideOthers:
         BROKEN[name].make(foreign, b"x")
 
         def list_it(command: str) -> None:
-            if command == "reschedule" and not foreign.raw.llen(f"jobs:{key}"):
+            if command in ("reschedule", "claim_due") and not foreign.raw.llen(f"jobs:{key}"):
                 foreign.raw.rpush(f"jobs:{key}", *(b"w%d" % number for number in range(600)), b"x")
 
         interleaved.before = list_it
@@ -387,7 +388,7 @@ class TestTheGuardsThatItSets:
         raw.zadd("jobs:delayed", {b"d": now_ms + 100_000})
         queue.diagnose(fix=True)
         for key in ("jobs:lease:d", "jobs:leased_by_session:d"):
-            assert raw.get(key) == b"rwq-delayed:"
+            assert raw.get(key) == b"rwq-delayed:%d" % (now_ms + 100_000)
             assert 155_000 < raw.pttl(key) <= 160_000
 
     def test_of_a_buried_item_never_ends(
@@ -517,7 +518,7 @@ class TestGuardsThatEndTooEarly:
         assert counted(queue.diagnose(fix=True)) == {Code.UNGUARDED: (1, 1, 0)}
         # A minute longer than until it is due.
         assert seconds_left(raw, "jobs:lease:x", "jobs:leased_by_session:x") == [160, 160]
-        assert raw.get("jobs:lease:x") == b"rwq-delayed:"
+        assert raw.get("jobs:lease:x") == b"rwq-delayed:%d" % due_ms
         assert raw.zscore("jobs:delayed", "x") == due_ms
         assert counted(queue.diagnose()) == {}
 

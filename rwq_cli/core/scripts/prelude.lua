@@ -130,6 +130,16 @@ local function guard_buried(id, reason)
   redis.call('SET', old_lease_prefix .. id, 'rwq-buried:' .. reason)
 end
 
+-- End the guards of a delayed or buried item, and no lease that somebody holds by the other name.
+local function drop_guards(id)
+  for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do
+    local holder = redis.pcall('GET', key)
+    if type(holder) == 'string' and is_guard(holder) then
+      redis.call('DEL', key)
+    end
+  end
+end
+
 -- Run a command on many values in chunks that unpack can take; the key may be nil.
 -- Returns the sum of its replies where they are numbers.
 local function for_all(command, key, values)
@@ -479,6 +489,7 @@ end
 -- count_max  how many entries to look at, at most
 -- skip       how many due entries to pass over first
 -- now_ms     the server's clock, unix ms
+-- only_tells say what would be done, and do nothing
 -- A guard of both generations proves that no cleaner has touched the item: it is in no list. Without
 -- it a cleaner of another language may have returned the item already, and only who reads the lists
 -- can tell; so these stay. An entry without data, or of an item that somebody holds a lease of, means
@@ -486,7 +497,7 @@ end
 --
 -- Returns the IDs that were promoted; those whose entry was dropped; those that have to be looked for
 -- in the lists; and how many entries were looked at.
-local function promote_due(count_max, skip, now_ms)
+local function promote_due(count_max, skip, now_ms, only_tells)
   local promoted, dropped, unproven, off = {}, {}, {}, {}
   if not present[delayed] then
     return promoted, dropped, unproven, 0
@@ -515,11 +526,54 @@ local function promote_due(count_max, skip, now_ms)
       dropped[#dropped + 1] = id
     end
   end
+  if only_tells then
+    return promoted, dropped, unproven, #ids
+  end
   drop_leases(off)
   for_all('ZREM', delayed, promoted)
   for_all('ZREM', delayed, dropped)
   for_all('LPUSH', main, promoted)
   return promoted, dropped, unproven, #ids
+end
+
+-- By ID, how often a clean has brought it back. A field that is no number counts as none.
+local function returns_of(ids)
+  local values, counts = {}, {}
+  if present[returns] and #ids > 0 then
+    values = redis.call('HMGET', returns, unpack(ids))
+  end
+  for i, id in ipairs(ids) do
+    local digits = values[i] and string.match(values[i], '^%d+$')
+    counts[id] = digits and #digits < 16 and tonumber(digits) or 0
+  end
+  return counts
+end
+
+-- Put items that a clean took off processing, or found in no list, onto main, and count that.
+--
+-- counts      what `returns_of` says of them; read before the caller's first write
+-- bury_after  what came back so often already is buried instead, which is not counted; -1 for never
+-- Returns, by ID, whether it was buried.
+local function bring_back(ids, counts, bury_after)
+  local back, counted, put_away, is_buried = {}, {}, {}, {}
+  local now_ms = as_ms(clock_ms())
+  for _, id in ipairs(ids) do
+    local count = counts[id]
+    if bury_after >= 0 and count >= bury_after then
+      is_buried[id] = true
+      put_away[#put_away + 1] = now_ms
+      put_away[#put_away + 1] = id
+      guard_buried(id, string.format('returned %d time%s', count, count == 1 and '' or 's'))
+    else
+      back[#back + 1] = id
+      counted[#counted + 1] = id
+      counted[#counted + 1] = string.format('%.0f', count + 1)
+    end
+  end
+  for_all('HSET', returns, counted)
+  for_all('ZADD', buried, put_away)
+  for_all('LPUSH', main, back)
+  return is_buried
 end
 
 -- How long until the next delayed item is due, ms, rounded up; -1 where there is none.
