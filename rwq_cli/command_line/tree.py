@@ -22,6 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "By hand": (
         "lease",
         "complete",
+        "result",
         "touch",
         "release",
         "bury",

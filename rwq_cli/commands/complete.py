@@ -11,9 +11,13 @@ from rwq_cli.commands.batch import batch_of_ids
 from rwq_cli.commands.options import DryRunOption
 from rwq_cli.commands.selecting import Choice, Reach, asked, choosing
 from rwq_cli.connecting import open_queue
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.keeping import RESULT_TTL_S, Keeping, Verdict
 from rwq_cli.core.model import State, Status
 from rwq_cli.core.selecting import ITEMS
 from rwq_cli.exits import ExitStatus
+from rwq_cli.reading.durations import parse_duration
+from rwq_cli.reading.results import read_result
 from rwq_cli.render.report import Report
 from rwq_cli.settings import Settings
 
@@ -25,6 +29,8 @@ MANUALS = {
             "rwq complete -q jobs 4f2a9c",
             "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
             "rwq lease -q jobs -n 1000 -o ids | rwq complete -q jobs -",
+            "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d",
+            "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
         ),
         exits={
             ExitStatus.NO: "none was completed by this call: gone, or leased by another session",
@@ -36,7 +42,11 @@ MANUALS = {
 _REACH = Reach(default=frozenset({State.WAITING}), everything=ITEMS, offered=ITEMS)
 
 
-@app.command(help="Finish items: they are gone, whoever holds them, and one complete wins.")
+@app.command(
+    help="Finish items: they are gone, whoever holds them, and one complete wins. --result, "
+    "--rejected or --result-ttl keep an outcome of what this call completes, in the same step; rwq "
+    "result shows it."
+)
 @choosing(_REACH)
 def complete(
     ctx: typer.Context,
@@ -47,12 +57,42 @@ def complete(
             "--owner", metavar="SESSION", help="Only where this session still holds the lease."
         ),
     ] = None,
+    result: Annotated[
+        str | None,
+        typer.Option(
+            "--result",
+            metavar="FILE",
+            help="Keep what is in this file as the result, of each the same; - is stdin.",
+        ),
+    ] = None,
+    rejected: Annotated[
+        bool, typer.Option("--rejected", help="The outcome says that it was given up.")
+    ] = False,
+    result_ttl: Annotated[
+        str | None,
+        typer.Option(
+            "--result-ttl", metavar="DUR", help="Keep the outcome for so long.  [default: 1h]"
+        ),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before items that were not named are gone.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
+    if result == "-" and choice.from_stdin:
+        raise InvalidArgument(
+            "stdin cannot hold both the IDs and the result", "put one of them into a file"
+        )
+    keeping = None
+    if result is not None or rejected or result_ttl is not None:
+        keeping = Keeping(
+            result=None if result is None else read_result(settings.environment, result),
+            verdict=Verdict.REJECTED if rejected else Verdict.COMPLETED,
+            ttl_ms=round(
+                1000 * (RESULT_TTL_S if result_ttl is None else parse_duration(result_ttl))
+            ),
+        )
     queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
     if not choice.by_name and not dry_run:
@@ -60,7 +100,10 @@ def complete(
     return batch_of_ids(
         queue.name,
         queue.complete(
-            chosen, owner=None if owner is None else os.fsencode(owner), dry_run=dry_run
+            chosen,
+            owner=None if owner is None else os.fsencode(owner),
+            keeping=keeping,
+            dry_run=dry_run,
         ),
         done=Status.COMPLETED,
         failures=(Status.MISSING, Status.NOT_OWNER),

@@ -106,6 +106,7 @@ class Choice:
         limit: How many of them at most; None for all.
         null_separated: Whether `-o ids` ends each with NUL, as IDs on stdin do.
         is_left_out: Nothing was chosen, where that means everything.
+        from_stdin: The IDs that were named are read from stdin.
     """
 
     named: Iterator[bytes | Pause] | None
@@ -113,6 +114,7 @@ class Choice:
     limit: int | None
     null_separated: bool
     is_left_out: bool = False
+    from_stdin: bool = False
 
     @property
     def by_name(self) -> bool:
@@ -228,7 +230,7 @@ def read_choice(
         )
     if ids:
         named = read_ids(settings.environment, ids, null_separated=null)
-        return Choice(named, Selection(), None, null)
+        return Choice(named, Selection(), None, null, from_stdin="-" in ids)
     if not options and reach.may_be_left_out:
         return Choice(None, Selection(reach.everything), None, null, is_left_out=True)
     if not options:

@@ -88,6 +88,10 @@ class QueueKeys:
         """The lease key that workers of 0.1 use."""
         return self.old_lease_prefix + item_id
 
+    def result(self, item_id: bytes) -> bytes:
+        """The key of what is kept of an item after it was completed."""
+        return self.result_prefix + item_id
+
     @property
     def structures(self) -> dict[bytes, str]:
         """The keys that each queue has once, and the type that each should hold."""

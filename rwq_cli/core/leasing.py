@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, Pause, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.idling import Idling
+from rwq_cli.core.keeping import Keeping, keeping_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import PREVIEW_BYTES
 from rwq_cli.core.model import Item, Lease, OutcomeBatch, State
@@ -208,24 +209,40 @@ def leased_item(queue: bytes, item_id: bytes, data: bytes, lease: Lease) -> Item
 
 
 def complete_items(
-    connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause], *, owner: bytes | None
+    connection: Connection,
+    keys: QueueKeys,
+    ids: Iterable[bytes | Pause],
+    *,
+    owner: bytes | None,
+    keeping: Keeping | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Complete items wherever they are; of all completes of an item, ever, one wins.
+
+    The outcome is kept in the same step, of what this call completes and of nothing else. Where
+    none is kept, one that was left by an earlier item of the same ID goes.
 
     Args:
         connection: The server.
         keys: The queue.
         ids: The IDs; read in batches.
         owner: Only where this holder still has the lease; None for any.
+        keeping: The outcome to keep of each; None for none.
 
     Raises:
         ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
+            Where an outcome is to be kept, a key of another type in its place is a refusal, too.
 
     Yields:
         For each ID `COMPLETED`, `MISSING` or `NOT_OWNER`, as the server acknowledges it.
     """
     return act_on_ids(
-        connection, keys, "complete", (owner or b"",), ids, waiting_script="complete_waiting"
+        connection,
+        keys,
+        "complete",
+        (owner or b"", *keeping_args(keeping)),
+        ids,
+        waiting_script="complete_waiting",
+        items_max=BATCH_ITEMS if keeping is None else keeping.items_max,
     )
 
 

@@ -28,6 +28,9 @@ _TURNS = 3
 _STRETCH = 4000
 _FEW_WAITING = FEW_IDS
 _WAITING_IDS = 250
+# Where a call may deal with fewer IDs, turning the list round by such pages costs more than looking
+# for each of them.
+_PAGE_MIN = 50
 # Others may have popped or pushed so many entries since a stretch was read.
 _SLACK = 500
 # So often it is asked whether many IDs are really in processing more than once.
@@ -104,7 +107,14 @@ def act_on_ids(
                     yield batch
                 if waiting_script:
                     for batch in _waiting(
-                        connection, keys, waiting_script, _DOING[script], args, left, listed
+                        connection,
+                        keys,
+                        waiting_script,
+                        _DOING[script],
+                        args,
+                        left,
+                        listed,
+                        items_max,
                     ):
                         acknowledged += len(batch)
                         connection.meter.advance(len(batch))
@@ -195,6 +205,8 @@ def _in_pages(
     items_max: int,
 ) -> Iterator[OutcomeBatch]:
     """Deal with what is in processing alone; what is dealt with leaves `left`."""
+    if items_max < _PAGE_MIN:
+        return
     sought = left.keys() - listed
 
     def dealt_with(ids: Sequence[bytes], reply: Sequence[Any]) -> Sequence[bytes]:
@@ -229,6 +241,7 @@ def _waiting(
     args: Sequence[object],
     left: dict[bytes, None],
     listed: set[bytes],
+    items_max: int,
 ) -> Iterator[OutcomeBatch]:
     """Deal with what is in main, once, and in no other list; what is dealt with leaves `left`."""
     mark = b"rwq-mark:" + urandom(16).hex().encode()
@@ -249,7 +262,7 @@ def _waiting(
                 break
             met = {item_id: start + at for at, item_id in enumerate(stretch) if item_id in sought}
             gone = 0
-            for ids in in_batches(met, items_max=_WAITING_IDS):
+            for ids in in_batches(met, items_max=min(_WAITING_IDS, items_max)):
                 places = [met[item_id] for item_id in ids]
                 begin, last = max(0, min(places) - gone - _SLACK), max(places)
                 words = (*queue_args(keys), begin, last + _SLACK - begin, mark, *args, *ids)

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from rwq_cli.core.findings import Code
     from rwq_cli.core.forecast import Forecast
     from rwq_cli.core.importing import OnConflict
+    from rwq_cli.core.keeping import Keeping
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
     from rwq_cli.core.pictures import Picture
+    from rwq_cli.core.results import Result, ResultLook
     from rwq_cli.core.taking import Destination, Ledger
     from rwq_cli.core.waiting import Goal, Waited
 
@@ -174,13 +176,43 @@ class WorkQueue:
         ids: Iterable[bytes | Pause],
         *,
         owner: bytes | None = None,
+        keeping: "Keeping | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
         """Complete items; see `rwq_cli.core.leasing.complete_items`."""
         from rwq_cli.core import leasing, rehearsal
 
         verb = rehearsal.would_complete if dry_run else leasing.complete_items
-        return Outcomes(verb(self.connection, self.keys, ids, owner=owner))
+        return Outcomes(verb(self.connection, self.keys, ids, owner=owner, keeping=keeping))
+
+    def result(
+        self, item_id: bytes | str, *, wait: bool = False, timeout_s: float = FOREVER
+    ) -> "ResultLook":
+        """What is kept of a completed item; see `rwq_cli.core.results.look_for_result`.
+
+        Args:
+            item_id: Its ID.
+            wait: Until no item of this ID exists, if one does.
+            timeout_s: For how long, seconds.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+        """
+        from rwq_cli.core import results
+
+        self.connection.look_only()
+        wanted = _to_bytes(item_id)
+        if not wait:
+            return results.look_for_result(self.connection, self.keys, wanted)
+        return results.wait_for_result(
+            self.connection, self.keys, wanted, timeout_s=timeout_s, clock=self._clock
+        )
+
+    def results(self, ids: Sequence[bytes]) -> "list[Result | None]":
+        """What is kept of each, without the results' bytes; `rwq_cli.core.results.peek`."""
+        from rwq_cli.core import results
+
+        return results.peek(self.connection, self.keys, ids)
 
     def touch(
         self, ids: Iterable[bytes | Pause], *, lease_s: float = 300.0, dry_run: bool = False

@@ -6,10 +6,12 @@ from itertools import chain, islice, takewhile
 from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.keeping import Keeping
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Detail, Glance, glance
 from rwq_cli.core.model import Item, Lease, NewItems, OutcomeBatch, State
 from rwq_cli.core.paging import walk_list
+from rwq_cli.core.results import check_places
 from rwq_cli.core.states import is_guard
 
 
@@ -73,7 +75,12 @@ def _once(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def would_complete(
-    connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause], *, owner: bytes | None
+    connection: Connection,
+    keys: QueueKeys,
+    ids: Iterable[bytes | Pause],
+    *,
+    owner: bytes | None,
+    keeping: Keeping | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Which items would be completed."""
 
@@ -83,6 +90,9 @@ def would_complete(
         return "o" if owner and _holder(seen) != owner else "c"
 
     for batch, glances in _glances(connection, keys, ids):
+        if keeping is not None:
+            there = [item_id for item_id, seen in zip(batch, glances, strict=True) if seen.has_data]
+            check_places(connection, keys, there)
         yield _batch(batch, "".join(map(letter, glances)), glances)
 
 

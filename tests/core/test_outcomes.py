@@ -160,7 +160,7 @@ class TestManyThatWait:
     ) -> None:
         self.fill(raw, [b"a", b"b", b"c"])
         keys = QueueKeys(QUEUE)
-        words = (*queue_args(keys), 0, 10, b"mark", b"", b"a", b"a", b"c")
+        words = (*queue_args(keys), 0, 10, b"mark", b"", b"", b"", 0, b"", b"a", b"a", b"c")
         reply = connection.run("complete_waiting", queue_keys(keys), words)
         assert reply == [b"c-c"]
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"b"]

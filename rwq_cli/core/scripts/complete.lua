@@ -1,9 +1,14 @@
--- Complete items: delete the data, and with it every trace. The DEL of the data decides who won.
+-- Complete items: delete the data, and with it every trace; keep an outcome where one is wanted. The
+-- DEL of the data decides who won.
 --
 -- arg 1     0: find each ID wherever it is. n: only those in the n oldest entries of processing.
 --           -1: like 0, but the caller saw them in no list: what has no data is not looked for there
 -- arg 2     only where this holder still has the lease; '' for any
--- arg 3..   IDs, each once; with a page, those of them that are elsewhere are left for another call
+-- arg 3     how long to keep an outcome of each, ms; '' to keep none
+-- arg 4     what the outcome says: 'completed' | 'rejected'
+-- arg 5     '1' where there is a result to keep with it, else '0'
+-- arg 6     that result, bytes
+-- arg 7..   IDs, each once; with a page, those of them that are elsewhere are left for another call
 -- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
 -- owner, - not dealt with; then for each o who holds the lease, or ''.
 local refusal = denied(
@@ -22,10 +27,20 @@ local refusal = denied(
 if refusal then
   return refusal
 end
-local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(3)
+local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(7)
 local exists, odd = with_data_of_right_type(ids)
 if odd then
   return odd
+end
+local there = {}
+for _, id in ipairs(ids) do
+  if exists[id] then
+    there[#there + 1] = id
+  end
+end
+local results, unfit = prepare_results(there, arg(3), arg(4), arg(5) == '1' and arg(6) or nil)
+if unfit then
+  return unfit
 end
 local statuses, holders = {}, {}
 local refused, holder_of = {}, {}
@@ -47,12 +62,15 @@ local here = {}
 for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
   here[id] = true
 end
-local finished = {}
+local finished, completed = {}, {}
 for i, id in ipairs(ids) do
   if (page_size <= 0 and not is_refused(id)) or here[id] then
     local won = exists[id]
     statuses[i] = won and 'c' or 'm'
     finished[#finished + 1] = id
+    if won then
+      completed[#completed + 1] = id
+    end
     if page_size == 0 or (won and page_size < 0) then
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
@@ -66,4 +84,5 @@ for i, id in ipairs(ids) do
 end
 for_all('DEL', nil, item_keys(finished))
 forget(finished)
+settle_results(completed, results)
 return { table.concat(statuses), unpack(holders) }

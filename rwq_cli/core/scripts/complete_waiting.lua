@@ -4,7 +4,11 @@
 -- arg 2     how many entries to look at behind those
 -- arg 3     a value that is no ID, to mark entries with while this runs
 -- arg 4     only where this holder has the lease; '' for any
--- arg 5..   IDs, each once, which the caller saw in main once and in no other list
+-- arg 5     how long to keep an outcome of each, ms; '' to keep none
+-- arg 6     what the outcome says: 'completed' | 'rejected'
+-- arg 7     '1' where there is a result to keep with it, else '0'
+-- arg 8     that result, bytes
+-- arg 9..   IDs, each once, which the caller saw in main once and in no other list
 -- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
 -- owner, - not in that stretch; then for each o who holds the lease, or ''.
 local refusal = denied(
@@ -22,13 +26,23 @@ local refusal = denied(
 if refusal then
   return refusal
 end
-local passed, count, mark, owner, ids = tonumber(arg(1)), tonumber(arg(2)), arg(3), arg(4), args_from(5)
+local passed, count, mark, owner, ids = tonumber(arg(1)), tonumber(arg(2)), arg(3), arg(4), args_from(9)
 local exists, odd = with_data_of_right_type(ids)
 if odd then
   return odd
 end
+local there = {}
+for _, id in ipairs(ids) do
+  if exists[id] then
+    there[#there + 1] = id
+  end
+end
+local results, unfit = prepare_results(there, arg(5), arg(6), arg(7) == '1' and arg(8) or nil)
+if unfit then
+  return unfit
+end
 local place = sole_places(exists, passed, count)
-local statuses, holders, finished, places = {}, {}, {}, {}
+local statuses, holders, finished, completed, places = {}, {}, {}, {}, {}
 for i, id in ipairs(ids) do
   local holder = owner ~= '' and exists[id] and (lease_holder(id) or '')
   if not place[id] then
@@ -39,6 +53,9 @@ for i, id in ipairs(ids) do
   else
     statuses[i] = exists[id] and 'c' or 'm'
     finished[#finished + 1] = id
+    if exists[id] then
+      completed[#completed + 1] = id
+    end
     places[#places + 1] = place[id]
     -- Each entry once, whatever the caller sent: what is popped is counted.
     place[id] = nil
@@ -48,4 +65,5 @@ end
 for_all('DEL', nil, item_keys(finished))
 forget(finished)
 drop_places(main, places, mark)
+settle_results(completed, results)
 return { table.concat(statuses), unpack(holders) }

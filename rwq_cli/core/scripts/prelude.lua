@@ -585,3 +585,66 @@ local function due_in_ms(now_ms)
   end
   return math.ceil(tonumber(next_due[2]) - now_ms)
 end
+
+-- What a completion has to know about results before its first write.
+--
+-- ids         those that it may complete: the ones with data
+-- keep_ms     how long to keep their outcome, ms; '' where none is kept
+-- status      what the outcome says: 'completed' | 'rejected'
+-- result      the result, or nil for an outcome without one
+-- Returns what `settle_results` needs, and nil; or nil and the error.
+local function prepare_results(ids, keep_ms, status, result)
+  local keeps, probe = keep_ms ~= '', result_prefix .. 'x'
+  local refusal = denied({ 'EXISTS', probe }, { 'DEL', probe })
+    or (keeps and denied({ 'HSET', probe, 'x', 'x' }, { 'PEXPIRE', probe, 1 }))
+  if refusal then
+    return nil, refusal
+  end
+  local asked, old = {}, {}
+  for i, id in ipairs(ids) do
+    asked[i] = result_prefix .. id
+  end
+  -- Nearly never is there one: of an earlier item with this ID.
+  if for_all('EXISTS', nil, asked) > 0 then
+    for i, id in ipairs(ids) do
+      local kind = redis.call('TYPE', asked[i]).ok
+      if keeps and kind ~= 'none' and kind ~= 'hash' then
+        return nil, redis.error_reply('WRONGTYPE ' .. asked[i]
+          .. ' holds another type than the protocol says: a ' .. kind .. ' and not a hash')
+      end
+      old[id] = kind == 'hash'
+    end
+  end
+  local known = { old = old, keep_ms = keep_ms, status = status, result = result }
+  if keeps then
+    known.holders = lease_holders(ids)
+    known.now_ms = string.format('%.0f', math.floor(clock_ms()))
+  end
+  return known, nil
+end
+
+-- Keep the outcome of items that were completed; and no result of an earlier item with such an ID,
+-- which would be taken for theirs.
+local function settle_results(ids, known)
+  local outdated = {}
+  for _, id in ipairs(ids) do
+    if known.old[id] then
+      outdated[#outdated + 1] = result_prefix .. id
+    end
+  end
+  for_all('DEL', nil, outdated)
+  if known.keep_ms == '' then
+    return
+  end
+  for _, id in ipairs(ids) do
+    local key, holder = result_prefix .. id, known.holders[id]
+    redis.call('HSET', key, 'status', known.status, 'completed_ms', known.now_ms)
+    if known.result then
+      redis.call('HSET', key, 'result', known.result)
+    end
+    if holder and holder ~= '' and not is_guard(holder) and not is_cleaning_guard(holder) then
+      redis.call('HSET', key, 'holder', holder)
+    end
+    redis.call('PEXPIRE', key, known.keep_ms)
+  end
+end

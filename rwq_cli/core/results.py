@@ -1,0 +1,193 @@
+"""What is kept of completed items: looking at it, and waiting for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.clock import Clock
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.keeping import Verdict
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import State
+
+_FIELDS = ("status", "completed_ms", "holder")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome that is kept of an item.
+
+    Attributes:
+        item_id: The item's ID.
+        verdict: How it came to its end.
+        completed_ms: When that was by the server's clock, unix ms.
+        holder: Who held its lease then; None for nobody.
+        result: The result; None where none was given, or where it was not read.
+        result_bytes: Its size; None where none was given.
+        ttl_ms: Milliseconds until it is forgotten; None means that it has no expiry.
+    """
+
+    item_id: bytes
+    verdict: Verdict
+    completed_ms: int
+    holder: bytes | None = None
+    result: bytes | None = None
+    result_bytes: int | None = None
+    ttl_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLook:
+    """What there is under an ID.
+
+    Attributes:
+        queue: The queue's name.
+        item_id: The ID.
+        state: The state of the item that has this ID now.
+        result: What is kept of the item that was completed; None for nothing.
+        waited_out: Whether the item was waited for, and was still there when the time was up.
+    """
+
+    queue: bytes
+    item_id: bytes
+    state: State
+    result: Result | None
+    waited_out: bool = False
+
+
+def look_for_result(connection: Connection, keys: QueueKeys, item_id: bytes) -> ResultLook:
+    """What is kept of one item, and what has become of the item.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        item_id: The ID.
+
+    Raises:
+        ServerError: The server refused, or was lost; or the key of the result holds another type.
+    """
+    there, fields, result, ttl_ms = connection.call_all(
+        [
+            ("EXISTS", keys.item(item_id)),
+            ("HMGET", keys.result(item_id), *_FIELDS),
+            ("HGET", keys.result(item_id), "result"),
+            ("PTTL", keys.result(item_id)),
+        ],
+        atomic=True,
+    )
+    found = _result(item_id, fields, None if result is None else len(result), ttl_ms)
+    if found is not None and result is not None:
+        found = replace(found, result=result)
+    return ResultLook(keys.name, item_id, _state(connection, keys, item_id, there), found)
+
+
+def wait_for_result(
+    connection: Connection,
+    keys: QueueKeys,
+    item_id: bytes,
+    *,
+    timeout_s: float,
+    clock: Clock,
+) -> ResultLook:
+    """Wait until no item of this ID exists, and look what is kept of it.
+
+    While an item exists it is waited for, whatever is kept of an earlier one.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        item_id: The ID.
+        timeout_s: How long to wait, seconds; infinity for ever.
+        clock: Measures the waiting, and waits.
+
+    Raises:
+        ServerError: The server refused, or was lost; or the key of the result holds another type.
+    """
+    from rwq_cli.core.waiting import Goal, wait_until
+
+    deadline_s = clock.monotonic() + timeout_s
+    while True:
+        left_s = max(0.0, deadline_s - clock.monotonic())
+        waited = wait_until(connection, keys, Goal(ids=(item_id,)), timeout_s=left_s, clock=clock)
+        look = look_for_result(connection, keys, item_id)
+        if look.state is State.GONE:
+            return look
+        if not waited.reached:
+            return replace(look, result=None, waited_out=True)
+
+
+def peek(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> list[Result | None]:
+    """What is kept of each, without the results' bytes; None for nothing, or nothing of ours.
+
+    Raises:
+        ServerError: The connection was lost.
+    """
+    found: list[Result | None] = []
+    for batch in in_batches(ids):
+        commands: list[tuple[object, ...]] = []
+        for item_id in batch:
+            key = keys.result(item_id)
+            commands += (
+                ("HMGET", key, *_FIELDS),
+                ("HEXISTS", key, "result"),
+                ("HSTRLEN", key, "result"),
+                ("PTTL", key),
+            )
+        replies = iter(connection.call_all(commands, atomic=True, tolerate=True))
+        for item_id, fields, there, size, ttl_ms in zip(
+            batch, replies, replies, replies, replies, strict=True
+        ):
+            found.append(_result(item_id, fields, size if there else None, ttl_ms))
+    return found
+
+
+def check_places(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> None:
+    """See that a result can be kept of each.
+
+    Raises:
+        WrongType: A key in its place holds another type.
+        ServerError: The server refused, or was lost.
+    """
+    for batch in in_batches(ids):
+        kinds = connection.call_all([("TYPE", keys.result(item_id)) for item_id in batch])
+        for item_id, kind in zip(batch, kinds, strict=True):
+            if kind not in (b"none", b"hash"):
+                name = keys.result(item_id).decode("utf-8", "backslashreplace")
+                raise WrongType(
+                    f"{name} holds another type than the protocol says: a {kind.decode()} and "
+                    "not a hash",
+                    "see what it is with the TYPE command, or name another queue",
+                )
+
+
+def _state(connection: Connection, keys: QueueKeys, item_id: bytes, there: int) -> State:
+    from rwq_cli.core.looking import facts_of
+    from rwq_cli.core.states import state_of
+
+    if not there:
+        return State.GONE
+    (sighting,) = facts_of(connection, keys, [item_id])
+    state = state_of(sighting.facts)
+    # Gone since; what is left of it, if anything, is no item.
+    return state if sighting.facts.has_data else State.GONE
+
+
+def _result(item_id: bytes, fields: Any, size: Any, ttl_ms: Any) -> Result | None:
+    """A result from the fields of its hash; None where they are none of ours."""
+    if not isinstance(fields, list):
+        return None
+    status, completed_ms, holder = fields
+    try:
+        verdict, at_ms = Verdict((status or b"").decode("ascii")), int(completed_ms or b"")
+    except ValueError:
+        return None
+    return Result(
+        item_id=item_id,
+        verdict=verdict,
+        completed_ms=at_ms,
+        holder=holder,
+        result_bytes=size,
+        ttl_ms=ttl_ms if ttl_ms >= 0 else None,
+    )

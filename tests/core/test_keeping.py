@@ -1,0 +1,253 @@
+"""Outcomes that are kept: in the step that completes, of what it completes, and of nothing else."""
+
+from time import time
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Status, WorkQueue
+from rwq_cli.core.errors import InvalidArgument, OutOfMemory, PermissionDenied, WrongType
+from rwq_cli.core.keeping import Keeping, Verdict, keeping_args
+from tests.conftest import (
+    HOLDER,
+    QUEUE,
+    AsUser,
+    Foreign,
+    Interleaved,
+    contents,
+    no_call_over,
+)
+from tests.servers import PrivateServer
+
+HALF_A_MINUTE = Keeping(b"\x00\xff", ttl_ms=30_000)
+
+
+def kept(raw: Redis, item_id: bytes) -> dict[bytes, bytes]:
+    """The fields of a result, without the time, which is the server's own."""
+    fields: dict[bytes, bytes] = raw.hgetall(b"jobs:result:" + item_id)
+    if fields:
+        assert abs(int(fields.pop(b"completed_ms")) / 1000 - time()) < 60
+        assert raw.pttl(b"jobs:result:" + item_id) > 0
+    return fields
+
+
+def statuses(queue: WorkQueue, *ids: bytes, **options: object) -> list[Status]:
+    """What becomes of each."""
+    return [outcome.status for outcome in queue.complete(ids, **options)]  # type: ignore[arg-type]
+
+
+def test_no_time_at_all() -> None:
+    with pytest.raises(InvalidArgument):
+        Keeping(ttl_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("size", "items"),
+    [(None, 250), (0, 250), (16_777, 250), (16_778, 249), (4_000_000, 1), (50_000_000, 1)],
+)
+def test_how_many_fit_into_a_call(size: int | None, items: int) -> None:
+    result = None if size is None else b"x" * size
+    assert Keeping(result).items_max == items
+
+
+def test_what_a_script_is_told() -> None:
+    assert keeping_args(None) == (b"", b"", 0, b"")
+    assert keeping_args(Keeping()) == (3_600_000, "completed", 0, b"")
+    assert keeping_args(Keeping(b"", Verdict.REJECTED, 5)) == (5, "rejected", 1, b"")
+
+
+class TestFew:
+    def test_the_fields(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.leased(b"a", holder=b"\xffthem")
+        assert statuses(queue, b"a", keeping=HALF_A_MINUTE) == [Status.COMPLETED]
+        assert raw.keys() == [b"jobs:result:a"]
+        assert 29_000 < raw.pttl("jobs:result:a") <= 30_000
+        assert kept(raw, b"a") == {
+            b"status": b"completed",
+            b"result": b"\x00\xff",
+            b"holder": b"\xffthem",
+        }
+
+    def test_wherever_it_is(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"w", b"\xff", b"twice")
+        raw.lpush(b"jobs:queue", b"twice")
+        foreign.abandoned(b"a")
+        foreign.data(b"o")
+        foreign.delayed(b"d", 4_000_000_000_000)
+        foreign.buried(b"b")
+        foreign.lease(b"cleaned", holder=b"rwq-clean:1")
+        foreign.data(b"cleaned")
+        ids = (b"w", b"\xff", b"twice", b"a", b"o", b"d", b"b", b"cleaned")
+        assert statuses(queue, *ids, keeping=Keeping(verdict=Verdict.REJECTED)) == [
+            Status.COMPLETED
+        ] * len(ids)
+        # A guard is nobody's lease.
+        assert [kept(raw, item_id) for item_id in ids] == [{b"status": b"rejected"}] * len(ids)
+        assert raw.dbsize() == len(ids)
+
+    def test_an_empty_result_is_one(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        statuses(queue, b"a", keeping=Keeping(b""))
+        assert kept(raw, b"a") == {b"status": b"completed", b"result": b""}
+
+    def test_only_of_what_this_call_completes(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.leased(b"mine", holder=HOLDER)
+        foreign.leased(b"theirs")
+        foreign.leased(b"gone", holder=HOLDER)
+        raw.delete("jobs:item:gone")
+        assert statuses(
+            queue, b"mine", b"theirs", b"gone", owner=HOLDER, keeping=HALF_A_MINUTE
+        ) == [Status.COMPLETED, Status.NOT_OWNER, Status.MISSING]
+        assert raw.keys("jobs:result:*") == [b"jobs:result:mine"]
+
+    def test_a_second_complete_changes_nothing(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a")
+        statuses(queue, b"a", keeping=HALF_A_MINUTE)
+        before = raw.hgetall("jobs:result:a")
+        for keeping in (None, Keeping(b"other"), Keeping()):
+            assert statuses(queue, b"a", keeping=keeping) == [Status.MISSING]
+            assert raw.hgetall("jobs:result:a") == before
+            assert raw.pttl("jobs:result:a") <= 30_000
+
+    def test_a_later_item_of_the_same_id(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        """Its completion says what is kept; nothing of the earlier one is taken for its own."""
+        foreign.waiting(b"a", b"b", b"c")
+        statuses(queue, b"a", b"b", b"c", keeping=HALF_A_MINUTE)
+        foreign.leased(b"a", b"b")
+        statuses(queue, b"a")
+        statuses(queue, b"b", keeping=Keeping(verdict=Verdict.REJECTED))
+        assert kept(raw, b"a") == {}
+        assert kept(raw, b"b") == {b"status": b"rejected", b"holder": b"them"}
+        assert kept(raw, b"c")[b"result"] == b"\x00\xff"
+
+    def test_what_is_refused_keeps_its_earlier_result(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a")
+        statuses(queue, b"a", keeping=HALF_A_MINUTE)
+        foreign.leased(b"a")
+        assert statuses(queue, b"a", owner=HOLDER) == [Status.NOT_OWNER]
+        assert kept(raw, b"a")[b"result"] == b"\x00\xff"
+
+
+@pytest.mark.parametrize("place", [b"queue", b"processing"])
+@pytest.mark.parametrize("size", [3, 30_000, 200_000])
+def test_many(raw: Redis, place: bytes, size: int, interleaved: Interleaved) -> None:
+    """By pages, by stretches, and one by one where they are large."""
+    count = 300 if size < 100_000 else 60
+    ids = [b"%04d" % number for number in range(count)]
+    others = [b"other %d" % number for number in range(700)]
+    raw.mset({b"jobs:item:" + item_id: b"data" for item_id in (*ids, *others)})
+    raw.lpush(b"jobs:" + place, *others, *ids)
+    raw.mset({b"jobs:lease:" + item_id: b"them" for item_id in ids})
+    raw.hset("jobs:result:0007", "result", "old")
+    raw.hset("jobs:result:other 7", "result", "old")
+    queue = WorkQueue(interleaved, QUEUE)
+    done = [o.status for o in queue.complete([*ids, b"gone"], keeping=Keeping(b"x" * size))]
+    assert sorted(done) == [Status.COMPLETED] * count + [Status.MISSING]
+    wanted = {b"status": b"completed", b"result": b"x" * size, b"holder": b"them"}
+    assert [item_id for item_id in ids if kept(raw, item_id) != wanted] == []
+    assert raw.hgetall("jobs:result:other 7") == {b"result": b"old"}
+    assert sorted(raw.lrange(b"jobs:" + place, 0, -1)) == sorted(others)
+    assert raw.dbsize() == count + len(others) + 2
+    runs = [name for name in interleaved.calls if name.startswith("complete")]
+    assert len(runs) >= count // Keeping(b"x" * size).items_max
+    assert ("complete_waiting" in runs) is (place == b"queue")
+
+
+@pytest.mark.parametrize("place", [b"queue", b"processing"])
+def test_many_without_one(connection: Connection, raw: Redis, place: bytes) -> None:
+    """What earlier items of these IDs left goes; what is no result of ours stays."""
+    ids = [b"%04d" % number for number in range(300)]
+    raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+    raw.lpush(b"jobs:" + place, *ids)
+    for item_id in ids[::7]:
+        raw.hset(b"jobs:result:" + item_id, "status", "completed")
+    raw.set("jobs:result:0001", "no hash")
+    raw.hset("jobs:result:gone", "status", "completed")
+    done = [outcome.status for outcome in WorkQueue(connection, QUEUE).complete([*ids, b"gone"])]
+    assert sorted(done) == [Status.COMPLETED] * 300 + [Status.MISSING]
+    assert sorted(raw.keys()) == [b"jobs:result:0001", b"jobs:result:gone"]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("place", [b"queue", b"processing"])
+def test_a_key_of_another_type_in_its_place(
+    queue: WorkQueue, raw: Redis, place: bytes, count: int, dry_run: bool
+) -> None:
+    ids = [b"%03d" % number for number in range(count)]
+    raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+    raw.lpush(b"jobs:" + place, *ids)
+    raw.lpush(b"jobs:result:" + ids[-1], "x")
+    before = contents(raw)
+    with pytest.raises(WrongType) as caught:
+        statuses(queue, *ids, keeping=HALF_A_MINUTE, dry_run=dry_run)
+    assert caught.value.message == (
+        f"jobs:result:{ids[-1].decode()} holds another type than the protocol says: a list and "
+        "not a hash"
+    )
+    assert contents(raw) == before
+    # Nothing is to be kept, so it is in nobody's way.
+    assert statuses(queue, *ids) == [Status.COMPLETED] * count
+    assert raw.keys() == [b"jobs:result:" + ids[-1]]
+
+
+def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.leased(b"a")
+    raw.lpush("jobs:result:gone", "in nobody's way")
+    before = contents(raw)
+    assert statuses(queue, b"a", b"gone", keeping=HALF_A_MINUTE, dry_run=True) == [
+        Status.COMPLETED,
+        Status.MISSING,
+    ]
+    assert contents(raw) == before
+
+
+@pytest.mark.parametrize("lacking", ["hset", "pexpire", "del", "exists", "time"])
+def test_a_user_who_may_not(as_user: AsUser, server: PrivateServer, lacking: str) -> None:
+    queue = WorkQueue(as_user("+@all", f"-{lacking}"), QUEUE)
+    with server.client() as raw:
+        if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
+            pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
+        Foreign(raw).leased(b"a")
+        before = contents(raw)
+        with pytest.raises(PermissionDenied):
+            statuses(queue, b"a", keeping=HALF_A_MINUTE)
+        assert contents(raw) == before
+
+
+@pytest.mark.real_only("the log of slow calls")
+def test_no_call_is_long(queue: WorkQueue, raw: Redis) -> None:
+    for count, size in ((5000, 10), (40, 1_000_000), (3, 10_000_000)):
+        raw.flushall()
+        ids = [b"%05d" % number for number in range(count)]
+        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+        raw.lpush(b"jobs:processing", *ids)
+        with no_call_over(raw, 100):
+            list(queue.complete(ids, keeping=Keeping(b"x" * size)))
+        assert raw.dbsize() == count
+
+
+def test_on_a_server_that_has_no_memory(server: PrivateServer) -> None:
+    """Completed with its result or not at all."""
+    with server.client() as raw:
+        raw.flushall()
+        Foreign(raw).leased(b"a")
+        raw.config_set("maxmemory", 1)
+        try:
+            queue = WorkQueue(Connection(raw), QUEUE)
+            try:
+                done = statuses(queue, b"a", keeping=HALF_A_MINUTE) == [Status.COMPLETED]
+            except OutOfMemory:
+                done = False
+        finally:
+            raw.config_set("maxmemory", 0)
+        assert done is (not raw.exists("jobs:item:a"))
+        assert done is bool(kept(raw, b"a"))
