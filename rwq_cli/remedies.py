@@ -79,8 +79,8 @@ REMEDIES = {
     ),
     Code.DUE: Remedy(
         "Delayed items have been due for over a minute, and nobody has brought them back.",
-        "Put them into the queue.",
-        _FIX,
+        "Any clean puts them into the queue.",
+        "rwq clean light",
     ),
     Code.UNGUARDED: Remedy(
         "Delayed or buried items have lost the lease that guards them, or it ends too early: a "

@@ -1,8 +1,10 @@
 """What all tests share: one test on the real server and on the fake, a clock, foreign workers."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import time
 from typing import Any, Protocol
 
@@ -22,6 +24,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "real_only(reason): the fake is not faithful here; run on the real server alone"
     )
+    # A shell lets what it starts in the background ignore Ctrl-C, and so would every rwq that the
+    # tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes, as CI has two cores; this one alone for a file or for tests that are named."""
+    named = [Path(word.partition("::")[0]) for word in config.args]
+    return 0 if all(path.is_file() for path in named) else 2
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -315,22 +327,28 @@ def foreign(raw: redis.Redis) -> Foreign:
 
 def contents(raw: redis.Redis) -> dict[bytes, Any]:
     """Every key of the server with its whole value; a key that expires as `("expires", value)`."""
-    return {key: _value(raw, key) for key in sorted(raw.keys())}
-
-
-def _value(raw: redis.Redis, key: bytes) -> Any:
-    kind = raw.type(key)
-    if kind == b"string":
-        value: Any = raw.get(key)
-    elif kind == b"list":
-        value = raw.lrange(key, 0, -1)
-    elif kind == b"zset":
-        value = dict(raw.zrange(key, 0, -1, withscores=True))
-    elif kind == b"hash":
-        value = raw.hgetall(key)
-    else:
-        value = raw.dump(key)
-    return value if raw.pttl(key) == -1 else ("expires", value)
+    keys = sorted(raw.keys())
+    asking = raw.pipeline(transaction=False)
+    for key in keys:
+        asking.type(key).pttl(key)
+    answers = iter(asking.execute())
+    kinds = dict(zip(keys, zip(answers, answers, strict=True), strict=True))
+    for key, (kind, _) in kinds.items():
+        if kind == b"string":
+            asking.get(key)
+        elif kind == b"list":
+            asking.lrange(key, 0, -1)
+        elif kind == b"zset":
+            asking.zrange(key, 0, -1, withscores=True)
+        elif kind == b"hash":
+            asking.hgetall(key)
+        else:
+            asking.dump(key)
+    found: dict[bytes, Any] = {}
+    for (key, (kind, ttl_ms)), value in zip(kinds.items(), asking.execute(), strict=True):
+        whole = dict(value) if kind == b"zset" else value
+        found[key] = whole if ttl_ms == -1 else ("expires", whole)
+    return found
 
 
 @contextmanager

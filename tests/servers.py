@@ -23,6 +23,8 @@ import redis
 START_TIMEOUT_S = 10.0
 
 _PR_SET_PDEATHSIG = 1
+# Loaded here and not in the child: after a fork no lock of the loader's may be waited for.
+_LIBC = ctypes.CDLL(None)
 
 
 class NoServerBinary(Exception):
@@ -136,4 +138,4 @@ def _wait_until_up(server: PrivateServer, log: Path, password: str | None) -> No
 def _die_with_parent() -> None:
     """Where the system can (Linux), the server ends even if the test run is killed."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

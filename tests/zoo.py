@@ -269,8 +269,10 @@ STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:i
 def real_items(raw: redis.Redis, there: Foreign) -> dict[bytes, bytes]:
     """ID to data of every item there is."""
     prefix = there.keys.item_prefix
-    return {
-        key[len(prefix) :]: raw.get(key)  # type: ignore[misc]
-        for key in raw.scan_iter(count=10_000)
-        if key.startswith(prefix) and raw.type(key) == b"string"
-    }
+    keys = [key for key in raw.scan_iter(count=10_000) if key.startswith(prefix)]
+    pipeline = raw.pipeline(transaction=False)
+    for key in keys:
+        pipeline.type(key)
+    strings = [key for key, kind in zip(keys, pipeline.execute(), strict=True) if kind == b"string"]
+    values = raw.mget(strings) if strings else []
+    return {key[len(prefix) :]: value for key, value in zip(strings, values, strict=True)}

@@ -19,7 +19,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Every command, in the order and under the headings of `rwq --help`.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Putting in": ("add",),
-    "By hand": ("lease", "complete", "result", "touch", "release", "rm", "mv", "purge", "undo"),
+    "By hand": (
+        "lease",
+        "complete",
+        "result",
+        "touch",
+        "release",
+        "bury",
+        "kick",
+        "rm",
+        "mv",
+        "purge",
+        "undo",
+    ),
     "Looking": ("ls", "leases", "show", "stats", "queues", "wait"),
     "Keeping it healthy": ("clean", "doctor", "check", "export", "import"),
     "Around it": ("local", "demo", "completion"),

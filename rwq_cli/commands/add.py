@@ -13,8 +13,10 @@ from rwq_cli.commands.options import DryRunOption, NullIdsOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import NewItems, Status
+from rwq_cli.core.model import Due, NewItems, Status
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exits import ExitStatus
+from rwq_cli.reading.durations import parse_duration
 from rwq_cli.reading.records import IdRule, InputFormat, Intake
 from rwq_cli.render.encode import bytes_fields, to_json
 from rwq_cli.render.escape import escaped
@@ -30,6 +32,8 @@ MANUALS = {
             "rwq add -q jobs 'resize cat.png' 'resize dog.png'",
             "rwq add -q jobs -f urls.txt --id-from sha256",
             "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl",
+            "rwq add -q jobs --delay 5m 'try again'",
+            "rwq add -q jobs --at 08:00 -f mails.txt",
         ),
         exits={
             ExitStatus.OK: "done; an item whose ID exists already is counted, not added",
@@ -56,7 +60,7 @@ def add(
         typer.Option(
             "--format",
             help="lines: a line is an item. jsonl: an object a line with data or data_b64, and "
-            "id if it has one. nul: items end with NUL. raw: each input is one item.",
+            "id and delay if it has them. nul: items end with NUL. raw: each input is one item.",
         ),
     ] = InputFormat.LINES,
     item_id: Annotated[
@@ -74,6 +78,23 @@ def add(
         bool,
         typer.Option("--unique", help="The IDs are known to be new: skip the duplicate check."),
     ] = False,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            "--delay",
+            metavar="DUR",
+            help="Put the items off for so long; a delay in a JSON line has precedence.",
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="Put the items off until then, by the server's clock: 08:00, 2026-11-22T08:00, "
+            "with a zone (Z, +01:00) or in the local one, or @ and unix seconds.",
+        ),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Nothing more after the first bad record.")
     ] = False,
@@ -87,6 +108,8 @@ def add(
         raise InvalidArgument("items come from arguments or from files, not both", "drop one")
     if item_id is not None and id_from is not None:
         raise InvalidArgument("--id and --id-from exclude each other", "give one of them")
+    if delay is not None and at is not None:
+        raise InvalidArgument("--delay and --at exclude each other", "give one of them")
     queue = open_queue(settings)
     environment = settings.environment
 
@@ -104,6 +127,7 @@ def add(
         IdRule.parse("uuid" if id_from is None else id_from),
         strict,
         report_bad,
+        _due(queue, delay, at),
     )
     if settings.meter is not None:
         settings.meter.fraction = intake.fraction
@@ -128,14 +152,26 @@ def add(
     )
 
 
+def _due(queue: WorkQueue, delay: str | None, at: str | None) -> Due | None:
+    """Until when the items are put off."""
+    if at is not None:
+        from rwq_cli.reading.times import parse_time
+
+        return Due(parse_time(at, queue.now_ms), from_now=False)
+    seconds = 0.0 if delay is None else parse_duration(delay)
+    return Due(seconds * 1000, from_now=True) if seconds else None
+
+
 _WORDS = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
 
 
 def _one_with_id(batches: Iterator[NewItems | Pause], item_id: bytes) -> Iterator[NewItems | Pause]:
     """The one item there is, under the ID given; nothing is added if there are more."""
-    payloads: list[bytes] = []
+    only: NewItems | None = None
     for batch in batches:
-        payloads += [] if isinstance(batch, Pause) else batch.data
-        if len(payloads) > 1:
+        if isinstance(batch, Pause):
+            continue
+        if only is not None or len(batch.ids) > 1:
             raise InvalidArgument("--id names one item, but there are more", "use --id-from")
-    return iter([NewItems([item_id], payloads)] if payloads else [])
+        only = batch
+    return iter([only._replace(ids=[item_id])] if only is not None else [])

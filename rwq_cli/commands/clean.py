@@ -1,6 +1,7 @@
 """`rwq clean light` and `rwq clean deep`: make lost items available again."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -10,12 +11,11 @@ from rwq_cli.command_line.tree import HelpfulGroup, new_app
 from rwq_cli.commands.batch import DRY_RUN
 from rwq_cli.commands.options import NullIdsOption
 from rwq_cli.connecting import open_queue
-from rwq_cli.core.model import CleanAction
+from rwq_cli.core.model import CleanAction, Repair
 from rwq_cli.reading.durations import parse_duration
 from rwq_cli.render.encode import bytes_fields
 from rwq_cli.render.report import Batch, Report
 from rwq_cli.render.views import clean_view
-from rwq_cli.settings import Settings
 
 app = new_app(cls=HelpfulGroup, help="Make available again what dead workers left behind.")
 
@@ -24,12 +24,14 @@ MANUALS = {
         examples=(
             "rwq clean light -q jobs",
             "rwq clean light -q jobs --dry-run -o jsonl",
+            "rwq clean light -q jobs --bury-after 3",
         )
     ),
     "clean deep": Manual(
         examples=(
             "rwq clean deep -q jobs --dry-run",
             "rwq clean deep -q jobs --grace 5s",
+            "rwq clean deep -q jobs --bury-after 3",
         )
     ),
 }
@@ -46,13 +48,33 @@ Grace = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Look twice and report, but change nothing.")
 ]
+BuryAfter = Annotated[
+    int | None,
+    typer.Option(
+        "--bury-after",
+        metavar="N",
+        min=0,
+        help="Bury what cleans brought back N times already, instead of returning it once more.",
+    ),
+]
+# What a clean can do to an ID, in the order of the summary.
+_REPAIRS = tuple(repair.value for repair in Repair)
 
 
-@app.command(help="Return abandoned items: those in processing without a lease. Quick.")
+@app.command(
+    help="Return abandoned items, those in processing without a lease, and put delayed items into "
+    "the queue that are due. Quick."
+)
 def light(
-    ctx: typer.Context, grace: Grace = "1s", dry_run: DryRun = False, null: NullIdsOption = False
+    ctx: typer.Context,
+    grace: Grace = "1s",
+    bury_after: BuryAfter = None,
+    dry_run: DryRun = False,
+    null: NullIdsOption = False,
 ) -> Report:
-    return _clean(ctx.obj, grace, deep=False, dry_run=dry_run, null=null)
+    grace_s, queue = parse_duration(grace), open_queue(ctx.obj)
+    actions = queue.light_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
+    return _report(queue.name, actions, dry_run=dry_run, null=null)
 
 
 @app.command(
@@ -60,28 +82,31 @@ def light(
     "needed."
 )
 def deep(
-    ctx: typer.Context, grace: Grace = "1s", dry_run: DryRun = False, null: NullIdsOption = False
+    ctx: typer.Context,
+    grace: Grace = "1s",
+    bury_after: BuryAfter = None,
+    dry_run: DryRun = False,
+    null: NullIdsOption = False,
 ) -> Report:
-    return _clean(ctx.obj, grace, deep=True, dry_run=dry_run, null=null)
+    grace_s, queue = parse_duration(grace), open_queue(ctx.obj)
+    actions = queue.deep_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
+    return _report(queue.name, actions, dry_run=dry_run, null=null)
 
 
-def _clean(settings: Settings, grace: str, *, deep: bool, dry_run: bool, null: bool) -> Report:
-    grace_s = parse_duration(grace)
-    queue = open_queue(settings)
-    clean = queue.deep_clean if deep else queue.light_clean
+def _report(name: bytes, actions: Iterator[CleanAction], *, dry_run: bool, null: bool) -> Report:
 
     def word(action: CleanAction) -> str:
         return action.action.value
 
     return Batch(
-        view=clean_view(queue.name, dry_run),
-        batches=([action] for action in clean(grace_s=grace_s, dry_run=dry_run)),
+        view=clean_view(name, dry_run),
+        batches=([action] for action in actions),
         count=lambda batch: Counter(map(word, batch)),
         word=word,
-        counted=("returned", "dropped", "pruned"),
+        counted=_REPAIRS,
         failed=frozenset(),
-        shown=frozenset({"returned", "dropped", "pruned"}),
-        fields={**bytes_fields("queue", queue.name), "dry_run": dry_run},
+        shown=frozenset(_REPAIRS),
+        fields={**bytes_fields("queue", name), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
         null_separated=null,
     )

@@ -10,9 +10,11 @@ from rwq_cli.commands.batch import batch_of_ids
 from rwq_cli.commands.options import DryRunOption
 from rwq_cli.commands.selecting import Choice, Reach, asked, choosing
 from rwq_cli.connecting import open_queue
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import State, Status
 from rwq_cli.core.selecting import ITEMS
 from rwq_cli.exits import ExitStatus
+from rwq_cli.reading.durations import parse_duration
 from rwq_cli.render.report import Report
 from rwq_cli.settings import Settings
 
@@ -23,6 +25,7 @@ MANUALS = {
         examples=(
             "rwq release -q jobs 4f2a9c",
             "rwq release -q jobs --state abandoned --older-than 1h --dry-run",
+            "rwq release -q jobs 4f2a9c --delay 10m",
             "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
         ),
         exits={
@@ -36,7 +39,7 @@ _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
 _REACH = Reach(default=_IN_PROCESSING, everything=_IN_PROCESSING, offered=ITEMS)
 
 
-@app.command(help="Put items back into the queue now, and end their leases.")
+@app.command(help="Put items back into the queue, now or after a delay, and end their leases.")
 @choosing(_REACH)
 def release(
     ctx: typer.Context,
@@ -44,6 +47,12 @@ def release(
     front: Annotated[
         bool, typer.Option("--front", help="Make them the next to be leased, in this order.")
     ] = False,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            "--delay", metavar="DUR", help="Not now, but when so long has passed; 0 is now."
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Also where another session still holds the lease.")
     ] = False,
@@ -53,16 +62,21 @@ def release(
     dry_run: DryRunOption = False,
 ) -> Report:
     settings: Settings = ctx.obj
+    if front and delay is not None:
+        raise InvalidArgument("--front and --delay exclude each other", "give one of them")
+    delay_s = 0.0 if delay is None else parse_duration(delay)
+    if 0 < delay_s < 0.001:
+        raise InvalidArgument("a delay is at least 1ms", "leave it out to put them back now")
     queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
     if force and not dry_run:
         chosen = asked("put back, ending the leases of others,", chosen, queue, yes=yes)
     return batch_of_ids(
         queue.name,
-        queue.release(chosen, force=force, front=front, dry_run=dry_run),
-        done=Status.RELEASED,
+        queue.release(chosen, force=force, front=front, delay_s=delay_s, dry_run=dry_run),
+        done=Status.DELAYED if delay_s else Status.RELEASED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
-        also=(Status.ALREADY_WAITING,),
+        also=() if delay_s else (Status.ALREADY_WAITING,),
         null_separated=choice.null_separated,
     )

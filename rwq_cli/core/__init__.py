@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.model import (
         CleanAction,
         Counts,
+        Due,
         Facts,
         Item,
         Lease,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         State,
         Status,
     )
-    from rwq_cli.core.queue import FOREVER, WorkQueue
+    from rwq_cli.core.queue import FOREVER, WorkQueue, lease_from
     from rwq_cli.core.servers import Server, connect, mask_url
     from rwq_cli.core.states import state_of
 
@@ -38,6 +39,7 @@ __all__ = [
     "Connection",
     "Counts",
     "Diagnosis",
+    "Due",
     "Facts",
     "Finding",
     "InvalidArgument",
@@ -57,6 +59,7 @@ __all__ = [
     "Status",
     "WorkQueue",
     "connect",
+    "lease_from",
     "mask_url",
     "queue_names",
     "state_of",
@@ -70,10 +73,10 @@ _HOMES = {
     "findings": ("Code", "Finding", "Severity"),
     "listing": ("Selection", "Source"),
     "model": (
-        *("CleanAction", "Counts", "Facts", "Item", "Lease"),
+        *("CleanAction", "Counts", "Due", "Facts", "Item", "Lease"),
         *("NewItem", "Outcome", "Repair", "State", "Status"),
     ),
-    "queue": ("FOREVER", "WorkQueue"),
+    "queue": ("FOREVER", "WorkQueue", "lease_from"),
     "servers": ("Server", "connect", "mask_url"),
     "states": ("state_of",),
 }

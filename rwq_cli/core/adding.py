@@ -1,17 +1,20 @@
 """Putting items in."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from rwq_cli.core.batches import BATCH_BYTES, PAUSE, Pause
 from rwq_cli.core.connection import REFUSED, Command, Connection
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import NewItem, NewItems, OutcomeBatch
+from rwq_cli.core.model import Due, NewItem, NewItems, OutcomeBatch
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # One call takes the server about a millisecond.
 ADD_ITEMS = 500
+# Of items put off: three new keys each, and an entry in a sorted set.
+ADD_ITEMS_LATER = 150
 
 
 def add_batches(
@@ -25,8 +28,10 @@ def add_batches(
         connection: The server.
         keys: The queue.
         batches: What to add, at most 2,000 items a batch; at a `PAUSE` all outcomes are awaited.
+            Batches with items that are put off are cut into smaller ones.
         unique: The caller vouches that no ID is in the queue: skip the check. If that is wrong,
-            the item is replaced and its ID is in the queue twice.
+            the item is replaced and its ID is in the queue twice. In a batch with an item that is
+            put off the check is made all the same: it costs nothing beside the rest.
 
     Raises:
         InvalidArgument: An ID is empty.
@@ -34,7 +39,7 @@ def add_batches(
             items the server had answered for; each batch in flight is wholly in or wholly out.
 
     Yields:
-        One batch of outcomes for each batch of items, in order, once it is acknowledged.
+        One batch of outcomes for each call, in order, once it is acknowledged.
     """
     sent: list[NewItems] = []
 
@@ -45,11 +50,12 @@ def add_batches(
                 continue
             if b"" in batch.ids:
                 raise InvalidArgument("an item's ID is empty", "give it one, or let rwq make it")
-            sent.append(batch)
-            yield batch
+            for part in [batch] if batch.dues is None else _cut(batch):
+                sent.append(part)
+                yield part
 
     replies = (
-        _without_check(connection, keys, checked())
+        _replies_of_unique(connection, keys, checked())
         if unique
         else _if_new(connection, keys, checked())
     )
@@ -84,9 +90,48 @@ def _if_new(
                 yield None
                 continue
             check = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
-            yield (*head, check, *_interleaved(batch.ids, batch.data))
+            yield (*head, check, _due_words(batch), *_interleaved(batch.ids, batch.data))
 
     return connection.run_each("add", queue_keys(keys), calls())
+
+
+def _cut(batch: NewItems) -> Iterator[NewItems]:
+    """A batch with items that are put off, in calls that are short all the same."""
+    assert batch.dues is not None
+    for start in range(0, len(batch.ids), ADD_ITEMS_LATER):
+        part = slice(start, start + ADD_ITEMS_LATER)
+        yield NewItems(batch.ids[part], batch.data[part], batch.dues[part])
+
+
+def _due_words(batch: NewItems) -> str:
+    """Until when each item is put off, as the script reads it."""
+    dues = batch.dues
+    if dues is None or not any(dues):
+        return ""
+    if dues.count(dues[0]) == len(dues):
+        return _due_word(dues[0])
+    return "".join(map(_due_word, dues))
+
+
+def _due_word(due: Due | None) -> str:
+    if due is None:
+        return ";"
+    return f"+{due.ms:.3f};" if due.from_now else f"{due.ms:.0f};"
+
+
+def _replies_of_unique(
+    connection: Connection, keys: QueueKeys, batches: Iterable[NewItems | None]
+) -> Iterator[Any]:
+    """Add without the check what is not put off; no indexes, those of the others, or `REFUSED`."""
+    puts_off = False
+
+    def kind(batch: NewItems | None) -> bool:
+        nonlocal puts_off
+        puts_off = puts_off if batch is None else batch.dues is not None
+        return puts_off
+
+    for later, group in groupby(batches, kind):
+        yield from (_if_new if later else _without_check)(connection, keys, group)
 
 
 def _without_check(
@@ -98,7 +143,7 @@ def _without_check(
     only checks. Should somebody put another key in main's place after that, the first batch fails,
     and leaves orphans for a deep clean.
     """
-    connection.run("add", queue_keys(keys), (*queue_args(keys), "any"))
+    connection.run("add", queue_keys(keys), (*queue_args(keys), "any", ""))
 
     def transactions() -> Iterator[Sequence[Command] | None]:
         for batch in batches:
@@ -126,17 +171,19 @@ def batched_items(items: Iterable[NewItem | Pause]) -> Iterator[NewItems | Pause
     """A stream of items in batches that `add_batches` takes; a `PAUSE` ends one early."""
     ids: list[bytes] = []
     data: list[bytes] = []
+    dues: list[Due | None] = []
     size_bytes = 0
     for item in items:
         pauses = isinstance(item, Pause)
         if not isinstance(item, Pause):
             ids.append(item.item_id)
             data.append(item.data)
+            dues.append(item.due)
             size_bytes += len(item.item_id) + len(item.data)
         if ids and (pauses or len(ids) >= ADD_ITEMS or size_bytes >= BATCH_BYTES):
-            yield NewItems(ids, data)
-            ids, data, size_bytes = [], [], 0
+            yield NewItems(ids, data, dues if any(dues) else None)
+            ids, data, dues, size_bytes = [], [], [], 0
         if pauses:
             yield PAUSE
     if ids:
-        yield NewItems(ids, data)
+        yield NewItems(ids, data, dues if any(dues) else None)

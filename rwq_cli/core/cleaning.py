@@ -1,12 +1,15 @@
 """Light and deep cleans: two looks, a grace period apart, and an act that looks again.
 
+Before all else they put onto main what is due; that needs no second look, because a guard of ours
+is proof.
+
 An upstream worker has a moment between its pop and its lease, and a producer one between its data
 and its push, in which a healthy item looks abandoned or orphaned. One look cannot tell. So a clean
 notes what looks broken, waits, and then acts by scripts that check the facts once more.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from os import urandom
 
@@ -18,8 +21,9 @@ from rwq_cli.core.model import CleanAction, Repair, State
 from rwq_cli.core.nested import without_anothers
 from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_processing
 from rwq_cli.core.processing import FEW_IDS, act_by_pages, act_one_by_one
+from rwq_cli.core.promotion import promote
 from rwq_cli.core.scripts import queue_args, queue_keys
-from rwq_cli.core.survey import Survey, listed_ids, survey
+from rwq_cli.core.survey import Survey, as_count, listed_ids, scan_returns, stale_returns, survey
 
 # Long enough to read the lists of a very large queue; if we die, it ends by itself.
 _GUARD_MS = 120_000
@@ -28,9 +32,17 @@ Sleep = Callable[[float], None]
 
 
 def light_clean(
-    connection: Connection, keys: QueueKeys, *, grace_s: float, dry_run: bool, sleep: Sleep
+    connection: Connection,
+    keys: QueueKeys,
+    *,
+    grace_s: float,
+    dry_run: bool,
+    sleep: Sleep,
+    bury_after: int | None = None,
 ) -> Iterator[CleanAction]:
     """Return what dead workers left in processing, and drop what is no item any more.
+
+    What is due is promoted, and counts of returns go whose items are gone.
 
     Args:
         connection: The server.
@@ -38,6 +50,8 @@ def light_clean(
         grace_s: Seconds between the two looks.
         dry_run: Look twice, but change nothing, and say what would be done.
         sleep: Waits for so many seconds.
+        bury_after: What a clean brought back so often already, 0 or more, is buried instead of
+            being returned; None for never.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -45,18 +59,27 @@ def light_clean(
     Yields:
         What was done, as the server acknowledges it.
     """
+    yield from _promote(connection, keys, dry_run=dry_run)
+    yield from _prune_returns(connection, keys, dry_run=dry_run)
     suspects = _broken_in_processing(connection, keys)
     if not suspects.states:
         return
     sleep(grace_s)
     if dry_run:
-        yield from _still_broken(connection, keys, suspects)
+        actions = _still_broken(connection, keys, suspects)
+        yield from _with_buried(connection, keys, actions, bury_after)
         return
-    yield from _act_on_processing(connection, keys, suspects)
+    yield from _act_on_processing(connection, keys, suspects, bury_after)
 
 
 def deep_clean(
-    connection: Connection, keys: QueueKeys, *, grace_s: float, dry_run: bool, sleep: Sleep
+    connection: Connection,
+    keys: QueueKeys,
+    *,
+    grace_s: float,
+    dry_run: bool,
+    sleep: Sleep,
+    bury_after: int | None = None,
 ) -> Iterator[CleanAction]:
     """Do what a light clean does, and find what is in no list, in too many, or only in a list.
 
@@ -71,6 +94,8 @@ def deep_clean(
         grace_s: Seconds between the two looks.
         dry_run: Look twice, but change nothing, and say what would be done.
         sleep: Waits for so many seconds.
+        bury_after: What a clean brought back so often already, 0 or more, is buried instead of
+            being returned; None for never.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -78,24 +103,39 @@ def deep_clean(
     Yields:
         What was done, as the server acknowledges it.
     """
+    promotions: set[bytes] = set()
+    for action in _promote(connection, keys, dry_run=dry_run):
+        if dry_run:
+            promotions.add(action.item_id)
+        yield action
     suspects = _broken_in_processing(connection, keys)
     first = survey(connection, keys)
+    for scheduled in (first.scheduled_ghosts, first.stale_schedule):
+        # In a dry run these are still there.
+        scheduled[:] = [at for at in scheduled if at[1] != "delayed" or at[0] not in promotions]
     if not suspects.states and _is_clean(first):
         return
     sleep(grace_s)
     if dry_run:
         actions = list(_still_broken(connection, keys, suspects))
-        yield from actions
+        yield from _with_buried(connection, keys, actions, bury_after)
         mended = {action.item_id for action in actions}
-        for action in _seen_twice(first, survey(connection, keys)):
-            if action.state is not State.DUPLICATED or action.item_id not in mended:
-                yield action
+        others = (
+            action
+            for action in _seen_twice(first, survey(connection, keys))
+            if action.state is not State.DUPLICATED or action.item_id not in mended
+        )
+        yield from _with_buried(connection, keys, others, bury_after)
         return
-    yield from mend(connection, keys, suspects, first)
+    yield from mend(connection, keys, suspects, first, bury_after)
 
 
 def mend(
-    connection: Connection, keys: QueueKeys, suspects: "Suspects", found: Survey
+    connection: Connection,
+    keys: QueueKeys,
+    suspects: "Suspects",
+    found: Survey,
+    bury_after: int | None = None,
 ) -> Iterator[CleanAction]:
     """The acts of a deep clean on what looked broken a grace period ago; each looks again.
 
@@ -104,6 +144,7 @@ def mend(
         keys: The queue.
         suspects: What looked broken in processing.
         found: What else looked broken.
+        bury_after: How many returns of an item are enough, 0 or more; None for any number.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -111,10 +152,51 @@ def mend(
     Yields:
         What was done, as the server acknowledges it.
     """
-    yield from _act_on_processing(connection, keys, suspects)
-    yield from _return_orphans(connection, keys, found.orphaned)
+    yield from _act_on_processing(connection, keys, suspects, bury_after)
+    yield from _return_orphans(connection, keys, found.orphaned, bury_after)
     yield from _drop_from_main(connection, keys, found)
     yield from _prune(connection, keys, found)
+
+
+def _promote(connection: Connection, keys: QueueKeys, *, dry_run: bool) -> Iterator[CleanAction]:
+    connection.meter.begin("promoting what is due")
+    for ids, dropped in promote(connection, keys, dry_run=dry_run):
+        connection.meter.advance(len(ids) + len(dropped))
+        for item_id in ids:
+            yield CleanAction(item_id, Repair.PROMOTED, State.DUE, "delayed")
+        for item_id in dropped:
+            yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "delayed")
+
+
+def _prune_returns(
+    connection: Connection, keys: QueueKeys, *, dry_run: bool
+) -> Iterator[CleanAction]:
+    """One look is enough: what has no data now is no item that came back, whatever comes next."""
+    if dry_run:
+        for item_id in dict.fromkeys(stale_returns(connection, keys)):
+            yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "returns")
+        return
+    for page in scan_returns(connection, keys):
+        for batch in in_batches(page):
+            for item_id in prune(connection, keys, "returns", batch):
+                yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "returns")
+
+
+def _with_buried(
+    connection: Connection,
+    keys: QueueKeys,
+    actions: Iterable[CleanAction],
+    bury_after: int | None,
+) -> Iterator[CleanAction]:
+    """What would be done, where what came back too often is buried instead of being returned."""
+    if bury_after is None:
+        yield from actions
+        return
+    for batch in in_batches(actions):
+        counts = connection.call("HMGET", keys.returns, *(action.item_id for action in batch))
+        for action, count in zip(batch, counts, strict=True):
+            is_enough = action.action is Repair.RETURNED and as_count(count) >= bury_after
+            yield replace(action, action=Repair.BURIED) if is_enough else action
 
 
 @dataclass(slots=True)
@@ -160,9 +242,14 @@ def _in_processing(item_id: bytes, state: State) -> CleanAction:
     return CleanAction(item_id, action, state, "processing")
 
 
+# How the scripts are told what `None` says here.
+_NEVER = -1
+
+
 def _act_on_processing(
-    connection: Connection, keys: QueueKeys, suspects: Suspects
+    connection: Connection, keys: QueueKeys, suspects: Suspects, bury_after: int | None
 ) -> Iterator[CleanAction]:
+    enough = _NEVER if bury_after is None else bury_after
     # An ID that is in the list twice is taken off by name, all its entries at once: taken off page
     # by page it would be returned once for each.
     by_name = set(suspects.repeated)
@@ -177,7 +264,7 @@ def _act_on_processing(
                 connection,
                 keys,
                 "clean_processing",
-                (),
+                (enough,),
                 by_page,
                 lambda _ids, reply: frozenset(reply[::2]),
                 seeks_on=True,
@@ -186,28 +273,33 @@ def _act_on_processing(
     if by_name:
         length = int(connection.call("LLEN", keys.processing))
         ids = [item_id for item_id in suspects.states if item_id in by_name]
-        replies.append(act_one_by_one(connection, keys, "clean_processing", (0,), ids, length))
+        args = (0, enough)
+        replies.append(act_one_by_one(connection, keys, "clean_processing", args, ids, length))
     for called, reply in chain.from_iterable(replies):
         connection.meter.advance(len(called))
         for item_id, done in zip(reply[::2], reply[1::2], strict=True):
-            state = State.ABANDONED if done == b"returned" else State(done.decode())
-            yield _in_processing(item_id, state)
+            if done in _BROUGHT_BACK:
+                yield CleanAction(item_id, _BROUGHT_BACK[done], State.ABANDONED, "processing")
+            else:
+                yield _in_processing(item_id, State(done.decode()))
+
+
+# What the scripts say they did to an item that had to be brought back.
+_BROUGHT_BACK = {b"returned": Repair.RETURNED, b"buried": Repair.BURIED}
 
 
 def _return_orphans(
-    connection: Connection, keys: QueueKeys, orphans: list[bytes]
+    connection: Connection, keys: QueueKeys, orphans: list[bytes], bury_after: int | None
 ) -> Iterator[CleanAction]:
     if not orphans:
         return
     guard = CLEANING_GUARD + urandom(8).hex().encode()
 
     def settle(ids: Sequence[bytes], give_back: bool) -> list[bytes]:
-        returned: list[bytes] = connection.run(
-            "settle_orphans",
-            queue_keys(keys),
-            (*queue_args(keys), guard, "1" if give_back else "0", *ids),
-        )
-        return returned
+        enough = _NEVER if bury_after is None else bury_after
+        words = (*queue_args(keys), guard, "1" if give_back else "0", enough, *ids)
+        settled: list[bytes] = connection.run("settle_orphans", queue_keys(keys), words)
+        return settled
 
     # A queue whose items looked like ours may have come to life since.
     orphans = without_anothers(
@@ -228,8 +320,9 @@ def _return_orphans(
     meter.begin("returning", len(claimed))
     for batch in in_batches([item_id for item_id in claimed if item_id not in listed]):
         meter.advance(len(batch))
-        for item_id in settle(batch, give_back=True):
-            yield CleanAction(item_id, Repair.RETURNED, State.ORPHANED)
+        reply = settle(batch, give_back=True)
+        for item_id, done in zip(reply[::2], reply[1::2], strict=True):
+            yield CleanAction(item_id, _BROUGHT_BACK[done], State.ORPHANED)
 
 
 def _drop_from_main(
@@ -249,6 +342,12 @@ def _prune(connection: Connection, keys: QueueKeys, found: Survey) -> Iterator[C
     in_hand = _still_stale(connection, keys, found.stale_cleaning)
     for item_id in dict.fromkeys(_prune_cleaning(connection, keys, in_hand)):
         yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "cleaning")
+    listed: dict[bytes, list[str]] = {}
+    for item_id, where in found.stale_schedule:
+        listed.setdefault(item_id, []).append(where)
+    for item_id in unschedule_listed(connection, keys, listed):
+        for where in listed[item_id]:
+            yield CleanAction(item_id, Repair.PRUNED, State.GHOST, where)
     stale = {
         "delayed": [item_id for item_id, name in found.scheduled_ghosts if name == "delayed"],
         "buried": [item_id for item_id, name in found.scheduled_ghosts if name == "buried"],
@@ -278,6 +377,29 @@ def prune(
     words = (*queue_args(keys), where, page, *ids)
     pruned: list[bytes] = connection.run("prune", queue_keys(keys), words)
     return pruned
+
+
+def unschedule_listed(
+    connection: Connection, keys: QueueKeys, ids: Collection[bytes]
+) -> Iterator[bytes]:
+    """Take what is in main or in processing off the delayed and buried zsets, and end its guard.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        ids: What looked so a grace period ago; few, because each is looked for in the lists.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        The IDs that were taken off.
+    """
+    if ids:
+        length = sum(connection.call_all([("LLEN", keys.main), ("LLEN", keys.processing)]))
+        for batch in in_batches(ids, items_max=max(1, ids_per_call(length) // 2)):
+            words = (*queue_args(keys), "1", b"", *batch)
+            yield from connection.run("reschedule", queue_keys(keys), words)
 
 
 def prune_cleaning_by_pages(
@@ -336,6 +458,7 @@ def _is_clean(found: Survey) -> bool:
         or found.duplicated
         or found.scheduled_ghosts
         or found.stale_cleaning
+        or found.stale_schedule
         or found.stale_returns
     )
 
@@ -353,8 +476,8 @@ def _seen_twice(first: Survey, second: Survey) -> Iterator[CleanAction]:
         yield CleanAction(item_id, Repair.DROPPED, State.DUPLICATED, "main")
     for item_id in both(first.stale_cleaning, second.stale_cleaning):
         yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "cleaning")
-    still_scheduled = set(second.scheduled_ghosts)
-    for item_id, where in first.scheduled_ghosts:
+    still_scheduled = {*second.stale_schedule, *second.scheduled_ghosts}
+    for item_id, where in (*first.stale_schedule, *first.scheduled_ghosts):
         if (item_id, where) in still_scheduled:
             yield CleanAction(item_id, Repair.PRUNED, State.GHOST, where)
     for item_id in both(first.stale_returns, second.stale_returns):

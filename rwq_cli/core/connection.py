@@ -1,4 +1,4 @@
-"""All traffic with the server: three ways to send commands, one place that translates errors.
+"""All traffic with the server: a few ways to send commands, one place that translates errors.
 
 The core speaks in raw commands (`("LRANGE", key, 0, 9)`) and raw replies, so that what goes over
 the wire can be read where it is decided.
@@ -7,7 +7,7 @@ the wire can be read where it is decided.
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import redis
@@ -208,6 +208,18 @@ class Connection:
                 wire.disconnect()
             self._client.connection_pool.release(wire)
 
+    def wire(self) -> "Wire":
+        """One more connection to this server, for a command that is long in being answered.
+
+        Whoever asks for it closes it.
+
+        Raises:
+            ServerError: It could not be made.
+        """
+        with self._translated():
+            raw = self._client.connection_pool.get_connection()
+        return Wire(raw, self._client.connection_pool, self._translated)
+
     def look_only(self) -> bool:
         """Ask the server not to count our reads as use, so that looking resets no idle time.
 
@@ -237,6 +249,65 @@ class Connection:
             raise translate(error, self.name, key) from error
         except OSError as error:
             raise errors.Unreachable(f"cannot reach {self.name}: {error}") from error
+
+
+# So long is waited for what a readable connection holds: with TLS it may be no reply.
+_READ_S = 0.001
+
+
+class Wire:
+    """A connection with one command on its way, to be waited for beside others.
+
+    A selector takes it as it is.
+
+    Args:
+        raw: A connection of redis-py's pool.
+        pool: That pool.
+        translated: Translates errors about a key.
+    """
+
+    def __init__(
+        self, raw: Any, pool: Any, translated: Callable[[Any], AbstractContextManager[None]]
+    ) -> None:
+        self._raw = raw
+        self._pool = pool
+        self._translated = translated
+        self._key: Any = None
+
+    def fileno(self) -> int:
+        """Its socket, which is readable when there is an answer or the connection is lost."""
+        number: int = self._raw._sock.fileno()
+        return number
+
+    def send(self, *command: Any) -> None:
+        """Send a command, and do not wait.
+
+        Raises:
+            ServerError: The connection was lost.
+        """
+        self._key = command[1]
+        with self._translated(self._key):
+            self._raw.send_command(*command)
+
+    def has_answered(self) -> bool:
+        """Take the answer, if it is there.
+
+        Raises:
+            ServerError: The server refused the command, or the connection was lost.
+        """
+        with self._translated(self._key):
+            self._raw._sock.settimeout(_READ_S)
+            try:
+                self._raw.read_response(disconnect_on_error=False)
+            except rx.TimeoutError:
+                return False
+            self._raw._sock.settimeout(self._raw.socket_timeout)
+        return True
+
+    def close(self) -> None:
+        """End the connection, whatever is on its way."""
+        self._raw.disconnect()
+        self._pool.release(self._raw)
 
 
 REFUSED = object()

@@ -6,11 +6,11 @@ which looks once more as it acts, so that two doctors at once, or a doctor besid
 kind, do no more than one.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, in_batches
 from rwq_cli.core.belongings import (
     EXAMPLES,
     Strangers,
@@ -19,18 +19,18 @@ from rwq_cli.core.belongings import (
     odd_keys,
     shadowed_by_name,
 )
-from rwq_cli.core.cleaning import Sleep, Suspects, mend
+from rwq_cli.core.cleaning import Sleep, Suspects, mend, unschedule_listed
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.findings import Code, Finding, Severity
 from rwq_cli.core.hosting import hash_tag, hosting
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Facts, State
-from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing, walk_scheduled
+from rwq_cli.core.promotion import promote
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import Survey, survey
 from rwq_cli.core.suspicion import HOLDS, LATE_MS, examine, facts_of_many
 
-_PAGE = 1000
 _LOST_REASON = b"its reason was lost with its guard"
 
 # By code, the IDs that look so, in the order in which they were met.
@@ -273,18 +273,15 @@ def _suspect_scheduled(
     seconds, microseconds = connection.call("TIME")
     late_ms = int(seconds) * 1000 + int(microseconds) // 1000 - LATE_MS
     scheduled: set[bytes] = set()
-    for key in (keys.delayed, keys.buried):
-        start = 0
-        while page := connection.call("ZRANGE", key, start, start + _PAGE - 1):
-            scheduled.update(page)
-            suspect(_OF_SCHEDULED, page)
-            start += _PAGE
-    start = 0
-    while page := connection.call(
-        "ZRANGEBYSCORE", keys.delayed, "-inf", late_ms, "LIMIT", start, _PAGE
-    ):
-        suspected[Code.DUE].update(dict.fromkeys(page))
-        start += _PAGE
+    for name in ("delayed", "buried"):
+        for page in walk_scheduled(connection, keys, name):
+            ids = [item_id for item_id, _ in page]
+            scheduled.update(ids)
+            suspect(_OF_SCHEDULED, ids)
+            if name == "delayed":
+                suspected[Code.DUE].update(
+                    (item_id, None) for item_id, due_ms in page if due_ms <= late_ms
+                )
     listed = _in_lists(connection, keys, frozenset(scheduled))
     suspected[Code.STALE_SCHEDULE].update(dict.fromkeys(listed))
 
@@ -397,41 +394,20 @@ def _reschedule(connection: Connection, keys: QueueKeys, seen: _Seen) -> Iterato
     What has no guard is guarded before the lists are read once more: from then on no cleaner pushes
     it, so that what is in no list stays so.
     """
-    unguarded = dict(seen.get(Code.UNGUARDED, {}))
-    due: dict[bytes, None] = {}
     listed = dict.fromkeys(seen.get(Code.STALE_SCHEDULE, ()))
-    for item_id, facts in seen.get(Code.DUE, {}).items():
-        if facts.in_processing:
-            listed[item_id] = None
-        else:
-            due[item_id] = None
-            if facts.lease is None:
-                unguarded[item_id] = facts
-    guarded = list(_run_reschedule(connection, keys, "0", unguarded))
+    due = seen.get(Code.DUE, {})
+    listed.update(dict.fromkeys(i for i, facts in due.items() if facts.in_processing))
+    guarded: list[bytes] = []
+    for batch in in_batches(seen.get(Code.UNGUARDED, ()), items_max=BATCH_ITEMS // 2):
+        words = (*queue_args(keys), "0", _LOST_REASON, *batch)
+        guarded += connection.run("reschedule", queue_keys(keys), words)
     met = _in_lists(connection, keys, frozenset(guarded))
     listed.update(dict.fromkeys(item_id for item_id in guarded if item_id in met))
-    yield from (item_id for item_id in guarded if item_id not in met and item_id not in due)
-    yield from _run_reschedule(
-        connection, keys, "0", [item_id for item_id in due if item_id not in met]
-    )
-    yield from _run_reschedule(connection, keys, "1", listed)
-
-
-def _run_reschedule(
-    connection: Connection, keys: QueueKeys, looks: str, ids: Collection[bytes]
-) -> Iterator[bytes]:
-    if not ids:
-        return
-    size = BATCH_ITEMS // 2
-    if looks == "1":
-        length = sum(connection.call_all([("LLEN", keys.main), ("LLEN", keys.processing)]))
-        size = max(1, ids_per_call(length) // 2)
-    for batch in in_batches(ids, items_max=size):
-        yield from connection.run(
-            "reschedule",
-            queue_keys(keys),
-            (*queue_args(keys), looks, LATE_MS, _LOST_REASON, *batch),
-        )
+    yield from (item_id for item_id in guarded if item_id not in met)
+    yield from unschedule_listed(connection, keys, listed)
+    if due:
+        for promoted in promote(connection, keys):
+            yield from chain(promoted.ids, promoted.dropped)
 
 
 def _in_lists(connection: Connection, keys: QueueKeys, sought: frozenset[bytes]) -> set[bytes]:

@@ -7,7 +7,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.nested import member_ids, nested_names
-from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processing
+from rwq_cli.core.paging import lengths_of, walk_list, walk_processing, walk_scheduled
 from rwq_cli.core.pictures import LeftOut, Picture, Place, Sight, take_pictures
 
 
@@ -62,9 +62,9 @@ class Export:
         )
         for place, walk in walks:
             yield from self._listed(place, walk, None)
-        for key in (keys.delayed, keys.buried):
-            for page in self._zset_pages(key):
-                yield from self._pictures(None, 0, 0, page)
+        for name in ("delayed", "buried"):
+            for page in walk_scheduled(connection, keys, name):
+                yield from self._pictures(None, 0, 0, [item_id for item_id, _ in page])
         connection.meter.begin("looking for what is in no list")
         names = nested_names(connection, keys)
         left = self._unmet(names, keys.item_prefix)
@@ -103,13 +103,6 @@ class Export:
         yield from take_pictures(
             self._connection, self._keys, Sight(place, offset, span, fresh), self.left_out
         )
-
-    def _zset_pages(self, key: bytes) -> Iterator[list[bytes]]:
-        """The members of a zset in order of time, also while others are removed from it."""
-        start = 0
-        while page := self._connection.call("ZRANGE", key, start, start + PAGE_SIZE - 1):
-            yield page
-            start += len(page)
 
     def _unmet(self, names: tuple[bytes, ...], *prefixes: bytes) -> dict[bytes, None]:
         """IDs in keys with these prefixes that were not met yet."""

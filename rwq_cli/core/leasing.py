@@ -2,11 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.connection import REFUSED, Connection
+from rwq_cli.core.idling import Idling
 from rwq_cli.core.keeping import Keeping, keeping_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import PREVIEW_BYTES
@@ -31,83 +33,119 @@ class LeasedBatch(NamedTuple):
     Attributes:
         ids: Their IDs, next first.
         data: Their payloads, in the same order; empty strings where they were not asked for.
+        queue: The name of their queue.
     """
 
     ids: Sequence[bytes]
     data: Sequence[bytes]
+    queue: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to lease, and as whom.
+
+    Attributes:
+        count: How many items at most.
+        holder: What to write into the leases.
+        lease_ms: How long they last, milliseconds.
+        data: Return the payloads.
+    """
+
+    count: int
+    holder: bytes
+    lease_ms: int
+    data: bool = True
+
+    def args(self, keys: QueueKeys, items: int, entries: int) -> tuple[object, ...]:
+        """The arguments of one call for so many items, which looks at so many entries of main."""
+        limits = (min(LEASE_ITEMS, items), BATCH_BYTES, min(LEASE_ITEMS, entries))
+        wants_data = "1" if self.data else "0"
+        return (*queue_args(keys), self.holder, self.lease_ms, *limits, wants_data)
 
 
 def lease_batches(
     connection: Connection,
-    keys: QueueKeys,
+    queues: Sequence[QueueKeys],
+    order: Order,
     *,
-    holder: bytes,
-    lease_ms: int,
-    count: int,
     wait_s: float,
     clock: Clock,
-    data: bool = True,
+    shuffle: Callable[[list[QueueKeys]], object] | None = None,
 ) -> Iterator[LeasedBatch]:
-    """Lease up to `count` items.
+    """Lease items of the first queue that has any.
 
     Of many, the next calls are sent while the server works on one.
 
-    What is due is promoted first. Waiting pops nothing: BLMOVE from the right end of main to the
-    right end of main blocks until there is an item and puts it back where it was, in one step, or
-    until the next delayed item is due. Only then the atomic lease runs.
+    What is due is promoted first. Waiting pops nothing, see `rwq_cli.core.idling`: it lasts until
+    there is an item in any of the queues, until the next delayed item is due, or a second. Only
+    then the atomic lease runs, on one queue after the other.
 
     Args:
         connection: The server.
-        keys: The queue.
-        holder: What to write into the leases.
-        lease_ms: How long they last, milliseconds.
-        count: How many items at most.
+        queues: The queues, the one to be preferred first; none of them twice.
+        order: What to lease.
         wait_s: Seconds to wait for the first item; 0 not at all, infinity until there is one.
         clock: Measures the waiting.
-        data: Return the payloads.
+        shuffle: Changes the order of the queues, before each attempt; None leaves it as it is.
 
     Raises:
         ServerError: The server refused, or was lost. A call whose reply was lost may have leased
             items; they return by a clean when that lease has ended.
 
     Yields:
-        What each call takes; nothing if there was nothing.
+        What each call takes, all of one queue; nothing if there was nothing.
     """
     deadline_s = clock.monotonic() + wait_s
-
-    def args(items: int, entries: int) -> tuple[object, ...]:
-        wants_data = "1" if data else "0"
-        limits = (min(LEASE_ITEMS, items), BATCH_BYTES, min(LEASE_ITEMS, entries))
-        return (*queue_args(keys), holder, lease_ms, *limits, wants_data)
-
     # A few more entries than items are wanted, for the ghosts among them.
-    entries = count + 32
-    while True:
-        reply = connection.run("lease", queue_keys(keys), args(count, entries))
-        entries = LEASE_ITEMS
-        ghosts, more_due, due_in_ms = reply[:_HEAD]
-        batch = LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2])
-        promoted = sum(len(call.ids) for call in promote(connection, keys)) if more_due else 0
-        if batch.ids:
-            yield batch
-            break
-        if ghosts or promoted:
-            continue
-        left_s = deadline_s - clock.monotonic()
-        if left_s <= 0:
-            return
-        slice_s = min(_WAIT_SLICE_S, left_s)
+    entries = order.count + 32
+    with Idling(connection, [keys.main for keys in queues]) as idling:
+        while True:
+            turn = list(queues)
+            if shuffle is not None:
+                shuffle(turn)
+            keys, batch, due_in_s = _lease_from_first(connection, turn, order, entries)
+            if batch.ids:
+                break
+            entries = LEASE_ITEMS
+            left_s = deadline_s - clock.monotonic()
+            if left_s <= 0:
+                return
+            idling.until_pushed(max(0.001, min(_WAIT_SLICE_S, left_s, due_in_s)))
+    yield batch
+    yield from _lease_the_rest(connection, keys, order, order.count - len(batch.ids))
+
+
+def _lease_from_first(
+    connection: Connection, queues: Iterable[QueueKeys], order: Order, entries: int
+) -> tuple[QueueKeys, LeasedBatch, float]:
+    """Try the queues in turn.
+
+    Returns:
+        The queue that had something and what it was; and otherwise in how many seconds the next
+        delayed item of any of them is due.
+    """
+    due_in_s = float("inf")
+    for keys in queues:
+        looked_at = entries
+        while True:
+            args = order.args(keys, order.count, looked_at)
+            reply = connection.run("lease", queue_keys(keys), args)
+            looked_at = LEASE_ITEMS
+            ghosts, more_due, due_in_ms = reply[:_HEAD]
+            batch = LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], keys.name)
+            promoted = sum(len(call.ids) for call in promote(connection, keys)) if more_due else 0
+            if batch.ids:
+                return keys, batch, 0.0
+            if not (ghosts or promoted):
+                break
         if due_in_ms >= 0:
-            slice_s = min(slice_s, due_in_ms / 1000)
-        connection.call("BLMOVE", keys.main, keys.main, "RIGHT", "RIGHT", max(0.001, slice_s))
-    yield from _lease_the_rest(connection, keys, args, count - len(batch.ids))
+            due_in_s = min(due_in_s, due_in_ms / 1000)
+    return keys, batch, due_in_s
 
 
 def _lease_the_rest(
-    connection: Connection,
-    keys: QueueKeys,
-    args: Callable[[int, int], Sequence[object]],
-    count: int,
+    connection: Connection, keys: QueueKeys, order: Order, count: int
 ) -> Iterator[LeasedBatch]:
     """Lease up to `count` more, until there is nothing, with calls sent ahead of the replies.
 
@@ -122,7 +160,7 @@ def _lease_the_rest(
     def calls() -> Iterator[Sequence[object]]:
         while not dry and (items := min(LEASE_ITEMS, count - sum(asked))) > 0:
             asked.append(items)
-            yield args(items, LEASE_ITEMS)
+            yield order.args(keys, items, LEASE_ITEMS)
 
     while count > 0 and not dry:
         for reply in connection.run_each("lease", queue_keys(keys), calls()):
@@ -134,36 +172,40 @@ def _lease_the_rest(
             connection.meter.advance(len(ids))
             dry = dry or not (ids or ghosts)
             if ids:
-                yield LeasedBatch(ids, reply[_HEAD + 1 :: 2])
+                yield LeasedBatch(ids, reply[_HEAD + 1 :: 2], keys.name)
 
 
 class Leased(Iterator[Item]):
     """Leased items, one by one by iteration, or in the batches in which they were taken.
 
     Args:
-        queue: The queue's name.
         lease: The lease that each has.
         batches: The batches; reading them does the leasing.
     """
 
-    def __init__(self, queue: bytes, lease: Lease, batches: Iterator[LeasedBatch]) -> None:
+    def __init__(self, lease: Lease, batches: Iterator[LeasedBatch]) -> None:
         self.batches = batches
         self._flat = (
-            Item(
-                queue=queue,
-                item_id=item_id,
-                state=State.LEASED,
-                payload_bytes=len(data),
-                data=data,
-                preview=data[:PREVIEW_BYTES],
-                lease=lease,
-            )
+            leased_item(batch.queue, item_id, data, lease)
             for batch in batches
             for item_id, data in zip(batch.ids, batch.data, strict=True)
         )
 
     def __next__(self) -> Item:
         return next(self._flat)
+
+
+def leased_item(queue: bytes, item_id: bytes, data: bytes, lease: Lease) -> Item:
+    """An item that was just leased."""
+    return Item(
+        queue=queue,
+        item_id=item_id,
+        state=State.LEASED,
+        payload_bytes=len(data),
+        data=data,
+        preview=data[:PREVIEW_BYTES],
+        lease=lease,
+    )
 
 
 def complete_items(
@@ -200,7 +242,7 @@ def complete_items(
         (owner or b"", *keeping_args(keeping)),
         ids,
         waiting_script="complete_waiting",
-        ids_max=BATCH_ITEMS if keeping is None else keeping.items_max,
+        items_max=BATCH_ITEMS if keeping is None else keeping.items_max,
     )
 
 
@@ -213,7 +255,7 @@ def release_items(
     force: bool,
     front: bool,
 ) -> Iterator[OutcomeBatch]:
-    """Put items back into the main list now.
+    """Put items back into the main list now; a guard of a delayed or buried item needs no force.
 
     Args:
         connection: The server.
@@ -230,7 +272,7 @@ def release_items(
         For each ID `RELEASED`, `ALREADY_WAITING`, `NOT_OWNER` or `MISSING`.
     """
     args = (own_holder, "1" if force else "0", "1" if front else "0")
-    return act_on_ids(connection, keys, "release", args, ids, last_first=front)
+    return act_on_ids(connection, keys, "release", args, ids, last_first=front, parked_first=True)
 
 
 def touch_items(

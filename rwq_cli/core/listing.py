@@ -18,7 +18,7 @@ from rwq_cli.core.looking import (
     with_details,
 )
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processing
+from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processing, walk_scheduled
 
 # What only a walk over the whole queue finds.
 FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
@@ -164,7 +164,9 @@ def _passing(
     for name in ("delayed", "buried"):
         if getattr(source, name):
             skip_here = skip if source.is_one else 0
-            yield from _zset_pages(connection, keys, name, selection, detail, tail, skip_here)
+            yield from _zset_pages(
+                connection, keys, name, selection, detail, tail, skip_here, page_size
+            )
     if source.deep:
         yield from _found_deep(connection, keys, selection, detail)
 
@@ -177,25 +179,23 @@ def _zset_pages(
     detail: Detail,
     tail: bool,
     skip: int,
+    page_size: int,
 ) -> Iterator[Item]:
     """The items of the delayed or buried zset in order of time."""
-    key = keys.delayed if name == "delayed" else keys.buried
-    command = "ZREVRANGE" if tail else "ZRANGE"
     pattern = selection.id_pattern()
-    (seconds, microseconds), start = connection.call("TIME"), skip
+    seconds, microseconds = connection.call("TIME")
     now_ms = int(seconds) * 1000 + int(microseconds) // 1000
-    while page := connection.call(command, key, start, start + PAGE_SIZE - 1, "WITHSCORES"):
-        # redis-py pairs the scores with the members; a bare client gives one flat list.
-        pairs = page if isinstance(page[0], tuple | list) else list(zip(page[::2], page[1::2]))  # noqa: B905
-        start += len(pairs)
-        pairs = [pair for pair in pairs if pattern is None or pattern.match(pair[0])]
+    for page in walk_scheduled(
+        connection, keys, name, latest_first=tail, start=skip, page_size=page_size
+    ):
+        pairs = [pair for pair in page if pattern is None or pattern.match(pair[0])]
         items = []
         seen = glance(connection, keys, [item_id for item_id, _ in pairs])
         for (item_id, score), look in zip(pairs, seen, strict=True):
             facts = replace(
                 seen_in_list(item_id, look),
-                due_ms=int(float(score)) if name == "delayed" else None,
-                buried_ms=int(float(score)) if name == "buried" else None,
+                due_ms=int(score) if name == "delayed" else None,
+                buried_ms=int(score) if name == "buried" else None,
                 now_ms=now_ms,
             )
             items.append(item_from(keys.name, facts, None))

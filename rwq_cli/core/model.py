@@ -75,16 +75,30 @@ class Facts:
     wrong_types: Mapping[bytes, str] = field(default_factory=dict)
 
 
+class Due(NamedTuple):
+    """Until when something is put off, by the server's clock. What is past means at once.
+
+    Attributes:
+        ms: Milliseconds, or for a time unix ms, of which it is the whole ones that count.
+        from_now: Whether they count from the instant at which the server does it.
+    """
+
+    ms: float
+    from_now: bool
+
+
 class NewItem(NamedTuple):
     """An item to add.
 
     Attributes:
         item_id: Its ID; any bytes but the empty string.
         data: Its payload.
+        due: Until when it is put off; None for not at all.
     """
 
     item_id: bytes
     data: bytes
+    due: Due | None = None
 
 
 class NewItems(NamedTuple):
@@ -93,10 +107,12 @@ class NewItems(NamedTuple):
     Attributes:
         ids: Their IDs.
         data: Their payloads, in the same order.
+        dues: Until when each is put off, in the same order; None where none of them is.
     """
 
     ids: list[bytes]
     data: list[bytes]
+    dues: "list[Due | None] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

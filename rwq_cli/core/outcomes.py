@@ -35,7 +35,7 @@ _PAGE_MIN = 50
 _SLACK = 500
 # So often it is asked whether many IDs are really in processing more than once.
 _WALKS = 10
-_DOING = {"complete": "completing", "release": "releasing"}
+_DOING = {"complete": "completing", "release": "releasing", "park": "putting away"}
 
 
 def outcome_batch(ids: Sequence[bytes], reply: Sequence[Any]) -> OutcomeBatch:
@@ -58,13 +58,15 @@ def act_on_ids(
     *,
     last_first: bool = False,
     waiting_script: str | None = None,
-    ids_max: int = BATCH_ITEMS,
+    parked_first: bool = False,
+    items_max: int = BATCH_ITEMS,
 ) -> Iterator[OutcomeBatch]:
-    """Run `complete` or `release` on a stream of IDs.
+    """Run `complete`, `release` or `park` on a stream of IDs.
 
     A few IDs are looked for one by one. Of many, those that are in processing and not in main are
     dealt with page by page, so are those that are in main alone where there is a script for them,
-    and the rest one by one.
+    and the rest one by one. What is delayed or buried is in no list, as its guard proves: where the
+    script asks for that, such items come first, and no list is read for them.
 
     Args:
         connection: The server.
@@ -75,7 +77,9 @@ def act_on_ids(
         last_first: Each batch goes on top of the one before, so the last has to go first; this
             takes the IDs all at once, and one by one.
         waiting_script: The script for stretches of main; None for none.
-        ids_max: How many IDs a call may deal with at most, for what costs more than usual.
+        parked_first: Whether the script deals with what is delayed or buried on its own, where its
+            first argument is -2.
+        items_max: How many IDs a call may have at most.
 
     Raises:
         ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
@@ -87,13 +91,17 @@ def act_on_ids(
     try:
         for block in _blocks(ids, all_at_once=last_first):
             left = dict.fromkeys(block)
+            if parked_first and len(left) > FEW_IDS and not last_first:
+                for batch in _parked(connection, keys, script, args, left, items_max):
+                    acknowledged += len(batch)
+                    yield batch
             listed: set[bytes] = set(left)
             if len(left) > FEW_IDS and not last_first:
                 entries = lengths_of(connection, keys.main, keys.processing)
                 connection.meter.begin("reading the lists", entries)
                 listed = _listed_elsewhere(connection, keys, left)
                 connection.meter.begin(_DOING[script], len(block))
-                for batch in _in_pages(connection, keys, script, args, left, listed, ids_max):
+                for batch in _in_pages(connection, keys, script, args, left, listed, items_max):
                     acknowledged += len(batch)
                     connection.meter.advance(len(batch))
                     yield batch
@@ -106,7 +114,7 @@ def act_on_ids(
                         args,
                         left,
                         listed,
-                        ids_max,
+                        items_max,
                     ):
                         acknowledged += len(batch)
                         connection.meter.advance(len(batch))
@@ -122,7 +130,7 @@ def act_on_ids(
                     (page_size, *args),
                     ids_left,
                     last_first=last_first,
-                    ids_max=ids_max,
+                    items_max=items_max,
                 ):
                     acknowledged += len(batch)
                     connection.meter.advance(len(batch))
@@ -136,6 +144,39 @@ def _blocks(ids: Iterable[bytes | Pause], *, all_at_once: bool) -> Iterator[list
     if all_at_once:
         return iter([[item_id for item_id in ids if not isinstance(item_id, Pause)]])
     return in_batches(ids, items_max=_BLOCK_IDS)
+
+
+def _parked(
+    connection: Connection,
+    keys: QueueKeys,
+    script: str,
+    args: Sequence[object],
+    left: dict[bytes, None],
+    items_max: int,
+) -> Iterator[OutcomeBatch]:
+    """Deal with what is delayed or buried behind a full guard; that leaves `left`."""
+    entries = connection.call_all([("ZCARD", key) for key in (keys.delayed, keys.buried)])
+    if not sum(entries):
+        return
+    connection.meter.begin(_DOING[script], len(left))
+    for ids in in_batches(list(left), items_max=items_max):
+        scores = connection.call_all(
+            [("ZMSCORE", key, *ids) for key in (keys.delayed, keys.buried)]
+        )
+        scheduled = [
+            item_id
+            for item_id, due_ms, buried_ms in zip(ids, *scores, strict=True)
+            if due_ms is not None or buried_ms is not None
+        ]
+        if not scheduled:
+            continue
+        words = (*queue_args(keys), -2, *args, *scheduled)
+        batch = outcome_batch(scheduled, connection.run(script, queue_keys(keys), words))
+        for item_id in batch.ids:
+            del left[item_id]
+        connection.meter.advance(len(batch))
+        if len(batch):
+            yield batch
 
 
 def _listed_elsewhere(
@@ -161,10 +202,10 @@ def _in_pages(
     args: Sequence[object],
     left: dict[bytes, None],
     listed: set[bytes],
-    ids_max: int,
+    items_max: int,
 ) -> Iterator[OutcomeBatch]:
     """Deal with what is in processing alone; what is dealt with leaves `left`."""
-    if ids_max < _PAGE_MIN:
+    if items_max < _PAGE_MIN:
         return
     sought = left.keys() - listed
 
@@ -174,7 +215,13 @@ def _in_pages(
     for _ in range(_TURNS):
         before = len(left)
         for ids, reply in act_by_pages(
-            connection, keys, script, args, sought & left.keys(), dealt_with, page_max=ids_max
+            connection,
+            keys,
+            script,
+            args,
+            sought & left.keys(),
+            dealt_with,
+            page_items=items_max,
         ):
             # A second entry of an ID that was dealt with already says nothing new.
             batch = outcome_batch(ids, reply).only(left.keys())
@@ -194,7 +241,7 @@ def _waiting(
     args: Sequence[object],
     left: dict[bytes, None],
     listed: set[bytes],
-    ids_max: int,
+    items_max: int,
 ) -> Iterator[OutcomeBatch]:
     """Deal with what is in main, once, and in no other list; what is dealt with leaves `left`."""
     mark = b"rwq-mark:" + urandom(16).hex().encode()
@@ -215,7 +262,7 @@ def _waiting(
                 break
             met = {item_id: start + at for at, item_id in enumerate(stretch) if item_id in sought}
             gone = 0
-            for ids in in_batches(met, items_max=min(_WAITING_IDS, ids_max)):
+            for ids in in_batches(met, items_max=min(_WAITING_IDS, items_max)):
                 places = [met[item_id] for item_id in ids]
                 begin, last = max(0, min(places) - gone - _SLACK), max(places)
                 words = (*queue_args(keys), begin, last + _SLACK - begin, mark, *args, *ids)
@@ -253,12 +300,12 @@ def _one_by_one(
     ids: list[bytes],
     *,
     last_first: bool,
-    ids_max: int,
+    items_max: int,
 ) -> Iterator[OutcomeBatch]:
     if not ids:
         return
     length = sum(connection.call_all([("LLEN", key) for key in (keys.main, keys.processing)]))
     for called, reply in act_one_by_one(
-        connection, keys, script, args, ids, length, last_first=last_first, ids_max=ids_max
+        connection, keys, script, args, ids, length, last_first=last_first, items_max=items_max
     ):
         yield outcome_batch(called, reply)

@@ -1,9 +1,11 @@
 """Reading a list of any length in pages while others push and pop."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.scripts import queue_args, queue_keys
 
 PAGE_SIZE = 1000
 # So many entries would have to leave the list between two reads to lose our place.
@@ -97,6 +99,52 @@ def walk_processing(connection: Connection, keys: QueueKeys) -> Iterator[list[by
     Then an entry can be met twice, but none is missed.
     """
     return walk_list(connection, keys.processing, newest_first=False, turns=True)
+
+
+def walk_scheduled(
+    connection: Connection,
+    keys: QueueKeys,
+    name: str,
+    *,
+    latest_first: bool = False,
+    start: int = 0,
+    page_size: int = PAGE_SIZE,
+) -> Iterator[list[tuple[bytes, float]]]:
+    """Read the delayed or the buried zset in pages, in the order of time.
+
+    Why it neither skips nor repeats an entry that stays where it is: each page begins behind the
+    last entry of the one before it that is still there, wherever that stands by now. Only when all
+    of the last few have left does it go by the score of the last one; then entries that were read
+    are told apart by their names.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        name: `delayed` or `buried`.
+        latest_first: From the latest to the earliest.
+        start: How many entries to pass over first.
+        page_size: Entries in one read.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        Pages of IDs with their scores, unix ms; never an empty one.
+    """
+    # What was read last, as the server told it.
+    last: list[tuple[bytes, bytes]] = []
+    direction = "1" if latest_first else "0"
+    while True:
+        anchors = chain.from_iterable(last[: -_OVERLAP_MIN - 1 : -1])
+        words = (*queue_args(keys), name, direction, page_size, start, *anchors)
+        reply = connection.run("scheduled_page", queue_keys(keys), words)
+        if not reply:
+            return
+        met = {item_id for item_id, _ in last}
+        last = list(zip(reply[::2], reply[1::2], strict=True))
+        fresh = [(item_id, float(score)) for item_id, score in last if item_id not in met]
+        if fresh:
+            yield fresh
 
 
 def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> int | None:

@@ -13,9 +13,8 @@ from rwq_cli.core.scripts import queue_args, queue_keys
 # Looking for one ID passes over the whole list; turning the list round moves every entry once, at
 # about thirty times the cost.
 FEW_IDS = 30
-# Pages of so many entries are taken off at once, and so many entries are read ahead.
-_PAGE = BATCH_ITEMS
-_WINDOW = 8 * _PAGE
+# So many pages are read ahead.
+_WINDOW_PAGES = 8
 # So often an ID may pass by unseen before it is left to whoever called.
 _LOOKS = 5
 
@@ -29,7 +28,7 @@ def act_one_by_one(
     list_length: int,
     *,
     last_first: bool = False,
-    ids_max: int = BATCH_ITEMS,
+    items_max: int = BATCH_ITEMS,
 ) -> Iterator[tuple[Sequence[bytes], Any]]:
     """Run a script that looks for each ID wherever it is.
 
@@ -41,7 +40,7 @@ def act_one_by_one(
         ids: The IDs.
         list_length: How many entries it has to pass over for each, to keep the calls short.
         last_first: Make the calls in reverse order; the IDs of each stay in theirs.
-        ids_max: How many IDs a call may deal with at most.
+        items_max: How many IDs a call may have at most.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -49,8 +48,8 @@ def act_one_by_one(
     Yields:
         The IDs of each call, and its reply.
     """
-    items_max = min(ids_max, ids_per_call(list_length))
-    batches: Iterable[list[bytes]] = in_batches(ids, items_max=items_max)
+    per_call = min(items_max, ids_per_call(list_length))
+    batches: Iterable[list[bytes]] = in_batches(ids, items_max=per_call)
     if last_first:
         batches = list(batches)[::-1]
     for batch in batches:
@@ -69,7 +68,7 @@ def act_by_pages(
     dealt_with: Callable[[Sequence[bytes], Any], Collection[bytes]],
     *,
     seeks_on: bool = False,
-    page_max: int = BATCH_ITEMS,
+    page_items: int = BATCH_ITEMS,
 ) -> Iterator[tuple[Sequence[bytes], Any]]:
     """Run a script on page after page of processing, turning the list round until all is done.
 
@@ -87,7 +86,7 @@ def act_by_pages(
         dealt_with: Which IDs of a call its reply says were dealt with.
         seeks_on: Seek these further, too: one may have come into the list a second time since the
             caller looked. Then it ends only when the list was turned round in vain.
-        page_max: How many entries a call takes off at most.
+        page_items: How many entries the script takes off in one call.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -96,24 +95,23 @@ def act_by_pages(
         The IDs of each call, and its reply.
     """
     left = set(sought)
-    page_size = min(_PAGE, page_max)
     length = int(connection.call("LLEN", keys.processing))
     alone, in_vain = True, 0.0
     while left and in_vain < length:
         # Several pages are read at once, so that the calls can be sent ahead of the replies. Where
         # others turn the list, too, what was read ahead is not there any more: then one page is
         # taken off at a time, and the next is sought with it, in case it has come in its place.
-        entries = _WINDOW if alone else 2 * page_size
+        entries = (_WINDOW_PAGES if alone else 2) * page_items
         window = connection.call("LRANGE", keys.processing, -min(length, entries), -1)
         if not window:
             return
-        ends = range(len(window), 0, -page_size)
-        pages = [window[max(0, end - page_size) : end] for end in ends]
+        ends = range(len(window), 0, -page_items)
+        pages = [window[max(0, end - page_items) : end] for end in ends]
         batches = [_sought_in(page, left) for page in pages]
         expected = sum(map(len, batches)) if alone else len(batches[0])
         if not alone:
             pages, batches = pages[:1], [_sought_in(window, left)]
-        calls = ((*queue_args(keys), page_size, *args, *batch) for batch in batches)
+        calls = ((*queue_args(keys), page_items, *args, *batch) for batch in batches)
         replies = connection.run_each(script, queue_keys(keys), calls)
         seen = 0
         for page, batch, reply in zip(pages, batches, replies, strict=True):

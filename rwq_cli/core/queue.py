@@ -7,10 +7,12 @@ from uuid import uuid4
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.connection import Connection
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import (
     CleanAction,
     Counts,
+    Due,
     Item,
     Lease,
     NewItem,
@@ -80,22 +82,38 @@ class WorkQueue:
         """The queue's name."""
         return self.keys.name
 
-    def add(self, data: bytes | str, item_id: bytes | str | None = None) -> bool:
+    def add(
+        self,
+        data: bytes | str,
+        item_id: bytes | str | None = None,
+        *,
+        delay_s: float | None = None,
+        at_ms: int | None = None,
+    ) -> bool:
         """Add one item.
 
         Args:
             data: Its payload.
             item_id: Its ID; None for a random one.
+            delay_s: Put it off for so long, seconds by the server's clock; None for not at all.
+            at_ms: Put it off until then, unix ms by the server's clock; None for not at all.
 
         Raises:
-            InvalidArgument: The ID is empty.
+            InvalidArgument: The ID is empty, or both a delay and a time are given.
             ServerError: The server refused, or was lost.
 
         Returns:
             Whether it was added: False if an item with this ID exists.
         """
         new_id = uuid4().hex.encode() if item_id is None else _to_bytes(item_id)
-        (outcome,) = self.add_many([NewItem(new_id, _to_bytes(data))])
+        due = None
+        if delay_s is not None and at_ms is not None:
+            raise InvalidArgument("a delay and a time exclude each other", "give one of them")
+        if delay_s is not None:
+            due = Due(delay_s * 1000, from_now=True)
+        elif at_ms is not None:
+            due = Due(at_ms, from_now=False)
+        (outcome,) = self.add_many([NewItem(new_id, _to_bytes(data), due)])
         return outcome.status is Status.ADDED
 
     def add_unique(self, data: bytes | str, item_id: bytes | str | None = None) -> None:
@@ -151,20 +169,7 @@ class WorkQueue:
 
         See `rwq_cli.core.leasing.lease_batches`.
         """
-        from rwq_cli.core import leasing
-
-        lease_ms = max(1, round(lease_s * 1000))
-        batches = leasing.lease_batches(
-            self.connection,
-            self.keys,
-            holder=self.holder,
-            lease_ms=lease_ms,
-            count=count,
-            wait_s=wait_s,
-            clock=self._clock,
-            data=data,
-        )
-        return leasing.Leased(self.name, Lease(self.holder, lease_ms), batches)
+        return lease_from([self], count, lease_s=lease_s, wait_s=wait_s, data=data)
 
     def complete(
         self,
@@ -226,15 +231,91 @@ class WorkQueue:
         *,
         force: bool = False,
         front: bool = False,
+        delay_s: float = 0.0,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Put items back now; see `rwq_cli.core.leasing.release_items`."""
+        """Put items back: now, or when a delay has passed.
+
+        See `rwq_cli.core.leasing.release_items` and `rwq_cli.core.parking.delay_items`.
+
+        Args:
+            ids: The IDs.
+            force: End leases that others hold, too.
+            front: Make them the next to be leased.
+            delay_s: For how long to put them off, seconds; 0 for not at all.
+            dry_run: Change nothing, and say what would be done.
+
+        Raises:
+            InvalidArgument: Both `front` and a delay were given.
+        """
         from rwq_cli.core import leasing, rehearsal
 
+        delay_ms = round(delay_s * 1000)
+        if delay_ms > 0:
+            if front:
+                raise InvalidArgument("front and delay exclude each other", "give one of them")
+            return self._delay(ids, delay_ms=delay_ms, force=force, dry_run=dry_run)
         verb = rehearsal.would_release if dry_run else leasing.release_items
         return Outcomes(
             verb(self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front)
         )
+
+    def _delay(
+        self, ids: Iterable[bytes | Pause], *, delay_ms: int, force: bool, dry_run: bool
+    ) -> Outcomes:
+        from rwq_cli.core import parking, rehearsal
+
+        if dry_run:
+            return Outcomes(
+                rehearsal.would_delay(
+                    self.connection, self.keys, ids, own_holder=self.holder, force=force
+                )
+            )
+        return Outcomes(
+            parking.delay_items(
+                self.connection,
+                self.keys,
+                ids,
+                own_holder=self.holder,
+                delay_ms=delay_ms,
+                force=force,
+            )
+        )
+
+    def bury(
+        self,
+        ids: Iterable[bytes | Pause],
+        *,
+        reason: bytes | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Set items aside until they are kicked; see `rwq_cli.core.parking.bury_items`."""
+        from rwq_cli.core import parking, rehearsal
+
+        if dry_run:
+            return Outcomes(
+                rehearsal.would_bury(
+                    self.connection, self.keys, ids, own_holder=self.holder, force=force
+                )
+            )
+        return Outcomes(
+            parking.bury_items(
+                self.connection,
+                self.keys,
+                ids,
+                own_holder=self.holder,
+                reason=reason,
+                force=force,
+            )
+        )
+
+    def kick(self, ids: Iterable[bytes | Pause], *, dry_run: bool = False) -> Outcomes:
+        """Bring buried items back; see `rwq_cli.core.parking.kick_items`."""
+        from rwq_cli.core import parking, rehearsal
+
+        verb = rehearsal.would_kick if dry_run else parking.kick_items
+        return Outcomes(verb(self.connection, self.keys, ids))
 
     def export(self, chosen: frozenset[bytes] | None = None) -> "Export":
         """Everything of the queue, or the chosen items: `rwq_cli.core.exporting.Export`."""
@@ -337,20 +418,34 @@ class WorkQueue:
         seconds, microseconds = self.connection.call("TIME")
         return int(seconds) * 1000 + int(microseconds) // 1000
 
-    def light_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
+    def light_clean(
+        self, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
+    ) -> Iterator[CleanAction]:
         """Return what dead workers left; see `rwq_cli.core.cleaning.light_clean`."""
         from rwq_cli.core import cleaning
 
         return cleaning.light_clean(
-            self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
+            self.connection,
+            self.keys,
+            grace_s=grace_s,
+            dry_run=dry_run,
+            sleep=self._clock.sleep,
+            bury_after=bury_after,
         )
 
-    def deep_clean(self, *, grace_s: float = 1.0, dry_run: bool = False) -> Iterator[CleanAction]:
+    def deep_clean(
+        self, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
+    ) -> Iterator[CleanAction]:
         """Mend the whole queue; see `rwq_cli.core.cleaning.deep_clean`."""
         from rwq_cli.core import cleaning
 
         return cleaning.deep_clean(
-            self.connection, self.keys, grace_s=grace_s, dry_run=dry_run, sleep=self._clock.sleep
+            self.connection,
+            self.keys,
+            grace_s=grace_s,
+            dry_run=dry_run,
+            sleep=self._clock.sleep,
+            bury_after=bury_after,
         )
 
     def diagnose(
@@ -545,6 +640,80 @@ class WorkQueue:
         from rwq_cli.core.looking import Detail
 
         return Detail(sizes=self.connection.look_only(), data=data, bare=bare)
+
+
+def lease_from(
+    queues: "Sequence[WorkQueue]",
+    count: int,
+    *,
+    lease_s: float = 300.0,
+    wait_s: float = 0.0,
+    data: bool = True,
+    shuffle: "Callable[[list[QueueKeys]], object] | None" = None,
+) -> "Leased":
+    """Lease up to `count` items of the first queue that has any, waiting only for the first item.
+
+    They are leased as the first queue's holder.
+
+    Args:
+        queues: The queues, the one to be preferred first, on one connection; one that is named
+            twice counts once.
+        count: How many items at most.
+        lease_s: How long the leases last, seconds.
+        wait_s: How long to wait until one of them has an item, seconds.
+        data: Return the payloads.
+        shuffle: Changes the order of the queues before each attempt, such as `random.shuffle`;
+            None leaves it as it is.
+
+    Raises:
+        InvalidArgument: There is no queue, or they are not on one connection.
+        ServerError: The server refused, or was lost.
+
+    Returns:
+        The items, all of one queue; see `rwq_cli.core.leasing.lease_batches`.
+    """
+    from rwq_cli.core import leasing
+
+    first, distinct = _on_one_connection(queues)
+    lease_ms = max(1, round(lease_s * 1000))
+    batches = leasing.lease_batches(
+        first.connection,
+        distinct,
+        leasing.Order(count, first.holder, lease_ms, data),
+        wait_s=wait_s,
+        clock=first._clock,
+        shuffle=shuffle,
+    )
+    return leasing.Leased(Lease(first.holder, lease_ms), batches)
+
+
+def would_lease_from(
+    queues: "Sequence[WorkQueue]",
+    count: int,
+    *,
+    shuffle: "Callable[[list[QueueKeys]], object] | None" = None,
+) -> Iterator[Item]:
+    """The items that `lease_from` would lease now; see `rwq_cli.core.rehearsal.would_lease`.
+
+    Raises:
+        InvalidArgument: There is no queue, or they are not on one connection.
+        ServerError: The server refused, or was lost.
+    """
+    from rwq_cli.core import rehearsal
+
+    first, distinct = _on_one_connection(queues)
+    first.connection.look_only()
+    return rehearsal.would_lease(first.connection, distinct, count, shuffle=shuffle)
+
+
+def _on_one_connection(queues: "Sequence[WorkQueue]") -> tuple[WorkQueue, list[QueueKeys]]:
+    """The first of the queues, and the keys of each, once."""
+    if not queues:
+        raise InvalidArgument("no queue to lease from", "name one")
+    first = queues[0]
+    if any(queue.connection is not first.connection for queue in queues):
+        raise InvalidArgument("the queues are not on one connection", "open them on the same")
+    return first, list({queue.name: queue.keys for queue in queues}.values())
 
 
 def _to_bytes(text: bytes | str) -> bytes:

@@ -7,13 +7,15 @@ from itertools import chain
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.keys import STRUCTURES, QueueKeys, is_key_of
+from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, STRUCTURES, QueueKeys, is_key_of
 from rwq_cli.core.looking import glance, seen_in_list
 from rwq_cli.core.model import State
 from rwq_cli.core.nested import names_among
 from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.scanning import SCAN_COUNT, scan_keys
 from rwq_cli.core.states import state_of
+
+_GUARDS = (DELAYED_GUARD, BURIED_GUARD)
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class Survey:
         scheduled_ghosts: IDs in the delayed or buried zset without data, with that zset's name.
         duplicated: Items in main more than once, or in main and in processing.
         stale_cleaning: IDs in the list of a 0.1 cleaner that are gone, or in another list.
+        stale_schedule: Items in main or in processing that are in the delayed or buried zset all
+            the same, with that zset's name.
         stale_returns: IDs with a count of returns that have no data.
         items: How many data keys were met; SCAN may meet one twice.
     """
@@ -41,6 +45,7 @@ class Survey:
     scheduled_ghosts: list[tuple[bytes, str]] = field(default_factory=list)
     duplicated: list[bytes] = field(default_factory=list)
     stale_cleaning: list[bytes] = field(default_factory=list)
+    stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
     stale_returns: list[bytes] = field(default_factory=list)
     items: int = 0
 
@@ -74,18 +79,21 @@ def survey(
     found, meter = Survey(), connection.meter
     entries = lengths_of(connection, keys.main, keys.processing)
     meter.begin("reading the lists", entries)
-    without_data, repeated = _walk_lists(connection, keys)
+    without_data, repeated, scheduled = _walk_lists(connection, keys)
     meter.begin("reading the data keys")
     unlisted = _scan_data(connection, keys, without_data, found, others)
     in_hand = _read_cleaning(connection, keys)
-    _read_returns(connection, keys, found)
-    places: dict[bytes, Counter[str]] = {item_id: Counter() for item_id in chain(repeated, in_hand)}
+    found.stale_returns += stale_returns(connection, keys)
+    places: dict[bytes, Counter[str]] = {
+        item_id: Counter() for item_id in chain(repeated, in_hand, scheduled)
+    }
     if unlisted or places or without_data:
         meter.begin("reading the lists again", entries)
         ghosts = _find(connection, keys, unlisted, places, without_data)
         _sort_ghosts(connection, keys, ghosts, found)
     _sort_unlisted(connection, keys, unlisted, found)
     _sort_repeated(connection, keys, repeated, places, found)
+    _sort_scheduled(connection, keys, scheduled, places, found)
     for item_id, look in zip(in_hand, glance(connection, keys, in_hand), strict=True):
         if places[item_id] or not look.has_data:
             found.stale_cleaning.append(item_id)
@@ -157,18 +165,22 @@ def _zset_members(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str
                 break
 
 
-def _walk_lists(connection: Connection, keys: QueueKeys) -> tuple[set[int], dict[bytes, None]]:
-    """The numbers of all IDs that are listed, and the IDs that were met before."""
+def _walk_lists(
+    connection: Connection, keys: QueueKeys
+) -> tuple[set[int], dict[bytes, None], dict[bytes, None]]:
+    """The numbers of all IDs that are listed, those met twice in the lists, and in a zset, too."""
     numbers: set[int] = set()
     repeated: dict[bytes, None] = {}
+    scheduled: dict[bytes, None] = {}
     for where, page in _stations(connection, keys):
         before = len(numbers)
-        if where in ("main", "processing") and not numbers.isdisjoint(map(hash, page)):
-            repeated.update((item_id, None) for item_id in page if hash(item_id) in numbers)
+        if not numbers.isdisjoint(map(hash, page)):
+            met = repeated if where in ("main", "processing") else scheduled
+            met.update((item_id, None) for item_id in page if hash(item_id) in numbers)
         numbers.update(map(hash, page))
         if where == "main" and len(numbers) - before < len(page):
             repeated.update((item_id, None) for item_id, n in Counter(page).items() if n > 1)
-    return numbers, repeated
+    return numbers, repeated, scheduled
 
 
 def _scan_data(
@@ -192,16 +204,37 @@ def _read_cleaning(connection: Connection, keys: QueueKeys) -> list[bytes]:
     return list(chain.from_iterable(walk_list(connection, keys.cleaning, newest_first=True)))
 
 
-def _read_returns(connection: Connection, keys: QueueKeys, found: Survey) -> None:
+def scan_returns(connection: Connection, keys: QueueKeys) -> Iterator[dict[bytes, bytes]]:
+    """The counts of returns by ID, in pages; some may be met twice, as HSCAN says.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
     cursor: object = 0
     while True:
-        cursor, fields = connection.call("HSCAN", keys.returns, cursor, "COUNT", SCAN_COUNT)
-        page = list(fields)
-        for item_id, look in zip(page, glance(connection, keys, page), strict=True):
-            if not look.has_data:
-                found.stale_returns.append(item_id)
+        cursor, page = connection.call("HSCAN", keys.returns, cursor, "COUNT", SCAN_COUNT)
+        if page:
+            yield page
         if int(cursor) == 0:  # type: ignore[call-overload]
             return
+
+
+def as_count(value: bytes | None) -> int:
+    """A count of returns as the server gives it; what is no number counts as none."""
+    return int(value) if value and value.isdigit() else 0
+
+
+def stale_returns(connection: Connection, keys: QueueKeys) -> Iterator[bytes]:
+    """The IDs with a count of returns that have no data.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    for page in scan_returns(connection, keys):
+        ids = list(page)
+        for item_id, look in zip(ids, glance(connection, keys, ids), strict=True):
+            if not look.has_data:
+                yield item_id
 
 
 def _find(
@@ -255,6 +288,27 @@ def _sort_repeated(
     for item_id, look in zip(still, glance(connection, keys, still), strict=True):
         if look.has_data:
             found.duplicated.append(item_id)
+
+
+def _sort_scheduled(
+    connection: Connection,
+    keys: QueueKeys,
+    scheduled: dict[bytes, None],
+    places: dict[bytes, Counter[str]],
+    found: Survey,
+) -> None:
+    listed = [i for i in scheduled if places[i]["main"] or places[i]["processing"]]
+    for batch in in_batches(listed):
+        holders = connection.call_all(
+            [("MGET", keys.lease(item_id), keys.old_lease(item_id)) for item_id in batch]
+        )
+        seen = glance(connection, keys, batch)
+        for item_id, held_by, look in zip(batch, holders, seen, strict=True):
+            # Behind a whole guard it is an old entry in processing that means nothing.
+            guarded = all(holder and holder.startswith(_GUARDS) for holder in held_by)
+            if look.has_data and not look.wrong_type and (places[item_id]["main"] or not guarded):
+                names = [name for name in ("delayed", "buried") if places[item_id][name]]
+                found.stale_schedule += [(item_id, name) for name in names]
 
 
 def _sort_unlisted(

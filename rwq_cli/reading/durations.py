@@ -26,8 +26,17 @@ def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
         seconds = float(stripped)
     elif stripped and _PART.sub("", stripped) == "":
         seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(stripped))
-    if seconds is not None and seconds <= limit_s:
-        return seconds
     if seconds is not None:
-        raise InvalidArgument("longer than a hundred years", "give a shorter duration")
+        return in_limits(seconds, limit_s)
     raise InvalidArgument(f"not a duration: {text!r}", "it looks like 500ms, 30s, 5m, 1h30m or 2d")
+
+
+def in_limits(seconds: float, limit_s: float = HUNDRED_YEARS_S) -> float:
+    """A duration in seconds that is not too long.
+
+    Raises:
+        InvalidArgument: It is.
+    """
+    if seconds > limit_s:
+        raise InvalidArgument("longer than a hundred years", "give a shorter duration")
+    return float(seconds)

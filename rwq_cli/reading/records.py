@@ -16,8 +16,9 @@ import orjson
 from rwq_cli.core.adding import ADD_ITEMS
 from rwq_cli.core.batches import BATCH_BYTES, Pause
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import NewItems
+from rwq_cli.core.model import Due, NewItems
 from rwq_cli.environment import Environment
+from rwq_cli.reading.durations import in_limits, parse_duration
 from rwq_cli.reading.streams import split, whole
 
 
@@ -102,6 +103,7 @@ class Intake:
         input_format: How files and stdin are cut.
         id_rule: Where IDs come from.
         strict: Stop at the first bad record.
+        due: Until when items are put off that do not say it themselves; None for not at all.
         report: Told of each bad record: where it was, its number from 1, and why.
         rejected: Bad records so far.
         empty: Empty lines skipped so far.
@@ -112,6 +114,7 @@ class Intake:
     id_rule: IdRule
     strict: bool
     report: Callable[[str, int, str], None]
+    due: Due | None = None
     rejected: int = 0
     empty: int = 0
     _total_bytes: int | None = None
@@ -183,19 +186,20 @@ class Intake:
     ) -> Iterator[NewItems | Pause]:
         """Records to batches of items, in one loop: it runs once for each of millions of lines."""
         is_json = self.input_format is InputFormat.JSONL
-        convert = self._from_json_line if is_json else _as_it_is
+        convert = self._from_json_line if is_json else self._as_it_is
         at_once = _payloads_of_json_lines if is_json else _payloads_of_lines
         make_id = None if self.id_rule.kind == "uuid" else self._make_id
         random = self._random
         ids: list[bytes] = []
         payloads: list[bytes] = []
+        dues: list[Due | None] = []
         room_bytes = BATCH_BYTES
         number = 0
         for group in groups:
             if isinstance(group, Pause):
                 if ids:
-                    yield NewItems(ids, payloads)
-                    ids, payloads, room_bytes = [], [], BATCH_BYTES
+                    yield NewItems(ids, payloads, dues if any(dues) else None)
+                    ids, payloads, dues, room_bytes = [], [], [], BATCH_BYTES
                 yield group
                 continue
             for start in range(0, len(group), ADD_ITEMS):
@@ -203,9 +207,10 @@ class Intake:
                 plain = at_once(records) if make_id is None else None
                 if plain is not None:
                     if ids:
-                        yield NewItems(ids, payloads)
-                        ids, payloads, room_bytes = [], [], BATCH_BYTES
-                    yield NewItems(random_ids(len(plain)), plain)
+                        yield NewItems(ids, payloads, dues if any(dues) else None)
+                        ids, payloads, dues, room_bytes = [], [], [], BATCH_BYTES
+                    alike: list[Due | None] | None = [self.due] * len(plain) if self.due else None
+                    yield NewItems(random_ids(len(plain)), plain, alike)
                     number += len(records)
                     continue
                 for record in records:
@@ -214,7 +219,7 @@ class Intake:
                         self.empty += 1
                         continue
                     try:
-                        item_id, data, value = convert(record)
+                        item_id, data, value, due = convert(record)
                         if item_id is None:
                             item_id = next(random) if make_id is None else make_id(data, value)
                     except BadRecord as error:
@@ -223,16 +228,17 @@ class Intake:
                         if not self.strict:
                             continue
                         if ids:
-                            yield NewItems(ids, payloads)
+                            yield NewItems(ids, payloads, dues if any(dues) else None)
                         return
                     ids.append(item_id)
                     payloads.append(data)
+                    dues.append(due)
                     room_bytes -= len(item_id) + len(data)
                     if len(ids) == ADD_ITEMS or room_bytes <= 0:
-                        yield NewItems(ids, payloads)
-                        ids, payloads, room_bytes = [], [], BATCH_BYTES
+                        yield NewItems(ids, payloads, dues if any(dues) else None)
+                        ids, payloads, dues, room_bytes = [], [], [], BATCH_BYTES
         if ids:
-            yield NewItems(ids, payloads)
+            yield NewItems(ids, payloads, dues if any(dues) else None)
 
     def _make_id(self, data: bytes, value: Any) -> bytes:
         rule = self.id_rule.kind
@@ -255,15 +261,18 @@ class Intake:
             raise BadRecord(f"its data has no field {name!r}")
         return _compact(value[name])
 
-    def _from_json_line(self, line: bytes) -> tuple[bytes | None, bytes, Any]:
+    def _as_it_is(self, record: bytes) -> tuple[bytes | None, bytes, Any, Due | None]:
+        if len(record) > ITEM_BYTES_MAX:
+            raise BadRecord("larger than the 512 MB that a server takes")
+        return None, record, None, self.due
+
+    def _from_json_line(self, line: bytes) -> tuple[bytes | None, bytes, Any, Due | None]:
         record = parse(line)
         if not isinstance(record, dict):
             raise BadRecord("not a JSON object with data or data_b64")
         value = record.get("data")
         if len(record) == 1 and value is not None:
-            return None, _compact(value), value
-        if record.get("delay") is not None:
-            raise BadRecord("delay is not supported by this version")
+            return None, _compact(value), value, self.due
         if record.get("data_b64") is not None:
             data, value = _from_base64(record["data_b64"], "data_b64"), None
         elif "data" in record:
@@ -277,7 +286,8 @@ class Intake:
             item_id = _compact(record["id"])
         if item_id == b"":
             raise BadRecord("its id is empty")
-        return item_id, data, value
+        delay = record.get("delay")
+        return item_id, data, value, self.due if delay is None else _due_after(delay)
 
 
 def _position(stream: BinaryIO) -> int:
@@ -318,12 +328,6 @@ class Readable:
 def _unreadable(name: str, error: OSError) -> InvalidArgument:
     reason = (error.strerror or str(error)).lower()
     return InvalidArgument(f"cannot read {name}: {reason}", "check the file's name")
-
-
-def _as_it_is(record: bytes) -> tuple[bytes | None, bytes, Any]:
-    if len(record) > ITEM_BYTES_MAX:
-        raise BadRecord("larger than the 512 MB that a server takes")
-    return None, record, None
 
 
 def _payloads_of_lines(records: list[bytes]) -> list[bytes] | None:
@@ -396,6 +400,20 @@ def _compact(value: Any) -> bytes:
             return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
         except RecursionError:
             raise BadRecord("not JSON: nested too deeply")
+
+
+def _due_after(delay: Any) -> Due | None:
+    """The delay that a record asks for: seconds, or a duration such as `5m`."""
+    try:
+        if type(delay) in (int, float) and delay >= 0:
+            seconds = in_limits(delay)
+        elif isinstance(delay, str):
+            seconds = parse_duration(delay)
+        else:
+            raise BadRecord(f"its delay is not a duration: {_compact(delay).decode()}")
+    except InvalidArgument as error:
+        raise BadRecord(f"its delay is {error.message}")
+    return Due(seconds * 1000, from_now=True) if seconds else None
 
 
 def _from_base64(text: Any, name: str) -> bytes:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from rwq_cli.core.clock import SystemClock
 from tests.cli.driver import Rwq
 from tests.conftest import Foreign
 from tests.servers import PrivateServer
@@ -50,6 +51,12 @@ def rwq(bare_rwq: Rwq, server: PrivateServer, raw: redis.Redis) -> Rwq:  # noqa:
     """rwq with RWQ_URL and RWQ_QUEUE set to the empty server and the queue `jobs`."""
     bare_rwq.variables = {**bare_rwq.variables, "RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}
     return bare_rwq
+
+
+@pytest.fixture
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second look comes at once, for runs in this process beside which nobody else acts."""
+    monkeypatch.setattr(SystemClock, "sleep", lambda _clock, _seconds: None)
 
 
 # Where the server counts reading as use, listings do not read sizes and previews unless asked to.

@@ -147,6 +147,7 @@ class TestPermissions:
         assert sorted(foreign.raw.keys()) == before
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
+    @pytest.mark.usefixtures("no_grace")
     @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop"])
     @pytest.mark.parametrize(
         "line",

@@ -76,7 +76,8 @@ def test_what_comes_later_is_said_clearly(bare_rwq: Rwq, scheme: str) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "line", ["lease --for", "lease --timeout", "touch a --for", "clean light --grace"]
+    "line",
+    ["lease --for", "lease --timeout", "touch a --for", "clean light --grace", "add x --delay"],
 )
 def test_a_malformed_duration(rwq: Rwq, foreign: Foreign, line: str, text: str) -> None:
     foreign.waiting(b"a")
@@ -156,7 +157,13 @@ def test_a_number_without_measure(
         (b'{"data": 1, "id_b64": "*"}', "id_b64 is not base64"),
         (b'{"data": 1, "id": ""}', "its id is empty"),
         (b'{"data": "\\ud800"}', ""),
-        (b'{"data": 1, "delay": "5m"}', "delay is not supported by this version"),
+        (b'{"data": 1, "delay": "soon"}', "its delay is not a duration: 'soon'"),
+        (b'{"data": 1, "delay": ""}', "its delay is not a duration: ''"),
+        (b'{"data": 1, "delay": -1}', "its delay is not a duration: -1"),
+        (b'{"data": 1, "delay": true}', "its delay is not a duration: true"),
+        (b'{"data": 1, "delay": [5]}', "its delay is not a duration: [5]"),
+        (b'{"data": 1, "delay": 1e300}', "its delay is longer than a hundred years"),
+        (b'{"data": 1, "delay": "99999999d"}', "its delay is longer than a hundred years"),
         (b"[" * 100_000, "not JSON"),
     ],
 )

@@ -92,6 +92,7 @@ class TestLine:
         assert PLUGIN_LINE.fullmatch(result.text)
 
 
+@pytest.mark.usefixtures("no_grace")
 class TestCodes:
     @pytest.mark.parametrize(
         ("words", "status"),

@@ -30,7 +30,7 @@ def broken(foreign: Foreign) -> Foreign:
 
 def test_light(rwq: Rwq, broken: Foreign) -> None:
     result = rwq("clean", "light", *NOW)
-    assert result.as_tuple() == (0, "", "returned 1, dropped 1, pruned 0\n")
+    assert result.as_tuple() == (0, "", "returned 1, dropped 1, promoted 0, pruned 1, buried 0\n")
     assert broken.raw.lrange("jobs:processing", 0, -1) == [b"l1"]
     assert broken.raw.lrange("jobs:queue", 0, -1) == [b"a1", b"w1", b"w2", b"w1", b"g2"]
 
@@ -38,15 +38,18 @@ def test_light(rwq: Rwq, broken: Foreign) -> None:
 def test_deep(rwq: Rwq, broken: Foreign) -> None:
     result = rwq("clean", "deep", *NOW)
     assert (result.code, result.text) == (0, "")
-    assert result.notes == "returned 2, dropped 3, pruned 1\n"
+    assert result.notes == "returned 2, dropped 3, promoted 0, pruned 1, buried 0\n"
     raw = broken.raw
     assert raw.lrange("jobs:processing", 0, -1) == [b"l1"]
     assert sorted(raw.lrange("jobs:queue", 0, -1)) == [b"a1", b"o1", b"w1", b"w2"]
     assert raw.exists("jobs:lease:o1") == 0
-    assert raw.hkeys("jobs:returns") == [b"a1"]
+    assert raw.hgetall("jobs:returns") == {b"a1": b"3", b"o1": b"1"}
     deep = rwq("stats", "--deep", "-o", "json").json
     assert [deep[name] for name in ("orphaned", "duplicated", "ghosts", "abandoned")] == [0] * 4
-    assert rwq("clean", "deep", *NOW).notes == "returned 0, dropped 0, pruned 0\n"
+    assert (
+        rwq("clean", "deep", *NOW).notes
+        == "returned 0, dropped 0, promoted 0, pruned 0, buried 0\n"
+    )
 
 
 def test_each_id_with_what_was_done_and_why(rwq: Rwq, broken: Foreign) -> None:
@@ -85,7 +88,7 @@ def test_the_summary_in_json(rwq: Rwq, broken: Foreign) -> None:
     assert rwq("clean", "light", *NOW, "-o", "json").as_tuple() == (
         0,
         '{"queue": "jobs", "queue_b64": null, "dry_run": false, "returned": 1, "dropped": 1, '
-        '"pruned": 0}\n',
+        '"promoted": 0, "pruned": 1, "buried": 0}\n',
         "",
     )
     assert broken.raw.llen("jobs:processing") == 1
@@ -105,7 +108,9 @@ class TestGrace:
     def test_is_a_second_unless_told(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a1")
         began = time.monotonic()
-        assert rwq("clean", "light").notes == "returned 1, dropped 0, pruned 0\n"
+        assert (
+            rwq("clean", "light").notes == "returned 1, dropped 0, promoted 0, pruned 0, buried 0\n"
+        )
         assert 1.0 <= time.monotonic() - began < 2.0
 
     @pytest.mark.parametrize("verb", ["light", "deep"])
@@ -117,7 +122,7 @@ class TestGrace:
         timer.start()
         result = rwq("clean", verb, "--grace", "500ms")
         timer.join()
-        assert result.notes == "returned 0, dropped 0, pruned 0\n"
+        assert result.notes == "returned 0, dropped 0, promoted 0, pruned 0, buried 0\n"
         assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"a1"]
 
     def test_a_producer_between_its_data_and_its_push_is_left_alone(
@@ -128,7 +133,7 @@ class TestGrace:
         timer.start()
         result = rwq("clean", "deep", "--grace", "500ms")
         timer.join()
-        assert result.notes == "returned 0, dropped 0, pruned 0\n"
+        assert result.notes == "returned 0, dropped 0, promoted 0, pruned 0, buried 0\n"
         assert raw.lrange("jobs:queue", 0, -1) == [b"o1"]
 
 
@@ -148,7 +153,7 @@ def test_many(rwq: Rwq, foreign: Foreign) -> None:
     ids = [b"%04d" % number for number in range(3000)]
     foreign.abandoned(*ids)
     result = rwq("clean", "light", *NOW)
-    assert result.notes == "returned 3,000, dropped 0, pruned 0\n"
+    assert result.notes == "returned 3,000, dropped 0, promoted 0, pruned 0, buried 0\n"
     assert sorted(foreign.raw.lrange("jobs:queue", 0, -1)) == ids
 
 
@@ -156,3 +161,42 @@ def test_a_clean_without_a_verb_names_them(rwq: Rwq) -> None:
     result = rwq("clean")
     assert (result.code, result.text) == (2, "")
     assert "rwq clean --help" in result.notes
+
+
+class TestBuryAfter:
+    def test_the_third_return_is_the_last(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"a1", b"a2")
+        foreign.raw.hset(foreign.keys.returns, "a1", 3)
+        clean = ("clean", "light", *NOW, "--bury-after", "3")
+        dry = rwq(*clean, "--dry-run", "-o", "jsonl")
+        result = rwq(*clean, "-o", "jsonl")
+        assert dry.notes == f"dry run, nothing changed: {result.notes}"
+        assert result.notes == "returned 1, dropped 0, promoted 0, pruned 0, buried 1\n"
+        assert sorted((r["id"], r["action"], r["state"], r["where"]) for r in result.jsonl) == [
+            ("a1", "buried", "abandoned", "processing"),
+            ("a2", "returned", "abandoned", "processing"),
+        ]
+        assert rwq("ls", "buried", "-o", "json").json[0]["reason"] == "returned 3 times"
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a2"]
+
+    @pytest.mark.parametrize("wrong", ["-1", "x", ""])
+    def test_only_a_number(self, rwq: Rwq, foreign: Foreign, wrong: str) -> None:
+        foreign.abandoned(b"a1")
+        result = rwq("clean", "deep", *NOW, "--bury-after", wrong)
+        assert (result.code, result.text) == (2, "")
+        assert "--bury-after" in result.notes
+        assert foreign.raw.llen("jobs:processing") == 1
+
+
+@pytest.mark.parametrize("verb", ["light", "deep"])
+def test_what_is_due_is_promoted_without_any_grace(rwq: Rwq, foreign: Foreign, verb: str) -> None:
+    foreign.delayed(b"\xff late", 2)
+    foreign.delayed(b"first", 1)
+    foreign.delayed(b"d1", 9_999_999_999_999)
+    result = rwq("clean", verb, "--grace", "1h", "-o", "ids")
+    assert result.as_tuple() == (
+        0,
+        "first\n\\xff late\n",
+        "returned 0, dropped 0, promoted 2, pruned 0, buried 0\n",
+    )
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"\xff late", b"first"]

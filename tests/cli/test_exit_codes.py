@@ -209,7 +209,7 @@ def filled(foreign: Foreign) -> None:
     foreign.raw.hset("jobs:result:done", mapping=fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("filled")
+@pytest.mark.usefixtures("filled", "no_grace")
 @pytest.mark.parametrize(("status", "line"), cases())
 def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
     more = NOWHERE if status is ExitStatus.SERVER else ()

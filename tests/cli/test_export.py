@@ -3,6 +3,8 @@
 import json
 import sys
 
+import pytest
+
 from tests.cli.driver import Rwq
 from tests.conftest import Foreign, contents
 
@@ -111,6 +113,7 @@ def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
     return [record["id"] for record in rwq("export", *words, stdin=stdin).jsonl[1:]]
 
 
+@pytest.mark.usefixtures("no_grace")
 def test_some_of_them(rwq: Rwq, foreign: Foreign) -> None:
     """The grammar of all verbs on many items; nothing chosen is everything."""
     foreign.waiting(b"w1", b"w2", b"w3")

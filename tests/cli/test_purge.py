@@ -1,5 +1,7 @@
 """`rwq purge`: a whole queue, after its name was typed."""
 
+import pytest
+
 from tests.cli.driver import Rwq
 from tests.cli.test_rm import undo_files
 from tests.conftest import Foreign, contents
@@ -33,6 +35,7 @@ def test_nothing_there(rwq: Rwq) -> None:
     assert rwq("purge").as_tuple() == (0, "", "removed 0\n")
 
 
+@pytest.mark.usefixtures("no_grace")
 def test_of_a_wrong_type(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.hset("jobs:item:h", "a", "b")

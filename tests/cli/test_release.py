@@ -43,8 +43,7 @@ def test_what_waits_stays_where_it_is(rwq: Rwq, foreign: Foreign) -> None:
 @pytest.mark.parametrize("state", ["abandoned", "data", "buried"])
 def test_what_nobody_holds(rwq: Rwq, foreign: Foreign, state: str) -> None:
     getattr(foreign, state)(b"a")
-    words = ("--force", "--yes") if state == "buried" else ()
-    assert rwq("release", "a", *words).code == 0
+    assert rwq("release", "a").code == 0
     assert waiting(foreign) == [b"a"]
     assert sorted(foreign.raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
 

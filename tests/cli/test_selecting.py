@@ -7,6 +7,8 @@ import pytest
 from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign, contents
 
+pytestmark = pytest.mark.usefixtures("no_grace")
+
 VERBS = ["release", "complete", "touch"]
 NOTHING_CHOSEN = (
     "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "

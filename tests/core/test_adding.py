@@ -223,8 +223,8 @@ def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue, raw: Redis)
 def items_in_each_call(interleaved: Interleaved) -> list[int]:
     """Filled with the number of items in each call of `add` from now on."""
     counts: list[int] = []
-    # After the three prefixes and the flag: ID, data, ID, data, ...
-    interleaved.before = lambda _: counts.append((len(interleaved.words) - 4) // 2)
+    # After the four prefixes, how to check and until when: ID, data, ID, data, ...
+    interleaved.before = lambda _: counts.append((len(interleaved.words) - 6) // 2)
     return counts
 
 

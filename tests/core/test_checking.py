@@ -1,7 +1,5 @@
 """Judging numbers by limits: what is above one, what is worst, and what is not known."""
 
-import time
-
 import pytest
 from redis import Redis
 
@@ -139,7 +137,6 @@ class TestOfAQueue:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         raw.lpush(b"jobs:queue", b"ghost 1", b"ghost 2")
-        foreign.waiting(b"a")
-        time.sleep(2.1)
-        foreign.waiting(b"b")
+        foreign.waiting(b"a", b"b")
+        foreign.unused_for(b"a", 2)
         assert queue.check({})[Measure.AGE].value in (2, 3)

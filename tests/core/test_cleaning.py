@@ -8,10 +8,11 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import CleanAction, Connection, Repair, State, WorkQueue
-from rwq_cli.core.errors import WrongType
+from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from tests.conftest import (
     QUEUE,
+    AsUser,
     Backend,
     FakeClock,
     Foreign,
@@ -58,8 +59,19 @@ class Case:
     deep_after: dict[bytes, Any] = field(default_factory=dict)
 
 
-TO_MAIN = {b"jobs:queue": [b"1", b"new", b"old"], b"jobs:processing": [b"l2", b"l1"]}
+FROM_NOWHERE = {b"jobs:queue": [b"1", b"new", b"old"], b"jobs:returns": {b"1": b"1"}}
+TO_MAIN = {**FROM_NOWHERE, b"jobs:processing": [b"l2", b"l1"]}
+NO_LEASE = {b"jobs:lease:1": None, b"jobs:leased_by_session:1": None}
 IN_MAIN_ONLY_ONCE = {b"jobs:queue": [b"new", b"1", b"old"], b"jobs:processing": [b"l2", b"l1"]}
+
+
+PROMOTED = CleanAction(b"1", Repair.PROMOTED, State.DUE, "delayed")
+PROMOTION = {b"jobs:queue": [b"1", b"new", b"old"], b"jobs:delayed": None, **NO_LEASE}
+
+
+def unguard(foreign: Foreign, *keys: bytes) -> None:
+    """Delete these keys of the guard, or both."""
+    foreign.raw.delete(*(keys or NO_LEASE))
 
 
 def in_main(foreign: Foreign, *entries: bytes) -> None:
@@ -108,17 +120,17 @@ CASES = {
     "orphaned": Case(
         lambda foreign: foreign.data(b"1"),
         deep=[ORPHAN_RETURNED],
-        deep_after={b"jobs:queue": [b"1", b"new", b"old"]},
+        deep_after=FROM_NOWHERE,
     ),
     "orphaned, with empty data": Case(
         lambda foreign: foreign.raw.set(foreign.keys.item(b"1"), b""),
         deep=[ORPHAN_RETURNED],
-        deep_after={b"jobs:queue": [b"1", b"new", b"old"]},
+        deep_after=FROM_NOWHERE,
     ),
     "left by an old cleaner": Case(
         lambda foreign: (foreign.data(b"1"), foreign.raw.lpush(foreign.keys.cleaning, b"1")),
         deep=[ORPHAN_RETURNED],
-        deep_after={b"jobs:queue": [b"1", b"new", b"old"]},
+        deep_after=FROM_NOWHERE,
     ),
     "left by an old cleaner, while it waits": Case(
         lambda foreign: (foreign.waiting(b"1"), foreign.raw.lpush(foreign.keys.cleaning, b"1")),
@@ -183,16 +195,21 @@ CASES = {
             foreign.raw.delete(foreign.keys.item(b"1")),
         ),
         deep=[pruned("delayed")],
-        deep_after={b"jobs:delayed": None},
+        deep_after={b"jobs:delayed": None, **NO_LEASE},
+    ),
+    "ghost in delayed, whose ID a worker holds": Case(
+        lambda foreign: (
+            foreign.delayed(b"1", FAR_MS),
+            foreign.raw.delete(foreign.keys.item(b"1")),
+            foreign.lease(b"1", generations="old"),
+        ),
+        deep=[pruned("delayed")],
+        deep_after={b"jobs:delayed": None, b"jobs:lease:1": None},
     ),
     "ghost in buried": Case(
         lambda foreign: (foreign.buried(b"1"), foreign.raw.delete(foreign.keys.item(b"1"))),
         deep=[pruned("buried")],
-        deep_after={
-            b"jobs:buried": None,
-            b"jobs:lease:1": None,
-            b"jobs:leased_by_session:1": None,
-        },
+        deep_after={b"jobs:buried": None, **NO_LEASE},
     ),
     "ghost in buried, whose ID a worker holds": Case(
         lambda foreign: (
@@ -208,8 +225,94 @@ CASES = {
     ),
     "a count of returns that is left over": Case(
         lambda foreign: foreign.raw.hset(foreign.keys.returns, b"1", 2),
-        deep=[pruned("returns")],
-        deep_after={b"jobs:returns": None},
+        [pruned("returns")],
+        [pruned("returns")],
+        {b"jobs:returns": None},
+        {b"jobs:returns": None},
+    ),
+    "due": Case(
+        lambda foreign: foreign.delayed(b"1", 1), [PROMOTED], [PROMOTED], PROMOTION, PROMOTION
+    ),
+    "due, without a guard": Case(
+        lambda foreign: (foreign.delayed(b"1", 1), unguard(foreign)),
+        [PROMOTED],
+        [PROMOTED],
+        PROMOTION,
+        PROMOTION,
+    ),
+    "due, and brought back by another cleaner": Case(
+        lambda foreign: (
+            foreign.delayed(b"1", 1),
+            unguard(foreign, b"jobs:lease:1"),
+            in_main(foreign, b"new", b"1", b"old"),
+        ),
+        [pruned("delayed")],
+        [pruned("delayed")],
+        {b"jobs:delayed": None, **NO_LEASE},
+        {b"jobs:delayed": None, **NO_LEASE},
+    ),
+    "due, without data": Case(
+        lambda foreign: (foreign.delayed(b"1", 1), foreign.raw.delete(foreign.keys.item(b"1"))),
+        [pruned("delayed")],
+        [pruned("delayed")],
+        {b"jobs:delayed": None, **NO_LEASE},
+        {b"jobs:delayed": None, **NO_LEASE},
+    ),
+    "due, in the hand of another cleaner of ours": Case(
+        lambda foreign: (
+            foreign.delayed(b"1", 1),
+            foreign.lease(b"1", holder=CLEANING_GUARD + b"x"),
+        )
+    ),
+    # Completed by another while it was put away, and added again.
+    "delayed and waiting": Case(
+        lambda foreign: (
+            foreign.delayed(b"1", FAR_MS),
+            unguard(foreign, b"jobs:lease:1"),
+            in_main(foreign, b"1", b"new", b"old"),
+        ),
+        deep=[pruned("delayed")],
+        deep_after={b"jobs:delayed": None, **NO_LEASE},
+    ),
+    "buried and waiting": Case(
+        lambda foreign: (foreign.buried(b"1"), in_main(foreign, b"1", b"new", b"old")),
+        deep=[pruned("buried")],
+        deep_after={b"jobs:buried": None, **NO_LEASE},
+    ),
+    "buried and leased by a worker of one generation": Case(
+        lambda foreign: (
+            foreign.buried(b"1"),
+            foreign.raw.lpush(foreign.keys.processing, b"1"),
+            foreign.lease(b"1", generations="new"),
+        ),
+        deep=[pruned("buried")],
+        deep_after={b"jobs:buried": None, b"jobs:leased_by_session:1": None},
+    ),
+    "buried, delayed and waiting": Case(
+        lambda foreign: (
+            foreign.delayed(b"1", FAR_MS),
+            foreign.buried(b"1"),
+            in_main(foreign, b"1", b"new", b"old"),
+        ),
+        deep=[pruned("delayed"), pruned("buried")],
+        deep_after={b"jobs:delayed": None, b"jobs:buried": None, **NO_LEASE},
+    ),
+    "abandoned, and counted before": Case(
+        lambda foreign: (foreign.abandoned(b"1"), foreign.raw.hset(foreign.keys.returns, b"1", 7)),
+        [RETURNED],
+        [RETURNED],
+        {**TO_MAIN, b"jobs:returns": {b"1": b"8"}},
+        {**TO_MAIN, b"jobs:returns": {b"1": b"8"}},
+    ),
+    "abandoned, behind a count that is none": Case(
+        lambda foreign: (
+            foreign.abandoned(b"1"),
+            foreign.raw.hset(foreign.keys.returns, b"1", b"-3.5e\xff"),
+        ),
+        [RETURNED],
+        [RETURNED],
+        TO_MAIN,
+        TO_MAIN,
     ),
 }
 
@@ -257,7 +360,9 @@ def test_a_dry_run_says_the_same_and_does_nothing(
     actions = case.deep if kind == "deep" else case.light
     assert clean(queue, kind, dry_run=True, grace_s=7) == actions
     assert contents(raw) == before
-    assert clock.slept_s == ([7] if actions else [])
+    # What one look proves needs no second one.
+    sure = name.startswith("due") or (kind == "light" and actions == [pruned("returns")])
+    assert clock.slept_s == ([7] if actions and not sure else [])
 
 
 @each_case
@@ -548,7 +653,11 @@ class TestGuard:
         assert contents(raw) == before
         raw.delete(b"jobs:lease:1", b"jobs:leased_by_session:1")
         assert clean(queue, "deep") == [ORPHAN_RETURNED]
-        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+        assert contents(raw) == {
+            b"jobs:queue": [b"1"],
+            b"jobs:item:1": b"data of 1",
+            b"jobs:returns": {b"1": b"1"},
+        }
 
     @pytest.mark.parametrize("generations", ["old", "new", "both"])
     def test_a_worker_that_had_it_in_hand_keeps_it(
@@ -1028,6 +1137,7 @@ class TestNestedNames:
             **before,
             b"a:item:item:1": b"data of 1",
             b"a:item:queue": [b"1"],
+            b"a:item:returns": {b"1": b"1"},
         }
 
     @pytest.mark.parametrize("other", [b"a:item", b"a:lease"])
@@ -1043,6 +1153,7 @@ class TestNestedNames:
         assert contents(raw) == {
             b"a:item:orphan": b"data of orphan",
             b"a:queue": [b"orphan"],
+            b"a:returns": {b"orphan": b"1"},
             other + b":item:1": b"data of 1",
             other + b":queue": [b"1"],
         }
@@ -1062,5 +1173,267 @@ def test_strange_names(backend: Backend, raw: Redis, clock: FakeClock, name: byt
     assert set(raw.keys()) == {
         b"jobs:item:orphan of another queue",
         keys.main,
+        keys.returns,
         *map(keys.item, ids),
     }
+    assert raw.hgetall(keys.returns) == dict.fromkeys(ids, b"1")
+
+
+def came_back(foreign: Foreign, count: int, *ids: bytes) -> None:
+    foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(ids, count))
+
+
+class TestReturns:
+    """What a clean brings back is counted, and nothing else is."""
+
+    @pytest.mark.parametrize("count", [1, 30, 31, 700])
+    def test_each_return_is_counted(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
+    ) -> None:
+        foreign.abandoned(*numbered(count))
+        foreign.raw.lpush(foreign.keys.processing, b"ghost", b"0")
+        orphans = [b"orphan %d" % number for number in range(count)]
+        foreign.data(*orphans)
+        came_back(foreign, 4, b"0", orphans[-1])
+        clean(queue, "deep")
+        once = dict.fromkeys([*numbered(count), *orphans], b"1")
+        assert raw.hgetall(b"jobs:returns") == {**once, b"0": b"5", orphans[-1]: b"5"}
+
+    def test_a_doctors_return_is_counted(self, queue: WorkQueue, raw: Redis) -> None:
+        foreign = Foreign(raw)
+        foreign.abandoned(b"1")
+        foreign.data(b"2")
+        queue.diagnose(fix=True)
+        assert raw.hgetall(b"jobs:returns") == {b"1": b"1", b"2": b"1"}
+
+    @each_kind
+    def test_what_is_promoted_or_dropped_is_not(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
+    ) -> None:
+        foreign.delayed(b"due", 1)
+        foreign.waiting(b"both")
+        foreign.abandoned(b"both")
+        assert len(clean(queue, kind)) == 2
+        assert raw.exists(b"jobs:returns") == 0
+
+    def test_completing_ends_the_count(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"1")
+        clean(queue, "light")
+        list(queue.complete([b"1"]))
+        assert contents(raw) == {}
+
+    def test_many_counts_of_what_is_gone(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        came_back(foreign, 2, *numbered(3000))
+        foreign.waiting(b"7", b"2999")
+        actions = clean(queue, "light")
+        assert {(action.action, action.where) for action in actions} == {(Repair.PRUNED, "returns")}
+        assert len(actions) == len({action.item_id for action in actions}) == 2998
+        assert raw.hgetall(b"jobs:returns") == {b"7": b"2", b"2999": b"2"}
+
+    def test_an_item_that_was_added_meanwhile_keeps_its_count(
+        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        came_back(foreign, 2, b"1")
+        interleaved.before = lambda name: name == "prune" and foreign.data(b"1")
+        assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "light") == []
+        assert raw.hgetall(b"jobs:returns") == {b"1": b"2"}
+
+    @pytest.mark.real_only("the fake has no ACL")
+    @pytest.mark.parametrize("denied", ["-hset", "-zadd", "-set"])
+    @each_kind
+    def test_nothing_is_written_where_a_command_is_denied(
+        self, as_user: AsUser, raw: Redis, foreign: Foreign, kind: str, denied: str
+    ) -> None:
+        foreign.abandoned(b"1", b"2")
+        came_back(foreign, 1, b"2")
+        before = contents(raw)
+        queue = WorkQueue(as_user("+@all", denied), QUEUE)
+        with pytest.raises(PermissionDenied):
+            clean(queue, kind, grace_s=0, bury_after=1)
+        assert contents(raw) == before
+
+
+class TestBuryAfter:
+    """What came back so often already is put away instead of being returned once more."""
+
+    @pytest.mark.parametrize("shape", ["abandoned", "orphaned"])
+    @pytest.mark.parametrize("others", [0, 40])
+    def test_a_full_count_and_one_below(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, shape: str, others: int
+    ) -> None:
+        """With forty others the processing list is turned round page by page."""
+        make = foreign.abandoned if shape == "abandoned" else foreign.data
+        rest = [b"other %d" % number for number in range(others)]
+        make(b"full", b"below", b"new", b"more", *rest)
+        came_back(foreign, 2, b"below")
+        came_back(foreign, 3, b"full")
+        came_back(foreign, 11, b"more")
+        began_ms = queue.now_ms()
+        actions = clean(queue, "deep", bury_after=3)
+        state, where = (
+            (State.ABANDONED, "processing") if shape == "abandoned" else (State.ORPHANED, None)
+        )
+        assert {action.item_id: action for action in actions} == {
+            item_id: CleanAction(item_id, repair, state, where)
+            for item_id, repair in {
+                **dict.fromkeys([b"below", b"new", *rest], Repair.RETURNED),
+                **dict.fromkeys([b"full", b"more"], Repair.BURIED),
+            }.items()
+        }
+        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted([b"below", b"new", *rest])
+        assert raw.exists(b"jobs:processing") == 0
+        for item_id, times in ((b"full", 3), (b"more", 11)):
+            for key in (queue.keys.lease(item_id), queue.keys.old_lease(item_id)):
+                assert raw.get(key) == b"rwq-buried:returned %d times" % times
+                assert raw.pttl(key) == -1
+        buried = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
+        assert [item_id for item_id, _ in buried] == [b"full", b"more"]
+        assert all(began_ms <= at_ms < queue.now_ms() + 1 for _, at_ms in buried)
+        assert raw.hgetall(b"jobs:returns") == {
+            **dict.fromkeys([b"new", *rest], b"1"),
+            b"below": b"3",
+            b"full": b"3",
+            b"more": b"11",
+        }
+        assert len(raw.keys(b"jobs:lease*")) == 4
+        assert queue.state(b"full") is State.BURIED
+        assert clean(queue, "deep", bury_after=3) == []
+
+    def test_once_is_said_in_the_singular(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"1")
+        came_back(foreign, 1, b"1")
+        clean(queue, "light", bury_after=1)
+        assert raw.get(b"jobs:lease:1") == b"rwq-buried:returned 1 time"
+
+    def test_none_at_all(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.abandoned(b"1")
+        assert clean(queue, "light", bury_after=0) == [
+            CleanAction(b"1", Repair.BURIED, State.ABANDONED, "processing")
+        ]
+        assert raw.get(b"jobs:lease:1") == b"rwq-buried:returned 0 times"
+        assert raw.exists(b"jobs:returns", b"jobs:queue") == 0
+
+    def test_its_worker_dies_again_and_again(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        done = []
+        for _ in range(4):
+            raw.rpoplpush(b"jobs:queue", b"jobs:processing")
+            done += [action.action for action in clean(queue, "light", bury_after=3)]
+        assert done == [Repair.RETURNED] * 3 + [Repair.BURIED]
+        assert raw.get(b"jobs:lease:1") == b"rwq-buried:returned 3 times"
+
+    @each_kind
+    def test_a_dry_run_says_the_same_and_does_nothing(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
+    ) -> None:
+        foreign.abandoned(*numbered(40), b"full")
+        foreign.data(b"orphan", b"full orphan")
+        foreign.raw.lpush(foreign.keys.processing, b"ghost")
+        came_back(foreign, 2, b"full", b"full orphan", b"ghost")
+        before = contents(raw)
+        would = clean(queue, kind, bury_after=2, dry_run=True)
+        assert contents(raw) == before
+        assert sum(action.action is Repair.BURIED for action in would) == (1, 2)[kind == "deep"]
+        did = clean(queue, kind, bury_after=2)
+        order = lambda action: (action.item_id, action.action)  # noqa: E731
+        assert sorted(would, key=order) == sorted(did, key=order)
+
+    def test_a_lease_at_the_last_moment_saves_an_orphan(
+        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.data(b"1")
+        interleaved.before = lambda name: (
+            name == "settle_orphans" and foreign.lease(b"1", generations="old")
+        )
+        queue = WorkQueue(interleaved, QUEUE, clock=clock)
+        assert clean(queue, "deep", bury_after=0) == []
+        assert raw.exists(b"jobs:buried", b"jobs:returns", b"jobs:lease:1") == 0
+        assert raw.get(b"jobs:leased_by_session:1") == b"them"
+
+
+class TestPromotion:
+    def test_comes_before_the_returns_and_in_order(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"w")
+        foreign.abandoned(b"a")
+        for at, item_id in enumerate((b"d2", b"d1", b"d3")):
+            foreign.delayed(item_id, 5 + at)
+        assert [(action.item_id, action.action) for action in clean(queue, "light")] == [
+            (b"d2", Repair.PROMOTED),
+            (b"d1", Repair.PROMOTED),
+            (b"d3", Repair.PROMOTED),
+            (b"a", Repair.RETURNED),
+        ]
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"a", b"d3", b"d1", b"d2", b"w"]
+
+    @each_kind
+    def test_more_than_a_page_of_each_sort(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
+    ) -> None:
+        """The dry run passes over what it only tells of."""
+        for number in range(600):
+            item_id = b"%03d" % number
+            foreign.delayed(item_id, 1 + number)
+            if number % 5 == 0:
+                raw.delete(foreign.keys.lease(item_id))
+            if number % 10 == 0:
+                raw.rpush(foreign.keys.main, item_id)
+            if number % 5 == 1:
+                raw.delete(foreign.keys.item(item_id))
+        foreign.delayed(b"later", FAR_MS)
+        before = contents(raw)
+        would = clean(queue, kind, dry_run=True, grace_s=0)
+        assert contents(raw) == before
+        did = clean(queue, kind, grace_s=0)
+        assert would == did
+        assert [
+            sum(a.action is kind for a in did) for kind in (Repair.PROMOTED, Repair.PRUNED)
+        ] == [
+            420,
+            180,
+        ]
+        waiting = raw.lrange(b"jobs:queue", 0, -1)
+        assert len(waiting) == len(set(waiting)) == 480
+        assert raw.zrange(b"jobs:delayed", 0, -1) == [b"later"]
+        assert len(raw.keys(b"jobs:lease*")) == 2
+
+
+class TestStaleSchedule:
+    """Noted as delayed or buried, and listed all the same."""
+
+    def test_what_is_put_away_again_meanwhile_stays(
+        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.buried(b"1")
+        raw.lpush(b"jobs:queue", b"1")
+        interleaved.before = lambda name: name == "reschedule" and raw.delete(b"jobs:queue")
+        before = contents(raw)
+        assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep") == []
+        del before[b"jobs:queue"]
+        assert contents(raw) == before
+
+    def test_seen_once_is_not_enough(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.buried(b"1")
+        raw.lpush(b"jobs:queue", b"1")
+        clock.during_sleep = lambda: raw.delete(b"jobs:queue")
+        assert clean(queue, "deep", dry_run=True) == []
+
+    def test_many(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        for item_id in numbered(300):
+            foreign.buried(item_id)
+        foreign.raw.lpush(foreign.keys.main, *numbered(300))
+        assert len(clean(queue, "deep")) == 300
+        assert raw.exists(b"jobs:buried") == 0
+        assert raw.keys(b"jobs:lease*") == []
+        assert raw.llen(b"jobs:queue") == 300

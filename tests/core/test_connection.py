@@ -101,7 +101,7 @@ def test_a_script_is_sent_where_the_server_has_lost_it(
 def add_args(*numbers: int) -> list[list[bytes]]:
     """Arguments for one call of `add` for each number, which adds the item of that name."""
     args = queue_args(QueueKeys(QUEUE))
-    return [[*args, b"any", b"%d" % number, b"data"] for number in numbers]
+    return [[*args, b"any", b"", b"%d" % number, b"data"] for number in numbers]
 
 
 def run_each(connection: Connection, calls: Iterable[Any]) -> Iterator[Any]:

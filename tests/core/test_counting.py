@@ -1,7 +1,5 @@
 """Counts by state: exact numbers, and None for what was not or cannot be read."""
 
-import time
-
 import pytest
 from redis import Redis
 
@@ -145,9 +143,8 @@ def test_thousands_in_processing(queue: WorkQueue, raw: Redis) -> None:
 
 @pytest.mark.real_only("the fake has no OBJECT IDLETIME")
 def test_how_long_the_next_item_has_waited(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
-    foreign.waiting(b"next")
-    time.sleep(2.1)
-    foreign.waiting(b"new")
+    foreign.waiting(b"next", b"new")
+    foreign.unused_for(b"next", 2)
     assert queue.counts().oldest_waiting_s in (2, 3)
     raw.rpop(b"jobs:queue")
     assert queue.counts().oldest_waiting_s in (0, 1)

@@ -112,7 +112,7 @@ def test_pairs(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
 def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
     pipeline = raw.pipeline()
     there = Foreign(pipeline)
-    healthy = [b"%d \xfe" % number for number in range(10_000)]
+    healthy = dict.fromkeys(b"%d \xfe" % number for number in range(10_000))
     for item_id, animal in zip(healthy, cycle(HEALTHY.values()), strict=False):
         animal.make(there, item_id)
     broken = {
@@ -124,7 +124,7 @@ def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw:
         BROKEN[name].make(there, item_id)
     pipeline.execute()
     before = real_items(raw, foreign)
-    ordered = [entry for entry in raw.lrange("jobs:queue", 0, -1) if entry in set(healthy)]
+    ordered = [entry for entry in raw.lrange("jobs:queue", 0, -1) if entry in healthy]
     expected = Counter(code for name, _ in broken for code in BROKEN[name].findings)
     left = Counter(
         code for name, _ in broken for code, is_left in BROKEN[name].findings.items() if is_left
@@ -139,7 +139,7 @@ def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw:
     # Healthy ones are where they were, in their order.
     entries = raw.lrange("jobs:queue", 0, -1)
     assert len(entries) == len(set(entries))
-    assert [entry for entry in entries if entry in set(healthy)] == ordered
+    assert [entry for entry in entries if entry in healthy] == ordered
     again = queue.diagnose(fix=True)
     assert {code: (n, 0, n) for code, n in left.items()} == counted(again)
     assert max(len(one.examples) for one in again.findings) == 5
@@ -224,7 +224,7 @@ class TestBesideOthers:
 
         def take_up(command: str) -> None:
             acts = ("clean_processing", "claim_orphans", "drop_from_main", "prune", "drop_leases")
-            if command in (*acts, "reschedule") and not acted:
+            if command in (*acts, "reschedule", "promote") and not acted:
                 acted.append(command)
                 raw.flushall()
                 foreign.leased(b"x", holder=b"live worker")
@@ -272,7 +272,8 @@ class TestBesideOthers:
         self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, name: str
     ) -> None:
         BROKEN[name].make(foreign, b"x")
-        interleaved.before = lambda command: command == "reschedule" and foreign.lease(b"x")
+        acts = ("reschedule", "claim_due")
+        interleaved.before = lambda command: command in acts and foreign.lease(b"x")
         found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
         assert [fixed for _, fixed, _ in found.values()] == [0]
         assert foreign.raw.get("jobs:lease:x") == b"them"
@@ -292,7 +293,7 @@ class TestBesideOthers:
         BROKEN[name].make(foreign, b"x")
 
         def list_it(command: str) -> None:
-            if command == "reschedule" and not foreign.raw.llen(f"jobs:{key}"):
+            if command in ("reschedule", "claim_due") and not foreign.raw.llen(f"jobs:{key}"):
                 foreign.raw.rpush(f"jobs:{key}", *(b"w%d" % number for number in range(600)), b"x")
 
         interleaved.before = list_it
@@ -387,7 +388,7 @@ class TestTheGuardsThatItSets:
         raw.zadd("jobs:delayed", {b"d": now_ms + 100_000})
         queue.diagnose(fix=True)
         for key in ("jobs:lease:d", "jobs:leased_by_session:d"):
-            assert raw.get(key) == b"rwq-delayed:"
+            assert raw.get(key) == b"rwq-delayed:%d" % (now_ms + 100_000)
             assert 155_000 < raw.pttl(key) <= 160_000
 
     def test_of_a_buried_item_never_ends(
@@ -517,7 +518,7 @@ class TestGuardsThatEndTooEarly:
         assert counted(queue.diagnose(fix=True)) == {Code.UNGUARDED: (1, 1, 0)}
         # A minute longer than until it is due.
         assert seconds_left(raw, "jobs:lease:x", "jobs:leased_by_session:x") == [160, 160]
-        assert raw.get("jobs:lease:x") == b"rwq-delayed:"
+        assert raw.get("jobs:lease:x") == b"rwq-delayed:%d" % due_ms
         assert raw.zscore("jobs:delayed", "x") == due_ms
         assert counted(queue.diagnose()) == {}
 

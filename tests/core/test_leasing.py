@@ -22,8 +22,10 @@ from rwq_cli.core import (
     Status,
     WorkQueue,
     connect,
+    lease_from,
 )
-from rwq_cli.core.errors import ConnectionLost, Unreachable, WrongType
+from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
+from rwq_cli.core.idling import Idling
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import (
     HOLDER,
@@ -239,12 +241,12 @@ class TestLease:
 class Waiter:
     """A lease that waits in a thread of its own."""
 
-    def __init__(self, queue: WorkQueue, wait_s: float) -> None:
+    def __init__(self, lease: Callable[[], Any]) -> None:
         self._outcome: SimpleQueue[Any] = SimpleQueue()
 
         def wait() -> None:
             try:
-                self._outcome.put(queue.lease(wait_s=wait_s))
+                self._outcome.put(lease())
             except Exception as error:
                 self._outcome.put(error)
 
@@ -252,16 +254,53 @@ class Waiter:
         self._thread.start()
 
     def outcome(self) -> Any:
-        """The item, None, or the error that ended it."""
+        """What it returned, or the error that ended it."""
         return self._outcome.get(timeout=10)
+
+
+def waiting_lease(backend: Backend) -> Waiter:
+    queue = WorkQueue(backend.connect(), QUEUE, holder=HOLDER)
+    return Waiter(lambda: queue.lease(wait_s=FOREVER))
 
 
 def until_blocked(raw: Redis, clients: int = 1) -> None:
     """Until so many clients of the server wait in a blocking command."""
     deadline = time.monotonic() + 10
-    while raw.info("clients")["blocked_clients"] < clients:
+    while raw.info("clients")["blocked_clients"] != clients:
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+class Waits:
+    """Waits that take no time.
+
+    Attributes:
+        lists: The lists that each of them watched.
+        seconds: How long each would have lasted at most.
+        meanwhile: Called in each: what others do.
+    """
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.lists: list[list[bytes]] = []
+        self.seconds: list[float] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+        self._clock = clock
+
+    def wait(self, lists: list[bytes], seconds: float) -> None:
+        self.lists.append(lists)
+        self.seconds.append(seconds)
+        self._clock.now_s += seconds
+        self.meanwhile()
+
+
+@pytest.fixture
+def waits(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Waits:
+    """Takes the place of waiting for the server."""
+    made = Waits(clock)
+    monkeypatch.setattr(
+        Idling, "until_pushed", lambda self, seconds: made.wait(self._unwatched, seconds)
+    )
+    return made
 
 
 class TestWaiting:
@@ -269,7 +308,7 @@ class TestWaiting:
     def test_a_push_wakes_it_and_waiting_changes_nothing(
         self, backend: Backend, raw: Redis, foreign: Foreign
     ) -> None:
-        waiter = Waiter(WorkQueue(backend.connect(), QUEUE, holder=HOLDER), FOREVER)
+        waiter = waiting_lease(backend)
         until_blocked(raw)
         assert contents(raw) == {}
         began = time.monotonic()
@@ -285,7 +324,7 @@ class TestWaiting:
     def test_who_dies_while_waiting_has_taken_nothing(
         self, backend: Backend, raw: Redis, foreign: Foreign
     ) -> None:
-        waiter = Waiter(WorkQueue(backend.connect(), QUEUE), FOREVER)
+        waiter = waiting_lease(backend)
         until_blocked(raw)
         raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         assert type(waiter.outcome()) is ConnectionLost
@@ -296,7 +335,7 @@ class TestWaiting:
     def test_several_waiters_share_what_comes(
         self, backend: Backend, raw: Redis, foreign: Foreign
     ) -> None:
-        waiters = [Waiter(WorkQueue(backend.connect(), QUEUE), FOREVER) for _ in range(4)]
+        waiters = [waiting_lease(backend) for _ in range(4)]
         until_blocked(raw, 4)
         foreign.waiting(*numbered(4))
         assert sorted(waiter.outcome().item_id for waiter in waiters) == numbered(4)
@@ -306,7 +345,7 @@ class TestWaiting:
     @pytest.mark.real_only("blocking commands of other connections")
     def test_a_waiter_beside_an_old_worker(self, backend: Backend, raw: Redis) -> None:
         """The old worker's blocking pop gets one of two items, ours the other."""
-        waiter = Waiter(WorkQueue(backend.connect(), QUEUE), FOREVER)
+        waiter = waiting_lease(backend)
         until_blocked(raw)
         old: SimpleQueue[Any] = SimpleQueue()
         Thread(
@@ -328,20 +367,12 @@ class TestWaiting:
         assert contents(raw) == {}
 
     def test_a_wait_is_cut_into_slices(
-        self, interleaved: Interleaved, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+        self, interleaved: Interleaved, clock: FakeClock, waits: Waits
     ) -> None:
-        """So that what falls due on the clock alone is noticed; each slice is a single call."""
-        blocked: list[tuple[Any, ...]] = []
-
-        def call(*command: Any) -> None:
-            blocked.append(command)
-            clock.now_s += command[-1]
-
-        monkeypatch.setattr(interleaved, "call", call)
+        """So that what falls due on the clock alone is noticed; after each there is one call."""
         queue = WorkQueue(interleaved, QUEUE, clock=clock)
         assert queue.lease(wait_s=2.25) is None
-        both = (b"jobs:queue", b"jobs:queue", "RIGHT", "RIGHT")
-        assert blocked == [("BLMOVE", *both, 1.0), ("BLMOVE", *both, 1.0), ("BLMOVE", *both, 0.25)]
+        assert waits.seconds == [1.0, 1.0, 0.25]
         assert interleaved.calls == ["lease"] * 4
 
     def test_not_waiting_never_blocks(self, interleaved: Interleaved, clock: FakeClock) -> None:
@@ -349,29 +380,176 @@ class TestWaiting:
         assert interleaved.calls == ["lease"]
 
     def test_it_waits_for_the_first_item_only(
-        self, interleaved: Interleaved, clock: FakeClock, foreign: Foreign
+        self, interleaved: Interleaved, clock: FakeClock, waits: Waits, foreign: Foreign
     ) -> None:
-        interleaved.before = lambda name: name == "BLMOVE" and foreign.waiting(b"1")
+        waits.meanwhile = lambda: foreign.waiting(b"1")
         queue = WorkQueue(interleaved, QUEUE, clock=clock)
         assert [item.item_id for item in queue.lease_many(3, wait_s=FOREVER)] == [b"1"]
-        assert interleaved.calls == ["lease", "BLMOVE", "lease", "lease"]
+        assert waits.seconds == [1.0]
+        assert interleaved.calls == ["lease", "lease", "lease"]
 
     def test_a_slower_waiter_goes_on_waiting(
-        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
+        self, interleaved: Interleaved, clock: FakeClock, waits: Waits, raw: Redis, foreign: Foreign
     ) -> None:
         """What woke it was taken by another before its lease ran."""
-        turns = iter([foreign.waiting, lambda _: raw.rpop(b"jobs:queue"), foreign.waiting])
+        waits.meanwhile = lambda: foreign.waiting(b"1")
 
-        def act(name: str) -> None:
-            if name == "BLMOVE":
-                next(turns)(b"1")
-            elif interleaved.calls.count("lease") == 2 and interleaved.calls[-2] == "BLMOVE":
-                next(turns)(b"")
+        def take(_: str) -> None:
+            if len(waits.seconds) == 1:
+                raw.rpop(b"jobs:queue")
 
-        interleaved.before = act
+        interleaved.before = take
         item = WorkQueue(interleaved, QUEUE, clock=clock).lease(wait_s=FOREVER)
         assert item is not None
-        assert interleaved.calls == ["lease", "BLMOVE", "lease", "BLMOVE", "lease"]
+        assert waits.seconds == [1.0, 1.0]
+        assert interleaved.calls == ["lease", "lease", "lease"]
+
+
+class TestSeveralQueues:
+    @pytest.fixture
+    def queues(self, interleaved: Interleaved, clock: FakeClock) -> list[WorkQueue]:
+        return [
+            WorkQueue(interleaved, name, holder=HOLDER, clock=clock)
+            for name in (b"high", b"normal", b"low")
+        ]
+
+    def test_the_first_that_has_anything(self, queues: list[WorkQueue], raw: Redis) -> None:
+        Foreign(raw, b"low").waiting(b"l1")
+        Foreign(raw, b"normal").waiting(b"n1", b"n2")
+        assert list(lease_from(queues, 1, lease_s=60)) == [
+            Item(
+                queue=b"normal",
+                item_id=b"n1",
+                state=State.LEASED,
+                payload_bytes=10,
+                data=b"data of n1",
+                preview=b"data of n1",
+                lease=Lease(b"me", 60_000),
+            )
+        ]
+        assert raw.lrange(b"normal:processing", 0, -1) == [b"n1"]
+        assert raw.get(b"normal:lease:n1") == b"me"
+        assert raw.lrange(b"low:queue", 0, -1) == [b"l1"]
+
+    @pytest.mark.parametrize("count", [2, 3, 400])
+    def test_all_from_one_queue(self, queues: list[WorkQueue], raw: Redis, count: int) -> None:
+        ids = numbered(count - 1)
+        Foreign(raw, b"high").waiting(*ids)
+        Foreign(raw, b"low").waiting(b"l1")
+        leased = list(lease_from(queues, count))
+        assert [(item.queue, item.item_id) for item in leased] == [(b"high", i) for i in ids]
+        assert raw.lrange(b"low:queue", 0, -1) == [b"l1"]
+
+    def test_ghosts_and_what_is_due_of_an_earlier_queue_come_first(
+        self, queues: list[WorkQueue], raw: Redis
+    ) -> None:
+        raw.lpush(b"high:queue", *numbered(300))
+        Foreign(raw, b"normal").delayed(b"n1", 1)
+        Foreign(raw, b"low").waiting(b"l1")
+        assert [item.queue for item in lease_from(queues, 5)] == [b"normal"]
+        assert raw.exists(b"high:queue") == 0
+
+    def test_one_named_twice_counts_once(
+        self, interleaved: Interleaved, queues: list[WorkQueue], raw: Redis
+    ) -> None:
+        again = WorkQueue(interleaved, b"high")
+        assert list(lease_from([queues[0], again, queues[0]], 1)) == []
+        assert interleaved.calls == ["lease"]
+        Foreign(raw, b"high").waiting(b"1")
+        (item,) = lease_from([again, queues[0]], 5)
+        assert item.lease is not None
+        assert item.lease.holder == again.holder
+
+    def test_an_order_anew_at_each_attempt(
+        self, interleaved: Interleaved, queues: list[WorkQueue], waits: Waits
+    ) -> None:
+        turns = iter([(2, 0, 1), (1, 2, 0)])
+        tried: list[bytes] = []
+
+        def shuffle(order: list[QueueKeys]) -> None:
+            assert [keys.name for keys in order] == [b"high", b"normal", b"low"]
+            order[:] = [order[at] for at in next(turns)]
+            tried.extend(keys.name for keys in order)
+
+        assert list(lease_from(queues, 1, wait_s=1.0, shuffle=shuffle)) == []
+        assert interleaved.calls == ["lease"] * 6
+        assert tried == [b"low", b"high", b"normal", b"normal", b"low", b"high"]
+        assert waits.seconds == [1.0]
+
+    def test_fair(self, queues: list[WorkQueue], raw: Redis) -> None:
+        for queue in queues:
+            Foreign(raw, queue.name).waiting(*numbered(100))
+        shuffle = random.Random(5).shuffle
+        taken = [item.queue for _ in range(150) for item in lease_from(queues, 1, shuffle=shuffle)]
+        assert len(taken) == 150
+        assert [40 < taken.count(queue.name) < 60 for queue in queues] == [True] * 3
+
+    def test_a_wait_watches_all_until_the_next_of_any_is_due(
+        self, queues: list[WorkQueue], raw: Redis, waits: Waits
+    ) -> None:
+        Foreign(raw, b"normal").delayed(b"n1", round(time.time() * 1000) + 700)
+        Foreign(raw, b"low").delayed(b"l1", round(time.time() * 1000) + 400)
+        waits.meanwhile = lambda: Foreign(raw, b"high").waiting(b"h1")
+        assert [item.item_id for item in lease_from(queues, 2, wait_s=FOREVER)] == [b"h1"]
+        assert waits.lists == [[b"high:queue", b"normal:queue", b"low:queue"]]
+        assert 0.1 < waits.seconds[0] <= 0.4
+
+    def test_none(self) -> None:
+        with pytest.raises(InvalidArgument):
+            lease_from([], 1)
+
+    def test_on_two_connections(self, backend: Backend) -> None:
+        queues = [WorkQueue(backend.connect(), name) for name in (b"a", b"b")]
+        with pytest.raises(InvalidArgument):
+            lease_from(queues, 1)
+
+    @pytest.mark.real_only("blocking commands of other connections")
+    @pytest.mark.parametrize("name", [b"high", b"normal", b"low"])
+    def test_a_push_onto_any_wakes_it(self, backend: Backend, raw: Redis, name: bytes) -> None:
+        connection = backend.connect()
+        queues = [WorkQueue(connection, each) for each in (b"high", b"normal", b"low")]
+        waiter = Waiter(lambda: list(lease_from(queues, 2, wait_s=FOREVER)))
+        until_blocked(raw, 3)
+        began = time.monotonic()
+        Foreign(raw, name).waiting(b"1")
+        (item,) = waiter.outcome()
+        assert time.monotonic() - began < 0.5
+        assert (item.queue, item.item_id) == (name, b"1")
+        until_blocked(raw, 0)
+
+    @pytest.mark.real_only("blocking commands of other connections")
+    def test_of_two_that_come_at_once_the_first_wins(self, backend: Backend, raw: Redis) -> None:
+        connection = backend.connect()
+        queues = [WorkQueue(connection, each) for each in (b"high", b"low")]
+        for _ in range(20):
+            raw.flushall()
+            waiter = Waiter(lambda: list(lease_from(queues, 5, wait_s=FOREVER)))
+            until_blocked(raw, 2)
+            for name in (b"low", b"high"):
+                Foreign(raw, name).data(b"1")
+            pipeline = raw.pipeline()
+            pipeline.lpush(b"low:queue", b"1")
+            pipeline.lpush(b"high:queue", b"1")
+            pipeline.execute()
+            assert [item.queue for item in waiter.outcome()] == [b"high"]
+            assert raw.lrange(b"low:queue", 0, -1) == [b"1"]
+
+    @pytest.mark.real_only("blocking commands of other connections")
+    def test_a_wait_costs_the_server_a_call_a_second_for_each_queue(
+        self, backend: Backend, raw: Redis
+    ) -> None:
+        connection = backend.connect()
+        queues = [WorkQueue(connection, each) for each in (b"high", b"low")]
+        assert list(lease_from(queues, 1)) == []
+        raw.config_resetstat()
+        assert list(lease_from(queues, 1, wait_s=2.5)) == []
+        told = raw.info("commandstats")
+        # At the beginning, after one second, two, and at the end.
+        assert told["cmdstat_evalsha"]["calls"] == 2 * 4
+        sent = {name for name, stats in told.items() if stats["calls"]}
+        # Of the script's own calls each is counted, too.
+        assert "cmdstat_blmove" not in sent
+        assert contents(raw) == {}
 
 
 class TestComplete:
@@ -726,6 +904,7 @@ class TestRelease:
         assert raw.keys(b"jobs:lease*") == []
         assert [item.item_id for item in queue.lease_many(5)] == [b"2", b"3", b"1", b"4", b"5"]
 
+    @pytest.mark.real_only("so long a list takes the fake seconds; our calls are counted")
     def test_to_the_front_in_several_calls(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign
     ) -> None:
@@ -791,19 +970,39 @@ class TestRelease:
         }
 
     @pytest.mark.parametrize("kind", ["delayed", "buried"])
-    def test_a_guard_is_a_lease_of_others(
+    def test_a_guard_is_nobodys_lease(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
     ) -> None:
         if kind == "delayed":
             foreign.delayed(b"1", 10**13)
         else:
             foreign.buried(b"1")
-        before = contents(raw)
-        (outcome,) = queue.release([b"1"])
-        assert outcome == Outcome(b"1", Status.NOT_OWNER, raw.get(b"jobs:lease:1"))
-        assert contents(raw) == before
-        list(queue.release([b"1"], force=True))
+        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.RELEASED)]
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+    @pytest.mark.parametrize("kind", ["delayed", "buried"])
+    def test_a_guard_does_not_hide_the_lease_of_a_worker(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
+    ) -> None:
+        if kind == "delayed":
+            foreign.delayed(b"1", 10**13)
+        else:
+            foreign.buried(b"1")
+        foreign.lease(b"1", generations="old")
+        before = contents(raw)
+        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"them")]
+        assert contents(raw) == before
+        assert list(queue.release([b"1"], force=True)) == [Outcome(b"1", Status.RELEASED)]
+        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
+
+    def test_a_guard_of_a_running_clean_is_anothers(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.data(b"1")
+        foreign.lease(b"1", holder=b"rwq-clean:x")
+        before = contents(raw)
+        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"rwq-clean:x")]
+        assert contents(raw) == before
 
     def test_no_item_is_listed_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.abandoned(b"1", b"2", b"1")

@@ -25,6 +25,11 @@ LETTERS = {
     "v": Status.MOVED,
     "g": Status.CHANGED,
     "y": Status.WRONG_TYPE,
+    "l": Status.DELAYED,
+    "b": Status.BURIED,
+    "e": Status.ALREADY_BURIED,
+    "k": Status.KICKED,
+    "u": Status.NOT_BURIED,
 }
 
 

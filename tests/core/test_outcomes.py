@@ -55,7 +55,8 @@ class TestManyThatWait:
         self.fill(raw, ids)
         chosen = ids[first::step]
         assert self.complete(connection, reversed(chosen)) == {Status.COMPLETED: chosen}
-        rest = [item_id for item_id in ids if item_id not in set(chosen)]
+        taken = set(chosen)
+        rest = [item_id for item_id in ids if item_id not in taken]
         assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == rest
         assert len(raw.keys(b"jobs:item:*")) == len(rest)
         assert raw.exists(b"jobs:processing") == 0

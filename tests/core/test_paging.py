@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from itertools import chain
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -10,7 +11,7 @@ from redis import Redis
 from rwq_cli.core import Connection
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.paging import walk_list, walk_processing
+from rwq_cli.core.paging import walk_list, walk_processing, walk_scheduled
 from tests.conftest import Interleaved
 
 LIST = b"list"
@@ -333,3 +334,77 @@ def test_processing_that_is_turned_round_once(
     raw.rpush(PROCESSING, *numbered(2500))
     interleaved.before = once(lambda: raw.lpush(PROCESSING, *raw.rpop(PROCESSING, 1000)), at_call)
     assert set(chain(*walk_processing(interleaved, keys))) == set(numbered(2500))
+
+
+class TestScheduled:
+    """The zsets: what stays is seen once, in the order of time, while others leave or move."""
+
+    @staticmethod
+    def fill(raw: Redis, count: int) -> list[bytes]:
+        raw.zadd(b"jobs:delayed", {b"%03d" % at: 1000 + at / 8 for at in range(count)})
+        return [b"%03d" % at for at in range(count)]
+
+    @staticmethod
+    def read(connection: Connection, keys: QueueKeys, **options: Any) -> list[bytes]:
+        pages = walk_scheduled(connection, keys, "delayed", page_size=10, **options)
+        return [item_id for page in pages for item_id, _ in page]
+
+    @pytest.mark.parametrize("count", [0, 1, 10, 35])
+    @pytest.mark.parametrize("start", [0, 9, 40])
+    def test_a_quiet_one(
+        self, connection: Connection, raw: Redis, keys: QueueKeys, count: int, start: int
+    ) -> None:
+        ids = self.fill(raw, count) if count else []
+        assert self.read(connection, keys, start=start) == ids[start:]
+        assert self.read(connection, keys, start=start, latest_first=True) == ids[::-1][start:]
+
+    def test_scores(self, connection: Connection, raw: Redis, keys: QueueKeys) -> None:
+        raw.zadd(b"jobs:buried", {b"a": 1_764_000_000_000.125, b"b": 1})
+        assert list(walk_scheduled(connection, keys, "buried")) == [
+            [(b"b", 1.0), (b"a", 1_764_000_000_000.125)]
+        ]
+
+    @pytest.mark.parametrize("latest_first", [False, True])
+    @pytest.mark.parametrize("leave", [3, 10, 17])
+    def test_those_that_were_read_leave(
+        self,
+        interleaved: Interleaved,
+        raw: Redis,
+        keys: QueueKeys,
+        latest_first: bool,
+        leave: int,
+    ) -> None:
+        ids = self.fill(raw, 60)[:: -1 if latest_first else 1]
+        turns = iter(range(100))
+
+        def act(_: str) -> None:
+            if next(turns) == 2:
+                raw.zrem(b"jobs:delayed", *ids[20 - leave : 20])
+
+        interleaved.before = act
+        assert self.read(interleaved, keys, latest_first=latest_first) == ids
+
+    def test_one_that_was_read_last_is_put_off(
+        self, interleaved: Interleaved, raw: Redis, keys: QueueKeys
+    ) -> None:
+        ids = self.fill(raw, 40)
+        turns = iter(range(100))
+
+        def act(_: str) -> None:
+            if next(turns) == 1:
+                raw.zadd(b"jobs:delayed", {ids[9]: 99_999})
+
+        interleaved.before = act
+        assert self.read(interleaved, keys) == [*ids, ids[9]]
+
+    def test_many_of_one_time(self, interleaved: Interleaved, raw: Redis, keys: QueueKeys) -> None:
+        ids = [b"%03d" % at for at in range(35)]
+        raw.zadd(b"jobs:delayed", dict.fromkeys(ids, 5))
+        turns = iter(range(100))
+
+        def act(_: str) -> None:
+            if next(turns) == 1:
+                raw.zrem(b"jobs:delayed", *ids[:3], *ids[5:8])
+
+        interleaved.before = act
+        assert self.read(interleaved, keys) == ids

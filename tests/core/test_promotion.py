@@ -7,6 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.idling import Idling
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.promotion import Promoted, promote
 from rwq_cli.core.queue import FOREVER
@@ -160,7 +161,7 @@ class TestWithoutProof:
         raw.lpush(keys.main, b"a")
 
         def act(name: str) -> None:
-            if name == "settle_due":
+            if name == "settle_scheduled":
                 raw.rpoplpush(keys.main, keys.processing)
                 foreign.lease(b"a", holder=b"worker", generations="old")
 
@@ -177,7 +178,7 @@ class TestWithoutProof:
         unguard(raw, keys, b"a", ("new",))
 
         def act(name: str) -> None:
-            if name == "claim_due":
+            if name == "claim_scheduled":
                 raw.lpush(keys.processing, b"a")
                 foreign.lease(b"a", holder=b"worker", generations="old")
 
@@ -193,7 +194,7 @@ class TestWithoutProof:
         unguard(raw, keys, b"a", ())
 
         def die(name: str) -> None:
-            if name == "settle_due":
+            if name == "settle_scheduled":
                 raise ConnectionAbortedError
 
         interleaved.before = die
@@ -255,26 +256,21 @@ class TestLeasePromotes:
         assert raw.exists(keys.delayed, keys.main) == 0
 
     def test_waiting_lasts_until_the_next_is_due(
-        self,
-        interleaved: Interleaved,
-        clock: FakeClock,
-        foreign: Foreign,
-        monkeypatch: pytest.MonkeyPatch,
+        self, queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         foreign.delayed(b"a", round(time() * 1000) + 900)
-        blocked: list[float] = []
+        waited: list[float] = []
 
-        def call(*command: object) -> None:
-            blocked.append(command[-1])
-            clock.now_s += command[-1]
+        def wait(_: Idling, seconds: float) -> None:
+            waited.append(seconds)
             foreign.delayed(b"a", 1)
 
-        monkeypatch.setattr(interleaved, "call", call)
-        item = WorkQueue(interleaved, QUEUE, clock=clock).lease(wait_s=FOREVER)
+        monkeypatch.setattr(Idling, "until_pushed", wait)
+        item = queue.lease(wait_s=FOREVER)
         assert item is not None
         assert item.item_id == b"a"
-        assert len(blocked) == 1
-        assert 0 < blocked[0] <= 0.9
+        assert len(waited) == 1
+        assert 0 < waited[0] <= 0.9
 
 
 class TestWaitPromotes:

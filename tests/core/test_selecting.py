@@ -1,7 +1,6 @@
 """Choosing items to act on: each once, and what looks broken only if it stays so."""
 
 import re
-import time
 from typing import Any
 
 import pytest
@@ -114,9 +113,8 @@ def test_by_what_is_in_them(queue: WorkQueue, foreign: Foreign) -> None:
 
 @pytest.mark.real_only("the fake has no OBJECT IDLETIME")
 def test_by_age(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.abandoned(b"old")
-    time.sleep(2.1)
-    foreign.abandoned(b"new")
+    foreign.abandoned(b"old", b"new")
+    foreign.unused_for(b"old", 2)
     abandoned = frozenset({State.ABANDONED})
     assert queue.choose(Selection(abandoned, older_than_s=2)) == [b"old"]
 

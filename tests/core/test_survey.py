@@ -39,6 +39,15 @@ def zoo(foreign: Foreign) -> None:
     foreign.delayed(b"d1", FAR_MS)
     foreign.delayed(b"due", 1)
     foreign.buried(b"b1")
+    # Noted, but listed all the same; the last is behind a whole guard.
+    foreign.waiting(b"s1")
+    foreign.delayed(b"s1", FAR_MS)
+    foreign.buried(b"s2")
+    foreign.leased(b"s2", generations="new")
+    foreign.buried(b"s3")
+    foreign.leased(b"s3")
+    foreign.abandoned(b"b2")
+    foreign.buried(b"b2")
     foreign.raw.lpush(foreign.keys.main, b"g main")
     foreign.raw.lpush(foreign.keys.processing, b"g processing", b"g leased")
     foreign.lease(b"g leased", b"stray")
@@ -51,6 +60,7 @@ def found(connection: Connection, keys: QueueKeys) -> dict[str, Any]:
     """The survey, with what has no order of its own sorted."""
     report = asdict(survey(connection, keys))
     report["processing_ghosts"].sort()
+    report["stale_schedule"].sort()
     for name in ("orphaned", "unlisted", "duplicated", "stale_cleaning", "stale_returns"):
         report[name].sort()
     return report
@@ -74,8 +84,9 @@ def test_the_zoo(connection: Connection, keys: QueueKeys, foreign: Foreign) -> N
         "scheduled_ghosts": [(b"g delayed", "delayed"), (b"g buried", "buried")],
         "duplicated": [b"both, abandoned", b"both, leased", b"w2", b"w3"],
         "stale_cleaning": [b"gone", b"w1"],
+        "stale_schedule": [(b"s1", "delayed"), (b"s2", "buried"), (b"s3", "buried")],
         "stale_returns": [b"gone"],
-        "items": 20,
+        "items": 24,
     }
 
 

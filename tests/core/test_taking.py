@@ -103,7 +103,8 @@ class TestRemove:
         doomed = ids[chosen]
         outcomes = list(queue.take(doomed[::-1], ledger))
         assert outcomes == [Outcome(item_id, Status.REMOVED) for item_id in doomed]
-        left = [item_id for item_id in ids if item_id not in set(doomed)]
+        gone = set(doomed)
+        left = [item_id for item_id in ids if item_id not in gone]
         assert raw.lrange(f"jobs:{place}", 0, -1) == left[::-1]
         assert raw.dbsize() == len(left) + bool(left)
         assert ledger.ids == doomed

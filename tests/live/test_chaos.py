@@ -33,7 +33,7 @@ from tests.live.raw_keys import read_raw_keys
 from tests.servers import PrivateServer
 
 QUEUE = "chaos"
-SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "15"))
+SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "10"))
 PYTHON_WORKERS = 4
 _ITEMS_PER_S = 45
 _TICK_S = 0.1

@@ -1,13 +1,24 @@
 -- Add items, deciding duplicates by whether the data key existed.
 --
 -- arg 1     'distinct' where the caller knows that no ID is here twice, else 'any'
--- arg 2..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most; none: only the checks)
+-- arg 2     until when the items are put off: a word and ';' for each of them, or one for all; the word
+--           is empty for at once, '+ms' for so long from now, 'ms' for a time, unix ms. '': all at once
+-- arg 3..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most, and far fewer of those put off, which
+--           take three keys each; none: only the checks)
 -- Returns the 0-based indexes of the items that were duplicates and so were not added.
 local refusal = denied(
   { 'LPUSH', main, 'x' },
   { 'SETNX', item_prefix .. 'x', 'x' },
   { 'MSETNX', item_prefix .. 'x', 'x' }
 )
+local puts_off = arg(2) ~= ''
+if puts_off and not refusal then
+  refusal = denied(
+    { 'ZADD', delayed, 0, 'x' },
+    { 'SET', lease_prefix .. 'x', 'x' },
+    { 'SET', old_lease_prefix .. 'x', 'x' }
+  )
+end
 if refusal then
   return refusal
 end
@@ -35,17 +46,94 @@ local function forget_past(added)
     end
   end
 end
-local keys_and_data, ids = args_from(2), {}
+local keys_and_data, ids = args_from(3), {}
 for at = 1, #keys_and_data, 2 do
   local id = keys_and_data[at]
   ids[(at + 1) / 2] = id
   keys_and_data[at] = item_prefix .. id
 end
+
+-- Items of one due time keep the order in which they were put in: the score of each is a thousandth of
+-- a millisecond above that of the one before. From `at_ms` on, whole unix ms, this is the first score
+-- that is free. As many as a thousand fill a millisecond and go on into the next, so the full ones are
+-- passed over, in steps that double and then are halved.
+local STEP_MS = 0.001
+local function first_free(at_ms)
+  local function last_within(ms)
+    local found = redis.call(
+      'ZREVRANGEBYSCORE', delayed, '(' .. as_ms(ms + 1), as_ms(ms), 'WITHSCORES', 'LIMIT', 0, 1
+    )
+    return tonumber(found[2])
+  end
+  local function is_full(ms)
+    local last = last_within(ms)
+    return last and last > ms + 1 - 1.5 * STEP_MS
+  end
+  local step = 1
+  if is_full(at_ms) then
+    while is_full(at_ms + step) do
+      at_ms = at_ms + step
+      step = 2 * step
+    end
+    while step > 1 do
+      step = step / 2
+      if is_full(at_ms + step) then
+        at_ms = at_ms + step
+      end
+    end
+    at_ms = at_ms + 1
+  end
+  local last = last_within(at_ms)
+  return last and last + STEP_MS or at_ms
+end
+
+-- By ID, when it is due, unix ms, or false where it is not put off or its time has come. Of an ID that
+-- is here twice it is the first that counts.
+local now_ms = puts_off and clock_ms()
+local function due_times()
+  local words, due, free = {}, {}, {}
+  for word in string.gmatch(arg(2), '([^;]*);') do
+    words[#words + 1] = word
+  end
+  for i, id in ipairs(ids) do
+    local word = words[#words > 1 and i or 1]
+    local ms = tonumber(word)
+    if due[id] == nil then
+      due[id] = false
+      if ms and string.sub(word, 1, 1) == '+' then
+        due[id] = ms > 0 and now_ms + ms + (i - 1) * STEP_MS
+      elseif ms and ms > now_ms then
+        free[word] = free[word] or { first_free(ms), 0 }
+        due[id] = free[word][1] + free[word][2] * STEP_MS
+        free[word][2] = free[word][2] + 1
+      end
+    end
+  end
+  return due
+end
+
+-- Put what was added where it belongs.
+local due = puts_off and due_times()
+local function enter(added)
+  forget_past(added)
+  local for_main, for_delayed = due and {} or added, {}
+  for _, id in ipairs(due and added or {}) do
+    if due[id] then
+      guard_delayed(id, due[id], now_ms)
+      for_delayed[#for_delayed + 1] = as_ms(due[id])
+      for_delayed[#for_delayed + 1] = id
+    else
+      for_main[#for_main + 1] = id
+    end
+  end
+  for_all('ZADD', delayed, for_delayed)
+  for_all('LPUSH', main, for_main)
+end
+
 -- All new, as nearly always: one call. MSETNX sets all or none, and of an ID that is twice in it the
 -- last, where the first must win.
 if arg(1) == 'distinct' and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
-  forget_past(ids)
-  for_all('LPUSH', main, ids)
+  enter(ids)
   return {}
 end
 local added, duplicates = {}, {}
@@ -56,6 +144,5 @@ for i, id in ipairs(ids) do
     duplicates[#duplicates + 1] = i - 1
   end
 end
-forget_past(added)
-for_all('LPUSH', main, added)
+enter(added)
 return duplicates

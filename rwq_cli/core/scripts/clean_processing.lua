@@ -1,20 +1,29 @@
 -- The act of a light clean: what looked abandoned, or a ghost, and still does.
 --
 -- arg 1     0: look for each ID in all of processing. n: only in its n oldest entries
--- arg 2..   IDs that looked abandoned or ghosts a grace period ago
--- Returns, for each ID acted on: ID, 'returned' | 'ghost' | 'duplicated' (dropped, the latter two).
+-- arg 2     what came back so often already is buried instead of being returned; -1 for never
+-- arg 3..   IDs that looked abandoned or ghosts a grace period ago
+-- Returns, for each ID acted on: ID, 'returned' | 'buried' | 'ghost' | 'duplicated' (dropped, the latter
+-- two).
+local bury_after = tonumber(arg(2))
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },
   { 'RPOP', processing },
   { 'LPUSH', processing, 'x' },
-  { 'LPUSH', main, 'x' }
-)
+  { 'LPUSH', main, 'x' },
+  { 'HSET', returns, 'x', '1' }
+) or (bury_after >= 0 and denied(
+  { 'ZADD', buried, '1', 'x' },
+  { 'SET', lease_prefix .. 'x', 'x' },
+  { 'SET', old_lease_prefix .. 'x', 'x' }
+))
 if refusal then
   return refusal
 end
-local page_size, ids = tonumber(arg(1)), args_from(2)
+local page_size, ids = tonumber(arg(1)), args_from(3)
 
 local exists, leased = with_data(ids), with_lease(ids)
+local counts = returns_of(ids)
 
 -- A lease means that somebody works on it after all; a ghost needs none to be dropped.
 local function still_broken(id)
@@ -39,5 +48,10 @@ for _, id in ipairs(take_from_processing(page_size, ids, still_broken)) do
     reply[#reply + 1] = done
   end
 end
-for_all('LPUSH', main, returned)
+local is_buried = bring_back(returned, counts, bury_after)
+for at = 1, #reply, 2 do
+  if is_buried[reply[at]] then
+    reply[at + 1] = 'buried'
+  end
+end
 return reply

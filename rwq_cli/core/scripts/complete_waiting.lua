@@ -35,22 +35,7 @@ local results, unfit = prepare_results(ids, exists, arg(5), arg(6), arg(7) == '1
 if unfit then
   return unfit
 end
-local place, length = {}, redis.call('LLEN', main)
-local stretch = redis.call('LRANGE', main, -(passed + count), -(passed + 1))
-for at, id in ipairs(stretch) do
-  if exists[id] ~= nil then
-    place[id] = passed + #stretch - at
-  end
-end
--- What has been pushed a second time since the caller read the lists is left to be looked for by name.
-for id in pairs(just_pushed(processing)) do
-  place[id] = nil
-end
-for at, id in ipairs(redis.call('LRANGE', main, 0, 499)) do
-  if place[id] and place[id] ~= length - at then
-    place[id] = nil
-  end
-end
+local place = sole_places(exists, passed, count)
 local statuses, holders, finished, places = {}, {}, {}, {}
 for i, id in ipairs(ids) do
   local holder = owner ~= '' and exists[id] and (lease_holder(id) or '')

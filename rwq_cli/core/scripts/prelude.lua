@@ -130,6 +130,16 @@ local function guard_buried(id, reason)
   redis.call('SET', old_lease_prefix .. id, 'rwq-buried:' .. reason)
 end
 
+-- End the guards of a delayed or buried item, and no lease that somebody holds by the other name.
+local function drop_guards(id)
+  for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do
+    local holder = redis.pcall('GET', key)
+    if type(holder) == 'string' and is_guard(holder) then
+      redis.call('DEL', key)
+    end
+  end
+end
+
 -- Run a command on many values in chunks that unpack can take; the key may be nil.
 -- Returns the sum of its replies where they are numbers.
 local function for_all(command, key, values)
@@ -210,9 +220,52 @@ local function lease_holders(ids)
   return answer
 end
 
+-- By ID, the session that holds a lease of it, '' where nobody can tell which, or false: a guard of a
+-- delayed or buried item is nobody's lease. And by ID, whether a guard of both generations proves that
+-- it is delayed or buried and in no list.
+local function sessions_and_parked(ids)
+  local sessions, parked = lease_holders(ids), {}
+  for _, id in ipairs(ids) do
+    if sessions[id] and is_guard(sessions[id]) then
+      -- A guard of one generation may speak for longer than the lease of a worker of the other.
+      local pair = redis.call('MGET', lease_prefix .. id, old_lease_prefix .. id)
+      local new, old = pair[1], pair[2]
+      sessions[id] = (new and not is_guard(new) and new) or (old and not is_guard(old) and old)
+      parked[id] = new and old and (
+        (is_buried_guard(new) and is_buried_guard(old) and redis.call('ZSCORE', buried, id))
+        or (is_delayed_guard(new) and is_delayed_guard(old) and redis.call('ZSCORE', delayed, id))
+      ) and true
+    end
+  end
+  return sessions, parked
+end
+
 -- End the leases of many IDs.
 local function drop_leases(ids)
   for_all('DEL', nil, lease_keys(ids))
+end
+
+-- Put items that are in no list into Q:buried. Within a call the scores keep their order.
+local function bury_all(ids, reason, now_ms)
+  local scores = {}
+  for i, id in ipairs(ids) do
+    scores[2 * i - 1], scores[2 * i] = as_ms(now_ms + i / 1000), id
+    guard_buried(id, reason)
+  end
+  for_all('ZREM', delayed, ids)
+  for_all('ZADD', buried, scores)
+end
+
+-- Put items that are in no list into Q:delayed; of one due time, the first is promoted first.
+local function delay_all(ids, delay_ms, now_ms)
+  local scores = {}
+  for i, id in ipairs(ids) do
+    local due_ms = now_ms + delay_ms + i / 1000
+    scores[2 * i - 1], scores[2 * i] = as_ms(due_ms), id
+    guard_delayed(id, due_ms, now_ms)
+  end
+  for_all('ZREM', buried, ids)
+  for_all('ZADD', delayed, scores)
 end
 
 -- The IDs at the new end of a list: what was pushed since the caller read it stands there.
@@ -347,6 +400,32 @@ local function drop_places(list, places, mark)
   end
 end
 
+-- Where IDs stand in a stretch of main, by ID, counted from its right end.
+--
+-- wanted     a table with those IDs as keys
+-- passed     how many entries at the right end of main to pass over
+-- count      how many entries to look at behind those
+-- What has been pushed a second time since the caller read the lists has no place here: it is left to
+-- be looked for by name.
+local function sole_places(wanted, passed, count)
+  local place, length = {}, redis.call('LLEN', main)
+  local stretch = redis.call('LRANGE', main, -(passed + count), -(passed + 1))
+  for at, id in ipairs(stretch) do
+    if wanted[id] ~= nil then
+      place[id] = passed + #stretch - at
+    end
+  end
+  for id in pairs(just_pushed(processing)) do
+    place[id] = nil
+  end
+  for at, id in ipairs(redis.call('LRANGE', main, 0, 499)) do
+    if place[id] and place[id] ~= length - at then
+      place[id] = nil
+    end
+  end
+  return place
+end
+
 -- Delete every trace of items but their data and their entries in main and processing.
 --
 -- Each ID costs a pass over `cleaning`. Where that would hold the server for more than a few
@@ -372,6 +451,7 @@ end
 -- count_max  how many entries to look at, at most
 -- skip       how many due entries to pass over first
 -- now_ms     the server's clock, unix ms
+-- only_tells say what would be done, and do nothing
 -- A guard of both generations proves that no cleaner has touched the item: it is in no list. Without
 -- it a cleaner of another language may have returned the item already, and only who reads the lists
 -- can tell; so these stay. An entry without data, or of an item that somebody holds a lease of, means
@@ -379,7 +459,7 @@ end
 --
 -- Returns the IDs that were promoted; those whose entry was dropped; those that have to be looked for
 -- in the lists; and how many entries were looked at.
-local function promote_due(count_max, skip, now_ms)
+local function promote_due(count_max, skip, now_ms, only_tells)
   local promoted, dropped, unproven, off = {}, {}, {}, {}
   if not present[delayed] then
     return promoted, dropped, unproven, 0
@@ -408,11 +488,54 @@ local function promote_due(count_max, skip, now_ms)
       dropped[#dropped + 1] = id
     end
   end
+  if only_tells then
+    return promoted, dropped, unproven, #ids
+  end
   drop_leases(off)
   for_all('ZREM', delayed, promoted)
   for_all('ZREM', delayed, dropped)
   for_all('LPUSH', main, promoted)
   return promoted, dropped, unproven, #ids
+end
+
+-- By ID, how often a clean has brought it back. A field that is no number counts as none.
+local function returns_of(ids)
+  local values, counts = {}, {}
+  if present[returns] and #ids > 0 then
+    values = redis.call('HMGET', returns, unpack(ids))
+  end
+  for i, id in ipairs(ids) do
+    local digits = values[i] and string.match(values[i], '^%d+$')
+    counts[id] = digits and #digits < 16 and tonumber(digits) or 0
+  end
+  return counts
+end
+
+-- Put items that a clean took off processing, or found in no list, onto main, and count that.
+--
+-- counts      what `returns_of` says of them; read before the caller's first write
+-- bury_after  what came back so often already is buried instead, which is not counted; -1 for never
+-- Returns, by ID, whether it was buried.
+local function bring_back(ids, counts, bury_after)
+  local back, counted, put_away, is_buried = {}, {}, {}, {}
+  local now_ms = as_ms(clock_ms())
+  for _, id in ipairs(ids) do
+    local count = counts[id]
+    if bury_after >= 0 and count >= bury_after then
+      is_buried[id] = true
+      put_away[#put_away + 1] = now_ms
+      put_away[#put_away + 1] = id
+      guard_buried(id, string.format('returned %d time%s', count, count == 1 and '' or 's'))
+    else
+      back[#back + 1] = id
+      counted[#counted + 1] = id
+      counted[#counted + 1] = string.format('%.0f', count + 1)
+    end
+  end
+  for_all('HSET', returns, counted)
+  for_all('ZADD', buried, put_away)
+  for_all('LPUSH', main, back)
+  return is_buried
 end
 
 -- How long until the next delayed item is due, ms, rounded up; -1 where there is none.

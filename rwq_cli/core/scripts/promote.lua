@@ -2,10 +2,12 @@
 --
 -- arg 1  how many due entries to look at, at most
 -- arg 2  how many to pass over first
+-- arg 3  '1' to promote them, '0' to say what would be done, and do nothing
 -- Returns { looked at, promoted, ID, ..., dropped, ID, ..., ID, ... }: how many entries were looked at;
 -- how many were promoted, and their IDs; how many entries were dropped that mean nothing any more, and
 -- their IDs; the IDs that have to be looked for in the lists first.
-local refusal = present[delayed] and denied(
+local only_tells = arg(3) == '0'
+local refusal = present[delayed] and not only_tells and denied(
   { 'ZREM', delayed, 'x' },
   { 'DEL', lease_prefix .. 'x' },
   { 'DEL', old_lease_prefix .. 'x' },
@@ -14,7 +16,8 @@ local refusal = present[delayed] and denied(
 if refusal then
   return refusal
 end
-local promoted, dropped, unproven, looked_at = promote_due(tonumber(arg(1)), tonumber(arg(2)), clock_ms())
+local promoted, dropped, unproven, looked_at =
+  promote_due(tonumber(arg(1)), tonumber(arg(2)), clock_ms(), only_tells)
 local reply = { looked_at }
 for _, ids in ipairs({ promoted, dropped }) do
   reply[#reply + 1] = #ids

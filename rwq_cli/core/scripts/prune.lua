@@ -49,12 +49,9 @@ for _, id in ipairs(ids) do
     else
       removed = redis.call('HDEL', returns, id)
     end
-    if which == 'buried' then
-      -- Its guard has no expiry and would stay for ever.
-      local holder = lease_holder(id)
-      if holder and string.sub(holder, 1, 11) == 'rwq-buried:' then
-        drop_lease(id)
-      end
+    if which ~= 'returns' then
+      -- What is left of its guard would keep cleaners off a new item of this ID.
+      drop_guards(id)
     end
   end
   if removed > 0 then

@@ -1,7 +1,8 @@
 -- Put items back into the main list now and end their leases.
 --
 -- arg 1     0 or -1: find each ID wherever it is. n: only those in the n oldest entries of processing,
---           which the caller saw not to be in main
+--           which the caller saw not to be in main. -2: only those that are delayed or buried behind a
+--           guard of both names, and so in no list
 -- arg 2     our own holder, whose leases need no force
 -- arg 3     '1' to end a lease that another session holds, else '0'
 -- arg 4     '1' to make them the next to be leased (only with arg 1 = 0), '0' for the end
@@ -29,20 +30,20 @@ local exists, odd = with_data_of_right_type(ids)
 if odd then
   return odd
 end
-local holders_before = lease_holders(ids)
+local sessions, parked = sessions_and_parked(ids)
 local told, holder_of, waits = {}, {}, {}
 
 local waits_again = page_size > 0 and just_pushed(main) or {}
 
 -- Says no, once, where the item must stay as it is.
 local function may_release(id)
-  if told[id] or waits_again[id] then
+  if told[id] or waits_again[id] or (page_size == -2 and not parked[id]) then
     return false
   end
-  local holder = holders_before[id]
+  local holder = sessions[id]
   if not exists[id] then
     told[id] = 'm'
-  elseif page_size <= 0 and redis.call('LPOS', main, id) then
+  elseif page_size <= 0 and not parked[id] and redis.call('LPOS', main, id) then
     if front then
       waits[id] = true
       return true
@@ -65,7 +66,9 @@ if page_size <= 0 then
     end
   end
   for _, id in ipairs(released) do
-    redis.call('LREM', processing, 0, id)
+    if not parked[id] then
+      redis.call('LREM', processing, 0, id)
+    end
     if waits[id] then
       redis.call('LREM', main, 0, id)
     end

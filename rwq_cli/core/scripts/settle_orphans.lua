@@ -2,20 +2,27 @@
 --
 -- arg 1     value of the guard
 -- arg 2     '1' to return the items, '0' to let them go as they are
--- arg 3..   IDs
--- Returns the IDs that were returned. One whose guard is no longer ours is left alone: a worker that
+-- arg 3     what came back so often already is buried instead of being returned; -1 for never
+-- arg 4..   IDs
+-- Returns, for each ID acted on: ID, 'returned' | 'buried'. One whose guard is no longer ours is left alone: a worker that
 -- had popped it leased it, or somebody completed or released it.
+local bury_after = tonumber(arg(3))
 local refusal = denied(
   { 'DEL', lease_prefix .. 'x' },
   { 'DEL', old_lease_prefix .. 'x' },
-  { 'LPUSH', main, 'x' }
-)
+  { 'LPUSH', main, 'x' },
+  { 'HSET', returns, 'x', '1' }
+) or (bury_after >= 0 and denied(
+  { 'ZADD', buried, '1', 'x' },
+  { 'SET', lease_prefix .. 'x', 'x' },
+  { 'SET', old_lease_prefix .. 'x', 'x' }
+))
 if refusal then
   return refusal
 end
-local guard, give_back, ids = arg(1), arg(2) == '1', args_from(3)
+local guard, give_back, ids = arg(1), arg(2) == '1', args_from(4)
 local returned, ours = {}, {}
-local exists = with_data(ids)
+local exists, counts = with_data(ids), returns_of(ids)
 local in_main, in_processing = just_pushed(main), just_pushed(processing)
 for _, id in ipairs(ids) do
   local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
@@ -32,5 +39,9 @@ for _, id in ipairs(ids) do
   end
 end
 for_all('DEL', nil, ours)
-for_all('LPUSH', main, returned)
-return returned
+local is_buried, reply = bring_back(returned, counts, bury_after), {}
+for at, id in ipairs(returned) do
+  reply[2 * at - 1] = id
+  reply[2 * at] = is_buried[id] and 'buried' or 'returned'
+end
+return reply

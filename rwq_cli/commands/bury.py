@@ -1,0 +1,82 @@
+"""`rwq bury`: set items aside."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from rwq_cli.command_line.manual import Manual
+from rwq_cli.command_line.tree import new_app
+from rwq_cli.commands.batch import batch_of_ids
+from rwq_cli.commands.options import DryRunOption
+from rwq_cli.commands.selecting import Choice, Reach, asked, choosing
+from rwq_cli.connecting import open_queue
+from rwq_cli.core.model import State, Status
+from rwq_cli.core.parking import check_reason
+from rwq_cli.core.selecting import ITEMS
+from rwq_cli.exits import ExitStatus
+from rwq_cli.render.report import Report
+from rwq_cli.settings import Settings
+
+app = new_app()
+
+MANUALS = {
+    "bury": Manual(
+        examples=(
+            "rwq bury -q jobs 4f2a9c --reason 'crashes the parser'",
+            "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
+            "rwq ls buried -q jobs",
+        ),
+        exits={
+            ExitStatus.NO: "none was buried: gone, or leased by another session",
+            ExitStatus.PARTIAL: "some were not buried",
+        },
+    )
+}
+
+# What nobody has in hand.
+_FREE = frozenset({State.WAITING, State.ABANDONED})
+_REACH = Reach(default=_FREE, everything=_FREE, offered=ITEMS)
+
+
+@app.command(
+    help="Set items aside, with a reason: no worker and no cleaner touches them until they are "
+    "kicked. Chosen without --state, they are those that wait or are abandoned."
+)
+@choosing(_REACH)
+def bury(
+    ctx: typer.Context,
+    choice: Choice,
+    reason: Annotated[
+        str | None,
+        typer.Option(
+            "--reason",
+            metavar="TEXT",
+            help="Why, up to 1,024 bytes; it replaces that of what is buried already. Without it, "
+            "what is buried now says: by hand.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where another session still holds the lease.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before --force ends leases.")
+    ] = False,
+    dry_run: DryRunOption = False,
+) -> Report:
+    settings: Settings = ctx.obj
+    given = None if reason is None else os.fsencode(reason)
+    check_reason(given)
+    queue = open_queue(settings)
+    chosen = choice.ids(queue, settings)
+    if force and not dry_run:
+        chosen = asked("bury, ending the leases of others,", chosen, queue, yes=yes)
+    return batch_of_ids(
+        queue.name,
+        queue.bury(chosen, reason=given, force=force, dry_run=dry_run),
+        done=Status.BURIED,
+        failures=(Status.NOT_OWNER, Status.MISSING),
+        dry_run=dry_run,
+        also=(Status.ALREADY_BURIED,),
+        null_separated=choice.null_separated,
+    )

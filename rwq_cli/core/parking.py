@@ -1,0 +1,174 @@
+"""Putting items away and bringing them back: bury, delay, kick."""
+
+from collections.abc import Iterable, Iterator
+
+from rwq_cli.core.batches import Pause, in_batches
+from rwq_cli.core.connection import REFUSED, Connection
+from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import OutcomeBatch
+from rwq_cli.core.outcomes import act_on_ids, outcome_batch
+from rwq_cli.core.scripts import queue_args, queue_keys
+
+# What a guard says of a buried item is kept twice, once for each lease name.
+REASON_BYTES_MAX = 1024
+NO_REASON = b"by hand"
+# Two keys an item come or go: while the server makes its table of keys larger or smaller, each
+# costs it up to fifteen microseconds instead of two.
+_PARK_ITEMS = 250
+# Of a long stream so many are looked up at once.
+_BLOCK_IDS = 100_000
+
+
+def bury_items(
+    connection: Connection,
+    keys: QueueKeys,
+    ids: Iterable[bytes | Pause],
+    *,
+    own_holder: bytes,
+    reason: bytes | None,
+    force: bool,
+) -> Iterator[OutcomeBatch]:
+    """Set items aside, wherever they are, until somebody kicks them.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        ids: The IDs; read in batches.
+        own_holder: Leases of this holder may be ended without force.
+        reason: Why, to be shown with them; it replaces that of what is buried already. None for
+            `NO_REASON`, which does not.
+        force: End leases that others hold, too.
+
+    Raises:
+        InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
+        ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
+
+    Returns:
+        For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER` or `MISSING`.
+    """
+    check_reason(reason)
+    how = "bury" if reason is None else "rebury"
+    args = (own_holder, "1" if force else "0", how, NO_REASON if reason is None else reason)
+    return _park(connection, keys, args, ids)
+
+
+def check_reason(reason: bytes | None) -> None:
+    """Refuse a reason that is no reason but a report.
+
+    Raises:
+        InvalidArgument: It is longer than `REASON_BYTES_MAX`.
+    """
+    if reason is not None and len(reason) > REASON_BYTES_MAX:
+        raise InvalidArgument(
+            f"the reason has {len(reason)} bytes, and {REASON_BYTES_MAX} at most are kept",
+            "say it shorter, and keep the long story elsewhere",
+        )
+
+
+def delay_items(
+    connection: Connection,
+    keys: QueueKeys,
+    ids: Iterable[bytes | Pause],
+    *,
+    own_holder: bytes,
+    delay_ms: int,
+    force: bool,
+) -> Iterator[OutcomeBatch]:
+    """Put items off, wherever they are: they come back by themselves when they are due.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        ids: The IDs; read in batches.
+        own_holder: Leases of this holder may be ended without force.
+        delay_ms: For how long, milliseconds from now by the server's clock.
+        force: End leases that others hold, too.
+
+    Raises:
+        ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
+
+    Returns:
+        For each ID `DELAYED`, `NOT_OWNER` or `MISSING`.
+    """
+    args = (own_holder, "1" if force else "0", delay_ms, b"")
+    return _park(connection, keys, args, ids)
+
+
+def _park(
+    connection: Connection,
+    keys: QueueKeys,
+    args: tuple[object, ...],
+    ids: Iterable[bytes | Pause],
+) -> Iterator[OutcomeBatch]:
+    return act_on_ids(
+        connection,
+        keys,
+        "park",
+        args,
+        ids,
+        waiting_script="park_waiting",
+        parked_first=True,
+        items_max=_PARK_ITEMS,
+    )
+
+
+def kick_items(
+    connection: Connection, keys: QueueKeys, ids: Iterable[bytes | Pause]
+) -> Iterator[OutcomeBatch]:
+    """Put buried items back at the end of the queue, and forget how often they had come back.
+
+    What a full guard proves to be buried goes onto main in the order given. Another, which a
+    cleaner of another language may have returned, comes after those, once the lists were read for
+    it.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        ids: The IDs; read in batches.
+
+    Raises:
+        ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
+
+    Yields:
+        For each ID `KICKED`, `NOT_BURIED`, `MISSING`, or `NOT_OWNER` where a session has a lease.
+    """
+    acknowledged = 0
+    connection.meter.begin("kicking")
+    try:
+        for block in in_batches(ids, items_max=_BLOCK_IDS):
+            for batch in _kick(connection, keys, list(dict.fromkeys(block))):
+                acknowledged += len(batch)
+                connection.meter.advance(len(batch))
+                yield batch
+    except ServerError as error:
+        error.acknowledged = acknowledged
+        raise
+
+
+def _kick(connection: Connection, keys: QueueKeys, ids: list[bytes]) -> Iterator[OutcomeBatch]:
+    while ids:
+        batches = list(in_batches(ids, items_max=_PARK_ITEMS))
+        calls = ((*queue_args(keys), *batch) for batch in batches)
+        unproven: list[bytes] = []
+        replies = connection.run_each("kick", queue_keys(keys), calls)
+        for batch, reply in zip(batches, replies, strict=True):
+            if reply is REFUSED:
+                continue
+            told = outcome_batch(batch, reply)
+            if len(told) < len(batch):
+                known = frozenset(told.ids)
+                unproven += [item_id for item_id in batch if item_id not in known]
+            if len(told):
+                yield told
+        if not unproven:
+            return
+        from rwq_cli.core.unproven import settle_unproven
+
+        settled: set[bytes] = set()
+        for pushed, stale in settle_unproven(connection, keys, "buried", unproven):
+            settled.update(pushed, stale)
+            if pushed or stale:
+                yield OutcomeBatch([*pushed, *stale], "k" * len(pushed) + "u" * len(stale))
+        # What changed hands meanwhile is looked at anew.
+        ids = [item_id for item_id in unproven if item_id not in settled]

@@ -1,0 +1,30 @@
+-- Read a page of Q:delayed or Q:buried in the order of time, behind the entries that were read before.
+-- Writes nothing.
+--
+-- arg 1     which: 'delayed' | 'buried'
+-- arg 2     '1' to begin with the latest, '0' with the earliest
+-- arg 3     how many entries at most
+-- arg 4     how many entries to pass over, where nothing was read before
+-- arg 5..   ID, score, ID, score, ... of the entries that were read last, the last one first
+-- Returns { ID, score, ID, score, ... }. Where none of the named is left where it was, it begins with
+-- those of the score read last, some of which the caller may have read.
+local zset, reversed = arg(1) == 'delayed' and delayed or buried, arg(2) == '1'
+local count, start, read = tonumber(arg(3)), tonumber(arg(4)), args_from(5)
+local last_score = read[2]
+if last_score then
+  local rank
+  for at = 1, #read, 2 do
+    if redis.call('ZSCORE', zset, read[at]) == read[at + 1] then
+      rank = redis.call(reversed and 'ZREVRANK' or 'ZRANK', zset, read[at])
+      break
+    end
+  end
+  if rank then
+    start = rank + 1
+  elseif reversed then
+    start = redis.call('ZCOUNT', zset, '(' .. last_score, '+inf')
+  else
+    start = redis.call('ZCOUNT', zset, '-inf', '(' .. last_score)
+  end
+end
+return redis.call(reversed and 'ZREVRANGE' or 'ZRANGE', zset, start, start + count - 1, 'WITHSCORES')

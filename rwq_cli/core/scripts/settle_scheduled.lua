@@ -1,0 +1,47 @@
+-- End our guards of due or buried items: what was in no list while it was guarded goes onto main; for
+-- what is in one its entry in Q:delayed or Q:buried means nothing any more, and goes.
+--
+-- arg 1     'delayed' | 'buried': which entry it is about; of what was buried and goes onto main, what
+--           was counted of its returns is forgotten
+-- arg 2     value of the guard
+-- arg 3     '1' where the caller saw the items in no list, '0' where it saw them in one
+-- arg 4..   IDs, in the order in which they shall be leased
+-- Returns the IDs that went onto main. One whose guard is no longer ours keeps its lease: a worker that
+-- had popped it leased it, or somebody completed or released it.
+local refusal = denied(
+  { 'ZREM', delayed, 'x' },
+  { 'ZREM', buried, 'x' },
+  { 'HDEL', returns, 'x' },
+  { 'DEL', lease_prefix .. 'x' },
+  { 'DEL', old_lease_prefix .. 'x' },
+  { 'LPUSH', main, 'x' }
+)
+if refusal then
+  return refusal
+end
+local is_delayed, guard, unlisted, ids = arg(1) == 'delayed', arg(2), arg(3) == '1', args_from(4)
+local pushed, ours = {}, {}
+local exists = with_data(ids)
+local in_main, in_processing = just_pushed(main), just_pushed(processing)
+for _, id in ipairs(ids) do
+  local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
+  local new, old = redis.pcall('GET', new_key), redis.pcall('GET', old_key)
+  if new == guard then
+    ours[#ours + 1] = new_key
+  end
+  if old == guard then
+    ours[#ours + 1] = old_key
+  end
+  local alone = new == guard and old == guard
+  if unlisted and alone and exists[id] and not in_main[id] and not in_processing[id] then
+    pushed[#pushed + 1] = id
+  end
+end
+for_all('DEL', nil, ours)
+for_all('ZREM', is_delayed and delayed or buried, ids)
+if not is_delayed then
+  for_all('ZREM', delayed, pushed)
+  for_all('HDEL', returns, pushed)
+end
+for_all('LPUSH', main, pushed)
+return pushed
