@@ -96,7 +96,7 @@ VERBS = {
         ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],
         OUTCOME_FIELDS,
     ),
-    "purge --yes": (["undo_file", "removed"], OUTCOME_FIELDS),
+    "purge --yes": (["undo_file", "removed", "results"], OUTCOME_FIELDS),
     "clean light --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
     "clean deep --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
 }
