@@ -27,6 +27,9 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "complete w1",
         "complete w1 a1 l1",
         "complete --dry-run w1",
+        "complete --rejected w1",
+        "result done",
+        "result done --wait",
         "touch l1",
         "release a1",
         "release w1",
@@ -97,6 +100,8 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "release --dry-run l1",
         "show gone",
         "show gone gone2",
+        "result gone",
+        "result w1 --timeout 10ms",
         "wait --timeout 10ms",
         "wait --id w1 --timeout 0",
         "rm --yes gone",
@@ -120,6 +125,10 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "release",
         "ls nothing",
         "complete w1 --all",
+        "complete - --result -",
+        "complete w1 --result /nowhere/file",
+        "result",
+        "result a b",
         "touch --state waiting",
         "leases -n x",
         "rm",
@@ -205,6 +214,8 @@ def filled(foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     foreign.abandoned(b"a1")
     foreign.leased(b"l1", holder=b"worker-7")
+    fields = {"status": "completed", "completed_ms": 1_700_000_000_000}
+    foreign.raw.hset("jobs:result:done", mapping=fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("filled", "slept_s")

@@ -81,6 +81,15 @@ PREPARED = {
     "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
     "rwq undo": "rwq rm -q jobs --yes 1",
     "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
+    "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d": "echo 1 > answer.json",
+    **dict.fromkeys(
+        (
+            "rwq result -q jobs 4f2a9c",
+            "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
+            "rwq result -q jobs 4f2a9c -o json",
+        ),
+        "rwq complete -q jobs --rejected 4f2a9c",
+    ),
     "echo - | rwq show -q jobs -": "rwq add -q jobs --id - x",
     "rwq lease -q high -q normal -q low --wait -o jsonl": "rwq add -q normal x",
     "rwq lease -q jobs --id 4f2a9c": "rwq release -q jobs 4f2a9c",
