@@ -56,6 +56,9 @@ def _time_left(item: Item) -> str:
     return human.duration(item.lease.ttl_ms / 1000)
 
 
+QUEUE: Column[Item] = Column(
+    "QUEUE", lambda i: escaped(i.queue), lambda i: escaped(i.queue), shrinks=4
+)
 ID: Column[Item] = Column("ID", lambda i: escaped(i.item_id), lambda i: escaped(i.item_id))
 POSITION: Column[Item] = Column(
     "#",
@@ -127,7 +130,7 @@ def item_fields(item: Item) -> dict[str, Any]:
         "lease": lease,
         "due_ms": item.due_ms,
         "buried_ms": item.buried_ms,
-        "reason": None if item.reason is None else escaped(item.reason),
+        **bytes_fields("reason", item.reason),
         "returns": item.returns,
     }
 
@@ -184,10 +187,13 @@ def counts_fields(counts: Counts) -> dict[str, Any]:
         "delayed": counts.delayed,
         "due": counts.due,
         "buried": counts.buried,
+        "returned": counts.returned,
         "orphaned": counts.orphaned,
         "unlisted": counts.unlisted,
         "duplicated": counts.duplicated,
         "ghosts": counts.ghosts,
+        "returns": counts.returns,
+        "results": counts.results,
         "oldest_waiting_seconds": counts.oldest_waiting_s,
         "lease_soonest_ms": counts.lease_soonest_ms,
         "lease_latest_ms": counts.lease_latest_ms,
