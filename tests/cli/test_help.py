@@ -71,6 +71,7 @@ class TestEveryCommand:
 # Examples that need a file, another program or a terminal, and what stands for it.
 PREPARED = {
     "rwq add -q jobs -f urls.txt --id-from sha256": "printf 'http://a\\nhttp://b\\n' > urls.txt",
+    "rwq add -q jobs --at 08:00 -f urls.txt": "echo http://a > urls.txt",
     "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl": (
         'jq() { echo \'{"id": "k", "data": {}}\'; }'
     ),
