@@ -211,7 +211,8 @@ def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
         moment = human.moment(facts.buried_ms)
         rows.append(("buried", f"{facts.buried_ms} (unix ms), {moment}", None))
     if facts.returns is not None:
-        rows.append(("returns", human.count(facts.returns), None))
+        times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
+        rows.append(("returns", f"a clean brought it back {times}", None))
     return rows
 
 
