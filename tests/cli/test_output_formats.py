@@ -15,11 +15,12 @@ from tests.conftest import Foreign
 
 ITEM_FIELDS = [
     *("queue", "queue_b64", "id", "id_b64", "state", "bytes", "data", "data_b64", "preview"),
-    *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason", "returns"),
+    *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason"),
+    *("reason_b64", "returns"),
 ]
 SHOW_FIELDS = [
     *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
-    *("places_per_second", "facts"),
+    *("places_per_second", "result", "facts"),
 ]
 FINDING_FIELDS = [
     *("queue", "queue_b64", "code", "severity", "count", "fixed", "left", "examples"),
@@ -46,6 +47,10 @@ WAIT_FIELDS = [
     *("queue", "queue_b64", "reached", "waiting", "processing", "delayed", "buried"),
     *("remaining", "waited_seconds"),
 ]
+RESULT_FIELDS = [
+    *("queue", "queue_b64", "id", "id_b64", "state", "status", "result", "result_b64", "bytes"),
+    *("completed_ms", "holder", "ttl_ms"),
+]
 CHECK_FIELDS = [
     *("queue", "queue_b64", "status", "waiting", "oldest_waiting_seconds", "abandoned"),
     *("processing", "delayed", "buried", "orphaned", "alerts"),
@@ -70,6 +75,8 @@ LISTINGS = {
 OBJECTS = {
     "show w1": SHOW_FIELDS,
     "show gone": SHOW_FIELDS,
+    "result w1": RESULT_FIELDS,
+    "result gone --wait": RESULT_FIELDS,
     "stats": COUNT_FIELDS,
     "stats --fast": COUNT_FIELDS,
     "stats --deep": COUNT_FIELDS,
@@ -92,7 +99,7 @@ VERBS = {
         ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],
         OUTCOME_FIELDS,
     ),
-    "purge --yes": (["undo_file", "removed"], OUTCOME_FIELDS),
+    "purge --yes": (["undo_file", "removed", "results"], OUTCOME_FIELDS),
     "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
     "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),
 }
@@ -132,6 +139,8 @@ def flat_names(record: dict[str, object]) -> list[str]:
     for name, value in record.items():
         if name == "lease":
             names += ["lease_holder", "lease_ttl_ms"]
+        elif name == "result" and "result_b64" not in record:
+            names += ["result_status", "result_completed_ms", "result_bytes", "result_ttl_ms"]
         elif isinstance(value, dict):
             names += [f"{name}_{inner}" for inner in value]
         else:
@@ -373,7 +382,8 @@ class TestValues:
             '[\n {"queue": "jobs", "queue_b64": null, "id": "a", "id_b64": null, '
             '"state": "waiting", "bytes": 9, "data": "data of a", "data_b64": null, '
             '"preview": "data of a", "position": 0, "idle_seconds": 0, "lease": null, '
-            '"due_ms": null, "buried_ms": null, "reason": null, "returns": null}\n]\n'
+            '"due_ms": null, "buried_ms": null, "reason": null, "reason_b64": null, '
+            '"returns": null}\n]\n'
         )
 
     def test_an_item_in_csv(self, run: Run, foreign: Foreign) -> None:
@@ -381,8 +391,8 @@ class TestValues:
         text = run("ls --data", "-o", "csv").text
         assert text.replace('of a,b",0,1,', 'of a,b",0,0,') == (
             "queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,"
-            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,returns\n"
-            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,\n'
+            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,reason_b64,returns\n"
+            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,,\n'
         )
 
     def test_an_item_in_plain(self, run: Run, foreign: Foreign) -> None:

@@ -119,9 +119,14 @@ end
 -- cleaner of another language may return it.
 local GUARD_MARGIN_MS = 60000
 
-local function guard_delayed(id, due_ms, now_ms)
+-- What the guard says, and how long it lasts, ms.
+local function delayed_guard(due_ms, now_ms)
   local left_ms = math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS
-  set_lease(id, string.format('rwq-delayed:%.0f', math.floor(due_ms)), string.format('%.0f', left_ms))
+  return string.format('rwq-delayed:%.0f', math.floor(due_ms)), string.format('%.0f', left_ms)
+end
+
+local function guard_delayed(id, due_ms, now_ms)
+  set_lease(id, delayed_guard(due_ms, now_ms))
 end
 
 -- The guard of a buried item has no expiry and says why.
@@ -196,8 +201,8 @@ local function with_lease(ids)
   return answer
 end
 
--- By ID, what lease_holder says.
-local function lease_holders(ids)
+-- The values of the lease keys, in the order of lease_keys, false for none; and how many there are.
+local function leases_of(ids)
   local asked, values, count = lease_keys(ids), {}, 0
   for first = 1, #asked, UNPACK_MAX do
     local last = math.min(first + UNPACK_MAX - 1, #asked)
@@ -206,8 +211,14 @@ local function lease_holders(ids)
       count = count + (value and 1 or 0)
     end
   end
+  return values, count
+end
+
+-- By ID, what lease_holder says.
+local function lease_holders(ids)
+  local values, count = leases_of(ids)
   -- MGET gives nothing for a key of another type, which is a lease, too.
-  local all_seen = count == for_all('EXISTS', nil, asked)
+  local all_seen = count == for_all('EXISTS', nil, lease_keys(ids))
   local answer = {}
   for i, id in ipairs(ids) do
     local new, old = values[2 * i - 1], values[2 * i]
@@ -220,52 +231,9 @@ local function lease_holders(ids)
   return answer
 end
 
--- By ID, the session that holds a lease of it, '' where nobody can tell which, or false: a guard of a
--- delayed or buried item is nobody's lease. And by ID, whether a guard of both generations proves that
--- it is delayed or buried and in no list.
-local function sessions_and_parked(ids)
-  local sessions, parked = lease_holders(ids), {}
-  for _, id in ipairs(ids) do
-    if sessions[id] and is_guard(sessions[id]) then
-      -- A guard of one generation may speak for longer than the lease of a worker of the other.
-      local pair = redis.call('MGET', lease_prefix .. id, old_lease_prefix .. id)
-      local new, old = pair[1], pair[2]
-      sessions[id] = (new and not is_guard(new) and new) or (old and not is_guard(old) and old)
-      parked[id] = new and old and (
-        (is_buried_guard(new) and is_buried_guard(old) and redis.call('ZSCORE', buried, id))
-        or (is_delayed_guard(new) and is_delayed_guard(old) and redis.call('ZSCORE', delayed, id))
-      ) and true
-    end
-  end
-  return sessions, parked
-end
-
 -- End the leases of many IDs.
 local function drop_leases(ids)
   for_all('DEL', nil, lease_keys(ids))
-end
-
--- Put items that are in no list into Q:buried. Within a call the scores keep their order.
-local function bury_all(ids, reason, now_ms)
-  local scores = {}
-  for i, id in ipairs(ids) do
-    scores[2 * i - 1], scores[2 * i] = as_ms(now_ms + i / 1000), id
-    guard_buried(id, reason)
-  end
-  for_all('ZREM', delayed, ids)
-  for_all('ZADD', buried, scores)
-end
-
--- Put items that are in no list into Q:delayed; of one due time, the first is promoted first.
-local function delay_all(ids, delay_ms, now_ms)
-  local scores = {}
-  for i, id in ipairs(ids) do
-    local due_ms = now_ms + delay_ms + i / 1000
-    scores[2 * i - 1], scores[2 * i] = as_ms(due_ms), id
-    guard_delayed(id, due_ms, now_ms)
-  end
-  for_all('ZREM', buried, ids)
-  for_all('ZADD', delayed, scores)
 end
 
 -- The IDs at the new end of a list: what was pushed since the caller read it stands there.
@@ -381,6 +349,81 @@ for key, expected in pairs({
       .. ' holds another type than the protocol says: a ' .. found .. ' and not a ' .. expected)
   end
   present[key] = found ~= 'none'
+end
+
+-- By ID, its score in Q:delayed or Q:buried, or false.
+local function scores_of(zset, ids)
+  local scores = {}
+  for first = 1, present[zset] and #ids or 0, UNPACK_MAX do
+    local last = math.min(first + UNPACK_MAX - 1, #ids)
+    for i, score in ipairs(redis.call('ZMSCORE', zset, unpack(ids, first, last))) do
+      scores[ids[first + i - 1]] = score
+    end
+  end
+  return scores
+end
+
+-- What the leases of items say, where a guard of a delayed or buried item is nobody's lease.
+--
+-- Returns three tables by ID: the session that holds a lease, '' where nobody can tell which, or false;
+-- whether a guard of both lease names proves that it is delayed or buried and in no list; and since
+-- when it is buried.
+local function sessions_and_parked(ids)
+  local values, count = leases_of(ids)
+  local due_ms, buried_ms = scores_of(delayed, ids), scores_of(buried, ids)
+  -- MGET gives nothing for a key of another type, which is a lease, too.
+  local all_seen = count == 2 * #ids or count == for_all('EXISTS', nil, lease_keys(ids))
+  local sessions, parked = {}, {}
+  for i, id in ipairs(ids) do
+    local new, old = values[2 * i - 1], values[2 * i]
+    -- A guard of the one name may speak for longer than the lease of a worker of the other.
+    local new_session = new and not is_guard(new) and new
+    local old_session = old and not is_guard(old) and old
+    if not all_seen and lease_holder(id) == '' then
+      sessions[id] = ''
+    elseif new_session and old_session and new ~= old then
+      sessions[id] = lease_holder(id)
+    else
+      sessions[id] = new_session or old_session
+    end
+    parked[id] = not sessions[id] and new and old and (
+      (buried_ms[id] and is_buried_guard(new) and is_buried_guard(old))
+      or (due_ms[id] and is_delayed_guard(new) and is_delayed_guard(old))
+    ) and true or nil
+  end
+  return sessions, parked, buried_ms
+end
+
+-- Take the entries of items off Q:delayed and Q:buried.
+local function unschedule(ids)
+  for _, zset in ipairs({ delayed, buried }) do
+    if present[zset] then
+      for_all('ZREM', zset, ids)
+    end
+  end
+end
+
+-- Put items that are in no list into Q:buried, in this order.
+local function bury_all(ids, reason, now_ms)
+  unschedule(ids)
+  local scores = {}
+  for i, id in ipairs(ids) do
+    scores[2 * i - 1], scores[2 * i] = as_ms(now_ms + i / 1000), id
+    guard_buried(id, reason)
+  end
+  for_all('ZADD', buried, scores)
+end
+
+-- Put items that are in no list into Q:delayed; of those, the first is promoted first.
+local function delay_all(ids, delay_ms, now_ms)
+  unschedule(ids)
+  local scores = {}
+  for i, id in ipairs(ids) do
+    local due_ms = now_ms + delay_ms + i / 1000
+    scores[2 * i - 1], scores[2 * i] = as_ms(due_ms), id
+    guard_delayed(id, due_ms, now_ms)
+  end
+  for_all('ZADD', delayed, scores)
 end
 
 -- Take entries off a list by their places, counted from the right end; the rest keeps its order. It is
@@ -556,34 +599,36 @@ end
 
 -- What a completion has to know about results before its first write.
 --
--- ids         those that it may complete: the ones with data
+-- ids         those that it may complete
+-- exists      by ID, whether it has data: without them there is nothing to complete
 -- keep_ms     how long to keep their outcome, ms; '' where none is kept
 -- status      what the outcome says: 'completed' | 'rejected'
 -- result      the result, or nil for an outcome without one
 -- Returns what `settle_results` needs, and nil; or nil and the error.
-local function prepare_results(ids, keep_ms, status, result)
+local function prepare_results(ids, exists, keep_ms, status, result)
   local keeps, probe = keep_ms ~= '', result_prefix .. 'x'
   local refusal = denied({ 'EXISTS', probe }, { 'DEL', probe })
     or (keeps and denied({ 'HSET', probe, 'x', 'x' }, { 'PEXPIRE', probe, 1 }))
   if refusal then
     return nil, refusal
   end
-  local asked, old = {}, {}
+  local known = { exists = exists, keep_ms = keep_ms, status = status, result = result }
+  local asked = {}
   for i, id in ipairs(ids) do
     asked[i] = result_prefix .. id
   end
   -- Nearly never is there one: of an earlier item with this ID.
   if for_all('EXISTS', nil, asked) > 0 then
+    known.old = {}
     for i, id in ipairs(ids) do
       local kind = redis.call('TYPE', asked[i]).ok
-      if keeps and kind ~= 'none' and kind ~= 'hash' then
+      if keeps and exists[id] and kind ~= 'none' and kind ~= 'hash' then
         return nil, redis.error_reply('WRONGTYPE ' .. asked[i]
           .. ' holds another type than the protocol says: a ' .. kind .. ' and not a hash')
       end
-      old[id] = kind == 'hash'
+      known.old[id] = kind == 'hash'
     end
   end
-  local known = { old = old, keep_ms = keep_ms, status = status, result = result }
   if keeps then
     known.holders = lease_holders(ids)
     known.now_ms = string.format('%.0f', math.floor(clock_ms()))
@@ -591,20 +636,26 @@ local function prepare_results(ids, keep_ms, status, result)
   return known, nil
 end
 
--- Keep the outcome of items that were completed; and no result of an earlier item with such an ID,
--- which would be taken for theirs.
+-- Keep the outcome of those IDs that had data and so were completed; and no result of an earlier item
+-- with such an ID, which would be taken for theirs.
 local function settle_results(ids, known)
-  local outdated = {}
+  if not known.old and known.keep_ms == '' then
+    return
+  end
+  local completed, outdated = {}, {}
   for _, id in ipairs(ids) do
-    if known.old[id] then
-      outdated[#outdated + 1] = result_prefix .. id
+    if known.exists[id] then
+      completed[#completed + 1] = id
+      if known.old and known.old[id] then
+        outdated[#outdated + 1] = result_prefix .. id
+      end
     end
   end
   for_all('DEL', nil, outdated)
   if known.keep_ms == '' then
     return
   end
-  for _, id in ipairs(ids) do
+  for _, id in ipairs(completed) do
     local key, holder = result_prefix .. id, known.holders[id]
     redis.call('HSET', key, 'status', known.status, 'completed_ms', known.now_ms)
     if known.result then
