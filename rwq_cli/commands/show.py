@@ -245,7 +245,8 @@ def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
     if item.reason is not None:
         rows.append(("reason", escaped(item.reason), None))
     if facts.returns is not None:
-        rows.append(("returns", human.count(facts.returns), None))
+        times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
+        rows.append(("returns", f"a clean brought it back {times}", None))
     if record.kept is not None:
         rows.append(("result", _kept(record.kept, record.item.state), None))
     return rows

@@ -141,6 +141,28 @@ def test_two_at_once_return_it_once(rwq: Rwq, foreign: Foreign) -> None:
     assert len(waiting) == len(set(waiting)) == 80
     assert sorted(item_id for ids in told for item_id in ids) == sorted(waiting)
     assert foreign.raw.llen("jobs:processing") == 0
+    assert foreign.raw.hgetall("jobs:returns") == dict.fromkeys(waiting, b"1")
+
+
+def test_two_at_once_bury_it_once(rwq: Rwq, foreign: Foreign) -> None:
+    abandoned = [b"a%02d" % number for number in range(40)]
+    orphaned = [b"o%02d" % number for number in range(40)]
+    foreign.abandoned(*abandoned)
+    foreign.data(*orphaned)
+    often = abandoned[::2] + orphaned[::2]
+    foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(often, 2))
+    words = ("clean", "deep", "--grace", "200ms", "--bury-after", "2", "-o", "ids")
+    cleaners = [rwq.start(*words) for _ in range(3)]
+    told = [cleaner.communicate(timeout=20)[0].split() for cleaner in cleaners]
+    assert sorted(item_id for ids in told for item_id in ids) == sorted(abandoned + orphaned)
+    waiting = foreign.raw.lrange("jobs:queue", 0, -1)
+    assert sorted(waiting) == sorted(abandoned[1::2] + orphaned[1::2])
+    assert sorted(foreign.raw.zrange("jobs:buried", 0, -1)) == sorted(often)
+    assert foreign.raw.hgetall("jobs:returns") == {
+        **dict.fromkeys(waiting, b"1"),
+        **dict.fromkeys(often, b"2"),
+    }
+    assert len(foreign.raw.keys("jobs:lease*")) == 2 * len(often)
 
 
 def test_many(rwq: Rwq, foreign: Foreign) -> None:

@@ -326,6 +326,16 @@ class TestWhere:
         assert "jobs:leased_by_session:a: no expiry, held by other" in text
 
 
+@pytest.mark.parametrize(("count", "said"), [(1, "once"), (3, "3 times"), (1234, "1,234 times")])
+def test_how_often_it_came_back(rwq: Rwq, foreign: Foreign, count: int, said: str) -> None:
+    foreign.waiting(b"w1")
+    assert "brought it back" not in rwq("show", "w1", "-o", "table").text
+    foreign.raw.hset(foreign.keys.returns, "w1", count)
+    assert f"a clean brought it back {said}\n" in rwq("show", "w1", "-o", "table").text
+    assert rwq("show", "w1", "-o", "json").json["returns"] == count
+    assert rwq("ls", "-o", "json").json[0]["returns"] == count
+
+
 class TestResults:
     def keep(self, foreign: Foreign, item_id: str) -> None:
         fields = {"status": "rejected", "completed_ms": 1_700_000_000_000, "result": "four"}

@@ -508,8 +508,8 @@ def test_nothing_is_lost_and_nothing_of_ours_is_half_done(
     live_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pages of three, so that a few items make a long list.
-    monkeypatch.setattr(processing, "_PAGE", 3)
-    monkeypatch.setattr(processing, "_WINDOW", 6)
+    monkeypatch.setitem(processing.act_by_pages.__kwdefaults__, "page_items", 3)
+    monkeypatch.setattr(processing, "_WINDOW_PAGES", 2)
     monkeypatch.setattr(outcomes, "_STRETCH", 3)
     monkeypatch.setattr(outcomes, "_WAITING_IDS", 2)
     monkeypatch.setattr(outcomes, "_SLACK", 1)
