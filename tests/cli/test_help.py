@@ -66,6 +66,7 @@ PREPARED = {
     "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
     "rwq undo": "rwq rm -q jobs --yes 1",
     "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
+    "rwq kick -q jobs 4f2a9c": "rwq bury -q jobs 4f2a9c",
     "echo - | rwq show -q jobs -": "rwq add -q jobs --id - x",
 }
 EXAMPLES = [
