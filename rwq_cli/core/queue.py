@@ -23,6 +23,7 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
+    from rwq_cli.core.all_results import ResultTally
     from rwq_cli.core.checking import Check, Limits, Measure
     from rwq_cli.core.diagnosing import Diagnosis
     from rwq_cli.core.exporting import Export
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
+    from rwq_cli.core.picking import Picked
     from rwq_cli.core.pictures import Picture
     from rwq_cli.core.results import Result, ResultLook
     from rwq_cli.core.taking import Destination, Ledger
@@ -170,6 +172,24 @@ class WorkQueue:
         See `rwq_cli.core.leasing.lease_batches`.
         """
         return lease_from([self], count, lease_s=lease_s, wait_s=wait_s, data=data)
+
+    def lease_ids(
+        self,
+        ids: Iterable[bytes | str],
+        *,
+        lease_s: float = 300.0,
+        data: bool = True,
+        dry_run: bool = False,
+    ) -> "Iterator[Picked]":
+        """Lease these items, wherever they wait; see `rwq_cli.core.picking.pick_items`."""
+        from rwq_cli.core import picking
+
+        wanted = map(_to_bytes, ids)
+        if dry_run:
+            self.connection.look_only()
+            return picking.would_pick(self.connection, self.keys, wanted)
+        lease = Lease(self.holder, max(1, round(lease_s * 1000)))
+        return picking.pick_items(self.connection, self.keys, wanted, lease=lease, data=data)
 
     def complete(
         self,
@@ -326,26 +346,25 @@ class WorkQueue:
 
     def put(
         self,
-        pictures: "Iterable[Picture | Pause]",
+        entries: "Iterable[Picture | Result | Pause]",
         *,
         on_conflict: "OnConflict",
         at_front: bool = False,
+        results: "ResultTally | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Put items in as they were; see `rwq_cli.core.importing.put_items`."""
-        from rwq_cli.core import importing
+        """Put items and results in as they were; see `rwq_cli.core.importing.put_all`."""
+        from rwq_cli.core import all_results, importing
 
-        if dry_run:
-            return Outcomes(
-                importing.would_put(self.connection, self.keys, pictures, on_conflict=on_conflict)
-            )
         return Outcomes(
-            importing.put_items(
+            importing.put_all(
                 self.connection,
                 self.keys,
-                pictures,
+                entries,
                 on_conflict=on_conflict,
                 at_front=at_front,
+                tally=results or all_results.ResultTally(),
+                dry_run=dry_run,
             )
         )
 
@@ -402,6 +421,13 @@ class WorkQueue:
                 self.connection, self.keys, ledger, grace_s=grace_s, sleep=self._clock.sleep
             )
         )
+
+    def count_results(self) -> int:
+        """How many results are kept; `rwq_cli.core.all_results.count_all`."""
+        from rwq_cli.core import all_results
+
+        self.connection.look_only()
+        return all_results.count_all(self.connection, self.keys)
 
     def count_items(self) -> int:
         """How many items there are in any state; `rwq_cli.core.purging.count_items`."""
@@ -557,6 +583,16 @@ class WorkQueue:
             limit=limit,
             offset=offset,
             tail=tail,
+        )
+
+    def listed_ids(
+        self, source: "Source", *, limit: int | None = None, offset: int = 0, tail: bool = False
+    ) -> "Iterator[Sequence[bytes]]":
+        """The IDs alone of what waits, is delayed or buried: `rwq_cli.core.listing.list_ids`."""
+        from rwq_cli.core import listing
+
+        return listing.list_ids(
+            self.connection, self.keys, source, limit=limit, offset=offset, tail=tail
         )
 
     def choose(

@@ -21,9 +21,15 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "add --dry-run x",
         "lease",
         "lease --dry-run",
+        "lease -q none -q jobs -o jsonl",
+        "lease --id w1",
+        "lease --id w1 --dry-run",
         "complete w1",
         "complete w1 a1 l1",
         "complete --dry-run w1",
+        "complete --rejected w1",
+        "result done",
+        "result done --wait",
         "touch l1",
         "release a1",
         "release w1",
@@ -85,6 +91,9 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "lease -q none",
         "lease -q none --timeout 10ms",
         "lease -q none --dry-run",
+        "lease -q none -q none2 --timeout 10ms",
+        "lease --id l1",
+        "lease --id gone --dry-run",
         "complete gone",
         "complete gone gone2",
         "complete --dry-run gone",
@@ -105,6 +114,8 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "kick --dry-run gone",
         "show gone",
         "show gone gone2",
+        "result gone",
+        "result w1 --timeout 10ms",
         "wait --timeout 10ms",
         "wait --id w1 --timeout 0",
         "rm --yes gone",
@@ -121,6 +132,8 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "",
         "add x --nothing",
         "lease --for x",
+        "lease -q jobs -q other -o ids",
+        "lease --id w1 --wait",
         "complete",
         "touch",
         "release",
@@ -132,6 +145,10 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "kick --state waiting",
         "ls nothing",
         "complete w1 --all",
+        "complete - --result -",
+        "complete w1 --result /nowhere/file",
+        "result",
+        "result a b",
         "touch --state waiting",
         "leases -n x",
         "rm",
@@ -167,6 +184,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "complete gone w1",
         "complete --dry-run w1 gone",
         "touch l1 w1",
+        "lease --id w1 --id gone",
         "release a1 gone",
         "release a1 l1",
         "release a1 l1 --delay 1h",
@@ -224,9 +242,11 @@ def filled(foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     foreign.abandoned(b"a1")
     foreign.leased(b"l1", holder=b"worker-7")
+    fields = {"status": "completed", "completed_ms": 1_700_000_000_000}
+    foreign.raw.hset("jobs:result:done", mapping=fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("filled", "no_grace")
+@pytest.mark.usefixtures("filled", "slept_s")
 @pytest.mark.parametrize(("status", "line"), cases())
 def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
     more = NOWHERE if status is ExitStatus.SERVER else ()
@@ -254,7 +274,7 @@ def test_interrupted(rwq: Rwq, raw: redis.Redis) -> None:
     process = rwq.start("lease", "--wait")
     until(lambda: raw.info("clients")["blocked_clients"] == 1)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=5) == (b"", b"")
+    assert process.communicate(timeout=30) == (b"", b"")
     assert process.returncode == ExitStatus.INTERRUPTED == 130
 
 

@@ -20,7 +20,7 @@ ITEM_FIELDS = [
 ]
 SHOW_FIELDS = [
     *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
-    *("places_per_second", "facts"),
+    *("places_per_second", "result", "facts"),
 ]
 FINDING_FIELDS = [
     *("queue", "queue_b64", "code", "severity", "count", "fixed", "left", "examples"),
@@ -28,7 +28,8 @@ FINDING_FIELDS = [
 ]
 COUNT_FIELDS = [
     *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned", "delayed"),
-    *("due", "buried", "orphaned", "unlisted", "duplicated", "ghosts", "oldest_waiting_seconds"),
+    *("due", "buried", "returned", "orphaned", "unlisted", "duplicated", "ghosts", "returns"),
+    *("results", "oldest_waiting_seconds"),
     *("lease_soonest_ms", "lease_latest_ms", "payload_sampled", "payload_min_bytes"),
     *("payload_median_bytes", "payload_max_bytes"),
 ]
@@ -36,6 +37,7 @@ OUTCOME_FIELDS = ["queue", "queue_b64", "id", "id_b64", "status", "holder"]
 CLEAN_FIELDS = [
     *("queue", "queue_b64", "id", "id_b64", "action", "state", "where", "dry_run"),
 ]
+REPAIRS = ["returned", "dropped", "promoted", "pruned", "buried"]
 SUMMARY = ["queue", "queue_b64", "dry_run"]
 STATUS_FIELDS = [
     *("running", "pid", "url", "directory", "server", "used_memory_bytes", "aof_bytes"),
@@ -44,6 +46,10 @@ STATUS_FIELDS = [
 WAIT_FIELDS = [
     *("queue", "queue_b64", "reached", "waiting", "processing", "delayed", "buried"),
     *("remaining", "waited_seconds"),
+]
+RESULT_FIELDS = [
+    *("queue", "queue_b64", "id", "id_b64", "state", "status", "result", "result_b64", "bytes"),
+    *("completed_ms", "holder", "ttl_ms"),
 ]
 CHECK_FIELDS = [
     *("queue", "queue_b64", "status", "waiting", "oldest_waiting_seconds", "abandoned"),
@@ -69,6 +75,8 @@ LISTINGS = {
 OBJECTS = {
     "show w1": SHOW_FIELDS,
     "show gone": SHOW_FIELDS,
+    "result w1": RESULT_FIELDS,
+    "result gone --wait": RESULT_FIELDS,
     "stats": COUNT_FIELDS,
     "stats --fast": COUNT_FIELDS,
     "stats --deep": COUNT_FIELDS,
@@ -97,9 +105,9 @@ VERBS = {
         ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],
         OUTCOME_FIELDS,
     ),
-    "purge --yes": (["undo_file", "removed"], OUTCOME_FIELDS),
-    "clean light --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
-    "clean deep --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
+    "purge --yes": (["undo_file", "removed", "results"], OUTCOME_FIELDS),
+    "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
+    "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),
 }
 EMPTY = [
     *("ls", "ls all", "ls leased", "ls abandoned", "ls --match x", "leases"),
@@ -137,6 +145,8 @@ def flat_names(record: dict[str, object]) -> list[str]:
     for name, value in record.items():
         if name == "lease":
             names += ["lease_holder", "lease_ttl_ms"]
+        elif name == "result" and "result_b64" not in record:
+            names += ["result_status", "result_completed_ms", "result_bytes", "result_ttl_ms"]
         elif isinstance(value, dict):
             names += [f"{name}_{inner}" for inner in value]
         else:
@@ -301,7 +311,11 @@ class TestVerbs:
             ("add --id w1 x", "", "added 0, duplicates 1, rejected 0\n"),
             ("complete w1 gone", "w1\n", "completed 1, missing 1, not owner 0\n"),
             ("touch l1 w1 gone", "l1\n", "touched 1, not leased 1, missing 1\n"),
-            ("clean light --grace 0", "a1\ng1\n", "returned 1, dropped 1, pruned 0\n"),
+            (
+                "clean light --grace 0",
+                "a1\ng1\n",
+                "returned 1, dropped 1, promoted 0, pruned 0, buried 0\n",
+            ),
         ],
     )
     def test_ids_are_those_it_was_done_to(

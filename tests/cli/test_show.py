@@ -324,3 +324,39 @@ class TestWhere:
         assert old == {"key": "jobs:leased_by_session:a", "holder": "other", "ttl_ms": None}
         text = rwq("show", "a", "-o", "table").text
         assert "jobs:leased_by_session:a: no expiry, held by other" in text
+
+
+class TestResults:
+    def keep(self, foreign: Foreign, item_id: str) -> None:
+        fields = {"status": "rejected", "completed_ms": 1_700_000_000_000, "result": "four"}
+        foreign.raw.hset(f"jobs:result:{item_id}", mapping=fields)  # type: ignore[arg-type]
+
+    def test_of_one_that_is_gone(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign, "a")
+        result = rwq("show", "a", "-o", "json")
+        assert result.code == 1
+        record = result.json
+        assert record["result"] == {
+            "status": "rejected",
+            "completed_ms": 1_700_000_000_000,
+            "bytes": 4,
+            "ttl_ms": None,
+        }
+        assert record["meaning"] == "There is no such item any more: it was rejected."
+        assert record["commands"] == ["rwq result -q jobs a"]
+        lines = rwq("show", "a", "-o", "table").lines
+        assert any(line.strip() == "its result  rwq result -q jobs a" for line in lines)
+        assert any(line.endswith(", 4 B, no expiry") for line in lines)
+
+    def test_of_an_earlier_item(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign, "a")
+        foreign.waiting(b"a")
+        result = rwq("show", "a", "-o", "json")
+        assert (result.code, result.json["result"]["status"]) == (0, "rejected")
+        assert "rwq result -q jobs a" not in result.json["commands"]
+        shown = " ".join(rwq("show", "a", "-o", "table").text.split())
+        assert "4 B, no expiry, of an earlier item with this ID" in shown
+
+    def test_none(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert [r["result"] for r in rwq("show", "a", "b", "-o", "json").json] == [None, None]
