@@ -499,7 +499,7 @@ class TestKick:
             raw.lpush(keys.main, *(b"w%06d" % n for n in range(start, start + 10_000)))
         raw.mset({keys.item(item_id): b"" for item_id in ids})
         raw.lpush(keys.processing, *ids)
-        with no_call_over(raw, 100):
+        with no_call_over(raw, 400):
             assert len(told(queue.bury(ids))[Status.BURIED]) == 20_000
             assert told(queue.kick(ids)) == {Status.KICKED: ids}
         assert raw.lrange(keys.main, 0, 19_999)[::-1] == ids
