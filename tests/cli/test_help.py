@@ -82,6 +82,7 @@ PREPARED = {
     "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
     "rwq undo": "rwq rm -q jobs --yes 1",
     "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
+    "rwq kick -q jobs 4f2a9c": "rwq bury -q jobs 4f2a9c",
     "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d": "echo 1 > answer.json",
     **dict.fromkeys(
         (
