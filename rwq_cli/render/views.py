@@ -1,6 +1,6 @@
 """How items, outcomes, repairs and counts look, in every format."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rwq_cli.core.model import CleanAction, Counts, Item, Outcome, Repair, State, Status
@@ -56,6 +56,9 @@ def _time_left(item: Item) -> str:
     return human.duration(item.lease.ttl_ms / 1000)
 
 
+QUEUE: Column[Item] = Column(
+    "QUEUE", lambda i: escaped(i.queue), lambda i: escaped(i.queue), shrinks=4
+)
 ID: Column[Item] = Column("ID", lambda i: escaped(i.item_id), lambda i: escaped(i.item_id))
 POSITION: Column[Item] = Column(
     "#",
@@ -90,7 +93,17 @@ DATA: Column[Item] = Column(
     lambda i: preview_text(i) if i.data is None else escaped(i.data),
     shrinks=1,
 )
-DUE: Column[Item] = Column("DUE", lambda i: _moment(i.due_ms), lambda i: i.due_ms)
+
+
+def due_column(now_ms: Callable[[], int]) -> Column[Item]:
+    """When delayed items are due; for people how far off that is by the server's clock."""
+
+    def said(item: Item) -> str:
+        return human.due(None if item.due_ms is None else (item.due_ms - now_ms()) / 1000)
+
+    return Column("DUE", said, lambda item: item.due_ms)
+
+
 BURIED_AT: Column[Item] = Column("BURIED", lambda i: _moment(i.buried_ms), lambda i: i.buried_ms)
 REASON: Column[Item] = Column(
     "REASON",
@@ -117,7 +130,7 @@ def item_fields(item: Item) -> dict[str, Any]:
         "lease": lease,
         "due_ms": item.due_ms,
         "buried_ms": item.buried_ms,
-        "reason": None if item.reason is None else escaped(item.reason),
+        **bytes_fields("reason", item.reason),
         "returns": item.returns,
     }
 
@@ -174,10 +187,13 @@ def counts_fields(counts: Counts) -> dict[str, Any]:
         "delayed": counts.delayed,
         "due": counts.due,
         "buried": counts.buried,
+        "returned": counts.returned,
         "orphaned": counts.orphaned,
         "unlisted": counts.unlisted,
         "duplicated": counts.duplicated,
         "ghosts": counts.ghosts,
+        "returns": counts.returns,
+        "results": counts.results,
         "oldest_waiting_seconds": counts.oldest_waiting_s,
         "lease_soonest_ms": counts.lease_soonest_ms,
         "lease_latest_ms": counts.lease_latest_ms,

@@ -21,6 +21,9 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "add --dry-run x",
         "lease",
         "lease --dry-run",
+        "lease -q none -q jobs -o jsonl",
+        "lease --id w1",
+        "lease --id w1 --dry-run",
         "complete w1",
         "complete w1 a1 l1",
         "complete --dry-run w1",
@@ -81,6 +84,9 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "lease -q none",
         "lease -q none --timeout 10ms",
         "lease -q none --dry-run",
+        "lease -q none -q none2 --timeout 10ms",
+        "lease --id l1",
+        "lease --id gone --dry-run",
         "complete gone",
         "complete gone gone2",
         "complete --dry-run gone",
@@ -112,6 +118,8 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "",
         "add x --nothing",
         "lease --for x",
+        "lease -q jobs -q other -o ids",
+        "lease --id w1 --wait",
         "complete",
         "touch",
         "release",
@@ -156,6 +164,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "complete gone w1",
         "complete --dry-run w1 gone",
         "touch l1 w1",
+        "lease --id w1 --id gone",
         "release a1 gone",
         "release a1 l1",
         "show w1 gone",
@@ -209,7 +218,7 @@ def filled(foreign: Foreign) -> None:
     foreign.raw.hset("jobs:result:done", mapping=fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("filled", "no_grace")
+@pytest.mark.usefixtures("filled", "slept_s")
 @pytest.mark.parametrize(("status", "line"), cases())
 def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
     more = NOWHERE if status is ExitStatus.SERVER else ()
@@ -237,7 +246,7 @@ def test_interrupted(rwq: Rwq, raw: redis.Redis) -> None:
     process = rwq.start("lease", "--wait")
     until(lambda: raw.info("clients")["blocked_clients"] == 1)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=5) == (b"", b"")
+    assert process.communicate(timeout=30) == (b"", b"")
     assert process.returncode == ExitStatus.INTERRUPTED == 130
 
 

@@ -113,7 +113,7 @@ def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
     return [record["id"] for record in rwq("export", *words, stdin=stdin).jsonl[1:]]
 
 
-@pytest.mark.usefixtures("no_grace")
+@pytest.mark.usefixtures("slept_s")
 def test_some_of_them(rwq: Rwq, foreign: Foreign) -> None:
     """The grammar of all verbs on many items; nothing chosen is everything."""
     foreign.waiting(b"w1", b"w2", b"w3")

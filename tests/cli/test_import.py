@@ -148,7 +148,7 @@ def test_a_slow_pipe_is_imported_as_it_comes(rwq: Rwq, foreign: Foreign) -> None
     process.stdin.write(lines(item("a")))
     process.stdin.flush()
     until(lambda: foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"])
-    process.communicate(timeout=10)
+    process.communicate(timeout=30)
     assert process.returncode == 0
 
 

@@ -15,7 +15,8 @@ from tests.conftest import Foreign
 
 ITEM_FIELDS = [
     *("queue", "queue_b64", "id", "id_b64", "state", "bytes", "data", "data_b64", "preview"),
-    *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason", "returns"),
+    *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason"),
+    *("reason_b64", "returns"),
 ]
 SHOW_FIELDS = [
     *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
@@ -27,7 +28,8 @@ FINDING_FIELDS = [
 ]
 COUNT_FIELDS = [
     *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned", "delayed"),
-    *("due", "buried", "orphaned", "unlisted", "duplicated", "ghosts", "oldest_waiting_seconds"),
+    *("due", "buried", "returned", "orphaned", "unlisted", "duplicated", "ghosts", "returns"),
+    *("results", "oldest_waiting_seconds"),
     *("lease_soonest_ms", "lease_latest_ms", "payload_sampled", "payload_min_bytes"),
     *("payload_median_bytes", "payload_max_bytes"),
 ]
@@ -35,6 +37,7 @@ OUTCOME_FIELDS = ["queue", "queue_b64", "id", "id_b64", "status", "holder"]
 CLEAN_FIELDS = [
     *("queue", "queue_b64", "id", "id_b64", "action", "state", "where", "dry_run"),
 ]
+REPAIRS = ["returned", "dropped", "promoted", "pruned", "buried"]
 SUMMARY = ["queue", "queue_b64", "dry_run"]
 STATUS_FIELDS = [
     *("running", "pid", "url", "directory", "server", "used_memory_bytes", "aof_bytes"),
@@ -97,8 +100,8 @@ VERBS = {
         OUTCOME_FIELDS,
     ),
     "purge --yes": (["undo_file", "removed", "results"], OUTCOME_FIELDS),
-    "clean light --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
-    "clean deep --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
+    "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
+    "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),
 }
 EMPTY = [
     *("ls", "ls all", "ls leased", "ls abandoned", "ls --match x", "leases"),
@@ -302,7 +305,11 @@ class TestVerbs:
             ("add --id w1 x", "", "added 0, duplicates 1, rejected 0\n"),
             ("complete w1 gone", "w1\n", "completed 1, missing 1, not owner 0\n"),
             ("touch l1 w1 gone", "l1\n", "touched 1, not leased 1, missing 1\n"),
-            ("clean light --grace 0", "a1\ng1\n", "returned 1, dropped 1, pruned 0\n"),
+            (
+                "clean light --grace 0",
+                "a1\ng1\n",
+                "returned 1, dropped 1, promoted 0, pruned 0, buried 0\n",
+            ),
         ],
     )
     def test_ids_are_those_it_was_done_to(
@@ -375,7 +382,8 @@ class TestValues:
             '[\n {"queue": "jobs", "queue_b64": null, "id": "a", "id_b64": null, '
             '"state": "waiting", "bytes": 9, "data": "data of a", "data_b64": null, '
             '"preview": "data of a", "position": 0, "idle_seconds": 0, "lease": null, '
-            '"due_ms": null, "buried_ms": null, "reason": null, "returns": null}\n]\n'
+            '"due_ms": null, "buried_ms": null, "reason": null, "reason_b64": null, '
+            '"returns": null}\n]\n'
         )
 
     def test_an_item_in_csv(self, run: Run, foreign: Foreign) -> None:
@@ -383,8 +391,8 @@ class TestValues:
         text = run("ls --data", "-o", "csv").text
         assert text.replace('of a,b",0,1,', 'of a,b",0,0,') == (
             "queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,"
-            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,returns\n"
-            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,\n'
+            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,reason_b64,returns\n"
+            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,,\n'
         )
 
     def test_an_item_in_plain(self, run: Run, foreign: Foreign) -> None:

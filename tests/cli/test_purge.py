@@ -35,7 +35,7 @@ def test_nothing_there(rwq: Rwq) -> None:
     assert rwq("purge").as_tuple() == (0, "", "removed 0\n")
 
 
-@pytest.mark.usefixtures("no_grace")
+@pytest.mark.usefixtures("slept_s")
 def test_of_a_wrong_type(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.hset("jobs:item:h", "a", "b")

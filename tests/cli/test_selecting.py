@@ -7,7 +7,7 @@ import pytest
 from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign, contents
 
-pytestmark = pytest.mark.usefixtures("no_grace")
+pytestmark = pytest.mark.usefixtures("slept_s")
 
 VERBS = ["release", "complete", "touch"]
 NOTHING_CHOSEN = (

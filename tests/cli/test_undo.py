@@ -13,7 +13,7 @@ from tests.cli.test_rm import undo_files
 from tests.conftest import Foreign, contents
 
 
-@pytest.mark.usefixtures("no_grace")
+@pytest.mark.usefixtures("slept_s")
 def test_a_purge(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"\xff", b"c")
     foreign.leased(b"l", ttl_ms=None)

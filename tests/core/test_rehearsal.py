@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import NewItem, Outcome, Status, WorkQueue
+from rwq_cli.core import Connection, Due, NewItem, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.queue import would_lease_from
 from tests.conftest import HOLDER, Foreign, contents
 from tests.core.test_survey import zoo
 
@@ -15,12 +16,40 @@ IDS = [
     *(b"w1", b"w2", b"l1", b"l old", b"held", b"a1", b"a2", b"both, leased", b"both, abandoned"),
     *(b"o1", b"o in hand", b"u new", b"u old", b"u held", b"d1", b"b1", b"g main", b"g processing"),
     *(b"g leased", b"stray", b"gone", b"mine", b"mine, new", b"", b"\x00\xff"),
+    *(b"b listed", b"b unguarded", b"b half", b"b worked on", b"d half", b"d worked on"),
+    *(b"b cleaning", b"g buried"),
 ]
+
+LATER = Due(300_000, from_now=True)
+
+
+def parked(foreign: Foreign) -> None:
+    """Buried and delayed items to which something has happened since."""
+    for item_id in (b"b listed", b"b unguarded", b"b half", b"b worked on", b"b cleaning"):
+        foreign.buried(item_id)
+    for item_id in (b"d half", b"d worked on"):
+        foreign.delayed(item_id, 10**13)
+    for item_id in (b"b unguarded", b"b listed"):
+        foreign.raw.delete(foreign.keys.lease(item_id), foreign.keys.old_lease(item_id))
+    for item_id in (b"b half", b"d half"):
+        foreign.raw.delete(foreign.keys.lease(item_id))
+    foreign.raw.lpush(foreign.keys.main, b"b listed")
+    foreign.lease(b"b worked on", b"d worked on", generations="old")
+    foreign.lease(b"b cleaning", holder=b"rwq-clean:x")
+
 
 VERBS: dict[str, Callable[..., Iterator[Outcome]]] = {
     "add": lambda queue, **dry: queue.add_many([NewItem(i, b"") for i in IDS if i], **dry),
     "add unique": lambda queue, **dry: queue.add_many(
         [NewItem(i, b"") for i in IDS if i], unique=True, **dry
+    ),
+    "add later": lambda queue, **dry: queue.add_many(
+        [NewItem(i, b"", LATER if at % 2 else None) for at, i in enumerate(IDS) if i], **dry
+    ),
+    "add later, unique": lambda queue, **dry: queue.add_many(
+        [NewItem(i, b"", LATER if at % 2 else None) for at, i in enumerate(IDS) if i],
+        unique=True,
+        **dry,
     ),
     "add twice": lambda queue, **dry: queue.add_many([NewItem(b"new", b"")] * 3, **dry),
     "complete": lambda queue, **dry: queue.complete(IDS, **dry),
@@ -29,6 +58,11 @@ VERBS: dict[str, Callable[..., Iterator[Outcome]]] = {
     "release": lambda queue, **dry: queue.release(IDS, **dry),
     "release with force": lambda queue, **dry: queue.release(IDS, force=True, **dry),
     "release to the front": lambda queue, **dry: queue.release(IDS, front=True, **dry),
+    "delay": lambda queue, **dry: queue.release(IDS, delay_s=60, **dry),
+    "delay with force": lambda queue, **dry: queue.release(IDS, delay_s=60, force=True, **dry),
+    "bury": lambda queue, **dry: queue.bury(IDS, **dry),
+    "bury with force": lambda queue, **dry: queue.bury(IDS, force=True, reason=b"x", **dry),
+    "kick": lambda queue, **dry: queue.kick(IDS, **dry),
 }
 
 
@@ -46,6 +80,7 @@ def test_it_says_what_then_is_done(
     zoo(foreign)
     foreign.leased(b"mine", holder=HOLDER)
     foreign.leased(b"mine, new", holder=HOLDER, generations="new")
+    parked(foreign)
     before = contents(raw)
     would = told(VERBS[verb](queue, dry_run=True))
     assert contents(raw) == before
@@ -54,7 +89,7 @@ def test_it_says_what_then_is_done(
     assert would == did
 
 
-@pytest.mark.parametrize("verb", ["complete", "touch", "release"])
+@pytest.mark.parametrize("verb", ["complete", "touch", "release", "delay", "bury", "kick"])
 def test_data_of_the_wrong_type_stop_both(
     queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
 ) -> None:
@@ -75,7 +110,7 @@ def test_more_than_one_batch(queue: WorkQueue, raw: Redis) -> None:
     Foreign(pipeline).leased(*ids[:2000], holder=HOLDER)
     pipeline.execute()
     before = contents(raw)
-    for verb in (queue.complete, queue.touch, queue.release):
+    for verb in (queue.complete, queue.touch, queue.release, queue.bury, queue.kick):
         statuses = [outcome.status for outcome in verb(iter(ids), dry_run=True)]
         assert len(statuses) == 2500
         assert statuses.count(Status.MISSING) == 500
@@ -83,3 +118,42 @@ def test_more_than_one_batch(queue: WorkQueue, raw: Redis) -> None:
     statuses = [outcome.status for outcome in queue.add_many(items, dry_run=True)]
     assert statuses == [Status.DUPLICATE] * 2000 + [Status.ADDED] * 500
     assert contents(raw) == before
+
+
+class TestWouldLease:
+    @pytest.fixture
+    def queues(self, connection: Connection) -> list[WorkQueue]:
+        return [WorkQueue(connection, name) for name in (b"high", b"low")]
+
+    def test_of_the_first_that_has_any(self, queues: list[WorkQueue], raw: Redis) -> None:
+        raw.lpush(b"high:queue", b"ghost")
+        Foreign(raw, b"low").waiting(b"1", b"2", b"3")
+        before = contents(raw)
+        found = list(would_lease_from(queues, 2))
+        assert [(item.queue, item.item_id, item.data) for item in found] == [
+            (b"low", b"1", b"data of 1"),
+            (b"low", b"2", b"data of 2"),
+        ]
+        assert contents(raw) == before
+
+    def test_what_is_due_comes_last(self, queues: list[WorkQueue], raw: Redis) -> None:
+        high = Foreign(raw, b"high")
+        high.delayed(b"later", 9_999_999_999_999)
+        assert list(would_lease_from(queues, 9)) == []
+        high.delayed(b"d2", 2)
+        high.delayed(b"d1", 1)
+        high.waiting(b"w", b"d2")
+        high.delayed(b"d3", 3)
+        Foreign(raw, b"low").waiting(b"1")
+        found = [item.item_id for item in would_lease_from(queues, 9)]
+        assert found == [b"w", b"d2", b"d1", b"d3"]
+        assert [item.item_id for item in would_lease_from(queues, 3)] == found[:3]
+
+    def test_nothing(self, queues: list[WorkQueue]) -> None:
+        assert list(would_lease_from(queues, 2)) == []
+
+    def test_in_an_order_of_ones_own(self, queues: list[WorkQueue], raw: Redis) -> None:
+        for name in (b"high", b"low"):
+            Foreign(raw, name).waiting(b"1")
+        (item,) = would_lease_from(queues, 2, shuffle=list.reverse)
+        assert item.queue == b"low"

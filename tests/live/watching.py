@@ -20,7 +20,7 @@ from tests.live.raw_keys import RawKeys, read_raw_keys
 _READS = frozenset(
     (
         *("LRANGE", "LLEN", "LPOS", "SCAN", "ZSCAN", "HSCAN", "TYPE", "EXISTS", "TIME"),
-        *("ZRANGE", "ZRANGEBYSCORE", "ZMSCORE", "HMGET", "INFO", "CONFIG"),
+        *("MGET", "ZRANGE", "ZRANGEBYSCORE", "ZMSCORE", "HMGET", "INFO", "CONFIG"),
     )
 )
 _READING_SCRIPTS = frozenset(("look", "examine"))
