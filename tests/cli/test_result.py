@@ -62,6 +62,20 @@ def test_whole(rwq: Rwq, foreign: Foreign) -> None:
     ]
 
 
+def test_a_large_one(rwq: Rwq, foreign: Foreign) -> None:
+    """All of it for machines, the beginning for people."""
+    data = b"0123456789abcde\n" * 2048
+    keep(foreign, "a", result=data)
+    lines = rwq("result", "a", "-o", "table").lines
+    assert lines[lines.index("Result") + 1 :] == [
+        *["  0123456789abcde"] * 1024,
+        "",
+        "  … the first 16.0 KiB; -o data gives all of it",
+    ]
+    assert rwq("result", "a", "-o", "data").out == data
+    assert rwq("result", "a", "-o", "json").json["result"] == data.decode()
+
+
 def test_one_that_was_given_up(rwq: Rwq, foreign: Foreign) -> None:
     """The exit says whether there is one; which, it says itself."""
     foreign.waiting(b"a")

@@ -607,18 +607,19 @@ end
 -- Returns what `settle_results` needs, and nil; or nil and the error.
 local function prepare_results(ids, exists, keep_ms, status, result)
   local keeps, probe = keep_ms ~= '', result_prefix .. 'x'
-  local refusal = denied({ 'EXISTS', probe }, { 'DEL', probe })
-    or (keeps and denied({ 'HSET', probe, 'x', 'x' }, { 'PEXPIRE', probe, 1 }))
-  if refusal then
-    return nil, refusal
-  end
   local known = { exists = exists, keep_ms = keep_ms, status = status, result = result }
   local asked = {}
   for i, id in ipairs(ids) do
     asked[i] = result_prefix .. id
   end
   -- Nearly never is there one: of an earlier item with this ID.
-  if for_all('EXISTS', nil, asked) > 0 then
+  local some_are_there = for_all('EXISTS', nil, asked) > 0
+  local refusal = (some_are_there and denied({ 'DEL', probe }))
+    or (keeps and denied({ 'HSET', probe, 'x', 'x' }, { 'PEXPIRE', probe, 1 }))
+  if refusal then
+    return nil, refusal
+  end
+  if some_are_there then
     known.old = {}
     for i, id in ipairs(ids) do
       local kind = redis.call('TYPE', asked[i]).ok
