@@ -9,7 +9,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Facts, Lease, State, WorkQueue, state_of
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import _last_to_end, _leases, glance
+from rwq_cli.core.looking import _leases, glance, last_to_end
 from rwq_cli.core.states import is_guard
 
 NOW_MS = 1_700_000_000_000
@@ -212,7 +212,8 @@ def test_merging_gives_the_lease_that_ends_last(new: Lease | None, old: Lease | 
             return -2, None
         return -1 if lease.ttl_ms is None else lease.ttl_ms, lease.holder
 
-    merged = _last_to_end(_leases((b"new", *reply(new)), (b"old", *reply(old))))
+    seen = _leases((b"new", *reply(new)), (b"old", *reply(old)))
+    merged = last_to_end(lease for _, lease in seen)
     given_leases = [lease for lease in (new, old) if lease is not None]
     assert (merged in given_leases) if given_leases else (merged is None)
     for lease in given_leases:

@@ -139,4 +139,4 @@ def test_it_asks_less_often_the_longer_it_takes(interleaved: Interleaved, foreig
     assert clock.slept_s[:4] == pytest.approx([0.05, 0.075, 0.1125, 0.16875])
     assert max(clock.slept_s) == 1.0
     assert len(clock.slept_s) < 3610
-    assert set(interleaved.calls) == {"LLEN+LLEN+ZCARD+ZCARD"}
+    assert set(interleaved.calls) == {"LLEN+LLEN+ZCARD+ZCARD+HLEN"}
