@@ -242,6 +242,7 @@ def complete_items(
         (owner or b"", *keeping_args(keeping)),
         ids,
         waiting_script="complete_waiting",
+        parked_first=True,
         items_max=BATCH_ITEMS if keeping is None else keeping.items_max,
     )
 

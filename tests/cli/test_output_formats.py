@@ -279,9 +279,11 @@ class TestVerbs:
         assert sorted(result.json) == sorted([*SUMMARY, *counts])
         assert result.notes == ""
 
-    @pytest.mark.parametrize("line", ["complete gone", "release gone", "touch gone"])
+    @pytest.mark.parametrize(
+        "line", ["complete gone", "release gone", "touch gone", "bury gone", "kick gone"]
+    )
     def test_json_has_every_count_also_when_none_was_counted(self, run: Run, line: str) -> None:
-        (counts,) = (
+        counts = next(
             counts for known, (counts, _) in VERBS.items() if known.split()[0] == line.split()[0]
         )
         assert sorted(run(line, "-o", "json").json) == sorted([*SUMMARY, *counts])

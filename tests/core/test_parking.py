@@ -379,6 +379,22 @@ class TestManyBesideOthers:
             assert {"LRANGE", "LLEN+LLEN"}.isdisjoint(interleaved.calls)
         assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == ids
 
+    def test_nor_to_complete_it(self, interleaved: Interleaved, raw: Redis) -> None:
+        pipe = raw.pipeline()
+        ids = [b"%04d" % number for number in range(600)]
+        place(Foreign(pipe), "buried", *ids[:300])
+        place(Foreign(pipe), "delayed", *ids[300:])
+        pipe.execute()
+        unguard(raw, ids[0], ("old",))
+        raw.lpush(b"jobs:queue", ids[0])
+        raw.hset(b"jobs:returns", mapping=dict.fromkeys(ids, 1))  # type: ignore[arg-type]
+        outcomes = told(WorkQueue(interleaved, QUEUE).complete(ids))
+        assert outcomes == {Status.COMPLETED: [*ids[1:], ids[0]]}
+        # For the one that a cleaner had returned.
+        assert interleaved.calls.count("complete") == 3
+        assert "LRANGE" not in interleaved.calls
+        assert raw.keys() == []
+
     def test_what_is_pushed_meanwhile_does_not_stay_listed(
         self, interleaved: Interleaved, raw: Redis
     ) -> None:

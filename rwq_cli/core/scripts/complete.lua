@@ -2,7 +2,8 @@
 -- DEL of the data decides who won.
 --
 -- arg 1     0: find each ID wherever it is. n: only those in the n oldest entries of processing.
---           -1: like 0, but the caller saw them in no list: what has no data is not looked for there
+--           -1: like 0, but the caller saw them in no list: what has no data is not looked for there.
+--           -2: only those that are delayed or buried behind a guard of both names, and so in no list
 -- arg 2     only where this holder still has the lease; '' for any
 -- arg 3     how long to keep an outcome of each, ms; '' to keep none
 -- arg 4     what the outcome says: 'completed' | 'rejected'
@@ -47,9 +48,16 @@ local function is_refused(id)
   return refused[id]
 end
 
+-- What a guard proves to be in no list is looked for in none.
+local parked = {}
+if page_size <= 0 and (present[delayed] or present[buried]) then
+  local _
+  _, parked = sessions_and_parked(ids)
+end
 local waits_again = page_size > 0 and just_pushed(main) or {}
 local function may_take(id)
-  return not waits_again[id] and not is_refused(id) and (page_size >= 0 or exists[id])
+  return not waits_again[id] and not parked[id] and not is_refused(id)
+    and (page_size >= 0 or (page_size == -1 and exists[id]))
 end
 
 local here = {}
@@ -58,11 +66,13 @@ for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
 end
 local finished = {}
 for i, id in ipairs(ids) do
-  if (page_size <= 0 and not is_refused(id)) or here[id] then
+  if page_size == -2 and not parked[id] then
+    statuses[i] = '-'
+  elseif (page_size <= 0 and not is_refused(id)) or here[id] then
     local won = exists[id]
     statuses[i] = won and 'c' or 'm'
     finished[#finished + 1] = id
-    if page_size == 0 or (won and page_size < 0) then
+    if not parked[id] and (page_size == 0 or (won and page_size < 0)) then
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
     end
