@@ -1,7 +1,8 @@
 """Promoting delayed items: what is due goes onto main, in the order of the due times."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rwq_cli.core.connection import REFUSED, Connection
@@ -46,15 +47,14 @@ def promote(
         What each call did, if it did anything.
     """
     unproven: dict[bytes, None] = {}
-    # Entries that stay where they are, and are passed over.
-    kept = 0
-    for skipped, reply in _replies(connection, keys, lambda: kept, dry_run=dry_run):
+    passing = _Passing()
+    for skipped, reply in _replies(connection, keys, passing, dry_run=dry_run):
         looked_at, count = reply[0], reply[1]
         ids, rest = reply[2 : 2 + count], reply[2 + count :]
         dropped, left = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
         unproven.update(dict.fromkeys(left))
         # A call that was sent before this was known looks at some of them again.
-        kept = max(kept, skipped + looked_at - len(ids) - len(dropped))
+        passing.kept = max(passing.kept, skipped + looked_at - len(ids) - len(dropped))
         if ids or dropped:
             yield Promoted(ids, dropped)
     if unproven:
@@ -65,8 +65,15 @@ def promote(
             yield Promoted(settled.pushed, settled.stale)
 
 
+@dataclass(slots=True)
+class _Passing:
+    """How many due entries stay where they are, and have to be passed over."""
+
+    kept: int = 0
+
+
 def _replies(
-    connection: Connection, keys: QueueKeys, kept: Callable[[], int], *, dry_run: bool
+    connection: Connection, keys: QueueKeys, passing: _Passing, *, dry_run: bool
 ) -> Iterator[tuple[int, list[Any]]]:
     """What the calls reply until nothing more is due, with how many entries each passed over.
 
@@ -77,7 +84,7 @@ def _replies(
 
     def words() -> tuple[object, ...]:
         # Where nothing is taken away, the next page stands behind those that were asked for.
-        passed.append(asked * _PROMOTE_ITEMS if dry_run else kept())
+        passed.append(asked * _PROMOTE_ITEMS if dry_run else passing.kept)
         return (*queue_args(keys), _PROMOTE_ITEMS, passed[-1], "0" if dry_run else "1")
 
     asked = 0
