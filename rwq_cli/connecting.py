@@ -1,6 +1,7 @@
 """From the settings of a run to the server and the queue."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from rwq_cli.core.connection import Connection
@@ -66,12 +67,28 @@ def open_queue(settings: Settings) -> WorkQueue:
     """The queue that the settings name, on its server.
 
     Raises:
+        InvalidArgument: No queue was named, or several, or the URL is malformed.
+        LocalServerError: The embedded server could not be started.
+    """
+    (queue,) = _open(settings, [settings.queue])
+    return queue
+
+
+def open_queues(settings: Settings) -> list[WorkQueue]:
+    """The queues that the settings name, each once, on one connection to their server.
+
+    Raises:
         InvalidArgument: No queue was named, or the URL is malformed.
         LocalServerError: The embedded server could not be started.
     """
-    name = settings.queue
-    QueueKeys(name)
-    queue = WorkQueue(open_connection(settings), name, holder=settings.holder)
+    return _open(settings, list(dict.fromkeys(settings.queues)) or [settings.queue])
+
+
+def _open(settings: Settings, names: Sequence[bytes]) -> list[WorkQueue]:
+    for name in names:
+        QueueKeys(name)
+    connection = open_connection(settings)
     if settings.verbose:
-        settings.environment.note(f"queue {escaped(name)}")
-    return queue
+        for name in names:
+            settings.environment.note(f"queue {escaped(name)}")
+    return [WorkQueue(connection, name, holder=settings.holder) for name in names]

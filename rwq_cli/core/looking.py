@@ -206,7 +206,7 @@ def _facts_of_one(connection: Connection, keys: QueueKeys, item_id: bytes) -> Si
         in_main=len(places[0]),
         in_processing=len(places[1]),
         in_cleaning=len(places[2]),
-        lease=_last_to_end(each),
+        lease=last_to_end(lease for _, lease in each),
         due_ms=_int_or_none(due),
         buried_ms=_int_or_none(buried),
         now_ms=int(time_reply[0]) * 1000 + int(time_reply[1]) // 1000,
@@ -241,8 +241,9 @@ def _leases(*seen: tuple[bytes, object, object]) -> tuple[tuple[bytes, Lease], .
     )
 
 
-def _last_to_end(leases: Iterable[tuple[bytes, Lease]]) -> Lease | None:
-    ends = [lease for _, lease in leases]
+def last_to_end(leases: Iterable[Lease]) -> Lease | None:
+    """The lease that speaks where there are several; None for none."""
+    ends = list(leases)
     for lease in ends:
         if lease.ttl_ms is None:
             return lease

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
+    from rwq_cli.core.picking import Picked
     from rwq_cli.core.pictures import Picture
     from rwq_cli.core.results import Result, ResultLook
     from rwq_cli.core.taking import Destination, Ledger
@@ -170,6 +171,24 @@ class WorkQueue:
         See `rwq_cli.core.leasing.lease_batches`.
         """
         return lease_from([self], count, lease_s=lease_s, wait_s=wait_s, data=data)
+
+    def lease_ids(
+        self,
+        ids: Iterable[bytes | str],
+        *,
+        lease_s: float = 300.0,
+        data: bool = True,
+        dry_run: bool = False,
+    ) -> "Iterator[Picked]":
+        """Lease these items, wherever they wait; see `rwq_cli.core.picking.pick_items`."""
+        from rwq_cli.core import picking
+
+        wanted = map(_to_bytes, ids)
+        if dry_run:
+            self.connection.look_only()
+            return picking.would_pick(self.connection, self.keys, wanted)
+        lease = Lease(self.holder, max(1, round(lease_s * 1000)))
+        return picking.pick_items(self.connection, self.keys, wanted, lease=lease, data=data)
 
     def complete(
         self,

@@ -56,6 +56,9 @@ def _time_left(item: Item) -> str:
     return human.duration(item.lease.ttl_ms / 1000)
 
 
+QUEUE: Column[Item] = Column(
+    "QUEUE", lambda i: escaped(i.queue), lambda i: escaped(i.queue), shrinks=4
+)
 ID: Column[Item] = Column("ID", lambda i: escaped(i.item_id), lambda i: escaped(i.item_id))
 POSITION: Column[Item] = Column(
     "#",

@@ -101,7 +101,8 @@ def test_an_empty_url_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis) ->
 
 
 @pytest.mark.parametrize(
-    "command", ["add x", "lease", "complete a", "touch a", "release a", "ls", "leases", "show a"]
+    "command",
+    ["add x", "lease --id a", "complete a", "touch a", "release a", "ls", "leases", "show a"],
 )
 def test_several_queues_where_one_is_meant(rwq: Rwq, raw: redis.Redis, command: str) -> None:
     assert rwq(*command.split(), "-q", "one", "-q", "two").as_tuple() == (

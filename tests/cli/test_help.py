@@ -67,6 +67,8 @@ PREPARED = {
     "rwq undo": "rwq rm -q jobs --yes 1",
     "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
     "echo - | rwq show -q jobs -": "rwq add -q jobs --id - x",
+    "rwq lease -q high -q normal -q low --wait -o jsonl": "rwq add -q normal x",
+    "rwq lease -q jobs --id 4f2a9c": "rwq release -q jobs 4f2a9c",
 }
 EXAMPLES = [
     example

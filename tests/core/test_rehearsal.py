@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import NewItem, Outcome, Status, WorkQueue
+from rwq_cli.core import Connection, NewItem, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.queue import would_lease_from
 from tests.conftest import HOLDER, Foreign, contents
 from tests.core.test_survey import zoo
 
@@ -83,3 +84,42 @@ def test_more_than_one_batch(queue: WorkQueue, raw: Redis) -> None:
     statuses = [outcome.status for outcome in queue.add_many(items, dry_run=True)]
     assert statuses == [Status.DUPLICATE] * 2000 + [Status.ADDED] * 500
     assert contents(raw) == before
+
+
+class TestWouldLease:
+    @pytest.fixture
+    def queues(self, connection: Connection) -> list[WorkQueue]:
+        return [WorkQueue(connection, name) for name in (b"high", b"low")]
+
+    def test_of_the_first_that_has_any(self, queues: list[WorkQueue], raw: Redis) -> None:
+        raw.lpush(b"high:queue", b"ghost")
+        Foreign(raw, b"low").waiting(b"1", b"2", b"3")
+        before = contents(raw)
+        found = list(would_lease_from(queues, 2))
+        assert [(item.queue, item.item_id, item.data) for item in found] == [
+            (b"low", b"1", b"data of 1"),
+            (b"low", b"2", b"data of 2"),
+        ]
+        assert contents(raw) == before
+
+    def test_what_is_due_comes_last(self, queues: list[WorkQueue], raw: Redis) -> None:
+        high = Foreign(raw, b"high")
+        high.delayed(b"later", 9_999_999_999_999)
+        assert list(would_lease_from(queues, 9)) == []
+        high.delayed(b"d2", 2)
+        high.delayed(b"d1", 1)
+        high.waiting(b"w", b"d2")
+        high.delayed(b"d3", 3)
+        Foreign(raw, b"low").waiting(b"1")
+        found = [item.item_id for item in would_lease_from(queues, 9)]
+        assert found == [b"w", b"d2", b"d1", b"d3"]
+        assert [item.item_id for item in would_lease_from(queues, 3)] == found[:3]
+
+    def test_nothing(self, queues: list[WorkQueue]) -> None:
+        assert list(would_lease_from(queues, 2)) == []
+
+    def test_in_an_order_of_ones_own(self, queues: list[WorkQueue], raw: Redis) -> None:
+        for name in (b"high", b"low"):
+            Foreign(raw, name).waiting(b"1")
+        (item,) = would_lease_from(queues, 2, shuffle=list.reverse)
+        assert item.queue == b"low"

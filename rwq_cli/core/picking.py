@@ -1,0 +1,102 @@
+"""Leasing items by their IDs, wherever they wait."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.leasing import leased_item
+from rwq_cli.core.looking import Detail, facts_of, item_from, last_to_end, with_details
+from rwq_cli.core.model import Facts, Item, Lease, State
+from rwq_cli.core.scripts import queue_args, queue_keys
+from rwq_cli.core.states import is_guard, state_of
+
+_NO_ITEM = frozenset({State.GONE, State.GHOST, State.STRAY_LEASE})
+# In these a worker may have it in hand; the others wait for somebody.
+_ELSEWHERE = frozenset({State.LEASED, State.HELD, State.UNLISTED, State.ABANDONED, State.ORPHANED})
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What became of the attempt to lease one item.
+
+    Attributes:
+        item: Where it was taken, the item under its new lease, or in a dry run as it waits. Where
+            not, its ID, the state that was the reason, and the lease of whoever holds it.
+        is_taken: Whether it was taken.
+    """
+
+    item: Item
+    is_taken: bool
+
+
+def pick_items(
+    connection: Connection, keys: QueueKeys, ids: Iterable[bytes], *, lease: Lease, data: bool
+) -> Iterator[Picked]:
+    """Lease each of these items: waiting anywhere in the queue, delayed, due or buried.
+
+    All its entries and its guard go, and it is put into processing with its lease, in one step.
+    What somebody holds is left to them; what is abandoned or in no list does not wait, and is left
+    to a clean or a release.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        ids: The IDs; few, because each costs a pass over the main list.
+        lease: The lease that they get.
+        data: Return the payloads.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        What became of each distinct ID, as the server acknowledges it.
+    """
+    wants_data = "1" if data else "0"
+    for item_id in dict.fromkeys(ids):
+        words = (*queue_args(keys), lease.holder, lease.ttl_ms, wants_data, item_id)
+        found, holder, left_ms, payload = connection.run("lease_id", queue_keys(keys), words)
+        if found == b"waiting":
+            yield Picked(leased_item(keys.name, item_id, payload, lease), True)
+            continue
+        other = None if left_ms == -2 else Lease(holder, None if left_ms == -1 else left_ms)
+        state = State.HELD if left_ms == -1 else State(found.decode())
+        yield Picked(Item(keys.name, item_id, state, lease=other), False)
+
+
+def would_pick(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) -> Iterator[Picked]:
+    """Which items would be leased.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    for sighting in facts_of(connection, keys, dict.fromkeys(ids)):
+        facts = sighting.facts
+        if facts.wrong_types:
+            name = next(iter(facts.wrong_types)).decode("utf-8", "backslashreplace")
+            raise WrongType(f"{name} holds another type than the protocol says")
+        foreign = [lease for _, lease in sighting.leases if not is_guard(lease)]
+        reason = _reason_to_leave(facts, foreign)
+        if reason is None:
+            items = [item_from(keys.name, facts, sighting.position)]
+            (item,) = with_details(connection, keys, items, Detail(data=True))
+            yield Picked(item, True)
+        else:
+            other = last_to_end(foreign) or facts.lease
+            lease = None if reason is State.GONE else other
+            yield Picked(Item(keys.name, facts.item_id, reason, lease=lease), False)
+
+
+def _reason_to_leave(facts: Facts, foreign: Sequence[Lease]) -> State | None:
+    """The state that is the reason to leave an item, which somebody may have these leases of."""
+    state = state_of(facts)
+    if state in _NO_ITEM:
+        return State.GONE
+    if state in _ELSEWHERE:
+        return state
+    if foreign and (facts.in_processing or not facts.in_main):
+        if not all(lease.ends for lease in foreign):
+            return State.HELD
+        return State.LEASED if facts.in_processing else State.UNLISTED
+    return None
