@@ -84,9 +84,9 @@ def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) 
             ("release --force", "doctor --fix"),
         ),
         State.BURIED: (
-            "It was buried: set aside until somebody brings it back.",
-            "Nothing: no cleaner touches it.",
-            ("release --force", "complete"),
+            "It was buried: set aside until somebody kicks it.",
+            "Nothing: no worker and no cleaner touches it.",
+            ("kick", "complete"),
         ),
         State.DUPLICATED: (
             "It is in the lists more than once.",

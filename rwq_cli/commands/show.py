@@ -208,8 +208,11 @@ def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
     if facts.due_ms is not None:
         rows.append(("due", f"{facts.due_ms} (unix ms), {human.moment(facts.due_ms)}", None))
     if facts.buried_ms is not None:
-        moment = human.moment(facts.buried_ms)
+        since = human.ago((facts.now_ms - facts.buried_ms) / 1000)
+        moment = f"{human.moment(facts.buried_ms)}, {since}"
         rows.append(("buried", f"{facts.buried_ms} (unix ms), {moment}", None))
+    if item.reason is not None:
+        rows.append(("reason", escaped(item.reason), None))
     if facts.returns is not None:
         rows.append(("returns", human.count(facts.returns), None))
     return rows

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import BURIED_GUARD, QueueKeys
 from rwq_cli.core.model import Facts, Item, Lease, State
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.states import state_of
@@ -276,11 +276,18 @@ def seen_in_list(item_id: bytes, seen: Glance, *, main: int = 0, processing: int
     )
 
 
+def reason_of(lease: Lease) -> bytes | None:
+    """Why an item was buried, as its guard says it; None where the lease is no such guard."""
+    if not lease.holder.startswith(BURIED_GUARD):
+        return None
+    return lease.holder.removeprefix(BURIED_GUARD)
+
+
 def item_from(queue: bytes, facts: Facts, position: int | None) -> Item:
     """An item as a listing shows it, before its details are read."""
     reason = None
     if facts.buried_ms is not None and facts.lease is not None:
-        reason = facts.lease.holder.partition(b":")[2]
+        reason = reason_of(facts.lease)
     return Item(
         queue=queue,
         item_id=facts.item_id,

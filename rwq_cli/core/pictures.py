@@ -8,6 +8,7 @@ from typing import Any
 from rwq_cli.core.batches import ids_per_call
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.looking import reason_of
 from rwq_cli.core.model import Facts, Lease, State
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.states import state_of
@@ -231,7 +232,7 @@ def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
         due_ms = buried_ms = None
     reason = None
     if buried_ms is not None and facts.lease is not None:
-        reason = facts.lease.holder.partition(b":")[2]
+        reason = reason_of(facts.lease)
     return Picture(
         item_id=facts.item_id,
         data=data,

@@ -120,7 +120,7 @@ def item_fields(item: Item) -> dict[str, Any]:
         "lease": lease,
         "due_ms": item.due_ms,
         "buried_ms": item.buried_ms,
-        "reason": None if item.reason is None else escaped(item.reason),
+        **bytes_fields("reason", item.reason),
         "returns": item.returns,
     }
 

@@ -102,6 +102,7 @@ def test_an_item_in_json(rwq: Rwq, foreign: Foreign) -> None:
         "due_ms": None,
         "buried_ms": None,
         "reason": None,
+        "reason_b64": None,
         "returns": None,
     }
 

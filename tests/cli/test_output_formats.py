@@ -15,7 +15,8 @@ from tests.conftest import Foreign
 
 ITEM_FIELDS = [
     *("queue", "queue_b64", "id", "id_b64", "state", "bytes", "data", "data_b64", "preview"),
-    *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason", "returns"),
+    *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason"),
+    *("reason_b64", "returns"),
 ]
 SHOW_FIELDS = [
     *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
@@ -367,7 +368,8 @@ class TestValues:
             '[\n {"queue": "jobs", "queue_b64": null, "id": "a", "id_b64": null, '
             '"state": "waiting", "bytes": 9, "data": "data of a", "data_b64": null, '
             '"preview": "data of a", "position": 0, "idle_seconds": 0, "lease": null, '
-            '"due_ms": null, "buried_ms": null, "reason": null, "returns": null}\n]\n'
+            '"due_ms": null, "buried_ms": null, "reason": null, "reason_b64": null, '
+            '"returns": null}\n]\n'
         )
 
     def test_an_item_in_csv(self, run: Run, foreign: Foreign) -> None:
@@ -375,8 +377,8 @@ class TestValues:
         text = run("ls --data", "-o", "csv").text
         assert text.replace('of a,b",0,1,', 'of a,b",0,0,') == (
             "queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,"
-            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,returns\n"
-            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,\n'
+            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,reason_b64,returns\n"
+            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,,\n'
         )
 
     def test_an_item_in_plain(self, run: Run, foreign: Foreign) -> None:

@@ -16,7 +16,25 @@ IDS = [
     *(b"w1", b"w2", b"l1", b"l old", b"held", b"a1", b"a2", b"both, leased", b"both, abandoned"),
     *(b"o1", b"o in hand", b"u new", b"u old", b"u held", b"d1", b"b1", b"g main", b"g processing"),
     *(b"g leased", b"stray", b"gone", b"mine", b"mine, new", b"", b"\x00\xff"),
+    *(b"b listed", b"b unguarded", b"b half", b"b worked on", b"d half", b"d worked on"),
+    *(b"b cleaning", b"g buried"),
 ]
+
+
+def parked(foreign: Foreign) -> None:
+    """Buried and delayed items to which something has happened since."""
+    for item_id in (b"b listed", b"b unguarded", b"b half", b"b worked on", b"b cleaning"):
+        foreign.buried(item_id)
+    for item_id in (b"d half", b"d worked on"):
+        foreign.delayed(item_id, 10**13)
+    for item_id in (b"b unguarded", b"b listed"):
+        foreign.raw.delete(foreign.keys.lease(item_id), foreign.keys.old_lease(item_id))
+    for item_id in (b"b half", b"d half"):
+        foreign.raw.delete(foreign.keys.lease(item_id))
+    foreign.raw.lpush(foreign.keys.main, b"b listed")
+    foreign.lease(b"b worked on", b"d worked on", generations="old")
+    foreign.lease(b"b cleaning", holder=b"rwq-clean:x")
+
 
 VERBS: dict[str, Callable[..., Iterator[Outcome]]] = {
     "add": lambda queue, **dry: queue.add_many([NewItem(i, b"") for i in IDS if i], **dry),
@@ -30,6 +48,11 @@ VERBS: dict[str, Callable[..., Iterator[Outcome]]] = {
     "release": lambda queue, **dry: queue.release(IDS, **dry),
     "release with force": lambda queue, **dry: queue.release(IDS, force=True, **dry),
     "release to the front": lambda queue, **dry: queue.release(IDS, front=True, **dry),
+    "delay": lambda queue, **dry: queue.release(IDS, delay_s=60, **dry),
+    "delay with force": lambda queue, **dry: queue.release(IDS, delay_s=60, force=True, **dry),
+    "bury": lambda queue, **dry: queue.bury(IDS, **dry),
+    "bury with force": lambda queue, **dry: queue.bury(IDS, force=True, reason=b"x", **dry),
+    "kick": lambda queue, **dry: queue.kick(IDS, **dry),
 }
 
 
@@ -47,6 +70,7 @@ def test_it_says_what_then_is_done(
     zoo(foreign)
     foreign.leased(b"mine", holder=HOLDER)
     foreign.leased(b"mine, new", holder=HOLDER, generations="new")
+    parked(foreign)
     before = contents(raw)
     would = told(VERBS[verb](queue, dry_run=True))
     assert contents(raw) == before
@@ -55,7 +79,7 @@ def test_it_says_what_then_is_done(
     assert would == did
 
 
-@pytest.mark.parametrize("verb", ["complete", "touch", "release"])
+@pytest.mark.parametrize("verb", ["complete", "touch", "release", "delay", "bury", "kick"])
 def test_data_of_the_wrong_type_stop_both(
     queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
 ) -> None:
@@ -76,7 +100,7 @@ def test_more_than_one_batch(queue: WorkQueue, raw: Redis) -> None:
     Foreign(pipeline).leased(*ids[:2000], holder=HOLDER)
     pipeline.execute()
     before = contents(raw)
-    for verb in (queue.complete, queue.touch, queue.release):
+    for verb in (queue.complete, queue.touch, queue.release, queue.bury, queue.kick):
         statuses = [outcome.status for outcome in verb(iter(ids), dry_run=True)]
         assert len(statuses) == 2500
         assert statuses.count(Status.MISSING) == 500

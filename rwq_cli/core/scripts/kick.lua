@@ -20,12 +20,12 @@ local exists, odd = with_data_of_right_type(ids)
 if odd then
   return odd
 end
-local sessions, parked = sessions_and_parked(ids)
+local sessions, parked, buried_ms = sessions_and_parked(ids)
 local statuses, holders, kicked = {}, {}, {}
 for i, id in ipairs(ids) do
   if not exists[id] then
     statuses[i] = 'm'
-  elseif not (present[buried] and redis.call('ZSCORE', buried, id)) then
+  elseif not buried_ms[id] then
     statuses[i] = 'u'
   elseif sessions[id] then
     statuses[i] = 'o'
@@ -38,8 +38,9 @@ for i, id in ipairs(ids) do
   end
 end
 drop_leases(kicked)
-for_all('ZREM', delayed, kicked)
-for_all('ZREM', buried, kicked)
-for_all('HDEL', returns, kicked)
+unschedule(kicked)
+if present[returns] then
+  for_all('HDEL', returns, kicked)
+end
 for_all('LPUSH', main, kicked)
 return { table.concat(statuses), unpack(holders) }

@@ -32,7 +32,7 @@ local exists, odd = with_data_of_right_type(ids)
 if odd then
   return odd
 end
-local sessions, parked = sessions_and_parked(ids)
+local sessions, parked, buried_ms = sessions_and_parked(ids)
 local now_ms = clock_ms()
 local told, holder_of = {}, {}
 
@@ -71,7 +71,7 @@ else
     if may_park(id) then
       chosen[#chosen + 1] = id
       told[id] = delay_ms and 'l' or 'b'
-      again[id] = not delay_ms and redis.call('ZSCORE', buried, id) and { new_reason(id) }
+      again[id] = not delay_ms and buried_ms[id] and { new_reason(id) }
     end
   end
 end

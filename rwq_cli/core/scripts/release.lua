@@ -80,8 +80,7 @@ else
   end
 end
 -- Off the other structures first, then onto main: the order of the protocol.
-for_all('ZREM', delayed, released)
-for_all('ZREM', buried, released)
+unschedule(released)
 drop_leases(released)
 if front then
   -- The last one pushed on the right is the next to be leased.

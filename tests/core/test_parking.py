@@ -1,0 +1,528 @@
+"""Burying, delaying and kicking: from everywhere, in one step, and never listed twice."""
+
+import random
+from collections.abc import Iterable
+from time import time
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Outcome, State, Status, WorkQueue
+from rwq_cli.core.errors import InvalidArgument, PermissionDenied, WrongType
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import Outcomes
+from rwq_cli.core.parking import REASON_BYTES_MAX
+from tests.conftest import (
+    HOLDER,
+    QUEUE,
+    AsUser,
+    Foreign,
+    Interleaved,
+    contents,
+    no_call_over,
+    seconds_left,
+)
+
+FAR_MS = 9_999_999_999_999
+
+
+def both(item_id: bytes) -> tuple[bytes, bytes]:
+    return b"jobs:lease:" + item_id, b"jobs:leased_by_session:" + item_id
+
+
+def place(foreign: Foreign, where: str, *ids: bytes) -> None:
+    """Items in one of the places that an item can be in."""
+    for item_id in ids:
+        if where == "delayed":
+            foreign.delayed(item_id, FAR_MS)
+        elif where == "leased by us":
+            foreign.leased(item_id, holder=HOLDER)
+        else:
+            getattr(foreign, {"orphaned": "data"}.get(where, where))(item_id)
+
+
+PLACES = ["waiting", "abandoned", "leased by us", "orphaned", "delayed", "buried"]
+
+
+def told(outcomes: Iterable[Outcome]) -> dict[Status, list[bytes]]:
+    by_status: dict[Status, list[bytes]] = {}
+    for outcome in outcomes:
+        by_status.setdefault(outcome.status, []).append(outcome.item_id)
+    return by_status
+
+
+def is_buried(raw: Redis, item_id: bytes, reason: bytes) -> bool:
+    """Buried as the protocol says: the data, the entry, both guards without expiry, in no list."""
+    return (
+        raw.exists(b"jobs:item:" + item_id) == 1
+        and raw.zscore(b"jobs:buried", item_id) is not None
+        and raw.zscore(b"jobs:delayed", item_id) is None
+        and raw.mget(*both(item_id)) == [b"rwq-buried:" + reason] * 2
+        and [raw.pttl(key) for key in both(item_id)] == [-1, -1]
+        and item_id not in raw.lrange(b"jobs:queue", 0, -1)
+        and item_id not in raw.lrange(b"jobs:processing", 0, -1)
+    )
+
+
+def is_delayed(raw: Redis, item_id: bytes, delay_s: int) -> bool:
+    """Delayed as the protocol says: the guards outlive the due time by a minute."""
+    due_ms = raw.zscore(b"jobs:delayed", item_id)
+    return (
+        raw.exists(b"jobs:item:" + item_id) == 1
+        and isinstance(due_ms, float)
+        and abs(due_ms / 1000 - time() - delay_s) < 5
+        and raw.zscore(b"jobs:buried", item_id) is None
+        and raw.mget(*both(item_id)) == [b"rwq-delayed:%d" % int(due_ms)] * 2
+        and all(abs(left - delay_s - 60) <= 5 for left in seconds_left(raw, *both(item_id)))
+        and item_id not in raw.lrange(b"jobs:queue", 0, -1)
+        and item_id not in raw.lrange(b"jobs:processing", 0, -1)
+    )
+
+
+def unguard(raw: Redis, item_id: bytes, left: tuple[str, ...]) -> None:
+    """Delete the guard, but for these generations."""
+    for generation, key in zip(("new", "old"), both(item_id), strict=True):
+        if generation not in left:
+            raw.delete(key)
+
+
+class TestBury:
+    @pytest.mark.parametrize("where", PLACES)
+    @pytest.mark.parametrize("count", [1, 700])
+    def test_from_everywhere(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, where: str, count: int
+    ) -> None:
+        ids = [b"%04d" % number for number in range(count)]
+        pipe = raw.pipeline()
+        place(Foreign(pipe), where, *ids)
+        pipe.execute()
+        foreign.waiting(b"w")
+        foreign.leased(b"l")
+        status = Status.ALREADY_BURIED if where == "buried" else Status.BURIED
+        outcomes = told(queue.bury(ids, reason=b"why"))
+        assert {word: sorted(told_of) for word, told_of in outcomes.items()} == {status: ids}
+        assert [item_id for item_id in ids if not is_buried(raw, item_id, b"why")] == []
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"w"]
+        assert raw.lrange(b"jobs:processing", 0, -1) == [b"l"]
+        assert raw.zcard(b"jobs:buried") == count
+        if where != "buried":
+            # Still in the order in which they were buried.
+            assert raw.zrange(b"jobs:buried", 0, -1) == ids
+            assert abs((raw.zscore(b"jobs:buried", ids[0]) or 0) / 1000 - time()) < 5
+
+    def test_what_is_not_there(self, queue: WorkQueue, raw: Redis) -> None:
+        assert list(queue.bury([b"a"])) == [Outcome(b"a", Status.MISSING)]
+        assert raw.keys() == []
+
+    @pytest.mark.parametrize("generations", ["both", "new", "old"])
+    @pytest.mark.parametrize("count", [1, 40])
+    def test_of_another_session_only_with_force(
+        self, queue: WorkQueue, raw: Redis, generations: str, count: int
+    ) -> None:
+        ids = [b"%04d" % number for number in range(count)]
+        Foreign(raw).leased(*ids, generations=generations)
+        before = contents(raw)
+        outcomes = list(queue.bury(ids))
+        assert len(outcomes) == count
+        assert set(outcomes) == {Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in ids}
+        assert contents(raw) == before
+        assert len(told(queue.bury(ids, force=True))[Status.BURIED]) == count
+        assert all(is_buried(raw, item_id, b"by hand") for item_id in ids)
+        assert raw.exists(b"jobs:processing") == 0
+
+    def test_what_a_running_clean_has_in_hand(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.buried(b"a")
+        foreign.lease(b"a", holder=b"rwq-clean:x")
+        assert list(queue.bury([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"rwq-clean:x")]
+        assert raw.get(b"jobs:lease:a") == b"rwq-clean:x"
+
+    def test_a_lease_that_nobody_can_read(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.buried(b"a")
+        foreign.buried(b"b")
+        raw.delete(b"jobs:lease:a")
+        raw.lpush(b"jobs:lease:a", b"x")
+        assert told(queue.bury([b"a", b"b"])) == {
+            Status.NOT_OWNER: [b"a"],
+            Status.ALREADY_BURIED: [b"b"],
+        }
+        assert raw.type(b"jobs:lease:a") == b"list"
+
+    def test_the_same_item_in_both_lists(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a", b"a", b"w")
+        foreign.abandoned(b"a")
+        assert told(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
+        assert is_buried(raw, b"a", b"by hand")
+
+    def test_returns_stay_counted(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        raw.hset(b"jobs:returns", b"a", 3)  # type: ignore[arg-type]
+        list(queue.bury([b"a"]))
+        assert raw.hgetall(b"jobs:returns") == {b"a": b"3"}
+
+    def test_data_of_another_type(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        raw.hset(b"jobs:item:b", "x", "y")
+        before = contents(raw)
+        for verb in (queue.bury, queue.kick, lambda ids: queue.release(ids, delay_s=9)):
+            with pytest.raises(WrongType):
+                list(verb([b"a", b"b"]))
+        assert contents(raw) == before
+
+
+class TestReasons:
+    @pytest.mark.parametrize("reason", [b"", b"\x00\xff\n:", b"x" * REASON_BYTES_MAX])
+    def test_any_bytes(self, queue: WorkQueue, raw: Redis, foreign: Foreign, reason: bytes) -> None:
+        foreign.waiting(b"a")
+        list(queue.bury([b"a"], reason=reason))
+        assert is_buried(raw, b"a", reason)
+        (sighting,) = queue.facts([b"a"])
+        assert queue.describe(sighting).reason == reason
+
+    def test_a_longer_one_is_refused(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        before = contents(raw)
+        with pytest.raises(InvalidArgument) as caught:
+            queue.bury([b"a"], reason=b"x" * (REASON_BYTES_MAX + 1))
+        assert caught.value.message == "the reason has 1025 bytes, and 1024 at most are kept"
+        assert contents(raw) == before
+
+    @pytest.mark.parametrize("count", [1, 40])
+    def test_of_what_is_buried_already(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
+    ) -> None:
+        ids = [b"%04d" % number for number in range(count)]
+        for item_id in ids:
+            foreign.buried(item_id, b"old")
+        before = contents(raw)
+        assert told(queue.bury(ids)) == {Status.ALREADY_BURIED: ids}
+        assert contents(raw) == before
+        assert told(queue.bury(ids, reason=b"new")) == {Status.ALREADY_BURIED: ids}
+        assert all(is_buried(raw, item_id, b"new") for item_id in ids)
+        # The time stays.
+        assert {raw.zscore(b"jobs:buried", item_id) for item_id in ids} == {1_700_000_000_000}
+
+    @pytest.mark.parametrize(
+        ("left", "reason"), [((), b"by hand"), (("new",), b"old"), (("old",), b"old")]
+    )
+    def test_a_guard_that_was_lost_comes_back(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        left: tuple[str, ...],
+        reason: bytes,
+    ) -> None:
+        foreign.buried(b"a", b"old")
+        unguard(raw, b"a", left)
+        assert told(queue.bury([b"a"])) == {Status.ALREADY_BURIED: [b"a"]}
+        assert is_buried(raw, b"a", reason)
+        assert raw.zscore(b"jobs:buried", b"a") == 1_700_000_000_000
+
+    def test_what_a_cleaner_had_returned_is_buried_anew(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.buried(b"a", b"old")
+        unguard(raw, b"a", ("old",))
+        raw.lpush(b"jobs:queue", b"a")
+        assert told(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
+        assert is_buried(raw, b"a", b"by hand")
+        assert raw.zscore(b"jobs:buried", b"a") != 1_700_000_000_000
+
+
+class TestDelay:
+    @pytest.mark.parametrize("where", PLACES)
+    @pytest.mark.parametrize("count", [1, 700])
+    def test_from_everywhere(self, queue: WorkQueue, raw: Redis, where: str, count: int) -> None:
+        ids = [b"%04d" % number for number in range(count)]
+        pipe = raw.pipeline()
+        place(Foreign(pipe), where, *ids)
+        pipe.execute()
+        outcomes = told(queue.release(ids, delay_s=600))
+        assert {word: sorted(told_of) for word, told_of in outcomes.items()} == {
+            Status.DELAYED: ids
+        }
+        assert [item_id for item_id in ids if not is_delayed(raw, item_id, 600)] == []
+        assert raw.exists(b"jobs:queue", b"jobs:processing", b"jobs:buried") == 0
+        assert raw.zrange(b"jobs:delayed", 0, -1) == ids
+
+    def test_of_another_session_only_with_force(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.leased(b"a")
+        before = contents(raw)
+        outcomes = list(queue.release([b"a", b"gone"], delay_s=60))
+        assert outcomes == [
+            Outcome(b"a", Status.NOT_OWNER, b"them"),
+            Outcome(b"gone", Status.MISSING),
+        ]
+        assert contents(raw) == before
+        assert told(queue.release([b"a"], delay_s=60, force=True)) == {Status.DELAYED: [b"a"]}
+        assert is_delayed(raw, b"a", 60)
+
+    def test_what_is_delayed_or_buried_gets_a_new_time(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.delayed(b"a", 1)
+        foreign.buried(b"b")
+        assert told(queue.release([b"b", b"a"], delay_s=0.5)) == {Status.DELAYED: [b"b", b"a"]}
+        assert raw.zrange(b"jobs:delayed", 0, -1) == [b"b", b"a"]
+        assert is_delayed(raw, b"a", 0)
+        assert is_delayed(raw, b"b", 0)
+
+    def test_no_delay_is_a_plain_release(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.delayed(b"a", FAR_MS)
+        assert told(queue.release([b"a"], delay_s=0)) == {Status.RELEASED: [b"a"]}
+        assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
+
+    def test_not_with_front(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.delayed(b"a", FAR_MS)
+        before = contents(raw)
+        with pytest.raises(InvalidArgument):
+            queue.release([b"a"], delay_s=1, front=True)
+        assert contents(raw) == before
+
+
+class TestManyBesideOthers:
+    """Most of what is parked waits; others pop, push and clean between any two calls."""
+
+    def park(self, queue: WorkQueue, ids: Iterable[bytes], verb: str) -> Outcomes:
+        return queue.bury(ids) if verb == "bury" else queue.release(ids, delay_s=600)
+
+    @pytest.mark.parametrize("verb", ["bury", "delay"])
+    def test_of_everything_at_once(self, queue: WorkQueue, raw: Redis, verb: str) -> None:
+        pipe, ids = raw.pipeline(), []
+        for where in PLACES:
+            some = [b"%s %04d" % (where.encode(), number) for number in range(300)]
+            place(Foreign(pipe), where, *some)
+            ids += some
+        gone = [b"gone %d" % number for number in range(40)]
+        theirs = [b"theirs %d" % number for number in range(40)]
+        Foreign(pipe).leased(*theirs)
+        pipe.execute()
+        asked = [*ids, *gone, *theirs]
+        random.Random(5).shuffle(asked)
+        outcomes = told(self.park(queue, asked, verb))
+        assert sorted(outcomes.pop(Status.NOT_OWNER)) == sorted(theirs)
+        assert sorted(outcomes.pop(Status.MISSING)) == sorted(gone)
+        if verb == "bury":
+            assert sorted(outcomes.pop(Status.ALREADY_BURIED)) == ids[-300:]
+        assert sorted(item_id for told_of in outcomes.values() for item_id in told_of) == sorted(
+            ids if verb == "delay" else ids[:-300]
+        )
+        assert {queue.state(item_id) for item_id in ids[::97]} == {
+            State.BURIED if verb == "bury" else State.DELAYED
+        }
+        zset = b"jobs:buried" if verb == "bury" else b"jobs:delayed"
+        assert sorted(raw.zrange(zset, 0, -1)) == sorted(ids)
+        assert raw.exists(b"jobs:queue") == 0
+        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(theirs)
+
+    @pytest.mark.parametrize("act", ["pops", "pushes", "leases and gives back"])
+    def test_nothing_is_lost_or_listed(
+        self, interleaved: Interleaved, raw: Redis, act: str
+    ) -> None:
+        ids = [b"%05d" % number for number in range(3000)]
+        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+        raw.lpush(b"jobs:queue", *ids)
+        acted = 0
+
+        def meanwhile(name: str) -> None:
+            nonlocal acted
+            if name not in ("LRANGE", "park_waiting", "park") or acted >= 300:
+                return
+            for _ in range(20):
+                acted += 1
+                if act == "pushes":
+                    raw.set(b"jobs:item:new %d" % acted, b"")
+                    raw.lpush(b"jobs:queue", b"new %d" % acted)
+                    continue
+                item_id = raw.lmove(b"jobs:queue", b"jobs:processing", "RIGHT", "LEFT")
+                if act != "pops" and item_id is not None:
+                    raw.lrem(b"jobs:processing", 0, item_id)
+                    raw.lpush(b"jobs:queue", item_id)
+
+        interleaved.before = meanwhile
+        outcomes = told(WorkQueue(interleaved, QUEUE).bury(ids))
+        assert {status: sorted(told_of) for status, told_of in outcomes.items()} == {
+            Status.BURIED: ids
+        }
+        assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
+        new = [b"new %d" % number for number in range(1, acted + 1)] if act == "pushes" else []
+        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == new
+        assert raw.exists(b"jobs:processing") == 0
+
+    def test_what_is_parked_needs_no_look_at_the_lists(
+        self, interleaved: Interleaved, raw: Redis
+    ) -> None:
+        pipe = raw.pipeline()
+        ids = [b"%04d" % number for number in range(600)]
+        place(Foreign(pipe), "buried", *ids[:300])
+        place(Foreign(pipe), "delayed", *ids[300:])
+        pipe.execute()
+        queue = WorkQueue(interleaved, QUEUE)
+        for verb in (
+            lambda: queue.release(ids, delay_s=60),
+            lambda: queue.bury(ids),
+            lambda: queue.release(ids),
+        ):
+            interleaved.calls.clear()
+            assert len(list(verb())) == 600
+            assert {"LRANGE", "LLEN+LLEN"}.isdisjoint(interleaved.calls)
+        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == ids
+
+    def test_batches_stay_small(self, interleaved: Interleaved, raw: Redis) -> None:
+        """Three new keys or entries for each ID of a call."""
+        ids = [b"%04d" % number for number in range(1000)]
+        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+        raw.lpush(b"jobs:processing", *ids)
+        list(WorkQueue(interleaved, QUEUE).bury(ids))
+        assert interleaved.calls.count("park") == 4
+
+
+class TestKick:
+    @pytest.mark.parametrize("count", [3, 700])
+    def test_in_the_order_given(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
+    ) -> None:
+        foreign.waiting(b"w")
+        pipe = raw.pipeline()
+        ids = [b"%04d" % number for number in range(count)]
+        place(Foreign(pipe), "buried", *ids, b"other")
+        pipe.execute()
+        raw.hset(b"jobs:returns", mapping={ids[0]: 7, b"other": 7})
+        assert told(queue.kick(ids[::-1])) == {Status.KICKED: ids[::-1]}
+        assert raw.lrange(b"jobs:queue", 0, -1) == [*ids, b"w"]
+        assert raw.exists(*(key for item_id in ids for key in both(item_id))) == 0
+        assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
+        assert raw.hgetall(b"jobs:returns") == {b"other": b"7"}
+
+    def test_what_is_not_buried(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l")
+        foreign.delayed(b"d", FAR_MS)
+        foreign.data(b"o")
+        raw.zadd(b"jobs:buried", {b"ghost": 1})
+        before = contents(raw)
+        assert told(queue.kick([b"w", b"l", b"d", b"o", b"gone", b"ghost"])) == {
+            Status.NOT_BURIED: [b"w", b"l", b"d", b"o"],
+            Status.MISSING: [b"gone", b"ghost"],
+        }
+        assert contents(raw) == before
+
+    def test_an_id_that_comes_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.buried(b"a")
+        assert told(queue.kick([b"a", b"a"])) == {Status.KICKED: [b"a"]}
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"a"]
+
+    def test_what_a_worker_has_in_hand_after_all(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        """It had popped the item before that was buried, and took its lease after."""
+        foreign.buried(b"a")
+        foreign.lease(b"a", generations="old")
+        before = contents(raw)
+        assert list(queue.kick([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"them")]
+        assert contents(raw) == before
+
+    def test_delayed_as_well(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.delayed(b"a", FAR_MS)
+        foreign.buried(b"a")
+        assert told(queue.kick([b"a"])) == {Status.KICKED: [b"a"]}
+        assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
+
+    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
+    @pytest.mark.parametrize("listed_in", [None, b"jobs:queue", b"jobs:processing"])
+    def test_without_a_full_guard_the_lists_decide(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        left: tuple[str, ...],
+        listed_in: bytes | None,
+    ) -> None:
+        foreign.buried(b"a")
+        foreign.buried(b"b")
+        raw.hset(b"jobs:returns", mapping={b"a": 7})
+        unguard(raw, b"a", left)
+        if listed_in is not None:
+            raw.lpush(listed_in, b"a")
+        outcomes = told(queue.kick([b"a", b"b"]))
+        if listed_in is None:
+            assert outcomes == {Status.KICKED: [b"b", b"a"]}
+            assert raw.exists(b"jobs:returns") == 0
+            assert raw.lrange(b"jobs:queue", 0, -1) == [b"a", b"b"]
+        else:
+            assert outcomes == {Status.KICKED: [b"b"], Status.NOT_BURIED: [b"a"]}
+            entries = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
+            assert entries.count(b"a") == 1
+        assert raw.exists(b"jobs:buried", *both(b"a"), *both(b"b")) == 0
+
+    def test_two_at_once_push_it_once(
+        self, interleaved: Interleaved, connection: Connection, raw: Redis
+    ) -> None:
+        ids = [b"%04d" % number for number in range(600)]
+        pipe = raw.pipeline()
+        place(Foreign(pipe), "buried", *ids)
+        pipe.execute()
+        for item_id in ids[::2]:
+            unguard(raw, item_id, ())
+        other = WorkQueue(connection, QUEUE)
+        by_other: list[bytes] = []
+
+        def meanwhile(name: str) -> None:
+            if len(by_other) < 300 and name in ("kick", "settle_scheduled"):
+                chosen = random.Random(len(by_other)).sample(ids, 50)
+                by_other.extend(told(other.kick(chosen)).get(Status.KICKED, []))
+
+        interleaved.before = meanwhile
+        by_us = told(WorkQueue(interleaved, QUEUE).kick(ids))[Status.KICKED]
+        assert len(by_other) > 50
+        assert sorted([*by_us, *by_other]) == ids
+        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == ids
+        assert raw.exists(b"jobs:buried") == 0
+
+    @pytest.mark.real_only("the log of slow calls")
+    def test_no_call_holds_the_server_for_long(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
+        ids = [b"%06d" % number for number in range(20_000)]
+        for start in range(0, 300_000, 10_000):
+            raw.lpush(keys.main, *(b"w%06d" % n for n in range(start, start + 10_000)))
+        raw.mset({keys.item(item_id): b"" for item_id in ids})
+        raw.lpush(keys.processing, *ids)
+        with no_call_over(raw, 100):
+            assert len(told(queue.bury(ids))[Status.BURIED]) == 20_000
+            assert told(queue.kick(ids)) == {Status.KICKED: ids}
+        assert raw.lrange(keys.main, 0, 19_999)[::-1] == ids
+
+
+@pytest.mark.real_only("the fake has no ACL")
+@pytest.mark.parametrize("command", ["zadd", "zrem", "set", "lrem", "del", "hdel", "lpush"])
+def test_nothing_is_written_where_a_command_is_denied(
+    as_user: AsUser, raw: Redis, foreign: Foreign, command: str
+) -> None:
+    limited = WorkQueue(as_user("+@all", f"-{command}"), QUEUE)
+    foreign.waiting(b"w")
+    foreign.abandoned(b"a")
+    foreign.buried(b"b")
+    before = contents(raw)
+    verbs: list[Any] = [lambda: limited.kick([b"b"])]
+    if command in ("zadd", "zrem", "set", "lrem"):
+        verbs = [
+            lambda: limited.bury([b"w", b"a"]),
+            lambda: limited.release([b"b", b"w"], delay_s=60),
+            *(verbs if command == "zrem" else []),
+        ]
+    for verb in verbs:
+        with pytest.raises(PermissionDenied):
+            list(verb())
+    assert contents(raw) == before

@@ -1,0 +1,83 @@
+"""Items whose guard proves nothing: they go onto main unless a cleaner had returned them."""
+
+from typing import Literal
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.unproven import Settled, settle_unproven
+from tests.conftest import Foreign, Interleaved, contents
+
+
+def parked(foreign: Foreign, which: str, *ids: bytes) -> None:
+    """Due or buried items that have lost their guards."""
+    for item_id in ids:
+        if which == "delayed":
+            foreign.delayed(item_id, 1)
+        else:
+            foreign.buried(item_id)
+        foreign.raw.delete(foreign.keys.lease(item_id), foreign.keys.old_lease(item_id))
+
+
+@pytest.mark.parametrize("which", ["delayed", "buried"])
+class TestSettle:
+    def test_the_lists_decide(
+        self,
+        connection: Connection,
+        keys: QueueKeys,
+        raw: Redis,
+        foreign: Foreign,
+        which: Literal["delayed", "buried"],
+    ) -> None:
+        parked(foreign, which, b"a", b"b", b"c", b"d")
+        raw.lpush(keys.main, b"b")
+        raw.lpush(keys.processing, b"d")
+        raw.hset(keys.returns, mapping={b"a": 2, b"b": 2})  # type: ignore[arg-type]
+        assert list(settle_unproven(connection, keys, which, [b"c", b"b", b"a", b"d"])) == [
+            Settled([b"c", b"a"], []),
+            Settled([], [b"b", b"d"]),
+        ]
+        assert raw.lrange(keys.main, 0, -1) == [b"a", b"c", b"b"]
+        assert raw.lrange(keys.processing, 0, -1) == [b"d"]
+        assert raw.exists(keys.delayed, keys.buried) == 0
+        assert raw.keys("jobs:lease*") == []
+        # A kick gives all chances again; a delay that has passed does not.
+        kept = {b"b": b"2"} if which == "buried" else {b"a": b"2", b"b": b"2"}
+        assert raw.hgetall(keys.returns) == kept
+
+    def test_without_an_entry_or_data_nothing_is_done(
+        self,
+        connection: Connection,
+        keys: QueueKeys,
+        raw: Redis,
+        foreign: Foreign,
+        which: Literal["delayed", "buried"],
+    ) -> None:
+        foreign.data(b"o")
+        parked(foreign, which, b"gone")
+        raw.delete(keys.item(b"gone"))
+        before = contents(raw)
+        assert list(settle_unproven(connection, keys, which, [b"o", b"gone"])) == []
+        assert contents(raw) == before
+
+    def test_completed_meanwhile(
+        self,
+        interleaved: Interleaved,
+        keys: QueueKeys,
+        raw: Redis,
+        foreign: Foreign,
+        which: Literal["delayed", "buried"],
+    ) -> None:
+        parked(foreign, which, b"a", b"b")
+
+        def complete(name: str) -> None:
+            if name == "settle_scheduled":
+                raw.delete(keys.item(b"a"))
+
+        interleaved.before = complete
+        assert list(settle_unproven(interleaved, keys, which, [b"a", b"b"])) == [
+            Settled([b"b"], [b"a"])
+        ]
+        assert contents(raw) == {keys.main: [b"b"], keys.item(b"b"): b"data of b"}
