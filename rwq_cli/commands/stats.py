@@ -39,7 +39,10 @@ def stats(
     ] = False,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Walk the whole queue, to count orphans, duplicates, ghosts."),
+        typer.Option(
+            "--deep",
+            help="Walk the whole queue, to count orphans, duplicates, ghosts, returns and results.",
+        ),
     ] = False,
 ) -> Report:
     settings: Settings = ctx.obj
@@ -73,6 +76,9 @@ _ROWS = (
     ("ghosts", "ghosts", True),
 )
 
+# These are said only where there are any.
+_RARE = ("returned", "returns", "results")
+
 
 def _sections(counts: Counts) -> list[Section]:
     rows: list[tuple[str, str, str | None]] = []
@@ -83,6 +89,9 @@ def _sections(counts: Counts) -> list[Section]:
             unknown.append(label)
         else:
             rows.append((label, human.count(number), "red" if is_bad and number else None))
+    for label in _RARE:
+        if number := getattr(counts, label):
+            rows.append((label, human.count(number), None))
     if counts.leased is None:
         rows.insert(1, ("processing", human.count(counts.processing), None))
     if unknown:

@@ -173,7 +173,7 @@ def _prune_returns(
 ) -> Iterator[CleanAction]:
     """One look is enough: what has no data now is no item that came back, whatever comes next."""
     if dry_run:
-        for item_id in dict.fromkeys(stale_returns(connection, keys)):
+        for item_id in stale_returns(connection, keys):
             yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "returns")
         return
     for page in scan_returns(connection, keys):

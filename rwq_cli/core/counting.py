@@ -1,6 +1,7 @@
 """Counting a queue's items by state, as deep as is asked for."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rwq_cli.core.connection import Connection
@@ -18,16 +19,17 @@ def count_lengths(connection: Connection, keys: QueueKeys) -> Counts:
     Raises:
         ServerError: The server refused, or was lost.
     """
-    waiting, processing, delayed, buried = connection.call_all(
+    waiting, processing, delayed, buried, returned = connection.call_all(
         [
             ("LLEN", keys.main),
             ("LLEN", keys.processing),
             ("ZCARD", keys.delayed),
             ("ZCARD", keys.buried),
+            ("HLEN", keys.returns),
         ],
         atomic=True,
     )
-    return Counts(keys.name, waiting, processing, delayed, buried)
+    return Counts(keys.name, waiting, processing, delayed, buried, returned)
 
 
 def count_states(
@@ -54,7 +56,8 @@ def count_states(
         return counts
     from rwq_cli.core.survey import survey
 
-    found = survey(connection, keys)
+    results = _Results(connection, keys)
+    found = survey(connection, keys, results.meet)
     return replace(
         counts,
         held=(counts.held or 0) + len(found.held),
@@ -62,19 +65,56 @@ def count_states(
         unlisted=len(found.unlisted),
         duplicated=len(found.duplicated),
         ghosts=len(found.main_ghosts) + len(found.processing_ghosts) + len(found.scheduled_ghosts),
+        returns=found.returns,
+        results=results.count,
     )
+
+
+class _Results:
+    """Counts what is kept of completed items among the keys that a walk over all of them meets.
+
+    Of each a number of 64 bits is kept, because a walk may meet a key twice.
+    """
+
+    def __init__(self, connection: Connection, keys: QueueKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._numbers: set[int] = set()
+
+    @property
+    def count(self) -> int:
+        """How many were met."""
+        return len(self._numbers)
+
+    def meet(self, page: Sequence[bytes]) -> None:
+        """Count those of a page of keys."""
+        from rwq_cli.core.nested import without_anothers
+
+        prefix = self._keys.result_prefix
+        ids = [key[len(prefix) :] for key in page if key.startswith(prefix)]
+        if not ids:
+            return
+        # The hash may be the counts of a queue whose name begins like our results.
+        own = without_anothers(self._connection, self._keys, ids, (prefix,))
+        types = self._connection.call_all([("TYPE", prefix + item_id) for item_id in own])
+        self._numbers.update(
+            hash(item_id) for item_id, kind in zip(own, types, strict=True) if kind == b"hash"
+        )
 
 
 def _add_processing(connection: Connection, keys: QueueKeys, counts: Counts) -> Counts:
     from rwq_cli.core.looking import glance, seen_in_list
     from rwq_cli.core.paging import walk_processing
-    from rwq_cli.core.states import state_of
+    from rwq_cli.core.states import is_guard, state_of
 
     by_state: Counter[State] = Counter()
     soonest_ms: int | None = None
     latest_ms: int | None = None
     for page in walk_processing(connection, keys):
         for item_id, look in zip(page, glance(connection, keys, page), strict=True):
+            if is_guard(look.lease):
+                # Delayed or buried, and counted there; its entry here means nothing.
+                continue
             by_state[state_of(seen_in_list(item_id, look, processing=1))] += 1
             if look.has_data and look.lease and look.lease.ttl_ms is not None:
                 ttl_ms = look.lease.ttl_ms

@@ -323,6 +323,7 @@ class Counts:
         processing: Length of the processing list: leased and abandoned, and ghosts.
         delayed: Entries of the delayed zset, due ones included.
         buried: Entries of the buried zset.
+        returned: Items that a clean brought back at least once.
         leased: Items in processing with a lease that ends; None if only lengths were read.
         held: Items with a lease that never ends and is no guard; None if only lengths were read.
         abandoned: Items in processing without a lease; None if only lengths were read.
@@ -331,6 +332,8 @@ class Counts:
         unlisted: Items in no list or zset with a lease that ends; None without a deep look.
         duplicated: Items that are in the lists more than once; None without a deep look.
         ghosts: IDs in a list or zset that have no data; None without a deep look.
+        returns: How often cleans brought items back, those together; None without a deep look.
+        results: Outcomes that are kept of completed items; None without a deep look.
         oldest_waiting_s: About how long the next item has waited, seconds; None where there is
             none or the server cannot say.
         lease_soonest_ms: The shortest time left of all leases, milliseconds; None without leases.
@@ -346,6 +349,7 @@ class Counts:
     processing: int
     delayed: int
     buried: int
+    returned: int = 0
     leased: int | None = None
     held: int | None = None
     abandoned: int | None = None
@@ -354,6 +358,8 @@ class Counts:
     unlisted: int | None = None
     duplicated: int | None = None
     ghosts: int | None = None
+    returns: int | None = None
+    results: int | None = None
     oldest_waiting_s: int | None = None
     lease_soonest_ms: int | None = None
     lease_latest_ms: int | None = None

@@ -34,6 +34,7 @@ class Survey:
         stale_schedule: Items in main or in processing that are in the delayed or buried zset all
             the same, with that zset's name.
         stale_returns: IDs with a count of returns that have no data.
+        returns: How often cleans brought items back, those together.
         items: How many data keys were met; SCAN may meet one twice.
     """
 
@@ -47,6 +48,7 @@ class Survey:
     stale_cleaning: list[bytes] = field(default_factory=list)
     stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
     stale_returns: list[bytes] = field(default_factory=list)
+    returns: int = 0
     items: int = 0
 
 
@@ -83,7 +85,7 @@ def survey(
     meter.begin("reading the data keys")
     unlisted = _scan_data(connection, keys, without_data, found, others)
     in_hand = _read_cleaning(connection, keys)
-    found.stale_returns += stale_returns(connection, keys)
+    _read_returns(connection, keys, found)
     places: dict[bytes, Counter[str]] = {
         item_id: Counter() for item_id in chain(repeated, in_hand, scheduled)
     }
@@ -224,17 +226,26 @@ def as_count(value: bytes | None) -> int:
     return int(value) if value and value.isdigit() else 0
 
 
-def stale_returns(connection: Connection, keys: QueueKeys) -> Iterator[bytes]:
+def _read_returns(connection: Connection, keys: QueueKeys, found: Survey) -> None:
+    met: set[int] = set()
+    for page in scan_returns(connection, keys):
+        ids = [item_id for item_id in page if hash(item_id) not in met]
+        met.update(map(hash, ids))
+        for item_id, look in zip(ids, glance(connection, keys, ids), strict=True):
+            found.returns += as_count(page[item_id])
+            if not look.has_data:
+                found.stale_returns.append(item_id)
+
+
+def stale_returns(connection: Connection, keys: QueueKeys) -> list[bytes]:
     """The IDs with a count of returns that have no data.
 
     Raises:
         ServerError: The server refused, or was lost.
     """
-    for page in scan_returns(connection, keys):
-        ids = list(page)
-        for item_id, look in zip(ids, glance(connection, keys, ids), strict=True):
-            if not look.has_data:
-                yield item_id
+    found = Survey()
+    _read_returns(connection, keys, found)
+    return found.stale_returns
 
 
 def _find(

@@ -20,10 +20,13 @@ _METRICS = (
     ("rwq_delayed_items", "delayed", "Items for later, due ones included."),
     ("rwq_due_items", "due", "Delayed items whose time has come."),
     ("rwq_buried_items", "buried", "Items that were put away."),
+    ("rwq_returned_items", "returned", "Items that a clean brought back at least once."),
     ("rwq_orphaned_items", "orphaned", "Items in no list without a lease."),
     ("rwq_unlisted_items", "unlisted", "Items in no list with a lease that ends."),
     ("rwq_duplicated_items", "duplicated", "Items in the lists more than once."),
     ("rwq_ghosts", "ghosts", "Entries of a list without an item."),
+    ("rwq_returns", "returns", "How often cleans brought items back."),
+    ("rwq_results", "results", "Outcomes that are kept of completed items."),
 )
 
 

@@ -268,6 +268,7 @@ class TestPrometheus:
                 ("delayed_items", 0, 0),
                 ("due_items", 0, 0),
                 ("buried_items", 0, 0),
+                ("returned_items", 0, 0),
             )
             for queue, value in (("jobs", jobs), ("none", none))
         ]

@@ -28,7 +28,8 @@ FINDING_FIELDS = [
 ]
 COUNT_FIELDS = [
     *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned", "delayed"),
-    *("due", "buried", "orphaned", "unlisted", "duplicated", "ghosts", "oldest_waiting_seconds"),
+    *("due", "buried", "returned", "orphaned", "unlisted", "duplicated", "ghosts", "returns"),
+    *("results", "oldest_waiting_seconds"),
     *("lease_soonest_ms", "lease_latest_ms", "payload_sampled", "payload_min_bytes"),
     *("payload_median_bytes", "payload_max_bytes"),
 ]
@@ -36,6 +37,7 @@ OUTCOME_FIELDS = ["queue", "queue_b64", "id", "id_b64", "status", "holder"]
 CLEAN_FIELDS = [
     *("queue", "queue_b64", "id", "id_b64", "action", "state", "where", "dry_run"),
 ]
+REPAIRS = ["returned", "dropped", "promoted", "pruned", "buried"]
 SUMMARY = ["queue", "queue_b64", "dry_run"]
 STATUS_FIELDS = [
     *("running", "pid", "url", "directory", "server", "used_memory_bytes", "aof_bytes"),
@@ -92,8 +94,8 @@ VERBS = {
         OUTCOME_FIELDS,
     ),
     "purge --yes": (["undo_file", "removed"], OUTCOME_FIELDS),
-    "clean light --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
-    "clean deep --grace 0": (["returned", "dropped", "pruned"], CLEAN_FIELDS),
+    "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
+    "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),
 }
 EMPTY = [
     *("ls", "ls all", "ls leased", "ls abandoned", "ls --match x", "leases"),
@@ -295,7 +297,11 @@ class TestVerbs:
             ("add --id w1 x", "", "added 0, duplicates 1, rejected 0\n"),
             ("complete w1 gone", "w1\n", "completed 1, missing 1, not owner 0\n"),
             ("touch l1 w1 gone", "l1\n", "touched 1, not leased 1, missing 1\n"),
-            ("clean light --grace 0", "a1\ng1\n", "returned 1, dropped 1, pruned 0\n"),
+            (
+                "clean light --grace 0",
+                "a1\ng1\n",
+                "returned 1, dropped 1, promoted 0, pruned 0, buried 0\n",
+            ),
         ],
     )
     def test_ids_are_those_it_was_done_to(

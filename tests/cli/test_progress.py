@@ -129,13 +129,16 @@ def test_a_long_clean_on_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
     code, seen = rwq.on_terminal("clean", "light", "--grace", "1.1")
     assert code == 0
     assert b"returning 0 of 2" in seen
-    assert ESCAPE.sub("", seen.decode()).splitlines()[-1] == "returned 2, dropped 0, pruned 0"
+    assert (
+        ESCAPE.sub("", seen.decode()).splitlines()[-1]
+        == "returned 2, dropped 0, promoted 0, pruned 0, buried 0"
+    )
 
 
 def test_none_where_stderr_is_no_terminal(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"a", b"b")
     result = rwq("clean", "light", "--grace", "1.1")
-    assert result.as_tuple() == (0, "", "returned 2, dropped 0, pruned 0\n")
+    assert result.as_tuple() == (0, "", "returned 2, dropped 0, promoted 0, pruned 0, buried 0\n")
 
 
 def test_it_is_as_wide_as_the_screen_that_it_is_on() -> None:

@@ -10,7 +10,7 @@ UNKNOWN_WHEN_FAST = [
     *("leased", "held", "abandoned", "due", "orphaned", "unlisted", "duplicated", "ghosts"),
     *("oldest_waiting_seconds", "lease_soonest_ms", "lease_latest_ms"),
 ]
-ONLY_DEEP = ["orphaned", "unlisted", "duplicated", "ghosts"]
+ONLY_DEEP = ["orphaned", "unlisted", "duplicated", "ghosts", "returns", "results"]
 
 
 @pytest.fixture
@@ -28,6 +28,8 @@ def filled(foreign: Foreign) -> Foreign:
     foreign.lease(b"u1")
     foreign.raw.lpush(foreign.keys.main, b"w1", b"ghost")
     foreign.raw.lpush(foreign.keys.processing, b"ghost2")
+    foreign.raw.hset(foreign.keys.returns, mapping={"w1": 4, "a1": 1})
+    foreign.raw.hset("jobs:result:done", "status", "completed")
     return foreign
 
 
@@ -44,18 +46,19 @@ class TestCounts:
             "delayed",
             "due",
             "buried",
+            "returned",
         )
-        assert [record[name] for name in counts] == [5, 6, 2, 1, 2, 2, 1, 1]
-        assert [record[name] for name in ONLY_DEEP] == [None] * 4
+        assert [record[name] for name in counts] == [5, 6, 2, 1, 2, 2, 1, 1, 2]
+        assert [record[name] for name in ONLY_DEEP] == [None] * 6
 
     def test_deep(self, rwq: Rwq) -> None:
         record = rwq("stats", "--deep", "-o", "json").json
-        assert [record[name] for name in ONLY_DEEP] == [1, 1, 1, 2]
+        assert [record[name] for name in ONLY_DEEP] == [1, 1, 1, 2, 5, 1]
 
     def test_fast(self, rwq: Rwq) -> None:
         record = rwq("stats", "--fast", "-o", "json").json
-        lengths = ("waiting", "processing", "delayed", "buried")
-        assert [record[name] for name in lengths] == [5, 6, 2, 1]
+        lengths = ("waiting", "processing", "delayed", "buried", "returned")
+        assert [record[name] for name in lengths] == [5, 6, 2, 1, 2]
         assert [record[name] for name in UNKNOWN_WHEN_FAST] == [None] * len(UNKNOWN_WHEN_FAST)
         assert record["payload_sampled"] == 0
 
@@ -67,7 +70,7 @@ class TestCounts:
     def test_on_paper(self, rwq: Rwq) -> None:
         lines = rwq("stats", "--deep", "-o", "table").text.splitlines()
         assert lines[0] == "jobs"
-        rows = [line.split() for line in lines[1:12]]
+        rows = [line.split() for line in lines[1:15]]
         assert rows == [
             ["waiting", "5"],
             ["leased", "2"],
@@ -80,7 +83,16 @@ class TestCounts:
             ["unlisted", "1"],
             ["duplicated", "1"],
             ["ghosts", "2"],
+            ["returned", "2"],
+            ["returns", "5"],
+            ["results", "1"],
         ]
+
+    def test_what_never_came_back_is_not_spoken_of(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.delete("jobs:returns", "jobs:result:done")
+        text = rwq("stats", "--deep", "-o", "table").text
+        assert "retur" not in text
+        assert "results" not in text
 
     def test_numbers_stand_to_the_right(self, rwq: Rwq, filled: Foreign) -> None:
         filled.waiting(*(b"%05d" % number for number in range(1234)))

@@ -131,7 +131,11 @@ def test_a_queue_with_a_strange_name_is_only_itself(rwq: Rwq, raw: redis.Redis, 
     words = ("-q", name)
     assert rwq("stats", "--deep", "-o", "json", *words).json["orphaned"] == 1
     result = rwq("clean", "deep", "--grace", "0", "-o", "ids", *words)
-    assert result.as_tuple() == (0, "mine\n", "returned 1, dropped 0, pruned 0\n")
+    assert result.as_tuple() == (
+        0,
+        "mine\n",
+        "returned 1, dropped 0, promoted 0, pruned 0, buried 0\n",
+    )
     assert rwq("lease", "-o", "ids", *words).text == "mine\n"
     for other in others:
         assert raw.keys(other + b":queue") == []

@@ -1243,7 +1243,7 @@ class TestReturns:
         assert raw.hgetall(b"jobs:returns") == {b"1": b"2"}
 
     @pytest.mark.real_only("the fake has no ACL")
-    @pytest.mark.parametrize("denied", ["-hset", "-zadd", "-set"])
+    @pytest.mark.parametrize("denied", ["-hset", "-zadd", "-mset"])
     @each_kind
     def test_nothing_is_written_where_a_command_is_denied(
         self, as_user: AsUser, raw: Redis, foreign: Foreign, kind: str, denied: str

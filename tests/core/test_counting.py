@@ -32,13 +32,15 @@ def test_an_empty_queue(queue: WorkQueue) -> None:
         unlisted=0,
         duplicated=0,
         ghosts=0,
+        returns=0,
+        results=0,
     )
 
 
 def test_lengths_cost_one_round_trip(interleaved: Interleaved, foreign: Foreign) -> None:
     zoo(foreign)
-    assert WorkQueue(interleaved, QUEUE).lengths() == Counts(b"jobs", 9, 11, 3, 2)
-    assert interleaved.calls == ["LLEN+LLEN+ZCARD+ZCARD"]
+    assert WorkQueue(interleaved, QUEUE).lengths() == Counts(b"jobs", 10, 14, 4, 5, 2)
+    assert interleaved.calls == ["LLEN+LLEN+ZCARD+ZCARD+HLEN"]
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -56,11 +58,12 @@ def test_the_zoo(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> 
     # Data of `data of <id>`; the waiting ones are w1, w2, w3 and the two that are in both lists.
     assert counts == Counts(
         queue=b"jobs",
-        waiting=9,
-        processing=11,
-        delayed=3,
-        buried=2,
-        leased=4,
+        waiting=10,
+        processing=14,
+        delayed=4,
+        buried=5,
+        returned=2,
+        leased=5,
         held=2 if deep else 1,
         abandoned=4,
         due=2,
@@ -68,10 +71,12 @@ def test_the_zoo(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> 
         unlisted=2 if deep else None,
         duplicated=4 if deep else None,
         ghosts=5 if deep else None,
+        returns=3 if deep else None,
+        results=0 if deep else None,
         oldest_waiting_s=counts.oldest_waiting_s,
         lease_soonest_ms=counts.lease_soonest_ms,
         lease_latest_ms=counts.lease_latest_ms,
-        payload_sampled=5 if sampled else 0,
+        payload_sampled=6 if sampled else 0,
         payload_min_bytes=10 if sampled else None,
         payload_median_bytes=10 if sampled else None,
         payload_max_bytes=23 if sampled else None,
@@ -86,6 +91,29 @@ def test_a_held_item_in_no_list_is_held_and_not_unlisted(
     foreign.lease(b"1", ttl_ms=None)
     counts = queue.counts(deep=True)
     assert (counts.held, counts.unlisted, counts.orphaned) == (1, 0, 0)
+
+
+def test_returns_of_many_and_what_is_no_number(queue: WorkQueue, raw: Redis) -> None:
+    raw.hset(b"jobs:returns", mapping={b"%d" % number: number for number in range(3000)})
+    raw.hset(b"jobs:returns", mapping={b"text": b"x", b"minus": b"-4", b"\xff": b""})
+    counts = queue.counts(deep=True)
+    assert (counts.returned, counts.returns) == (3003, sum(range(3000)))
+
+
+def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    """A queue that is named like our results has hashes of its own under that name."""
+    for item_id in (b"1", b"\xff:result:", b"queue", b"a:item:b", b""):
+        raw.hset(b"jobs:result:" + item_id, "status", "completed")
+    raw.set(b"jobs:result:text", b"no hash")
+    raw.hset(b"jobsx:result:1", "status", "completed")
+    foreign.waiting(b"1")
+    inner = Foreign(raw, b"jobs:result:x")
+    inner.waiting(b"1")
+    raw.hset(inner.keys.returns, b"1", 1)
+    raw.hset(b"jobs:result:x:result:1", "status", "completed")
+    assert queue.counts(deep=True).results == 5
+    assert WorkQueue(queue.connection, b"jobs:result:x").counts(deep=True).results == 1
+    assert queue.counts().results is None
 
 
 def test_a_sample_of_both_ends(connection: Connection, raw: Redis, queue: WorkQueue) -> None:
@@ -115,7 +143,7 @@ def test_ghosts_and_wrong_types_have_no_size(
     assert (counts.payload_sampled, counts.payload_min_bytes, counts.payload_max_bytes) == (1, 0, 0)
 
 
-@pytest.mark.parametrize("structure", ["queue", "processing", "delayed", "buried"])
+@pytest.mark.parametrize("structure", ["queue", "processing", "delayed", "buried", "returns"])
 def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: str) -> None:
     raw.set(f"jobs:{structure}", b"text")
     with pytest.raises(WrongType):

@@ -272,7 +272,7 @@ class TestBesideOthers:
         self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, name: str
     ) -> None:
         BROKEN[name].make(foreign, b"x")
-        acts = ("reschedule", "claim_due")
+        acts = ("reschedule", "claim_scheduled")
         interleaved.before = lambda command: command in acts and foreign.lease(b"x")
         found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
         assert [fixed for _, fixed, _ in found.values()] == [0]
@@ -293,7 +293,7 @@ class TestBesideOthers:
         BROKEN[name].make(foreign, b"x")
 
         def list_it(command: str) -> None:
-            if command in ("reschedule", "claim_due") and not foreign.raw.llen(f"jobs:{key}"):
+            if command in ("reschedule", "claim_scheduled") and not foreign.raw.llen(f"jobs:{key}"):
                 foreign.raw.rpush(f"jobs:{key}", *(b"w%d" % number for number in range(600)), b"x")
 
         interleaved.before = list_it

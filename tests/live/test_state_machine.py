@@ -546,8 +546,7 @@ class QueueMachine(RuleBasedStateMachine):
             actions = list(clean)
             if adversity.only_in_sleep:
                 suspects = before.abandoned | (before.ghosts & {*before.processing})
-                suspects |= before.scheduled | before.returns.keys()
-                assert {action.item_id for action in actions} <= suspects
+                assert _mended(actions) <= suspects | before.scheduled
             if adversity.none:
                 after = self.connection.look()
                 assert not after.abandoned - after.in_a_cleaners_hand
@@ -575,8 +574,8 @@ class QueueMachine(RuleBasedStateMachine):
             actions = list(clean)
             if adversity.only_in_sleep:
                 broken = before.abandoned | before.ghosts | before.orphans | before.duplicates
-                suspects = broken | set(before.cleaning) | before.scheduled | before.returns.keys()
-                assert {action.item_id for action in actions} <= suspects
+                suspects = broken | set(before.cleaning) | before.scheduled
+                assert _mended(actions) <= suspects
             if adversity.none:
                 after = self.connection.look()
                 assert not (after.abandoned | after.orphans) - after.in_a_cleaners_hand
@@ -693,6 +692,11 @@ def _check_put_away(item_id: bytes, after: RawKeys, entries: dict[bytes, float])
 
 def _completed(outcomes: list[Outcome]) -> Counter[bytes]:
     return Counter(o.item_id for o in outcomes if o.status is Status.COMPLETED)
+
+
+def _mended(actions: list[CleanAction]) -> set[bytes]:
+    """The IDs that a clean did something about, but to take away a count of returns."""
+    return {action.item_id for action in actions if action.where != "returns"}
 
 
 def _check_returned(actions: list[CleanAction], after: RawKeys, bury_after: int | None) -> None:

@@ -27,12 +27,16 @@ KEYS = QueueKeys(b"jobs")
 IDS = [b"%05d" % number for number in range(ITEMS)]
 
 
-def fill(raw: redis.Redis, *, listed_in: bytes | None, leased: bool = False) -> None:
-    """All items, in a list or in none."""
+def fill(
+    raw: redis.Redis, *, listed_in: bytes | None, leased: bool = False, half_came_back: bool = False
+) -> None:
+    """All items, in a list or in none; of every second one a return is counted."""
     raw.flushall()
     raw.mset({KEYS.item(item_id): b"data of " + item_id for item_id in IDS})
     if listed_in is not None:
         raw.lpush(listed_in, *IDS)
+    if half_came_back:
+        raw.hset(KEYS.returns, mapping=dict.fromkeys(IDS[::2], 1))
     if leased:
         with raw.pipeline(transaction=False) as pipe:
             for item_id in IDS:
@@ -51,6 +55,14 @@ COMMANDS = {
     "touch": (("touch", "-"), {"listed_in": KEYS.processing, "leased": True}),
     "light clean": (("clean", "light", "--grace", "0"), {"listed_in": KEYS.processing}),
     "deep clean": (("clean", "deep", "--grace", "0"), {"listed_in": None}),
+    "light clean that buries": (
+        ("clean", "light", "--grace", "0", "--bury-after", "1"),
+        {"listed_in": KEYS.processing, "half_came_back": True},
+    ),
+    "deep clean that buries": (
+        ("clean", "deep", "--grace", "0", "--bury-after", "1"),
+        {"listed_in": None, "half_came_back": True},
+    ),
 }
 
 
@@ -129,13 +141,37 @@ def check(raw: redis.Redis, name: str, added: set[bytes], completed: list[bytes]
     for item_id in random.sample(sorted(stored), min(100, len(stored))):
         assert raw.get(KEYS.item(item_id)) == b"data of " + item_id
     found = survey(Connection(raw), KEYS)
-    broken = Survey(items=found.items)
-    if name == "deep clean":
+    # What came back and was completed by the worker keeps its count until the next clean.
+    assert set(found.stale_returns) <= set(completed)
+    broken = Survey(items=found.items, returns=found.returns, stale_returns=found.stale_returns)
+    if name.startswith("deep clean"):
         # What was not returned yet is still an orphan, or is guarded for two minutes.
         broken.orphaned, broken.unlisted = found.orphaned, found.unlisted
     assert found == broken
+    if name.endswith("clean that buries"):
+        check_buried(raw)
     # Whatever is left, workers and cleans bring to an end: each once.
     finish(raw, stored)
+
+
+def check_buried(raw: redis.Redis) -> None:
+    """Only what had come back already, each behind its whole guard; kicked, it waits again."""
+    buried = raw.zrange(KEYS.buried, 0, -1)
+    assert set(buried) <= set(IDS[::2])
+    guarded = b"rwq-buried:returned 1 time"
+    holders = {key: raw.get(key) for page in guards(buried) for key in page}
+    assert set(holders.values()) <= {guarded}
+    counts = raw.hgetall(KEYS.returns)
+    assert {counts[item_id] for item_id in buried} <= {b"1"}
+    assert not {b"2", b"3"} & set(counts.values())
+    for _ in WorkQueue(Connection(raw), KEYS.name).kick(buried):
+        pass
+    assert raw.exists(KEYS.buried) == 0
+
+
+def guards(ids: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """The keys of each ID's guard."""
+    return ((KEYS.lease(item_id), KEYS.old_lease(item_id)) for item_id in ids)
 
 
 def finish(raw: redis.Redis, stored: set[bytes]) -> None:

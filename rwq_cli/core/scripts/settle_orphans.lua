@@ -14,8 +14,8 @@ local refusal = denied(
   { 'HSET', returns, 'x', '1' }
 ) or (bury_after >= 0 and denied(
   { 'ZADD', buried, '1', 'x' },
-  { 'SET', lease_prefix .. 'x', 'x' },
-  { 'SET', old_lease_prefix .. 'x', 'x' }
+  { 'MSET', lease_prefix .. 'x', 'x' },
+  { 'MSET', old_lease_prefix .. 'x', 'x' }
 ))
 if refusal then
   return refusal
