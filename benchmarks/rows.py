@@ -277,6 +277,47 @@ def take_away(bench: BenchServer, scale: float, longest: Longest) -> Iterator[Ro
     yield _seconds_row(f"release {count:,} beside {waiting:,} waiting", released.seconds, 20)
 
 
+def delayed(bench: BenchServer, scale: float, longest: Longest) -> Iterator[Row]:
+    """Adding for later, listing and promoting, each against adding as many to wait at once."""
+    count = round(100_000 * scale)
+    key = f"{QUEUE}:delayed"
+    seconds: dict[str, list[float]] = {}
+
+    def measure(name: str, *words: str, stdin: Path | None = None) -> None:
+        run = timed(rwq_command(bench, *words), stdin=stdin)
+        longest.look(bench)
+        seconds.setdefault(name, []).append(run.seconds)
+
+    with tempfile.TemporaryDirectory() as folder:
+        lines = Path(folder) / "lines"
+        lines.write_bytes((PAYLOAD + b"\n") * count)
+        for _ in range(3):
+            bench.client.flushall()
+            bench.client.slowlog_reset()
+            measure("plain", "add", stdin=lines)
+            assert bench.client.llen(f"{QUEUE}:queue") == count
+            bench.client.flushall()
+            measure("add --delay", "add", "--delay", "1h", stdin=lines)
+            assert bench.client.zcard(key) == count
+            measure("ls delayed", "ls", "delayed", "-n", "0", "-o", "ids")
+            # As if the hour had passed: half of its score is long ago, and the order is the same.
+            bench.client.zunionstore(key, {key: 0.5})
+            bench.client.slowlog_reset()
+            measure("promoting (clean light)", "clean", "light", "--grace", "0")
+            assert bench.client.llen(f"{QUEUE}:queue") == count
+    each_us = {name: min(taken) / count * 1e6 for name, taken in seconds.items()}
+    plain_us = each_us.pop("plain")
+    for name, limit in (("add --delay", 3), ("ls delayed", 1), ("promoting (clean light)", 2)):
+        yield Row(
+            f"{count:,} delayed items: {name}",
+            f"{each_us[name]:.1f} µs each",
+            f"adding them to wait at once: {plain_us:.1f} µs each",
+            each_us[name] / plain_us,
+            limit,
+        )
+    bench.client.flushall()
+
+
 def page_one(bench: BenchServer, scale: float, longest: Longest) -> Iterator[Row]:
     """The first page of a long queue against that of a short one."""
     many = round(1_000_000 * scale)
@@ -313,5 +354,6 @@ ROWS: dict[str, Callable[[BenchServer, float, Longest], Iterator[Row]]] = {
     "deep-clean": deep_clean,
     "doctor": doctor,
     "take-away": take_away,
+    "delayed": delayed,
     "page-one": page_one,
 }

@@ -77,11 +77,15 @@ def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) 
             f"The lease ends in {left}; then it is orphaned, and a deep clean returns it.",
             ("release --force", "complete"),
         ),
-        State.DELAYED: ("It is put off.", _due(sighting), ("release --force",)),
+        State.DELAYED: (
+            "It is put off.",
+            _due(sighting),
+            ("release", "release --delay 5m", "complete"),
+        ),
         State.DUE: (
             "It was put off, and its time has come.",
             _due(sighting),
-            ("release --force", "doctor --fix"),
+            ("release", "complete"),
         ),
         State.BURIED: (
             "It was buried: set aside until somebody kicks it.",
@@ -163,10 +167,10 @@ def _due(sighting: Sighting) -> str:
     ahead_s = (facts.due_ms - facts.now_ms) / 1000
     if ahead_s > 0:
         return (
-            f"It is due in {human.duration(ahead_s)}; then a release or the doctor brings it "
-            "back, or a deep clean of upstream's once its guard is gone."
+            f"It is due in {human.duration(ahead_s)}; then rwq's next lease, clean or wait puts it "
+            "into the queue, or else a deep clean of any worker's once its guard has ended."
         )
     return (
-        f"It has been due for {human.duration(-ahead_s)}: a release or the doctor brings it "
-        "back, or a deep clean of upstream's once its guard is gone."
+        f"It has been due for {human.duration(-ahead_s)}: rwq's next lease, clean or wait puts it "
+        "into the queue, or else a deep clean of any worker's once its guard has ended."
     )

@@ -1,7 +1,8 @@
 """`rwq ls`: what is in the lists."""
 
 from enum import StrEnum
-from typing import Annotated
+from functools import cache
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -29,7 +30,6 @@ from rwq_cli.render.report import Column, Listing, Report
 from rwq_cli.render.views import (
     BURIED_AT,
     DATA,
-    DUE,
     HOLDER,
     ID,
     LAST_USE,
@@ -38,6 +38,7 @@ from rwq_cli.render.views import (
     SIZE,
     STATE,
     TIME_LEFT,
+    due_column,
     item_view,
 )
 from rwq_cli.settings import OutputFormat, Settings
@@ -80,7 +81,6 @@ _SOURCES = {
 _EVERY_COLUMN = (ID, STATE, HOLDER, TIME_LEFT, LAST_USE, SIZE, DATA)
 _COLUMNS: dict[Which | None, tuple[Column[Item], ...]] = {
     Which.WAITING: (POSITION, ID, LAST_USE, SIZE, DATA),
-    Which.DELAYED: (ID, DUE, LAST_USE, SIZE, DATA),
     Which.BURIED: (ID, BURIED_AT, REASON, SIZE, DATA),
 }
 _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
@@ -126,21 +126,42 @@ def ls(
     name = escaped(queue.name)
     what = "items" if which in (None, Which.ALL) else f"{which.value} items"
     warn_of_use(settings, queue, selection)
+    page: _Page = {
+        "limit": min(limit, LONGEST_LIST) or None,
+        "offset": min(offset, LONGEST_LIST),
+        "tail": tail,
+    }
+    # An ID that is in processing twice is one item, so these have to be looked at.
+    ids_will_do = selection.is_all and source.is_one and not source.processing
     return Listing(
-        view=item_view(*_COLUMNS.get(which, _EVERY_COLUMN)),
+        view=item_view(*_columns(which, queue)),
         records=queue.items(
             source,
             selection,
-            limit=min(limit, LONGEST_LIST) or None,
-            offset=min(offset, LONGEST_LIST),
-            tail=tail,
             data=wants_data,
             bare=settings.output is OutputFormat.IDS,
+            **page,
         ),
+        id_batches=queue.listed_ids(source, **page) if ids_will_do else None,
         empty=f"No such {what} in {name}." if narrowed else f"No {what} in {name}.",
         footer=lambda shown: _footer(queue, source, shown, selection),
         null_separated=null,
     )
+
+
+class _Page(TypedDict):
+    """Which part of a listing."""
+
+    limit: int | None
+    offset: int
+    tail: bool
+
+
+def _columns(which: Which | None, queue: WorkQueue) -> tuple[Column[Item], ...]:
+    if which is Which.DELAYED:
+        # One instant is good for all rows, and it is asked for only where they are shown to people.
+        return (ID, due_column(cache(queue.now_ms)), LAST_USE, SIZE, DATA)
+    return _COLUMNS.get(which, _EVERY_COLUMN)
 
 
 def _footer(queue: WorkQueue, source: Source, shown: int, selection: Selection) -> str:

@@ -1,7 +1,7 @@
 """Listings: pages of items, oldest or next first, chosen by what they are."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
@@ -122,6 +122,55 @@ def list_items(
     connection.meter.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
     passing = _passing(connection, keys, source, selection, detail, tail, skip, page_size)
     yield from islice(passing, offset - skip, wanted)
+
+
+def list_ids(
+    connection: Connection,
+    keys: QueueKeys,
+    source: Source,
+    *,
+    limit: int | None,
+    offset: int = 0,
+    tail: bool = False,
+) -> Iterator[Sequence[bytes]]:
+    """The IDs of all that is in main, in the delayed or in the buried zset, without a look at each.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        source: Which of the three; that one alone.
+        limit: How many at most; None for all.
+        offset: How many to leave out first.
+        tail: From the other end.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        Pages of them, in the order of `list_items`.
+    """
+    left = LONGEST_LIST if limit is None else limit
+    entries = lengths_of(connection, *[keys.main] * source.main)
+    connection.meter.begin("listing", lambda: min(entries(), left))
+    pages: Iterator[Sequence[bytes]]
+    page_size = min(PAGE_SIZE, left)
+    if source.main:
+        pages = walk_list(
+            connection, keys.main, newest_first=tail, start=offset, page_size=page_size
+        )
+    else:
+        name = "delayed" if source.delayed else "buried"
+        pages = (
+            [item_id for item_id, _ in page]
+            for page in walk_scheduled(
+                connection, keys, name, latest_first=tail, start=offset, page_size=page_size
+            )
+        )
+    for page in pages:
+        yield page[:left]
+        left -= len(page)
+        if left <= 0:
+            return
 
 
 def _passing(

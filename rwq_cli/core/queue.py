@@ -578,6 +578,16 @@ class WorkQueue:
             tail=tail,
         )
 
+    def listed_ids(
+        self, source: "Source", *, limit: int | None = None, offset: int = 0, tail: bool = False
+    ) -> "Iterator[Sequence[bytes]]":
+        """The IDs alone of what waits, is delayed or buried: `rwq_cli.core.listing.list_ids`."""
+        from rwq_cli.core import listing
+
+        return listing.list_ids(
+            self.connection, self.keys, source, limit=limit, offset=offset, tail=tail
+        )
+
     def choose(
         self, selection: "Selection", *, limit: int | None = None, grace_s: float = 1.0
     ) -> list[bytes]:

@@ -44,6 +44,15 @@ def ago(seconds: float | None) -> str:
     return "just now" if seconds < 1 else f"{duration(seconds)} ago"
 
 
+def due(ahead_s: float | None) -> str:
+    """How long until a time, or since then; `-` for unknown."""
+    if ahead_s is None:
+        return "-"
+    if ahead_s >= 1:
+        return f"in {duration(ahead_s)}"
+    return "due now" if ahead_s > -1 else f"due {duration(-ahead_s)} ago"
+
+
 def moment(unix_ms: int) -> str:
     """An instant in local time, to the second."""
     from datetime import datetime

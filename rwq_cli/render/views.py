@@ -1,6 +1,6 @@
 """How items, outcomes, repairs and counts look, in every format."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rwq_cli.core.model import CleanAction, Counts, Item, Outcome, Repair, State, Status
@@ -93,7 +93,17 @@ DATA: Column[Item] = Column(
     lambda i: preview_text(i) if i.data is None else escaped(i.data),
     shrinks=1,
 )
-DUE: Column[Item] = Column("DUE", lambda i: _moment(i.due_ms), lambda i: i.due_ms)
+
+
+def due_column(now_ms: Callable[[], int]) -> Column[Item]:
+    """When delayed items are due; for people how far off that is by the server's clock."""
+
+    def said(item: Item) -> str:
+        return human.due(None if item.due_ms is None else (item.due_ms - now_ms()) / 1000)
+
+    return Column("DUE", said, lambda item: item.due_ms)
+
+
 BURIED_AT: Column[Item] = Column("BURIED", lambda i: _moment(i.buried_ms), lambda i: i.buried_ms)
 REASON: Column[Item] = Column(
     "REASON",

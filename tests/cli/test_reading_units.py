@@ -1,7 +1,9 @@
-"""The small parts of reading: durations, streams cut into records, IDs."""
+"""The small parts of reading: durations, times, streams cut into records, IDs."""
 
 import io
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,6 +14,7 @@ from rwq_cli.reading.durations import parse_duration
 from rwq_cli.reading.ids import read_ids
 from rwq_cli.reading.records import IdRule, InputFormat, Intake, random_ids
 from rwq_cli.reading.streams import split, whole
+from rwq_cli.reading.times import parse_time
 
 
 @pytest.mark.parametrize(
@@ -208,3 +211,69 @@ def test_the_bytes_of_ids_count_too() -> None:
     )
     batches = [batch for batch in intake.from_files(["-"]) if not isinstance(batch, Pause)]
     assert [len(batch.ids) for batch in batches] == [4, 4, 2]
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A zone that changes its clocks: at 01:00 UTC on 29 March and on 25 October 2026."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def in_utc(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(" ", "milliseconds")[5:-6]
+
+
+@pytest.mark.usefixtures("in_berlin")
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("text", "utc"),
+        [
+            ("@1795334400", "11-22 08:00:00.000"),
+            ("@1795334400.5", "11-22 08:00:00.500"),
+            ("@1795334400.001999999", "11-22 08:00:00.001"),
+            ("2026-11-22T08:00Z", "11-22 08:00:00.000"),
+            ("2026-11-22T08:00", "11-22 07:00:00.000"),
+            ("2026-07-01 08:00", "07-01 06:00:00.000"),
+            ("2026-11-22T08:00:07.25", "11-22 07:00:07.250"),
+            ("2026-11-22T08:00:07+01:00", "11-22 07:00:07.000"),
+            ("2026-11-22T08:00-0330", "11-22 11:30:00.000"),
+            ("2026-11-22T08:00+14", "11-21 18:00:00.000"),
+            (" 2026-11-22T08:00Z ", "11-22 08:00:00.000"),
+            # An hour that is left out that night, and one that comes twice: the first of them.
+            ("2026-03-29T02:30", "03-29 01:30:00.000"),
+            ("2026-10-25T02:30", "10-25 00:30:00.000"),
+        ],
+    )
+    def test_that_need_no_clock(self, text: str, utc: str) -> None:
+        def now_ms() -> int:
+            raise AssertionError("asked")
+
+        assert in_utc(parse_time(text, now_ms)) == utc
+
+    @pytest.mark.parametrize(
+        ("now", "text", "utc"),
+        [
+            ("2026-11-21T18:00Z", "08:00", "11-22 07:00:00.000"),
+            ("2026-11-21T18:00Z", "20:00", "11-21 19:00:00.000"),
+            ("2026-11-21T18:00Z", "19:00:00.001", "11-21 18:00:00.001"),
+            ("2026-11-21T18:00Z", "19:00", "11-22 18:00:00.000"),
+            ("2026-11-21T23:30Z", "00:15", "11-22 23:15:00.000"),
+            ("2026-11-21T22:30Z", "00:15", "11-21 23:15:00.000"),
+            ("2026-12-31T22:59:59Z", "00:00", "12-31 23:00:00.000"),
+            # The night before, within and after the hour that comes twice.
+            ("2026-10-24T18:00Z", "02:30", "10-25 00:30:00.000"),
+            ("2026-10-25T00:45Z", "02:30", "10-25 01:30:00.000"),
+            ("2026-10-25T01:45Z", "02:30", "10-26 01:30:00.000"),
+            ("2026-10-25T01:45Z", "02:50", "10-25 01:50:00.000"),
+            ("2026-10-24T18:00Z", "08:00", "10-25 07:00:00.000"),
+            ("2026-03-28T18:00Z", "08:00", "03-29 06:00:00.000"),
+            ("2026-03-28T18:00Z", "02:30", "03-29 01:30:00.000"),
+        ],
+    )
+    def test_of_the_day_that_is_next(self, now: str, text: str, utc: str) -> None:
+        now_ms = parse_time(now, lambda: 0)
+        assert in_utc(parse_time(text, lambda: now_ms)) == utc

@@ -76,6 +76,17 @@ def test_ago(seconds: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ahead_s", "text"),
+    [
+        *((None, "-"), (299.5, "in 4m59s"), (1.25, "in 1.2s"), (0.9, "due now"), (0, "due now")),
+        *((-0.9, "due now"), (-3, "due 3s ago"), (-200, "due 3m20s ago")),
+    ],
+)
+def test_due(ahead_s: float | None, text: str) -> None:
+    assert human.due(ahead_s) == text
+
+
+@pytest.mark.parametrize(
     ("number", "text"),
     [
         (None, "-"),

@@ -164,6 +164,37 @@ def test_page_one_of_a_long_list_costs_what_it_costs_of_a_short_one(
     assert sum(read) < 70
 
 
+class TestIdsAlone:
+    SOURCES = (MAIN, Source(delayed=True), Source(buried=True))
+
+    @pytest.mark.parametrize("source", SOURCES)
+    @pytest.mark.parametrize("tail", [False, True])
+    @pytest.mark.parametrize(("limit", "offset"), [(None, 0), (3, 0), (1000, 2), (None, 1003)])
+    def test_are_those_of_the_items(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        source: Source,
+        tail: bool,
+        limit: int | None,
+        offset: int,
+    ) -> None:
+        raw.lpush(queue.keys.main, *numbered(1005))
+        for key in (queue.keys.delayed, queue.keys.buried):
+            raw.zadd(key, {item_id: 1000 - at for at, item_id in enumerate(numbered(1005))})
+        listed = queue.items(source, limit=limit, offset=offset, tail=tail, bare=True)
+        pages = queue.listed_ids(source, limit=limit, offset=offset, tail=tail)
+        assert [item_id for page in pages for item_id in page] == ids(listed)
+
+    def test_no_item_is_looked_at(self, interleaved: Interleaved, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.delayed(b"d", 1)
+        foreign.buried(b"b")
+        for source in self.SOURCES:
+            assert len(list(WorkQueue(interleaved, QUEUE).listed_ids(source))) == 1
+        assert set(interleaved.calls) == {"LRANGE", "scheduled_page"}
+
+
 class TestSelection:
     def test_none(self) -> None:
         assert Selection().is_all is True

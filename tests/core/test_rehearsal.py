@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, NewItem, Outcome, Status, WorkQueue
+from rwq_cli.core import Connection, Due, NewItem, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.queue import would_lease_from
 from tests.conftest import HOLDER, Foreign, contents
@@ -19,6 +19,8 @@ IDS = [
     *(b"b listed", b"b unguarded", b"b half", b"b worked on", b"d half", b"d worked on"),
     *(b"b cleaning", b"g buried"),
 ]
+
+LATER = Due(300_000, from_now=True)
 
 
 def parked(foreign: Foreign) -> None:
@@ -40,6 +42,14 @@ VERBS: dict[str, Callable[..., Iterator[Outcome]]] = {
     "add": lambda queue, **dry: queue.add_many([NewItem(i, b"") for i in IDS if i], **dry),
     "add unique": lambda queue, **dry: queue.add_many(
         [NewItem(i, b"") for i in IDS if i], unique=True, **dry
+    ),
+    "add later": lambda queue, **dry: queue.add_many(
+        [NewItem(i, b"", LATER if at % 2 else None) for at, i in enumerate(IDS) if i], **dry
+    ),
+    "add later, unique": lambda queue, **dry: queue.add_many(
+        [NewItem(i, b"", LATER if at % 2 else None) for at, i in enumerate(IDS) if i],
+        unique=True,
+        **dry,
     ),
     "add twice": lambda queue, **dry: queue.add_many([NewItem(b"new", b"")] * 3, **dry),
     "complete": lambda queue, **dry: queue.complete(IDS, **dry),

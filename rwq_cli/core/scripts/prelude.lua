@@ -119,9 +119,14 @@ end
 -- cleaner of another language may return it.
 local GUARD_MARGIN_MS = 60000
 
-local function guard_delayed(id, due_ms, now_ms)
+-- What the guard says, and how long it lasts, ms.
+local function delayed_guard(due_ms, now_ms)
   local left_ms = math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS
-  set_lease(id, string.format('rwq-delayed:%.0f', math.floor(due_ms)), string.format('%.0f', left_ms))
+  return string.format('rwq-delayed:%.0f', math.floor(due_ms)), string.format('%.0f', left_ms)
+end
+
+local function guard_delayed(id, due_ms, now_ms)
+  set_lease(id, delayed_guard(due_ms, now_ms))
 end
 
 -- The guard of a buried item has no expiry and says why.
