@@ -17,7 +17,6 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import FOREVER, WorkQueue, lease_from, would_lease_from
 from rwq_cli.exits import ExitStatus
-from rwq_cli.pasting import command_line
 from rwq_cli.reading.durations import parse_duration
 from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
@@ -180,6 +179,8 @@ def _by_id(
 
 def _refusal(queue: WorkQueue, item: Item) -> str:
     """Why an item was not leased, and what to do about it."""
+    from rwq_cli.pasting import command_line
+
     shown = escaped(item.item_id)
     if item.lease is not None:
         holder = escaped(item.lease.holder) or "somebody unknown"

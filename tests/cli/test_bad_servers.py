@@ -152,7 +152,7 @@ class TestPermissions:
     @pytest.mark.parametrize(
         "line",
         [
-            *("add x --id n", "lease", "complete a", "complete l", "touch l"),
+            *("add x --id n", "lease", "lease --id a", "complete a", "complete l", "touch l"),
             *("release l --force --yes", "release ab", "rm a l ab --yes"),
             *("mv --to other a l ab --force --yes", "purge --yes"),
         ],

@@ -1,5 +1,6 @@
 """Sending commands, and every way in which a server can refuse or be lost."""
 
+import select
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -13,7 +14,7 @@ from redis import Redis
 from redis import exceptions as rx
 
 from rwq_cli.core import Connection, NewItem, Server, ServerError, WorkQueue, connect
-from rwq_cli.core.connection import _SENT_AHEAD, REFUSED, translate
+from rwq_cli.core.connection import _SENT_AHEAD, REFUSED, Wire, translate
 from rwq_cli.core.errors import (
     AuthenticationFailed,
     ConnectionLost,
@@ -590,3 +591,54 @@ def test_every_refusal_has_its_class(error: Exception, kind: type[ServerError], 
 def test_an_error_is_one_line() -> None:
     error = translate(rx.ResponseError("ERR  two\n lines\t\r\n "), "redis://host")
     assert error.message == "redis://host refused: ERR two lines"
+
+
+class TestWire:
+    """A connection whose reply is waited for beside others."""
+
+    @pytest.fixture
+    def ends(self) -> Iterator[tuple[Wire, socket.socket]]:
+        """A wire, and the server's end of it."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            connection = connect(Server(f"redis://127.0.0.1:{port}"))
+            wire = connection.wire()
+            far, _ = listener.accept()
+            with far:
+                yield wire, far
+                wire.close()
+
+    def test_a_reply_in_pieces(self, ends: tuple[Wire, socket.socket]) -> None:
+        wire, far = ends
+        wire.send("BLMOVE", b"a:queue")
+        assert far.recv(100) == b"*2\r\n$6\r\nBLMOVE\r\n$7\r\na:queue\r\n"
+        assert not wire.has_answered()
+        far.sendall(b"$3\r\nab")
+        assert not wire.has_answered()
+        far.sendall(b"c\r\n")
+        assert wire.has_answered()
+        wire.send("PING", b"x")
+        assert far.recv(100) == b"*2\r\n$4\r\nPING\r\n$1\r\nx\r\n"
+
+    def test_its_socket_tells_when(self, ends: tuple[Wire, socket.socket]) -> None:
+        wire, far = ends
+        wire.send("BLMOVE", b"a:queue")
+        assert select.select([wire], [], [], 0.01)[0] == []
+        far.sendall(b"$-1\r\n")
+        assert select.select([wire], [], [], 5)[0] == [wire]
+        assert wire.has_answered()
+
+    def test_an_error_is_about_the_key(self, ends: tuple[Wire, socket.socket]) -> None:
+        wire, far = ends
+        wire.send("BLMOVE", b"a:queue")
+        far.sendall(b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
+        with pytest.raises(WrongType) as caught:
+            wire.has_answered()
+        assert caught.value.message == "a:queue holds another type than the protocol says"
+
+    def test_the_end_of_the_connection(self, ends: tuple[Wire, socket.socket]) -> None:
+        wire, far = ends
+        wire.send("BLMOVE", b"a:queue")
+        far.close()
+        with pytest.raises(ConnectionLost):
+            wire.has_answered()

@@ -126,6 +126,14 @@ TAKEN: dict[str, tuple[Callable[[Foreign], object], State, Lease | None]] = {
         State.LEASED,
         THEIRS,
     ),
+    "leased, and held by another": (
+        lambda there: (
+            there.leased(b"a", holder=b"other", generations="new"),
+            there.lease(b"a", ttl_ms=None, generations="old"),
+        ),
+        State.HELD,
+        Lease(b"them", None),
+    ),
     "leased and waiting": (
         lambda there: (there.leased(b"a"), there.waiting(b"a")),
         State.LEASED,
