@@ -101,7 +101,8 @@ class TestSettle:
                     foreign.buried(b"a", b"again")
 
         interleaved.before = put_away
-        assert list(settle_unproven(interleaved, keys, which, [b"a", b"b"]))[0].pushed == [b"b"]
+        (settled,) = settle_unproven(interleaved, keys, which, [b"a", b"b"])
+        assert settled.pushed == [b"b"]
         zset = keys.delayed if which == "delayed" else keys.buried
         assert raw.zrange(zset, 0, -1) == [b"a"]
         assert raw.exists(keys.lease(b"a"), keys.old_lease(b"a")) == 2
