@@ -1,4 +1,4 @@
-"""The lines of an export and of an undo file: a header, then an item each, all of it JSON."""
+"""The lines of an export and of an undo file: a header, then an item or a result each, all JSON."""
 
 import json
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any
 
 from rwq_cli.core.model import State
 from rwq_cli.core.pictures import Picture
+from rwq_cli.core.results import Result
 from rwq_cli.render.encode import bytes_fields
 from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import View
@@ -51,6 +52,7 @@ class MarkWord(StrEnum):
     KEPT = "kept"
     TAKEN = "taken"
     RESTORED = "restored"
+    RESULT_RESTORED = "result-restored"
     TRIED = "tried"
 
 
@@ -89,6 +91,28 @@ def picture_line(picture: Picture) -> bytes:
     return _line(picture_fields(picture))
 
 
+def entry_line(entry: Picture | Result) -> bytes:
+    """The line of an item or of a result, with its end."""
+    return result_line(entry) if isinstance(entry, Result) else picture_line(entry)
+
+
+def result_line(result: Result) -> bytes:
+    """The line of what is kept of an item that was completed, with its end.
+
+    Its ID is under another name than an item's, which tells the two apart.
+    """
+    return _line(
+        {
+            **bytes_fields("result_of", result.item_id),
+            "status": result.verdict.value,
+            "completed_ms": result.completed_ms,
+            **bytes_fields("result", result.result),
+            **bytes_fields("holder", result.holder),
+            "ttl_ms": result.ttl_ms,
+        }
+    )
+
+
 def kept_line(item_id: bytes) -> bytes:
     """The line of an undo file that takes an item's line back: it was not taken away after all."""
     return _line({"kept": True, **bytes_fields("id", item_id)})
@@ -102,6 +126,11 @@ def taken_line(items: int) -> bytes:
 def restored_line(item_id: bytes) -> bytes:
     """The line of an undo file that says that an item was put back."""
     return _line({"restored": True, **bytes_fields("id", item_id)})
+
+
+def result_restored_line(item_id: bytes) -> bytes:
+    """The line of an undo file that says that a result was put back."""
+    return _line({"restored": True, **bytes_fields("result_of", item_id)})
 
 
 def picture_fields(picture: Picture) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Undo files: what `rm`, `mv` and `purge` took away, written down before they took it.
 
-They lie under the user's state directory and have the form of an export, with marks among the
-items:
+They lie under the user's state directory and have the form of an export: items, then the results
+that were kept of others, with marks among the items:
 
 - `"kept": true` takes the lines of that item above it back: it was not taken away after all.
 - `"taken": n` says that the n items above it that were not kept are known to be taken away. What
   stands behind the last of them is in doubt: whoever wrote it may have died before it took it away.
-- `"restored": true` says that this item was put back, or was there.
+- `"restored": true` says that this item, or this result, was put back, or was there.
 - `"tried": true` says that all was tried, and that something is left that could not be put back.
 
 Whoever writes a file or puts it back holds a lock on it, which ends with that process. What was
@@ -25,6 +25,7 @@ from typing import BinaryIO
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.pictures import End, Picture
+from rwq_cli.core.results import Result
 from rwq_cli.exportfile import (
     TRIED_LINE,
     Header,
@@ -33,6 +34,8 @@ from rwq_cli.exportfile import (
     kept_line,
     picture_line,
     restored_line,
+    result_line,
+    result_restored_line,
     taken_line,
 )
 
@@ -82,6 +85,7 @@ class UndoFile:
         self._end = 0
         self.path: Path | None = None
         self.items = 0
+        self.results = 0
 
     def write(self, pictures: Sequence[Picture]) -> None:
         """Write items down, and see them on the disk.
@@ -89,7 +93,19 @@ class UndoFile:
         Raises:
             UndoFileError: That failed. What was written before is still good.
         """
-        lines = b"".join(map(picture_line, pictures))
+        self._write(b"".join(map(picture_line, pictures)))
+        self.items += len(pictures)
+
+    def write_results(self, results: Sequence[Result]) -> None:
+        """Write results down, and see them on the disk.
+
+        Raises:
+            UndoFileError: That failed. What was written before is still good.
+        """
+        self._write(b"".join(map(result_line, results)))
+        self.results += len(results)
+
+    def _write(self, lines: bytes) -> None:
         header = self._header() if self._file is None else None
         try:
             if header is not None:
@@ -108,7 +124,6 @@ class UndoFile:
                 "what is not written down is not taken away: make room there, or set "
                 "XDG_STATE_HOME",
             ) from error
-        self.items += len(pictures)
 
     def take_back(self, ids: Sequence[bytes]) -> None:
         """Those items were not taken away after all."""
@@ -132,7 +147,7 @@ class UndoFile:
         if self._file is not None:
             self._file.close()
             self._file = None
-            if not self.items and self.path is not None:
+            if not self.items and not self.results and self.path is not None:
                 with suppress(OSError):
                     self.path.unlink()
                 self.path = None
@@ -233,10 +248,11 @@ class UndoReader:
         from rwq_cli.reading.records import BadRecord
 
         self._parse = parse_line
-        front, back = array("Q"), array("Q")
+        front, back, results = array("Q"), array("Q"), array("Q")
         # Where it is said last that an item is not to be put back, and which were put back.
         settled_at: dict[bytes, int] = {}
         restored: set[bytes] = set()
+        results_restored: set[bytes] = set()
         in_doubt: set[bytes] = set()
         line = self._file.readline()
         self.header = parse_header(line.rstrip(b"\n"), str(self.path))
@@ -258,8 +274,12 @@ class UndoReader:
             if isinstance(read, Picture):
                 (front if read.nearer in ends else back).append(at)
                 in_doubt.add(read.item_id)
+            elif isinstance(read, Result):
+                results.append(at)
             elif read.word is MarkWord.TAKEN:
                 in_doubt.clear()
+            elif read.word is MarkWord.RESULT_RESTORED and read.item_id is not None:
+                results_restored.add(read.item_id)
             elif read.item_id is not None:
                 settled_at[read.item_id] = at
                 in_doubt.discard(read.item_id)
@@ -275,11 +295,14 @@ class UndoReader:
         self.in_doubt = frozenset(in_doubt) if taken.to is None else frozenset()
         self.restored_before = len(restored)
         self._front, self._back, self._settled_at = front, back, settled_at
+        self._results, self._results_restored = results, results_restored
         self._end = start
 
     def is_empty(self) -> bool:
         """Whether nothing was taken away."""
-        if self.rejected or self.restored_before:
+        if self.rejected or self.restored_before or self._results_restored:
+            return False
+        if next(self.results(), None) is not None:
             return False
         return next(self.last_first(), None) is None and next(self.others(), None) is None
 
@@ -295,10 +318,23 @@ class UndoReader:
         """All items, in the order in which they were taken away."""
         return self._items(sorted((*self._front, *self._back)))
 
+    def results(self) -> Iterator[Result]:
+        """The results that were not put back yet, in the order in which they were taken away."""
+        for at in self._results:
+            self._file.seek(at)
+            read = self._parse(self._file.readline())
+            if isinstance(read, Result) and read.item_id not in self._results_restored:
+                yield read
+
     def mark_restored(self, ids: Sequence[bytes]) -> None:
         """Write down that these were put back, so that they never are a second time."""
         if ids:
             self._append(b"".join(map(restored_line, ids)))
+
+    def mark_results_restored(self, ids: Sequence[bytes]) -> None:
+        """The same, of results."""
+        if ids:
+            self._append(b"".join(map(result_restored_line, ids)))
 
     def finish(self, *, complete: bool) -> None:
         """All was tried; it is not the latest any more.

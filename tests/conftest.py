@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from time import time
 from typing import Any, Protocol
@@ -264,8 +265,8 @@ class Foreign:
 
     def data(self, *ids: bytes) -> None:
         """The data keys alone, each holding `data of <id>`: orphans."""
-        for item_id in ids:
-            self.raw.set(self.keys.item(item_id), b"data of " + item_id)
+        if ids:
+            self.raw.mset({self.keys.item(item_id): b"data of " + item_id for item_id in ids})
 
     def unused_for(self, item_id: bytes, seconds: int) -> None:
         """Give the data key an idle time, large enough for its text not to change meanwhile."""
@@ -276,15 +277,15 @@ class Foreign:
 
     def waiting(self, *ids: bytes) -> None:
         """Items added in this order: the first is next."""
-        for item_id in ids:
-            self.data(item_id)
-            self.raw.lpush(self.keys.main, item_id)
+        self.data(*ids)
+        if ids:
+            self.raw.lpush(self.keys.main, *ids)
 
     def abandoned(self, *ids: bytes) -> None:
         """Items whose worker died after its pop."""
-        for item_id in ids:
-            self.data(item_id)
-            self.raw.lpush(self.keys.processing, item_id)
+        self.data(*ids)
+        if ids:
+            self.raw.lpush(self.keys.processing, *ids)
 
     def lease(
         self,
@@ -366,8 +367,8 @@ def no_call_over(raw: redis.Redis, over_ms: int) -> Iterator[None]:
 
 
 def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:
-    """The keys' times to live, rounded to seconds."""
-    return [round(raw.pttl(key) / 1000) for key in keys]
+    """The keys' times to live, in seconds that have begun: what was set, for the first of them."""
+    return [ceil(raw.pttl(key) / 1000) for key in keys]
 
 
 def supports_no_touch(raw: redis.Redis) -> bool:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import redis
 
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 30.0
 
 _PR_SET_PDEATHSIG = 1
 # Loaded here and not in the child: after a fork no lock of the loader's may be waited for.

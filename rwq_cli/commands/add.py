@@ -33,7 +33,7 @@ MANUALS = {
             "rwq add -q jobs -f urls.txt --id-from sha256",
             "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl",
             "rwq add -q jobs --delay 5m 'try again'",
-            "rwq add -q jobs --at 08:00 -f mails.txt",
+            "rwq add -q jobs --at 08:00 -f urls.txt",
         ),
         exits={
             ExitStatus.OK: "done; an item whose ID exists already is counted, not added",

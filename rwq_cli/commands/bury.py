@@ -25,7 +25,7 @@ MANUALS = {
         examples=(
             "rwq bury -q jobs 4f2a9c --reason 'crashes the parser'",
             "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
-            "rwq ls buried -q jobs",
+            "rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -",
         ),
         exits={
             ExitStatus.NO: "none was buried: gone, or leased by another session",

@@ -1,5 +1,7 @@
 """`rwq export`: everything of a queue, as JSON lines."""
 
+from collections.abc import Iterator, Sequence
+
 import typer
 
 from rwq_cli.command_line.manual import Manual
@@ -8,13 +10,15 @@ from rwq_cli.commands.selecting import Choice, Reach, choosing
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.exporting import Export
+from rwq_cli.core.pictures import Picture
+from rwq_cli.core.results import Result
 from rwq_cli.core.selecting import ITEMS
 from rwq_cli.exits import ExitStatus
-from rwq_cli.exportfile import Header, header_line, picture_line, picture_view
+from rwq_cli.exportfile import Header, entry_line, header_line, picture_view
 from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import Report, Stream
-from rwq_cli.settings import Settings
+from rwq_cli.settings import OutputFormat, Settings
 
 app = new_app()
 
@@ -36,12 +40,16 @@ MANUALS = {
 }
 
 
+# The formats in which an export has its own lines.
+_WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL)
 _REACH = Reach(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_left_out=True)
 
 
 @app.command(
-    help="Write everything of a queue to stdout, as JSON lines that rwq import reads. Also beside "
-    "live workers: each item is as it was at one instant. IDs or options choose some of the items."
+    help="Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, "
+    "then the results that are kept. Also beside live workers: each item is as it was at one "
+    "instant. IDs or options choose some of the items. Results are left out then, and in the "
+    "formats json, csv, ids and data."
 )
 @choosing(_REACH)
 def export(ctx: typer.Context, choice: Choice) -> Report:
@@ -59,13 +67,21 @@ def export(ctx: typer.Context, choice: Choice) -> Report:
             return 0
         return len(chosen) - exported - len(run.left_out.wrong_types)
 
-    def summary(exported: int) -> str:
+    def everything() -> Iterator[Sequence[Picture | Result]]:
+        yield from run.batches()
+        if chosen is None and settings.output in _WITH_RESULTS:
+            yield from run.results()
+
+    def summary(written: int) -> str:
+        exported = written - run.results_read
         for key in run.left_out.wrong_keys:
             settings.environment.note(
                 f"rwq: {escaped(key)} holds another type than the protocol says; not exported"
             )
         nowhere = missing(exported)
         said = f", missing {human.count(nowhere)}" if nowhere else ""
+        if run.results_read:
+            said += f", results {human.count(run.results_read)}"
         return f"exported {human.count(exported)}{said}{_left_out(run)}"
 
     def status(exported: int) -> ExitStatus:
@@ -75,9 +91,9 @@ def export(ctx: typer.Context, choice: Choice) -> Report:
 
     return Stream(
         view=picture_view(),
-        batches=run.batches(),
+        batches=everything(),
         header=header_line(Header(run.queue, run.exported_ms)),
-        line=picture_line,
+        line=entry_line,
         summary=summary,
         status=status,
         null_separated=choice.null_separated,

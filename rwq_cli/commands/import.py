@@ -7,8 +7,9 @@ import typer
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.options import DryRunOption, NullIdsOption
-from rwq_cli.commands.putting import put_report, report_bad_line
+from rwq_cli.commands.putting import put_report, report_bad_line, result_counts
 from rwq_cli.connecting import open_queue
+from rwq_cli.core.all_results import ResultTally
 from rwq_cli.core.importing import OnConflict
 from rwq_cli.exits import ExitStatus
 from rwq_cli.reading.exports import ExportReader
@@ -35,8 +36,8 @@ MANUALS = {
 
 @app.command(
     "import",
-    help="Put in what rwq export wrote, as it was: order, states, leases with the time left. After "
-    "an interruption the same import again goes on where it was.",
+    help="Put in what rwq export wrote, as it was: order, states, leases and results with the time "
+    "left. After an interruption the same import again goes on where it was.",
 )
 def import_(
     ctx: typer.Context,
@@ -46,7 +47,7 @@ def import_(
         typer.Option(
             "--on-conflict",
             help="An ID that exists with other data: fail counts it as a failure, skip leaves it, "
-            "replace puts the new one in its place.",
+            "replace puts the new one in its place. A result that is there stays, but for replace.",
         ),
     ] = OnConflict.FAIL,
     strict: Annotated[
@@ -60,10 +61,13 @@ def import_(
     reader = ExportReader(
         settings.environment, file, strict=strict, report=report_bad_line(settings, file)
     )
+    tally = ResultTally()
+    outcomes = queue.put(reader.entries(), on_conflict=on_conflict, results=tally, dry_run=dry_run)
     return put_report(
         queue.name,
-        queue.put(reader.pictures(), on_conflict=on_conflict, dry_run=dry_run).batches,
+        outcomes.batches,
         rejected=lambda: reader.rejected,
         dry_run=dry_run,
         null_separated=null,
+        extra=lambda: result_counts(tally),
     )

@@ -1,5 +1,7 @@
 """`rwq purge`: remove a whole queue."""
 
+from functools import cache
+
 import typer
 
 from rwq_cli.command_line.manual import Manual
@@ -32,9 +34,8 @@ MANUALS = {
 
 
 @app.command(
-    help="Remove a whole queue, every key of it. The items are written to an undo file first; "
-    "results that were kept of completed ones, which end by themselves, are deleted without that. "
-    "What a producer adds meanwhile stays."
+    help="Remove a whole queue, every key of it. The items, and the results that are kept of "
+    "completed ones, are written to an undo file first. What a producer adds meanwhile stays."
 )
 def purge(
     ctx: typer.Context,
@@ -49,7 +50,7 @@ def purge(
         queue.connection.meter.hide()
         confirm("remove all", items, escaped(queue.name), yes=False)
     undo = open_undo_file(settings, queue, "purge")
-    return batch_of_taken(
+    report = batch_of_taken(
         settings,
         queue,
         queue.purge(undo, dry_run=dry_run),
@@ -59,3 +60,7 @@ def purge(
         dry_run=dry_run,
         null_separated=null,
     )
+    # Asked for several times; in a dry run each count is a walk over all keys.
+    would = cache(queue.count_results)
+    report.extra = lambda: {"results": would() if dry_run else undo.results}
+    return report

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rwq_cli.commands.batch import DRY_RUN
+from rwq_cli.core.all_results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.render.encode import bytes_fields, to_json
 from rwq_cli.render.escape import escaped
@@ -12,7 +13,9 @@ from rwq_cli.render.views import outcome_view
 from rwq_cli.settings import OutputFormat, Settings
 
 IMPORTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
-_FAILED = frozenset({"conflicts", "rejected", "missing", "changed", "not-owner"})
+_FAILED = frozenset(
+    {"conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"}
+)
 _WORDS = {Status.CONFLICT: "conflicts", Status.WRONG_TYPE: "rejected"}
 
 
@@ -66,6 +69,15 @@ def put_report(
         **extra(),
     }
     return report
+
+
+def result_counts(tally: ResultTally) -> dict[str, int]:
+    """What became of results, for the summary."""
+    return {
+        "results": tally.put,
+        "results-already-there": tally.there,
+        "results-rejected": tally.refused,
+    }
 
 
 def report_bad_line(settings: Settings, name: str) -> Callable[[int, str], None]:

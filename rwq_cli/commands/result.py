@@ -79,6 +79,8 @@ def result(
     )
 
 
+# Of a result to people; a screen of some megabytes would take minutes to lay out.
+_SHOWN_BYTES = 16 * 1024
 _NOTHING = ResultLook(b"", b"", State.GONE, None)
 
 
@@ -147,6 +149,13 @@ def _sections(look: ResultLook) -> list[Section]:
     ]
     sections = [Section(escaped(look.item_id), rows)]
     if kept.result:
-        told = "\n".join(escaped(line) for line in kept.result.split(b"\n"))
-        sections.append(Section("Result", [("", told, None)]))
+        sections.append(Section("Result", [("", _told(kept.result), None)]))
     return sections
+
+
+def _told(result: bytes) -> str:
+    """Its lines, escaped; the first of them where there is more than a screen can show."""
+    lines = [escaped(line) for line in result[:_SHOWN_BYTES].split(b"\n")]
+    if len(result) > _SHOWN_BYTES:
+        lines.append(f"… the first {human.size(_SHOWN_BYTES)}; -o data gives all of it")
+    return "\n".join(lines)

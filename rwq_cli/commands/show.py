@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Annotated, Any
 
@@ -18,8 +18,10 @@ from rwq_cli.core.forecast import Forecast
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Sighting
 from rwq_cli.core.model import Facts, Item, State
+from rwq_cli.core.results import Result
 from rwq_cli.exits import ExitStatus
 from rwq_cli.explain import Explanation, explain
+from rwq_cli.pasting import command_line
 from rwq_cli.reading.durations import parse_duration
 from rwq_cli.reading.ids import read_ids
 from rwq_cli.render import human
@@ -59,6 +61,7 @@ class Shown:
     sighting: Sighting
     explanation: Explanation
     forecast: Forecast | None
+    kept: Result | None = None
 
 
 @app.command(
@@ -93,9 +96,10 @@ def show(
             if sample_s is not None:
                 sightings = list(sightings)
                 forecasts = queue.forecast(sightings, sample_s=sample_s)
-            for sighting, forecast in zip(sightings, forecasts, strict=False):
+            results = queue.results(batch)
+            for sighting, forecast, kept in zip(sightings, forecasts, results, strict=False):
                 item = queue.describe(sighting, data=wants_data)
-                yield _shown(queue.name, item, sighting, forecast)
+                yield _shown(queue.name, item, sighting, forecast, kept)
 
     nothing = Facts(b"", False, 0, 0, 0, None, None, None, 0)
     view = View(
@@ -115,8 +119,22 @@ def show(
     )
 
 
-def _shown(queue: bytes, item: Item, sighting: Sighting, forecast: Forecast | None = None) -> Shown:
-    return Shown(item, sighting, explain(queue, sighting, forecast), forecast)
+def _shown(
+    queue: bytes,
+    item: Item,
+    sighting: Sighting,
+    forecast: Forecast | None = None,
+    kept: Result | None = None,
+) -> Shown:
+    explanation = explain(queue, sighting, forecast)
+    if kept is not None and item.state is State.GONE:
+        command = command_line("result", queue, item.item_id)
+        explanation = replace(
+            explanation,
+            meaning=f"There is no such item any more: it was {kept.verdict.value}.",
+            commands=(*explanation.commands, command),
+        )
+    return Shown(item, sighting, explanation, forecast, kept)
 
 
 def _fields(record: Shown) -> dict[str, Any]:
@@ -131,6 +149,7 @@ def _fields(record: Shown) -> dict[str, Any]:
         "cause": " ".join(record.explanation.causes) or None,
         "cure": " ".join(record.explanation.cures) or None,
         "places_per_second": record.forecast.rate_per_s if record.forecast else None,
+        "result": _result_fields(record.kept),
         "facts": {
             "data": facts.has_data,
             "in_main": facts.in_main,
@@ -151,6 +170,17 @@ def _fields(record: Shown) -> dict[str, Any]:
     }
 
 
+def _result_fields(kept: Result | None) -> dict[str, Any] | None:
+    if kept is None:
+        return None
+    return {
+        "status": kept.verdict.value,
+        "completed_ms": kept.completed_ms,
+        "bytes": kept.result_bytes,
+        "ttl_ms": kept.ttl_ms,
+    }
+
+
 def _sections(record: Shown) -> list[Section]:
     item, facts = record.item, record.sighting.facts
     rows: list[tuple[str, str, str | None]] = [
@@ -165,7 +195,8 @@ def _sections(record: Shown) -> list[Section]:
     rows += [("also", cause, "red") for code, cause in told if code.value != item.state.value]
     rows += [("" if n else "cure", cure, None) for n, cure in enumerate(explanation.cures)]
     for command in record.explanation.commands:
-        label = "to move it on" if command == record.explanation.commands[0] else ""
+        verb = "its result" if item.state is State.GONE else "to move it on"
+        label = verb if command == record.explanation.commands[0] else ""
         rows.append((label, command, COMMAND_STYLE))
     sections = [Section(escaped(item.item_id), rows), Section("Facts", _fact_rows(record))]
     if item.data is not None:
@@ -214,8 +245,21 @@ def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
     if item.reason is not None:
         rows.append(("reason", escaped(item.reason), None))
     if facts.returns is not None:
-        rows.append(("returns", human.count(facts.returns), None))
+        times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
+        rows.append(("returns", f"a clean brought it back {times}", None))
+    if record.kept is not None:
+        rows.append(("result", _kept(record.kept, record.item.state), None))
     return rows
+
+
+def _kept(kept: Result, state: State) -> str:
+    """What is kept under this ID, and of which item."""
+    whose = "" if state in _NO_ITEM else ", of an earlier item with this ID"
+    given = "none given" if kept.result_bytes is None else human.size(kept.result_bytes)
+    ends = "no expiry"
+    if kept.ttl_ms is not None:
+        ends = f"kept for {human.duration(kept.ttl_ms / 1000)} more"
+    return f"{kept.verdict.value} {human.moment(kept.completed_ms)}, {given}, {ends}{whose}"
 
 
 def _disagreeing(sighting: Sighting, key: bytes) -> str:

@@ -10,12 +10,15 @@ import typer
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.options import DryRunOption, NullIdsOption
-from rwq_cli.commands.putting import put_report, report_bad_line
+from rwq_cli.commands.putting import put_report, report_bad_line, result_counts
 from rwq_cli.connecting import open_connection
+from rwq_cli.core.all_results import ResultTally
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.importing import OnConflict
 from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.pictures import Picture
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.results import Result
 from rwq_cli.exits import ExitStatus
 from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import Report
@@ -79,7 +82,7 @@ def undo(
     verb = reader.taken.verb
     return put_report(
         queue.name,
-        run.marking(_put_back(reader, queue, dry_run=dry_run)),
+        run.marking(_put_back(reader, queue, run.results, dry_run=dry_run)),
         words=dict.fromkeys(_DONE, "restored"),
         counted=("restored", "already-there", "conflicts", "rejected"),
         rejected=lambda: len(reader.rejected),
@@ -125,19 +128,52 @@ def _shown(path: Path) -> str:
     return escaped(str(path).encode("utf-8", "surrogateescape"))
 
 
-def _put_back(reader: UndoReader, queue: WorkQueue, *, dry_run: bool) -> Iterator[OutcomeBatch]:
+def _put_back(
+    reader: UndoReader, queue: WorkQueue, results: ResultTally, *, dry_run: bool
+) -> Iterator[OutcomeBatch]:
     to = reader.taken.to
     if to is not None:
         return queue.take_back(reader.all, to, dry_run=dry_run).batches
-    pushes = ((reader.last_first(), True), (reader.others(), False))
+    pushes: tuple[tuple[Iterator[Picture | Result], bool], ...] = (
+        (reader.last_first(), True),
+        (reader.others(), False),
+        (reader.results(), False),
+    )
     return chain.from_iterable(
-        queue.put(items, on_conflict=OnConflict.FAIL, at_front=at_front, dry_run=dry_run).batches
-        for items, at_front in pushes
+        queue.put(
+            entries,
+            on_conflict=OnConflict.FAIL,
+            at_front=at_front,
+            results=results,
+            dry_run=dry_run,
+        ).batches
+        for entries, at_front in pushes
     )
 
 
 # Imported, already there, moved.
 _PUT_BACK = frozenset("ihv")
+
+
+class _Results(ResultTally):
+    """Counts results that are put back, and writes down which.
+
+    Args:
+        reader: The undo file.
+        dry_run: Whether nothing is changed.
+    """
+
+    def __init__(self, reader: UndoReader, *, dry_run: bool) -> None:
+        super().__init__()
+        self._reader = reader
+        self._dry_run = dry_run
+
+    def add(self, batch: OutcomeBatch) -> None:
+        super().add(batch)
+        if not self._dry_run:
+            letters = zip(batch.ids, batch.letters, strict=True)
+            done = [item_id for item_id, letter in letters if letter in _PUT_BACK]
+            self._reader.mark_results_restored(done)
 
 
 class _Run:
@@ -153,6 +189,7 @@ class _Run:
         self._dry_run = dry_run
         self._complete = not reader.rejected
         self._in_doubt = 0
+        self.results = _Results(reader, dry_run=dry_run)
 
     def marking(self, batches: Iterator[OutcomeBatch]) -> Iterator[OutcomeBatch]:
         """The batches; each is written down when it is put back, and so is the end."""
@@ -166,6 +203,7 @@ class _Run:
                 if not self._dry_run:
                     reader.mark_restored(done)
                 yield batch
+            self._complete = self._complete and not self.results.refused
             if not self._dry_run:
                 reader.finish(complete=self._complete)
         finally:
@@ -173,7 +211,11 @@ class _Run:
 
     def counts(self) -> dict[str, int]:
         """What is counted besides the outcomes."""
-        return {"restored-before": self._reader.restored_before, "in-doubt": self._in_doubt}
+        return {
+            "restored-before": self._reader.restored_before,
+            "in-doubt": self._in_doubt,
+            **result_counts(self.results),
+        }
 
     def rest(self) -> str:
         """What else is to be said at the end."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from rwq_cli.core.all_results import read_all
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
@@ -9,6 +10,7 @@ from rwq_cli.core.looking import glance
 from rwq_cli.core.nested import member_ids, nested_names
 from rwq_cli.core.paging import lengths_of, walk_list, walk_processing, walk_scheduled
 from rwq_cli.core.pictures import LeftOut, Picture, Place, Sight, take_pictures
+from rwq_cli.core.results import Result
 
 
 class Export:
@@ -26,6 +28,7 @@ class Export:
         queue: The queue's name.
         exported_ms: The server's clock when it began, unix ms.
         left_out: What was met and is no item; complete when all was read.
+        results_read: How many results were read.
 
     Raises:
         ServerError: The server refused, or was lost.
@@ -40,6 +43,7 @@ class Export:
         self._met: set[int] = set()
         self.queue = keys.name
         self.left_out = LeftOut()
+        self.results_read = 0
         seconds, microseconds = connection.call("TIME")
         self.exported_ms = int(seconds) * 1000 + int(microseconds) // 1000
 
@@ -79,6 +83,19 @@ class Export:
                 yield from self._pictures(None, 0, 0, batch)
         if self._chosen is None:
             self._count_strays(names)
+
+    def results(self) -> Iterator[list[Result]]:
+        """What is kept of items that were completed, in no order.
+
+        Read behind the items, so that one that is completed meanwhile is here if it is not there.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+        """
+        self._connection.meter.begin("exporting results")
+        for batch in read_all(self._connection, self._keys):
+            self.results_read += len(batch)
+            yield batch
 
     def _is_wanted(self, item_id: bytes) -> bool:
         """Whether it was chosen and not met yet."""

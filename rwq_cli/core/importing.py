@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, groupby
+from typing import cast
 
+from rwq_cli.core.all_results import ResultTally, put_results
 from rwq_cli.core.batches import Pause, ids_per_call, in_batches
 from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.errors import ServerError
@@ -12,6 +14,7 @@ from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.pictures import PICTURE_BYTES, Picture, Place
 from rwq_cli.core.processing import FEW_IDS
+from rwq_cli.core.results import Result
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # One call takes the server about two milliseconds.
@@ -24,6 +27,66 @@ class OnConflict(StrEnum):
     FAIL = "fail"
     SKIP = "skip"
     REPLACE = "replace"
+
+
+def put_all(
+    connection: Connection,
+    keys: QueueKeys,
+    entries: Iterable[Picture | Result | Pause],
+    *,
+    on_conflict: OnConflict,
+    at_front: bool = False,
+    tally: ResultTally,
+    dry_run: bool = False,
+) -> Iterator[OutcomeBatch]:
+    """Put in the items and the results of an export, in their order.
+
+    A result is put in where none is: one that is there stays, unless `on_conflict` is `REPLACE`.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        entries: The items as `put_items` takes them, and the results.
+        on_conflict: See `put_items`.
+        at_front: See `put_items`.
+        tally: Takes what becomes of the results.
+        dry_run: Say what would be done, and change nothing.
+
+    Raises:
+        ServerError: The server refused, or was lost; `acknowledged` says how many were answered.
+
+    Yields:
+        One outcome for each item, in order.
+    """
+    for is_result, run in _runs(entries):
+        if is_result:
+            results = cast(Iterator[Result | Pause], run)
+            replaces = on_conflict is OnConflict.REPLACE
+            for batch in put_results(connection, keys, results, replaces=replaces, dry_run=dry_run):
+                tally.add(batch)
+            continue
+        items = cast(Iterator[Picture | Pause], run)
+        if dry_run:
+            yield from would_put(connection, keys, items, on_conflict=on_conflict)
+        else:
+            yield from put_items(
+                connection, keys, items, on_conflict=on_conflict, at_front=at_front
+            )
+
+
+def _runs(
+    entries: Iterable[Picture | Result | Pause],
+) -> Iterator[tuple[bool, Iterator[Picture | Result | Pause]]]:
+    """Items and results that follow one another, each with whether they are results."""
+    is_result = False
+
+    def kind(entry: Picture | Result | Pause) -> bool:
+        nonlocal is_result
+        if not isinstance(entry, Pause):
+            is_result = isinstance(entry, Result)
+        return is_result
+
+    return iter(groupby(entries, kind))
 
 
 def put_items(

@@ -67,7 +67,7 @@ class Detail:
 def with_details(
     connection: Connection, keys: QueueKeys, items: Sequence[Item], detail: Detail
 ) -> list[Item]:
-    """Add idle times, sizes, previews and data to items.
+    """Add idle times, sizes, previews, data and counts of returns to items.
 
     The idle time is read before the data: where the server counts our reads as use, the order is
     what keeps the figure true.
@@ -88,8 +88,11 @@ def with_details(
             elif detail.sizes:
                 commands.append(("STRLEN", key))
                 commands.append(("GETRANGE", key, 0, PREVIEW_BYTES - 1))
-        replies = iter(connection.call_all(commands, tolerate=True))
-        for item in batch:
+        commands.append(("HMGET", keys.returns, *(item.item_id for item in batch)))
+        *details, returns = connection.call_all(commands, tolerate=True)
+        replies = iter(details)
+        counts = returns if isinstance(returns, list) else [None] * len(batch)
+        for item, count in zip(batch, counts, strict=True):
             idle_s = _int_or_none(next(replies))
             data = payload_bytes = preview = None
             if detail.data:
@@ -104,7 +107,12 @@ def with_details(
                     payload_bytes = preview = None
             full.append(
                 replace(
-                    item, idle_s=idle_s, payload_bytes=payload_bytes, preview=preview, data=data
+                    item,
+                    idle_s=idle_s,
+                    payload_bytes=payload_bytes,
+                    preview=preview,
+                    data=data,
+                    returns=int(count) if count and count.isdigit() else None,
                 )
             )
     return full

@@ -262,7 +262,7 @@ def _waiting(
                 break
             met = {item_id: start + at for at, item_id in enumerate(stretch) if item_id in sought}
             gone = 0
-            for ids in in_batches(met, items_max=min(_WAITING_IDS, items_max)):
+            for ids in in_batches(met, items_max=min(_WAITING_IDS, items_max // 2)):
                 places = [met[item_id] for item_id in ids]
                 begin, last = max(0, min(places) - gone - _SLACK), max(places)
                 words = (*queue_args(keys), begin, last + _SLACK - begin, mark, *args, *ids)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator
 
+from rwq_cli.core.all_results import drop_results
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.cleaning import prune, prune_cleaning_by_pages
 from rwq_cli.core.connection import Connection
@@ -13,6 +14,7 @@ from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.nested import member_ids, nested_names, owners_of, without_anothers
 from rwq_cli.core.paging import PAGE_SIZE, lengths_of
 from rwq_cli.core.pictures import Place
+from rwq_cli.core.results import read_results
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import listed_ids
 from rwq_cli.core.taking import Ledger, Taking
@@ -36,7 +38,7 @@ def purge(
     Args:
         connection: The server.
         keys: The queue.
-        ledger: Where the items are written down first.
+        ledger: Where the items, and the results that are kept of others, are written down first.
         grace_s: Seconds between the two looks at what is in no list.
         sleep: Waits for so many seconds.
 
@@ -60,6 +62,7 @@ def purge(
                 acknowledged += outcomes.letters.count("x")
                 connection.meter.advance(len(outcomes))
                 yield outcomes
+        _take_results(connection, keys, ledger, grace_s, sleep)
         _sweep(connection, keys, grace_s, sleep)
     except ServerError as error:
         error.acknowledged = acknowledged
@@ -145,19 +148,18 @@ def _members_of(connection: Connection, key: bytes) -> Iterator[list[bytes]]:
             start += len(page)
 
 
-def _sweep(
-    connection: Connection, keys: QueueKeys, grace_s: float, sleep: Callable[[float], None]
-) -> None:
-    """Delete what is left and belongs to no item."""
-    prefixes = (keys.lease_prefix, keys.old_lease_prefix, keys.result_prefix)
+def _own(
+    connection: Connection,
+    keys: QueueKeys,
+    prefixes: tuple[bytes, ...],
+    grace_s: float,
+    sleep: Callable[[float], None],
+) -> Iterator[list[bytes]]:
+    """The IDs in our keys with these prefixes.
 
-    def sweep(ids: Collection[bytes]) -> None:
-        if ids:
-            words = (*queue_args(keys), *ids)
-            connection.run("sweep", queue_keys(keys), words)
-
-    # What may be another queue's is swept only if that queue has no structure a grace period later
-    # either: its first item may be between two commands of its producer.
+    What may be another queue's comes only if that queue has no structure a grace period later
+    either: its first item may be between two commands of its producer.
+    """
     doubtful: dict[bytes, None] = {}
     for page in member_ids(connection, keys, prefixes, nested_names(connection, keys)):
         ids = dict.fromkeys(page)
@@ -165,11 +167,44 @@ def _sweep(
             if owners_of(keys, item_id, prefixes):
                 doubtful[item_id] = None
                 ids.pop(item_id, None)
-        sweep(ids)
+        yield list(ids)
     if ours := without_anothers(connection, keys, doubtful, prefixes):
         sleep(grace_s)
         for batch in in_batches(ours):
-            sweep(without_anothers(connection, keys, batch, prefixes))
+            yield without_anothers(connection, keys, batch, prefixes)
+
+
+def _take_results(
+    connection: Connection,
+    keys: QueueKeys,
+    ledger: Ledger,
+    grace_s: float,
+    sleep: Callable[[float], None],
+) -> None:
+    """Delete the results of items that are gone; a hash that is no result of ours stays."""
+    connection.meter.begin("removing results")
+    for ids in _own(connection, keys, (keys.result_prefix,), grace_s, sleep):
+        looks = glance(connection, keys, ids)
+        gone = [item_id for item_id, look in zip(ids, looks, strict=True) if not look.has_data]
+        for results in read_results(connection, keys, gone):
+            ledger.write_results(results)
+            drop_results(connection, keys, results)
+            connection.meter.advance(len(results))
+
+
+def _sweep(
+    connection: Connection, keys: QueueKeys, grace_s: float, sleep: Callable[[float], None]
+) -> None:
+    """Delete what is left and belongs to no item."""
+    prefixes = (keys.lease_prefix, keys.old_lease_prefix)
+
+    def sweep(ids: Collection[bytes]) -> None:
+        if ids:
+            words = (*queue_args(keys), *ids)
+            connection.run("sweep", queue_keys(keys), words)
+
+    for ids in _own(connection, keys, prefixes, grace_s, sleep):
+        sweep(ids)
     for which, key in (("delayed", keys.delayed), ("buried", keys.buried)):
         for page in _members_of(connection, key):
             prune(connection, keys, which, page)

@@ -23,6 +23,7 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
+    from rwq_cli.core.all_results import ResultTally
     from rwq_cli.core.checking import Check, Limits, Measure
     from rwq_cli.core.diagnosing import Diagnosis
     from rwq_cli.core.exporting import Export
@@ -345,26 +346,25 @@ class WorkQueue:
 
     def put(
         self,
-        pictures: "Iterable[Picture | Pause]",
+        entries: "Iterable[Picture | Result | Pause]",
         *,
         on_conflict: "OnConflict",
         at_front: bool = False,
+        results: "ResultTally | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Put items in as they were; see `rwq_cli.core.importing.put_items`."""
-        from rwq_cli.core import importing
+        """Put items and results in as they were; see `rwq_cli.core.importing.put_all`."""
+        from rwq_cli.core import all_results, importing
 
-        if dry_run:
-            return Outcomes(
-                importing.would_put(self.connection, self.keys, pictures, on_conflict=on_conflict)
-            )
         return Outcomes(
-            importing.put_items(
+            importing.put_all(
                 self.connection,
                 self.keys,
-                pictures,
+                entries,
                 on_conflict=on_conflict,
                 at_front=at_front,
+                tally=results or all_results.ResultTally(),
+                dry_run=dry_run,
             )
         )
 
@@ -421,6 +421,13 @@ class WorkQueue:
                 self.connection, self.keys, ledger, grace_s=grace_s, sleep=self._clock.sleep
             )
         )
+
+    def count_results(self) -> int:
+        """How many results are kept; `rwq_cli.core.all_results.count_all`."""
+        from rwq_cli.core import all_results
+
+        self.connection.look_only()
+        return all_results.count_all(self.connection, self.keys)
 
     def count_items(self) -> int:
         """How many items there are in any state; `rwq_cli.core.purging.count_items`."""

@@ -1,6 +1,6 @@
 """What is kept of completed items: looking at it, and waiting for it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keeping import Verdict
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import State
+from rwq_cli.core.pictures import PICTURE_BYTES
 
 _FIELDS = ("status", "completed_ms", "holder")
 
@@ -68,18 +69,10 @@ def look_for_result(connection: Connection, keys: QueueKeys, item_id: bytes) -> 
     Raises:
         ServerError: The server refused, or was lost; or the key of the result holds another type.
     """
-    there, fields, result, ttl_ms = connection.call_all(
-        [
-            ("EXISTS", keys.item(item_id)),
-            ("HMGET", keys.result(item_id), *_FIELDS),
-            ("HGET", keys.result(item_id), "result"),
-            ("PTTL", keys.result(item_id)),
-        ],
-        atomic=True,
+    there, *replies = connection.call_all(
+        [("EXISTS", keys.item(item_id)), *_whole_result(keys, item_id)], atomic=True
     )
-    found = _result(item_id, fields, None if result is None else len(result), ttl_ms)
-    if found is not None and result is not None:
-        found = replace(found, result=result)
+    found = _result_with_bytes(item_id, *replies)
     return ResultLook(keys.name, item_id, _state(connection, keys, item_id, there), found)
 
 
@@ -143,6 +136,26 @@ def peek(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> list[
     return found
 
 
+def read_results(
+    connection: Connection, keys: QueueKeys, ids: Sequence[bytes]
+) -> Iterator[list[Result]]:
+    """What is kept of each, in batches of a bounded number of bytes; what is nothing is left out.
+
+    Raises:
+        ServerError: The connection was lost.
+    """
+    there = [found for found in peek(connection, keys, ids) if found is not None]
+    for batch in in_batches(there, bytes_max=PICTURE_BYTES, size=lambda r: r.result_bytes or 0):
+        commands = [command for found in batch for command in _whole_result(keys, found.item_id)]
+        replies = iter(connection.call_all(commands, atomic=True, tolerate=True))
+        read = [
+            _result_with_bytes(found.item_id, fields, result, ttl_ms)
+            for found, fields, result, ttl_ms in zip(batch, replies, replies, replies, strict=True)
+        ]
+        if whole := [found for found in read if found is not None]:
+            yield whole
+
+
 def check_places(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> None:
     """See that a result can be kept of each.
 
@@ -172,6 +185,18 @@ def _state(connection: Connection, keys: QueueKeys, item_id: bytes, there: int) 
     state = state_of(sighting.facts)
     # Gone since; what is left of it, if anything, is no item.
     return state if sighting.facts.has_data else State.GONE
+
+
+def _whole_result(keys: QueueKeys, item_id: bytes) -> tuple[tuple[object, ...], ...]:
+    """The commands that read a result with its bytes."""
+    key = keys.result(item_id)
+    return ("HMGET", key, *_FIELDS), ("HGET", key, "result"), ("PTTL", key)
+
+
+def _result_with_bytes(item_id: bytes, fields: Any, result: Any, ttl_ms: Any) -> Result | None:
+    size = len(result) if isinstance(result, bytes) else None
+    found = _result(item_id, fields, size, ttl_ms)
+    return found if found is None or size is None else replace(found, result=result)
 
 
 def _result(item_id: bytes, fields: Any, size: Any, ttl_ms: Any) -> Result | None:

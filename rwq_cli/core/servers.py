@@ -85,8 +85,7 @@ def connect(server: Server) -> Connection:
         "retry": Retry(NoBackoff(), 0),
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_timeout": REPLY_TIMEOUT_S,
-        # Two round trips less at every start; before redis-py 7.2 it had two other names.
-        **({"driver_info": None} if hasattr(redis, "DriverInfo") else _NO_LIBRARY_NAME),
+        **_greeting(server),
         **settings,
     }
     name = mask_url(server.url)
@@ -99,6 +98,16 @@ def connect(server: Server) -> Connection:
             f"the server's URL {name} has an option that cannot be used: {error}", "take it out"
         )
     return Connection(client, name)
+
+
+def _greeting(server: Server) -> dict[str, Any]:
+    """What a new connection says first."""
+    # A TLS server may send session tickets unasked, right after the handshake. redis-py takes them
+    # for the rest of another's answer and gives up, unless it has spoken before it looks.
+    if server.url.startswith("rediss://"):
+        return {}
+    # Two round trips less at every start; before redis-py 7.2 it had two other names.
+    return {"driver_info": None} if hasattr(redis, "DriverInfo") else _NO_LIBRARY_NAME
 
 
 def _settings(server: Server) -> dict[str, Any]:

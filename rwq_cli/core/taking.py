@@ -19,6 +19,7 @@ from rwq_cli.core.outcomes import outcome_batch
 from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.pictures import LeftOut, Picture, Place, Sight, find_pictures, take_pictures
 from rwq_cli.core.processing import FEW_IDS
+from rwq_cli.core.results import Result
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
@@ -41,6 +42,9 @@ class Ledger(Protocol):
     def write(self, pictures: Sequence[Picture]) -> None:
         """Write items down so that they outlast a crash of this machine; raise if that fails."""
 
+    def write_results(self, results: Sequence[Result]) -> None:
+        """The same, of results."""
+
     def take_back(self, ids: Sequence[bytes]) -> None:
         """Those items, the last to be written, were not taken away after all."""
 
@@ -49,6 +53,9 @@ class NoLedger:
     """For what needs not be written down: it is in another queue, or in a file already."""
 
     def write(self, pictures: Sequence[Picture]) -> None:
+        """Nothing."""
+
+    def write_results(self, results: Sequence[Result]) -> None:
         """Nothing."""
 
     def take_back(self, ids: Sequence[bytes]) -> None:

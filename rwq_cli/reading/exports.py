@@ -1,4 +1,4 @@
-"""Reading exports and undo files: the header, and items line by line."""
+"""Reading exports and undo files: the header, and items and results line by line."""
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
@@ -9,8 +9,10 @@ import orjson
 
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.keeping import Verdict
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.pictures import End, Picture, Place
+from rwq_cli.core.results import Result
 from rwq_cli.environment import Environment
 from rwq_cli.exportfile import VERSION, Header, Mark, MarkWord, Taken
 from rwq_cli.reading.records import ITEM_BYTES_MAX, BadRecord, Readable, open_input
@@ -64,14 +66,14 @@ def _taken(record: Any) -> Taken:
     return Taken(record["verb"], str(record.get("server")), _bytes_of(record, "to"))
 
 
-def parse_line(line: bytes) -> Picture | Mark:
+def parse_line(line: bytes) -> Picture | Result | Mark:
     """One line behind the header.
 
     Raises:
-        BadRecord: It is no item; the text says why.
+        BadRecord: It is neither an item nor a result; the text says why.
 
     Returns:
-        The item; or what an undo file says of those above.
+        The item or the result; or what an undo file says of those above.
     """
     try:
         record = orjson.loads(line)
@@ -81,6 +83,11 @@ def parse_line(line: bytes) -> Picture | Mark:
         raise BadRecord("not a JSON object")
     item_id = _bytes_of(record, "id")
     if item_id is None:
+        result_of = _bytes_of(record, "result_of")
+        if result_of is not None and record.get("restored") is True:
+            return Mark(MarkWord.RESULT_RESTORED, result_of)
+        if result_of is not None:
+            return _result(record, result_of)
         if "taken" in record:
             return Mark(MarkWord.TAKEN)
         if record.get("tried") is True:
@@ -112,6 +119,25 @@ def parse_line(line: bytes) -> Picture | Mark:
         buried_ms=buried_ms,
         returns=_whole(record, "returns", least=0),
         nearer=_one_of(record, "nearer", End),
+    )
+
+
+def _result(record: dict[str, Any], item_id: bytes) -> Result:
+    verdict, completed_ms = _one_of(record, "status", Verdict), _whole(record, "completed_ms")
+    if verdict is None or completed_ms is None:
+        raise BadRecord("it is a result without a status or a time")
+    result = _bytes_of(record, "result")
+    size = None if result is None else len(result)
+    if max(size or 0, len(item_id)) > ITEM_BYTES_MAX:
+        raise BadRecord("larger than the 512 MB that a server takes")
+    return Result(
+        item_id=item_id,
+        verdict=verdict,
+        completed_ms=completed_ms,
+        holder=_bytes_of(record, "holder"),
+        result=result,
+        result_bytes=size,
+        ttl_ms=_whole(record, "ttl_ms", least=0),
     )
 
 
@@ -196,8 +222,8 @@ class ExportReader:
         first = next((entry for entry in self._lines if not isinstance(entry, Pause)), (1, b""))
         self.header = parse_header(first[1], "stdin" if name == "-" else name)
 
-    def pictures(self) -> Iterator[Picture | Pause]:
-        """The items, in order; at a `PAUSE` the source has nothing more for now."""
+    def entries(self) -> Iterator[Picture | Result | Pause]:
+        """The items and results, in order; at a `PAUSE` the source has nothing more for now."""
         with self._open:
             for entry in self._lines:
                 if isinstance(entry, Pause):
@@ -212,7 +238,7 @@ class ExportReader:
                     if self._strict:
                         return
                     continue
-                if isinstance(read, Picture):
+                if not isinstance(read, Mark):
                     yield read
 
 

@@ -29,14 +29,18 @@ def to_json(value: Any) -> bytes:
 
 
 # Objects that may be null, with their fields: CSV has a column for each all the same.
-_NESTED = {"lease": ("holder", "ttl_ms")}
+_NESTED = {
+    "lease": ("holder", "ttl_ms"),
+    "result": ("status", "completed_ms", "bytes", "ttl_ms"),
+}
 
 
 def flat(record: dict[str, Any]) -> dict[str, Any]:
     """A record for CSV: nested objects become `outer_inner`, lists are joined by spaces."""
     out: dict[str, Any] = {}
     for name, value in record.items():
-        if name in _NESTED:
+        # What has a field for bytes that are no text is a string itself.
+        if name in _NESTED and f"{name}_b64" not in record:
             inner_fields = value or {}
             out.update({f"{name}_{inner}": inner_fields.get(inner) for inner in _NESTED[name]})
         elif isinstance(value, dict):

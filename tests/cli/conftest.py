@@ -54,9 +54,14 @@ def rwq(bare_rwq: Rwq, server: PrivateServer, raw: redis.Redis) -> Rwq:  # noqa:
 
 
 @pytest.fixture
-def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second look comes at once, for runs in this process beside which nobody else acts."""
-    monkeypatch.setattr(SystemClock, "sleep", lambda _clock, _seconds: None)
+def slept_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """For how long each time runs in this process would have slept, seconds; it takes no time.
+
+    It is also for tests beside which nobody else acts, so that a second look may come at once.
+    """
+    slept_s: list[float] = []
+    monkeypatch.setattr(SystemClock, "sleep", lambda _clock, seconds: slept_s.append(seconds))
+    return slept_s
 
 
 # Where the server counts reading as use, listings do not read sizes and previews unless asked to.

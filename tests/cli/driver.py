@@ -19,6 +19,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.program import run
 
 COMMAND = (sys.executable, "-m", "rwq_cli")
+# After that it hangs; never what a command may take, so that a busy machine fails no test.
 TIMEOUT_S = 30.0
 
 
@@ -109,12 +110,16 @@ class Rwq:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def start(
-        self, *words: str | bytes, variables: Mapping[str, str] | None = None, **streams: Any
+        self,
+        *words: str | bytes,
+        variables: Mapping[str, str] | None = None,
+        command: Sequence[str] = COMMAND,
+        **streams: Any,
     ) -> "subprocess.Popen[bytes]":
         """Start a process; it is ended with the test if it did not end before."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         process = subprocess.Popen(
-            [*COMMAND, *words], env=self._all(variables), cwd=self.home, **{**pipes, **streams}
+            [*command, *words], env=self._all(variables), cwd=self.home, **{**pipes, **streams}
         )
         self.started.append(process)
         return process
@@ -201,7 +206,7 @@ class Rwq:
 def _converse(child: int, terminal: int, type_in: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
     seen = b""
     searched = 0
-    deadline = time.monotonic() + 6
+    deadline = time.monotonic() + TIMEOUT_S
     try:
         while True:
             if time.monotonic() > deadline:
@@ -225,7 +230,7 @@ def _converse(child: int, terminal: int, type_in: list[tuple[bytes, bytes]]) -> 
     return os.waitstatus_to_exitcode(status), seen
 
 
-def next_line(stream: Any, timeout_s: float = 5.0) -> bytes:
+def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:
     """The next line of a pipe whose writer lives on.
 
     Raises:
@@ -236,7 +241,7 @@ def next_line(stream: Any, timeout_s: float = 5.0) -> bytes:
     return line
 
 
-def until(condition: Any, timeout_s: float = 10.0) -> None:
+def until(condition: Any, timeout_s: float = TIMEOUT_S) -> None:
     """Wait until something is so.
 
     Raises:

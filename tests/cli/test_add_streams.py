@@ -74,7 +74,7 @@ def test_stdin_is_read_no_further_than_the_batch_in_hand(rwq: Rwq, raw: redis.Re
             process = rwq.start("add", stdin=endless.stdout)
             until(lambda: raw.llen("jobs:queue") > 5000)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=10)
+            out, err = process.communicate(timeout=30)
         finally:
             endless.kill()
     assert (process.returncode, out) == (130, b"")

@@ -147,7 +147,7 @@ class TestPermissions:
         assert sorted(foreign.raw.keys()) == before
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
-    @pytest.mark.usefixtures("no_grace")
+    @pytest.mark.usefixtures("slept_s")
     @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop"])
     @pytest.mark.parametrize(
         "line",
@@ -393,7 +393,7 @@ class TestGoesAway:
         with server.client() as client:
             until(lambda: client.info("clients")["blocked_clients"] == 1)
         server.kill()
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=30)
         assert (process.returncode, out) == (69, b"")
         assert err.startswith(b"rwq: error: ")
         assert err.count(b"\n") == 1

@@ -1,6 +1,7 @@
 """`rwq complete`: the item is gone from everywhere, one call wins, and its report says which."""
 
 import os
+from pathlib import Path
 
 import pytest
 import redis
@@ -96,6 +97,105 @@ class TestDryRun:
         real = rwq("complete", "a", "l", "gone", "-o", "json")
         assert dry.code == real.code == 3
         assert dry.json == {**real.json, "dry_run": True}
+
+
+class TestResult:
+    def kept(self, foreign: Foreign, item_id: str) -> dict[bytes, bytes]:
+        fields: dict[bytes, bytes] = foreign.raw.hgetall(f"jobs:result:{item_id}")
+        fields.pop(b"completed_ms", None)
+        return fields
+
+    def test_of_each_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", b"b")
+        result = rwq("complete", "a", "b", "gone", "--result", "-", stdin=b"\x00\n")
+        assert result.as_tuple() == (3, "", "completed 2, missing 1, not owner 0\n")
+        wanted = {b"status": b"completed", b"result": b"\x00\n", b"holder": b"them"}
+        assert self.kept(foreign, "a") == self.kept(foreign, "b") == wanted
+        assert sorted(foreign.raw.keys()) == [b"jobs:result:a", b"jobs:result:b"]
+        assert 3_590_000 < foreign.raw.pttl("jobs:result:a") <= 3_600_000
+
+    @pytest.mark.parametrize(
+        ("words", "status"),
+        [
+            (("--rejected",), b"rejected"),
+            (("--result-ttl", "90s"), b"completed"),
+            (("--rejected", "--result-ttl", "90s"), b"rejected"),
+        ],
+    )
+    def test_an_outcome_without_a_result(
+        self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], status: bytes
+    ) -> None:
+        foreign.waiting(b"a")
+        assert rwq("complete", "a", *words).code == 0
+        assert self.kept(foreign, "a") == {b"status": status}
+        left_ms = foreign.raw.pttl("jobs:result:a")
+        assert round(left_ms / 1000) == (90 if "90s" in words else 3600)
+
+    def test_many_from_stdin_with_one_from_a_file(
+        self, rwq: Rwq, foreign: Foreign, tmp_path: Path
+    ) -> None:
+        ids = [b"%04d" % number for number in range(1200)]
+        foreign.abandoned(*ids)
+        file = tmp_path / "result"
+        file.write_bytes(b"r" * 20_000)
+        result = rwq("complete", "-", "--result", str(file), stdin=b"\n".join(ids))
+        assert result.notes == "completed 1,200, missing 0, not owner 0\n"
+        assert foreign.raw.dbsize() == 1200
+        assert foreign.raw.hstrlen("jobs:result:0999", "result") == 20_000
+
+    def test_only_what_it_owns(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"mine", holder=b"me")
+        foreign.leased(b"theirs")
+        assert rwq("complete", "mine", "theirs", "--owner", "me", "--rejected").code == 3
+        assert self.kept(foreign, "mine") == {b"status": b"rejected", b"holder": b"me"}
+        assert self.kept(foreign, "theirs") == {}
+
+    def test_a_dry_run(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        before = contents(foreign.raw)
+        result = rwq("complete", "a", "--dry-run", "--result", "-", stdin=b"x")
+        assert result.notes == ("dry run, nothing changed: completed 1, missing 0, not owner 0\n")
+        assert contents(foreign.raw) == before
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (
+                ("-", "--result", "-"),
+                "stdin cannot hold both the IDs and the result; put one of them into a file",
+            ),
+            (
+                ("a", "--result-ttl", "0"),
+                "a result cannot be kept for no time; give a time to keep it of 1 ms or more",
+            ),
+            (
+                ("a", "--result", "nowhere"),
+                "cannot read nowhere: no such file or directory; check the file's name",
+            ),
+            (
+                ("a", "--rejected", "--result-ttl", "soon"),
+                "not a duration: 'soon'; it looks like 500ms, 30s, 5m, 1h30m or 2d",
+            ),
+        ],
+    )
+    def test_wrong_usage(
+        self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], said: str
+    ) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+        assert rwq("complete", *words, stdin=b"a\n").as_tuple() == (2, "", f"rwq: error: {said}\n")
+        assert contents(foreign.raw) == before
+
+    def test_a_key_of_another_type_in_its_place(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        foreign.raw.lpush("jobs:result:a", "x")
+        result = rwq("complete", "a", "--rejected")
+        assert result.code == 69
+        assert result.notes.startswith(
+            "rwq: error: jobs:result:a holds another type than the protocol says: a list and not "
+            "a hash; "
+        )
+        assert foreign.raw.exists("jobs:item:a") == 1
 
 
 class TestStdin:

@@ -27,10 +27,20 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "complete w1",
         "complete w1 a1 l1",
         "complete --dry-run w1",
+        "complete --rejected w1",
+        "result done",
+        "result done --wait",
         "touch l1",
         "release a1",
         "release w1",
         "release --force --yes l1",
+        "release a1 w1 --delay 1h",
+        "bury w1 a1",
+        "bury --all --reason x",
+        "bury --dry-run w1",
+        "bury l1 --force --yes",
+        "kick --all",
+        "kick --match nothing",
         "ls",
         "ls --match nothing",
         "ls leased",
@@ -95,8 +105,17 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "release gone",
         "release l1",
         "release --dry-run l1",
+        "release l1 --delay 1h",
+        "bury gone",
+        "bury l1",
+        "bury --dry-run l1",
+        "kick w1",
+        "kick gone",
+        "kick --dry-run gone",
         "show gone",
         "show gone gone2",
+        "result gone",
+        "result w1 --timeout 10ms",
         "wait --timeout 10ms",
         "wait --id w1 --timeout 0",
         "rm --yes gone",
@@ -118,8 +137,18 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "complete",
         "touch",
         "release",
+        "release w1 --front --delay 1h",
+        "release w1 --delay soon",
+        "bury",
+        "bury l1 --force",
+        "kick",
+        "kick --state waiting",
         "ls nothing",
         "complete w1 --all",
+        "complete - --result -",
+        "complete w1 --result /nowhere/file",
+        "result",
+        "result a b",
         "touch --state waiting",
         "leases -n x",
         "rm",
@@ -158,6 +187,9 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "lease --id w1 --id gone",
         "release a1 gone",
         "release a1 l1",
+        "release a1 l1 --delay 1h",
+        "bury a1 l1",
+        "bury w1 gone",
         "show w1 gone",
         "release --all",
     ),
@@ -169,6 +201,11 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "complete w1",
         "touch w1",
         "release w1",
+        "release w1 --delay 1h",
+        "bury w1",
+        "bury --all",
+        "kick w1",
+        "kick --all",
         "release w1 --force --yes",
         "release --all",
         "complete --match x",
@@ -205,9 +242,11 @@ def filled(foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     foreign.abandoned(b"a1")
     foreign.leased(b"l1", holder=b"worker-7")
+    fields = {"status": "completed", "completed_ms": 1_700_000_000_000}
+    foreign.raw.hset("jobs:result:done", mapping=fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("filled", "no_grace")
+@pytest.mark.usefixtures("filled", "slept_s")
 @pytest.mark.parametrize(("status", "line"), cases())
 def test_exit_code(rwq: Rwq, status: ExitStatus, line: str) -> None:
     more = NOWHERE if status is ExitStatus.SERVER else ()
@@ -235,7 +274,7 @@ def test_interrupted(rwq: Rwq, raw: redis.Redis) -> None:
     process = rwq.start("lease", "--wait")
     until(lambda: raw.info("clients")["blocked_clients"] == 1)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=5) == (b"", b"")
+    assert process.communicate(timeout=30) == (b"", b"")
     assert process.returncode == ExitStatus.INTERRUPTED == 130
 
 

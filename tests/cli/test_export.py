@@ -113,7 +113,7 @@ def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
     return [record["id"] for record in rwq("export", *words, stdin=stdin).jsonl[1:]]
 
 
-@pytest.mark.usefixtures("no_grace")
+@pytest.mark.usefixtures("slept_s")
 def test_some_of_them(rwq: Rwq, foreign: Foreign) -> None:
     """The grammar of all verbs on many items; nothing chosen is everything."""
     foreign.waiting(b"w1", b"w2", b"w3")
@@ -143,3 +143,63 @@ def test_some_put_back_are_the_same(rwq: Rwq, foreign: Foreign) -> None:
     text = rwq("export", "w1", "w3").out
     assert rwq("import", "-q", "copy", "-", stdin=text).code == 0
     assert foreign.raw.lrange("copy:queue", 0, -1) == [b"w3", b"w1"]
+
+
+class TestResults:
+    def keep(self, foreign: Foreign) -> None:
+        """One of an item that is gone, binary, and one of an item that was added again."""
+        foreign.waiting(b"a")
+        for item_id in (b"a", b"\xff"):
+            fields = {
+                "status": "rejected",
+                "completed_ms": 1_700_000_000_000,
+                "result": b"\x00\xfe",
+            }
+            foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
+
+    def test_they_come_last(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        result = rwq("export")
+        assert (result.code, result.notes) == (0, "exported 1, results 2\n")
+        _, item, *results = result.jsonl
+        assert item["id"] == "a"
+        assert sorted(results, key=str) == sorted(
+            (
+                {
+                    "result_of": item_id,
+                    "result_of_b64": None if item_id else "/w==",
+                    "status": "rejected",
+                    "completed_ms": 1_700_000_000_000,
+                    "result": None,
+                    "result_b64": "AP4=",
+                    "holder": None,
+                    "holder_b64": None,
+                    "ttl_ms": None,
+                }
+                for item_id in ("a", None)
+            ),
+            key=str,
+        )
+
+    def test_where_they_are_left_out(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        for words in (("a",), ("--all",), ("-o", "json"), ("-o", "csv"), ("-o", "ids")):
+            result = rwq("export", *words)
+            assert (result.code, result.notes) == (0, "exported 1\n")
+        assert len(rwq("export", "a").jsonl) == 2
+
+    def test_they_come_back(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        foreign.raw.hset("jobs:result:held", mapping={"status": "completed", "completed_ms": 5})
+        foreign.raw.hset("jobs:result:held", "holder", b"\xfe")
+        foreign.raw.pexpire("jobs:result:held", 60_000)
+        before, text = contents(foreign.raw), rwq("export").out
+        foreign.raw.flushall()
+        result = rwq("import", "-", stdin=text)
+        assert (result.code, result.notes) == (
+            0,
+            "imported 1, already there 0, skipped 0, replaced 0, conflicts 0, rejected 0, "
+            "results 3\n",
+        )
+        assert contents(foreign.raw) == before
+        assert 50_000 < foreign.raw.pttl("jobs:result:held") <= 60_000

@@ -13,12 +13,25 @@ from tests.conftest import Foreign
 ALL = all_commands()
 
 
-@pytest.mark.parametrize("command", ALL, ids=lambda command: command.path)
-class TestEveryCommand:
-    def test_help(self, rwq: Rwq, command: Described) -> None:
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    """The help of each command that was asked for it."""
+    return {}
+
+
+def help_of(command: Described, rwq: Rwq, texts: dict[str, str]) -> str:
+    """The help of a command, which is asked for it once."""
+    if command.path not in texts:
         result = rwq.process(*command.path.split(), "--help")
         assert (result.code, result.notes) == (0, "")
-        text = result.text
+        texts[command.path] = result.text
+    return texts[command.path]
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command.path)
+class TestEveryCommand:
+    def test_help(self, rwq: Rwq, texts: dict[str, str], command: Described) -> None:
+        text = help_of(command, rwq, texts)
         assert text.startswith(f"Usage: rwq {command.path} ")
         for heading in ("Common options:", "Examples:", "Exit codes:"):
             assert f"\n{heading}\n" in text
@@ -36,8 +49,10 @@ class TestEveryCommand:
         prose = text.replace(examples, "")
         assert [line for line in prose.splitlines() if len(line) > 80] == []
 
-    def test_every_option_says_what_it_does(self, rwq: Rwq, command: Described) -> None:
-        text = rwq.process(*command.path.split(), "--help").text
+    def test_every_option_says_what_it_does(
+        self, rwq: Rwq, texts: dict[str, str], command: Described
+    ) -> None:
+        text = help_of(command, rwq, texts)
         for parameter in command.command.params:
             record = parameter.get_help_record(
                 command.command.make_context("x", ["--help"], resilient_parsing=True)
@@ -56,6 +71,7 @@ class TestEveryCommand:
 # Examples that need a file, another program or a terminal, and what stands for it.
 PREPARED = {
     "rwq add -q jobs -f urls.txt --id-from sha256": "printf 'http://a\\nhttp://b\\n' > urls.txt",
+    "rwq add -q jobs --at 08:00 -f urls.txt": "echo http://a > urls.txt",
     "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl": (
         'jq() { echo \'{"id": "k", "data": {}}\'; }'
     ),
@@ -66,6 +82,16 @@ PREPARED = {
     "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
     "rwq undo": "rwq rm -q jobs --yes 1",
     "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
+    "rwq kick -q jobs 4f2a9c": "rwq bury -q jobs 4f2a9c",
+    "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d": "echo 1 > answer.json",
+    **dict.fromkeys(
+        (
+            "rwq result -q jobs 4f2a9c",
+            "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
+            "rwq result -q jobs 4f2a9c -o json",
+        ),
+        "rwq complete -q jobs --rejected 4f2a9c",
+    ),
     "echo - | rwq show -q jobs -": "rwq add -q jobs --id - x",
     "rwq lease -q high -q normal -q low --wait -o jsonl": "rwq add -q normal x",
     "rwq lease -q jobs --id 4f2a9c": "rwq release -q jobs 4f2a9c",

@@ -148,5 +148,60 @@ def test_a_slow_pipe_is_imported_as_it_comes(rwq: Rwq, foreign: Foreign) -> None
     process.stdin.write(lines(item("a")))
     process.stdin.flush()
     until(lambda: foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"])
-    process.communicate(timeout=10)
+    process.communicate(timeout=30)
     assert process.returncode == 0
+
+
+class TestResults:
+    def kept(self, item_id: str, **more: object) -> dict[str, object]:
+        return {"result_of": item_id, "status": "completed", "completed_ms": 1, **more}
+
+    def test_one_that_is_there_stays(self, rwq: Rwq, foreign: Foreign) -> None:
+        given = lines(item("a"), self.kept("a", result="new"), self.kept("b", result="new"))
+        foreign.raw.hset("jobs:result:b", "result", "old")
+        for words, name in (
+            ((), "results_already_there"),
+            (("--on-conflict", "replace"), "results"),
+        ):
+            dry = rwq("import", "-", "--dry-run", "-o", "json", *words, stdin=given)
+            result = rwq("import", "-", "-o", "json", *words, stdin=given)
+            assert result.code == 0
+            assert result.json[name] > 0
+            wanted = b"new" if words else b"old"
+            assert foreign.raw.hget("jobs:result:b", "result") == wanted
+            if not words:
+                assert dry.json == {**result.json, "dry_run": True}
+                assert [result.json["imported"], result.json["results"]] == [1, 1]
+
+    def test_between_items(self, rwq: Rwq, foreign: Foreign) -> None:
+        given = lines(item("a"), self.kept("x"), item("b"), self.kept("y"), self.kept("z"))
+        assert rwq("import", "-", stdin=given).notes == (
+            "imported 2, already there 0, skipped 0, replaced 0, conflicts 0, rejected 0, "
+            "results 3\n"
+        )
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
+
+    def test_bad_ones(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.raw.set("jobs:result:s", "string")
+        given = lines(
+            self.kept("a", status="lost"),
+            {"result_of": "b", "status": "completed"},
+            {"result_of": "c", "completed_ms": 5},
+            self.kept("d", ttl_ms=-1),
+            self.kept("e", result=5),
+            self.kept("f", result=None, result_b64="?"),
+            self.kept("s"),
+            item("g"),
+        )
+        result = rwq("import", "-", stdin=given)
+        assert result.code == 3
+        assert result.notes.splitlines() == [
+            "rwq: line 2: status cannot be 'lost'; not imported",
+            "rwq: line 3: it is a result without a status or a time; not imported",
+            "rwq: line 4: it is a result without a status or a time; not imported",
+            "rwq: line 5: ttl_ms is not a whole number that makes sense; not imported",
+            "rwq: line 6: result is not a string; not imported",
+            "rwq: line 7: result_b64 is not base64; not imported",
+            "imported 1, already there 0, skipped 0, replaced 0, conflicts 0, rejected 6, "
+            "results rejected 1",
+        ]

@@ -164,7 +164,7 @@ class TestWaiting:
         process = rwq.start("lease", "--wait", "-o", "data")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         assert rwq("add", "x", "--id", "a").code == 0
-        assert process.communicate(timeout=5) == (b"x", b"")
+        assert process.communicate(timeout=30) == (b"x", b"")
         assert process.returncode == 0
         assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
 
@@ -177,42 +177,42 @@ class TestWaiting:
         )
         assert 0.29 < time.monotonic() - began < 1.0
 
-    def test_not_at_all(self, rwq: Rwq) -> None:
-        began = time.monotonic()
+    def test_not_at_all(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.config_resetstat()
         assert rwq("lease").code == 1
         assert rwq("lease", "--timeout", "0").code == 1
-        assert time.monotonic() - began < 0.2
+        assert "cmdstat_blmove" not in raw.info("commandstats")
 
     def test_only_for_the_first(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
-        began = time.monotonic()
+        foreign.raw.config_resetstat()
         assert rwq("lease", "-n", "2", "--wait", "-o", "ids").text == "a\n"
-        assert time.monotonic() - began < 0.5
+        assert "cmdstat_blmove" not in foreign.raw.info("commandstats")
 
     def test_several_wait_for_one(self, rwq: Rwq, raw: redis.Redis) -> None:
         waiting = [rwq.start("lease", "--timeout", "3s", "-o", "ids") for _ in range(3)]
         until(lambda: raw.info("clients")["blocked_clients"] == 3)
         rwq("add", "x", "y", "z", "--id-from", "line")
-        taken = sorted(process.communicate(timeout=10)[0] for process in waiting)
+        taken = sorted(process.communicate(timeout=30)[0] for process in waiting)
         assert taken == [b"x\n", b"y\n", b"z\n"]
 
     def test_behind_an_upstream_worker_order_is_kept(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-o", "ids")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         Foreign(raw).waiting(b"a")
-        assert process.communicate(timeout=5)[0] == b"a\n"
+        assert process.communicate(timeout=30)[0] == b"a\n"
 
     def test_a_due_item_ends_it_in_time(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-o", "ids")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         Foreign(raw).delayed(b"a", round(time.time() * 1000) + 100)
-        assert process.communicate(timeout=5)[0] == b"a\n"
+        assert process.communicate(timeout=30)[0] == b"a\n"
 
     def test_who_is_killed_has_taken_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-q", "high", "-q", "jobs")
         until(lambda: raw.info("clients")["blocked_clients"] == 2)
         process.kill()
-        assert process.wait(5) == -signal.SIGKILL
+        assert process.wait(30) == -signal.SIGKILL
         until(lambda: raw.info("clients")["blocked_clients"] == 0)
         Foreign(raw).waiting(b"a")
         assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
@@ -223,7 +223,7 @@ class TestWaiting:
         waiting = [rwq.start(*words) for _ in range(2)]
         until(lambda: raw.info("clients")["blocked_clients"] == 4)
         Foreign(raw, b"low").waiting(b"a")
-        ended = [(process.communicate(timeout=10)[0], process.returncode) for process in waiting]
+        ended = [(process.communicate(timeout=30)[0], process.returncode) for process in waiting]
         assert sorted(code for _, code in ended) == [0, 1]
         (out,) = [out for out, code in ended if code == 0]
         assert (json.loads(out)["queue"], json.loads(out)["id"]) == ("low", "a")
@@ -300,7 +300,7 @@ class TestSeveralQueues:
             process = rwq.start("lease", *QUEUES, "--wait", "-n", "2", "-o", "jsonl")
             until(lambda: raw.info("clients")["blocked_clients"] == 3)
             Foreign(raw, name).waiting(b"a")
-            out, err = process.communicate(timeout=5)
+            out, err = process.communicate(timeout=30)
             assert (json.loads(out)["queue"], err) == (name.decode(), b"")
 
     def test_a_wait_that_is_interrupted(self, rwq: Rwq, raw: redis.Redis) -> None:
@@ -308,7 +308,7 @@ class TestSeveralQueues:
         process = rwq.start("lease", *QUEUES, "--wait")
         until(lambda: raw.info("clients")["blocked_clients"] == 3)
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=5) == (b"", b"")
+        assert process.communicate(timeout=30) == (b"", b"")
         assert process.returncode == 130
         until(lambda: raw.info("clients")["blocked_clients"] == 0)
 

@@ -211,7 +211,7 @@ class TestTable:
         assert (header[0], rule[0], row[0]) == ("#", "─", "0")
 
 
-@pytest.mark.usefixtures("no_grace")
+@pytest.mark.usefixtures("slept_s")
 def test_looking_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2")
     foreign.leased(b"l1", ttl_ms=None)

@@ -20,7 +20,7 @@ ITEM_FIELDS = [
 ]
 SHOW_FIELDS = [
     *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
-    *("places_per_second", "facts"),
+    *("places_per_second", "result", "facts"),
 ]
 FINDING_FIELDS = [
     *("queue", "queue_b64", "code", "severity", "count", "fixed", "left", "examples"),
@@ -47,6 +47,10 @@ WAIT_FIELDS = [
     *("queue", "queue_b64", "reached", "waiting", "processing", "delayed", "buried"),
     *("remaining", "waited_seconds"),
 ]
+RESULT_FIELDS = [
+    *("queue", "queue_b64", "id", "id_b64", "state", "status", "result", "result_b64", "bytes"),
+    *("completed_ms", "holder", "ttl_ms"),
+]
 CHECK_FIELDS = [
     *("queue", "queue_b64", "status", "waiting", "oldest_waiting_seconds", "abandoned"),
     *("processing", "delayed", "buried", "orphaned", "alerts"),
@@ -71,6 +75,8 @@ LISTINGS = {
 OBJECTS = {
     "show w1": SHOW_FIELDS,
     "show gone": SHOW_FIELDS,
+    "result w1": RESULT_FIELDS,
+    "result gone --wait": RESULT_FIELDS,
     "stats": COUNT_FIELDS,
     "stats --fast": COUNT_FIELDS,
     "stats --deep": COUNT_FIELDS,
@@ -88,12 +94,18 @@ VERBS = {
         ["released", "already_waiting", "not_owner", "missing"],
         OUTCOME_FIELDS,
     ),
+    "release a1 l1 gone --delay 1h": (["delayed", "not_owner", "missing"], OUTCOME_FIELDS),
+    "bury w1 l1 gone": (
+        ["buried", "already_buried", "not_owner", "missing"],
+        OUTCOME_FIELDS,
+    ),
+    "kick w1 gone": (["kicked", "not_buried", "not_owner", "missing"], OUTCOME_FIELDS),
     "rm w1 gone --yes": (["undo_file", "removed", "missing"], OUTCOME_FIELDS),
     "mv --to other w1 l1 gone --yes": (
         ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],
         OUTCOME_FIELDS,
     ),
-    "purge --yes": (["undo_file", "removed"], OUTCOME_FIELDS),
+    "purge --yes": (["undo_file", "removed", "results"], OUTCOME_FIELDS),
     "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
     "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),
 }
@@ -133,6 +145,8 @@ def flat_names(record: dict[str, object]) -> list[str]:
     for name, value in record.items():
         if name == "lease":
             names += ["lease_holder", "lease_ttl_ms"]
+        elif name == "result" and "result_b64" not in record:
+            names += ["result_status", "result_completed_ms", "result_bytes", "result_ttl_ms"]
         elif isinstance(value, dict):
             names += [f"{name}_{inner}" for inner in value]
         else:

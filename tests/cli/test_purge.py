@@ -35,7 +35,7 @@ def test_nothing_there(rwq: Rwq) -> None:
     assert rwq("purge").as_tuple() == (0, "", "removed 0\n")
 
 
-@pytest.mark.usefixtures("no_grace")
+@pytest.mark.usefixtures("slept_s")
 def test_of_a_wrong_type(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.hset("jobs:item:h", "a", "b")
@@ -43,3 +43,39 @@ def test_of_a_wrong_type(rwq: Rwq, foreign: Foreign) -> None:
     assert result.code == 3
     assert result.notes.startswith("removed 1, wrong type 1; undo file ")
     assert foreign.raw.keys() == [b"jobs:item:h"]
+
+
+class TestResults:
+    def keep(self, foreign: Foreign) -> None:
+        for item_id in (b"gone", b"\xff"):
+            fields = {
+                "status": "completed",
+                "completed_ms": 1_700_000_000_000,
+                "result": b"\x00\xfe",
+            }
+            foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
+
+    def test_they_are_written_down(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        foreign.waiting(b"a")
+        dry = rwq("purge", "--dry-run")
+        assert dry.as_tuple() == (0, "", "dry run, nothing changed: removed 1, results 2\n")
+        result = rwq("purge", "--yes")
+        (file,) = undo_files(rwq)
+        assert result.as_tuple() == (0, "", f"removed 1, results 2; undo file {file}\n")
+        assert foreign.raw.keys() == []
+        assert file.read_bytes().count(b'"result_b64": "AP4="') == 2
+
+    def test_nothing_but_results(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        before = contents(foreign.raw)
+        result = rwq("purge", "--yes", "-o", "json")
+        assert (result.json["removed"], result.json["results"]) == (0, 2)
+        assert foreign.raw.keys() == []
+        back = rwq("undo")
+        assert back.code == 0
+        assert back.notes.startswith(
+            "restored 0, already there 0, conflicts 0, rejected 0, results 2; purge of jobs, from "
+        )
+        assert contents(foreign.raw) == before
+        assert rwq("undo").code == 1

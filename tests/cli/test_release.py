@@ -118,3 +118,64 @@ def test_many_from_stdin(rwq: Rwq, foreign: Foreign) -> None:
     assert result.json["released"] == 3000
     assert sorted(waiting(foreign)) == ids
     assert foreign.raw.llen("jobs:processing") == 0
+
+
+class TestDelay:
+    def test_comes_back_by_itself(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        result = rwq("release", "a", "--delay", "10m")
+        assert result.as_tuple() == (0, "", "delayed 1, not owner 0, missing 0\n")
+        (record,) = rwq("ls", "delayed", "-o", "json").json
+        assert record["id"] == "a"
+        left_s = record["due_ms"] / 1000 - foreign.raw.time()[0]
+        assert 590 < left_s <= 601
+        assert waiting(foreign) == [b"b"]
+        foreign.raw.zadd("jobs:delayed", {"a": 1})
+        assert rwq("lease", "-n", "2", "-o", "ids").text == "b\na\n"
+
+    def test_another_time(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.delayed(b"a", 9_999_999_999_999)
+        foreign.buried(b"b")
+        assert rwq("release", "a", "b", "--delay", "1h").code == 0
+        assert rwq("ls", "delayed", "-o", "ids").text == "a\nb\n"
+        assert foreign.raw.exists("jobs:buried", "jobs:queue") == 0
+
+    def test_of_another_session_only_with_force(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        result = rwq("release", "a", "--delay", "1h")
+        assert result.as_tuple() == (1, "", "delayed 0, not owner 1, missing 0\n")
+        assert rwq("release", "a", "--delay", "1h", "--force", "--yes").code == 0
+        assert rwq("ls", "all", "-o", "ids").text == "a\n"
+        assert foreign.raw.exists("jobs:processing") == 0
+
+    def test_no_delay(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"a")
+        assert rwq("release", "a", "--delay", "0").notes == "released 1, not owner 0, missing 0\n"
+        assert waiting(foreign) == [b"a"]
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ("--front --delay 1h", "--front and --delay exclude each other; give one of them"),
+            ("--delay 0.0001", "a delay is at least 1ms; leave it out to put them back now"),
+        ],
+    )
+    def test_what_cannot_be(self, rwq: Rwq, foreign: Foreign, words: str, said: str) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+        assert rwq("release", "a", *words.split()).as_tuple() == (2, "", f"rwq: error: {said}\n")
+        assert contents(foreign.raw) == before
+
+    def test_dry_run_reports_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l", ttl_ms=None)
+        foreign.buried(b"b")
+        before = contents(foreign.raw)
+        words = ("release", "w", "l", "b", "gone", "--delay", "1h", "-o", "jsonl")
+        dry = rwq(*words, "--dry-run")
+        assert contents(foreign.raw) == before
+        real = rwq(*words)
+        assert dry.jsonl == real.jsonl
+        assert [record["status"] for record in real.jsonl] == [
+            *("delayed", "not-owner", "delayed", "missing")
+        ]

@@ -7,9 +7,9 @@ import pytest
 from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign, contents
 
-pytestmark = pytest.mark.usefixtures("no_grace")
+pytestmark = pytest.mark.usefixtures("slept_s")
 
-VERBS = ["release", "complete", "touch"]
+VERBS = ["release", "complete", "touch", "bury", "kick"]
 NOTHING_CHOSEN = (
     "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "
     "--state, --match, --id-glob, --older-than or -n, or say --all\n"
@@ -114,6 +114,10 @@ class TestChoosing:
             ("release --all", "a1 a2 l1 h1"),
             ("release --match of.a", "a1 a2"),
             ("release --state orphaned", "o1"),
+            ("bury --all", "w1 w2 a1 a2"),
+            ("bury --match of", "w1 w2 a1 a2"),
+            ("bury --state orphaned --state leased", "l1 o1"),
+            ("kick --all", ""),
             ("touch --all", "l1 h1"),
             ("touch -n 5", "l1"),
             ("touch --id-glob h*", ""),

@@ -324,3 +324,49 @@ class TestWhere:
         assert old == {"key": "jobs:leased_by_session:a", "holder": "other", "ttl_ms": None}
         text = rwq("show", "a", "-o", "table").text
         assert "jobs:leased_by_session:a: no expiry, held by other" in text
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "once"), (3, "3 times"), (1234, "1,234 times")])
+def test_how_often_it_came_back(rwq: Rwq, foreign: Foreign, count: int, said: str) -> None:
+    foreign.waiting(b"w1")
+    assert "brought it back" not in rwq("show", "w1", "-o", "table").text
+    foreign.raw.hset(foreign.keys.returns, "w1", count)
+    assert f"a clean brought it back {said}\n" in rwq("show", "w1", "-o", "table").text
+    assert rwq("show", "w1", "-o", "json").json["returns"] == count
+    assert rwq("ls", "-o", "json").json[0]["returns"] == count
+
+
+class TestResults:
+    def keep(self, foreign: Foreign, item_id: str) -> None:
+        fields = {"status": "rejected", "completed_ms": 1_700_000_000_000, "result": "four"}
+        foreign.raw.hset(f"jobs:result:{item_id}", mapping=fields)  # type: ignore[arg-type]
+
+    def test_of_one_that_is_gone(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign, "a")
+        result = rwq("show", "a", "-o", "json")
+        assert result.code == 1
+        record = result.json
+        assert record["result"] == {
+            "status": "rejected",
+            "completed_ms": 1_700_000_000_000,
+            "bytes": 4,
+            "ttl_ms": None,
+        }
+        assert record["meaning"] == "There is no such item any more: it was rejected."
+        assert record["commands"] == ["rwq result -q jobs a"]
+        lines = rwq("show", "a", "-o", "table").lines
+        assert any(line.strip() == "its result  rwq result -q jobs a" for line in lines)
+        assert any(line.endswith(", 4 B, no expiry") for line in lines)
+
+    def test_of_an_earlier_item(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign, "a")
+        foreign.waiting(b"a")
+        result = rwq("show", "a", "-o", "json")
+        assert (result.code, result.json["result"]["status"]) == (0, "rejected")
+        assert "rwq result -q jobs a" not in result.json["commands"]
+        shown = " ".join(rwq("show", "a", "-o", "table").text.split())
+        assert "4 B, no expiry, of an earlier item with this ID" in shown
+
+    def test_none(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert [r["result"] for r in rwq("show", "a", "b", "-o", "json").json] == [None, None]

@@ -13,7 +13,7 @@ from tests.cli.test_rm import undo_files
 from tests.conftest import Foreign, contents
 
 
-@pytest.mark.usefixtures("no_grace")
+@pytest.mark.usefixtures("slept_s")
 def test_a_purge(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"\xff", b"c")
     foreign.leased(b"l", ttl_ms=None)
@@ -277,3 +277,44 @@ def test_no_undo_file(rwq: Rwq, text: str, said: str) -> None:
     (rwq.home / "file").write_text(text)
     result = rwq("undo", str(rwq.home / "file"))
     assert (result.code, result.text, said in result.notes) == (2, "", True)
+
+
+class TestResults:
+    def purged(self, rwq: Rwq, foreign: Foreign) -> dict[bytes, object]:
+        foreign.waiting(b"a")
+        for item_id in (b"x", b"y"):
+            fields = {"status": "completed", "completed_ms": 5, "result": b"\xff"}
+            foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
+        before = contents(foreign.raw)
+        rwq("purge", "--yes")
+        return before
+
+    def test_they_come_back_once(self, rwq: Rwq, foreign: Foreign) -> None:
+        before = self.purged(rwq, foreign)
+        (file,) = undo_files(rwq)
+        dry, result = rwq("undo", "--dry-run", "-o", "json"), rwq("undo", "-o", "json")
+        assert dry.json == {**result.json, "dry_run": True}
+        assert (result.json["restored"], result.json["results"]) == (1, 2)
+        assert contents(foreign.raw) == before
+        foreign.raw.delete("jobs:result:x")
+        again = rwq("undo", f"{file}.undone", "-o", "json").json
+        assert (again["results"], again["results_already_there"]) == (0, 0)
+        assert foreign.raw.exists("jobs:result:x") == 0
+
+    def test_a_later_one_stays(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.purged(rwq, foreign)
+        foreign.raw.hset("jobs:result:x", "result", "later")
+        result = rwq("undo", "-o", "json").json
+        assert (result["results"], result["results_already_there"]) == (1, 1)
+        assert foreign.raw.hgetall("jobs:result:x") == {b"result": b"later"}
+
+    def test_one_that_cannot_be_put_back(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.purged(rwq, foreign)
+        foreign.raw.set("jobs:result:x", "string")
+        result = rwq("undo", "-o", "json")
+        assert (result.code, result.json["results_rejected"]) == (3, 1)
+        (file,) = undo_files(rwq)
+        foreign.raw.delete("jobs:result:x")
+        again = rwq("undo", str(file), "-o", "json")
+        assert (again.code, again.json["results"]) == (0, 1)
+        assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]

@@ -116,7 +116,7 @@ def test_interrupted(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     with _asking(rwq, foreign.raw) as process:
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=5) == (b"", b"")
+        assert process.communicate(timeout=30) == (b"", b"")
     assert process.returncode == 130
 
 
@@ -133,7 +133,7 @@ def test_a_server_that_goes_away(bare_rwq: Rwq, start_server: StartServer) -> No
         rwq = Rwq({**bare_rwq.variables, "RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}, bare_rwq.home)
         with _asking(rwq, raw) as process:
             server.kill()
-            out, err = process.communicate(timeout=10)
+            out, err = process.communicate(timeout=30)
         rwq.close()
     assert (process.returncode, out) == (69, b"")
     assert err.startswith(b"rwq: error: ")
@@ -149,7 +149,7 @@ def test_a_connection_that_is_cut_while_it_is_idle_is_made_anew(rwq: Rwq, foreig
             if int(client["id"]) != raw.client_id():
                 raw.client_kill_filter(_id=client["id"])
         raw.delete("jobs:queue", "jobs:item:w1")
-        process.communicate(timeout=10)
+        process.communicate(timeout=30)
     assert process.returncode == 0
 
 

@@ -150,7 +150,7 @@ class Terminal:
         return self._wait_for_report()
 
     def _wait_for_report(self) -> str:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while not self._report.exists():
             assert time.monotonic() < deadline, self.screen.decode(errors="replace")
             # What is not read from the terminal would in the end block the shell.

@@ -47,6 +47,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return new_world(tmp_path_factory.mktemp("world"))
 
 
+@pytest.fixture(autouse=True)
+def no_calls_yet(world: World) -> None:
+    """The calls of earlier tests are forgotten."""
+    world.taken_calls()
+
+
 @pytest.fixture(scope="module", params=["bash", "fish", "zsh from fpath", "zsh sourced"])
 def shell(request: pytest.FixtureRequest, world: World) -> Iterator[Offering]:
     """Each shell in turn; zsh in both ways that its script can be loaded."""

@@ -5,9 +5,10 @@ from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.exporting import Export
+from rwq_cli.core.keeping import Keeping
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.pictures import LeftOut, Picture, Place
-from tests.conftest import Backend, Foreign, Interleaved, contents
+from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents
 
 
 def all_of(export: Export) -> list[Picture]:
@@ -96,3 +97,18 @@ def test_beside_a_live_worker(
     assert sorted(p.item_id for p in pictures) == ids
     for picture in pictures:
         assert (picture.place is Place.MAIN) == (picture.lease is None), picture
+
+
+def test_results_come_behind_the_items(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
+) -> None:
+    """One that is completed while the items are read is met all the same."""
+    foreign.waiting(b"a", b"b")
+    export = queue.export()
+    batches = export.batches()
+    assert [p.item_id for p in next(batches)] == [b"a", b"b"]
+    list(queue.complete([b"a"], keeping=Keeping(b"done")))
+    assert [p.item_id for batch in batches for p in batch] == []
+    assert [r.item_id for batch in export.results() for r in batch] == [b"a"]
+    assert (export.results_read, clock.slept_s) == (1, [])
+    assert raw.exists("jobs:result:a") == 1

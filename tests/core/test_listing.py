@@ -333,7 +333,18 @@ class TestLeases:
         shown = list_leases(interleaved, foreign.keys, Detail(), limit=2)
         assert ids(shown) == [b"0", b"1"]
         one = "OBJECT+STRLEN+GETRANGE"
-        assert [call for call in interleaved.calls if "OBJECT" in call] == [f"{one}+{one}"]
+        assert [call for call in interleaved.calls if "OBJECT" in call] == [f"{one}+{one}+HMGET"]
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_how_often_an_item_came_back(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, data: bool
+) -> None:
+    foreign.waiting(b"1", b"2", b"odd")
+    raw.hset(b"jobs:returns", mapping={"2": 12, "odd": "x", "gone": 3})
+    items = list(queue.items(MAIN, data=data))
+    assert [item.returns for item in items] == [None, 12, None]
+    assert [item.returns for item in queue.items(MAIN, bare=True)] == [None] * 3
 
 
 @pytest.mark.parametrize("source", [MAIN, PROCESSING])

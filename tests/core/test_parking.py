@@ -379,6 +379,25 @@ class TestManyBesideOthers:
             assert {"LRANGE", "LLEN+LLEN"}.isdisjoint(interleaved.calls)
         assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == ids
 
+    def test_what_is_pushed_meanwhile_does_not_stay_listed(
+        self, interleaved: Interleaved, raw: Redis
+    ) -> None:
+        """Read in processing alone; then a cleaner pushes it, before it is taken off there."""
+        ids = [b"%04d" % number for number in range(100)]
+        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+        raw.lpush(b"jobs:processing", *ids)
+
+        def push(name: str) -> None:
+            if name == "park" and not raw.exists(b"jobs:queue", b"jobs:buried"):
+                raw.lpush(b"jobs:queue", b"0007", b"0050")
+
+        interleaved.before = push
+        outcomes = told(WorkQueue(interleaved, QUEUE).bury(ids))
+        assert sorted(outcomes.pop(Status.BURIED)) == ids
+        assert outcomes == {}
+        assert raw.exists(b"jobs:queue", b"jobs:processing") == 0
+        assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
+
     def test_batches_stay_small(self, interleaved: Interleaved, raw: Redis) -> None:
         """Three new keys or entries for each ID of a call."""
         ids = [b"%04d" % number for number in range(1000)]
@@ -386,6 +405,12 @@ class TestManyBesideOthers:
         raw.lpush(b"jobs:processing", *ids)
         list(WorkQueue(interleaved, QUEUE).bury(ids))
         assert interleaved.calls.count("park") == 4
+        list(WorkQueue(interleaved, QUEUE).release(ids))
+        interleaved.calls.clear()
+        list(WorkQueue(interleaved, QUEUE).bury(ids))
+        # Those that wait cost a pass over the list besides.
+        assert interleaved.calls.count("park_waiting") == 8
+        assert "park" not in interleaved.calls
 
 
 class TestKick:
@@ -499,7 +524,7 @@ class TestKick:
             raw.lpush(keys.main, *(b"w%06d" % n for n in range(start, start + 10_000)))
         raw.mset({keys.item(item_id): b"" for item_id in ids})
         raw.lpush(keys.processing, *ids)
-        with no_call_over(raw, 100):
+        with no_call_over(raw, 400):
             assert len(told(queue.bury(ids))[Status.BURIED]) == 20_000
             assert told(queue.kick(ids)) == {Status.KICKED: ids}
         assert raw.lrange(keys.main, 0, 19_999)[::-1] == ids

@@ -1,11 +1,16 @@
 """A whole queue: every key of it goes, and none of anybody else's."""
 
+from collections.abc import Sequence
+
 import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
+from rwq_cli.core.keeping import Verdict
+from rwq_cli.core.results import Result
 from rwq_cli.core.taking import NoLedger
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_over
+from tests.core.test_results import keep
 from tests.core.test_taking import Ledger, many
 
 pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
@@ -29,7 +34,10 @@ def broken(raw: Redis, foreign: Foreign) -> list[bytes]:
     foreign.lease(b"stray", ttl_ms=None)
     raw.hset("jobs:returns", mapping={b"b": 1, b"ghost5": 2})
     raw.lpush("jobs:cleaning", b"a", b"ghost6")
-    raw.hset("jobs:result:done", "code", 0)
+    raw.hset(
+        "jobs:result:done",
+        mapping={"status": "completed", "completed_ms": 1_700_000_000_000, "result": b"\xff"},
+    )
     return [b"w1", b"\xff", b"twice", b"l", b"a", b"d", b"b", b"o", b"u", b"h"]
 
 
@@ -41,6 +49,9 @@ def test_every_key(queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeCl
     assert sorted(outcomes, key=str) == sorted((Outcome(i, Status.REMOVED) for i in items), key=str)
     assert raw.keys() == []
     assert {p.item_id: p.data for p in ledger.written} == {i: b"data of " + i for i in items}
+    assert ledger.results == [
+        Result(b"done", Verdict.COMPLETED, 1_700_000_000_000, None, b"\xff", 1)
+    ]
     # Items in no list are looked at twice.
     assert clock.slept_s == [1.0]
 
@@ -260,3 +271,48 @@ class TestAQueueThatComesToLife:
         assert list(purge.purge(Ledger())) == [Outcome(b"item:x", Status.REMOVED)]
         assert raw.keys() == []
         assert clock.slept_s == [1.0, 1.0]
+
+
+class TestResults:
+    def test_what_is_no_result_of_ours_stays(self, queue: WorkQueue, raw: Redis) -> None:
+        raw.hset("jobs:result:foreign", "code", 0)
+        raw.set("jobs:result:string", "x")
+        before = contents(raw)
+        assert list(queue.purge(Ledger())) == []
+        assert contents(raw) == before
+
+    def test_one_that_cannot_be_written_down_stays(self, queue: WorkQueue, raw: Redis) -> None:
+        class Full(Ledger):
+            def write_results(self, results: Sequence[Result]) -> None:
+                raise OSError(f"disk full: {len(results)}")
+
+        keep(raw, b"a", None)
+        with pytest.raises(OSError, match="disk full: 1"):
+            list(queue.purge(Full()))
+        assert raw.exists("jobs:result:a") == 1
+
+    def test_of_an_item_that_is_added_meanwhile(self, interleaved: Interleaved, raw: Redis) -> None:
+        """Its result goes when that item is completed; here it is not touched."""
+        keep(raw, b"a", None)
+
+        def add(call: str) -> None:
+            if call == "drop_results":
+                Foreign(raw).waiting(b"a")
+
+        interleaved.before = add
+        list(WorkQueue(interleaved, b"jobs", clock=FakeClock()).purge(Ledger()))
+        assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]
+
+    def test_those_of_another_queue(
+        self, backend: Backend, queue: WorkQueue, raw: Redis, clock: FakeClock
+    ) -> None:
+        """Also one that has only its first item, between two commands of its producer."""
+        WorkQueue(backend.connect(), b"jobs:result").add(b"data", b"1")
+        keep(raw, b"result:1", None)
+        keep(raw, b"x:result:2", None)
+        clock.during_sleep = lambda: raw.lpush("jobs:result:x:queue", "1")
+        before = contents(raw)
+        list(queue.purge(Ledger()))
+        assert raw.lrange("jobs:result:x:queue", 0, -1) == [b"1"]
+        raw.delete("jobs:result:x:queue")
+        assert contents(raw) == before

@@ -7,6 +7,8 @@ import pytest
 
 from rwq_cli.core import InvalidArgument, NotSupported, Server, connect, mask_url
 from tests.conftest import StartServer
+from tests.servers import PrivateServer
+from tests.tls import tls_front
 
 
 @pytest.mark.parametrize(
@@ -189,3 +191,12 @@ def test_the_urls_password_wins_over_the_other(start_server: StartServer) -> Non
     assert in_url.call("PING") is True
     beside = connect(Server(private.url, password="right"))
     assert beside.call("PING") is True
+
+
+def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path: Path) -> None:
+    """They may be there before the first command, and are no answer to one."""
+    with tls_front(server.socket, tmp_path) as url:
+        for _ in range(20):
+            connection = connect(Server(url, tls_insecure=True))
+            assert connection.call("PING") is True
+            connection.close()

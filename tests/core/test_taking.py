@@ -9,6 +9,7 @@ from rwq_cli.core import Connection, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.pictures import Picture
+from rwq_cli.core.results import Result
 from rwq_cli.core.taking import Destination, NoLedger, fingerprint
 from tests.conftest import AsUser, Foreign, Interleaved, contents
 
@@ -23,11 +24,15 @@ class Ledger:
     def __init__(self) -> None:
         self.written: list[Picture] = []
         self.kept: list[bytes] = []
+        self.results: list[Result] = []
         self._standing: dict[bytes, None] = {}
 
     def write(self, pictures: Sequence[Picture]) -> None:
         self.written += pictures
         self._standing.update((picture.item_id, None) for picture in pictures)
+
+    def write_results(self, results: Sequence[Result]) -> None:
+        self.results += results
 
     def take_back(self, ids: Sequence[bytes]) -> None:
         self.kept += ids

@@ -47,6 +47,24 @@ class TestSettle:
         kept = {b"b": b"2"} if which == "buried" else {b"a": b"2", b"b": b"2"}
         assert raw.hgetall(keys.returns) == kept
 
+    def test_also_far_down_in_a_list(
+        self,
+        connection: Connection,
+        keys: QueueKeys,
+        raw: Redis,
+        foreign: Foreign,
+        which: Literal["delayed", "buried"],
+    ) -> None:
+        parked(foreign, which, b"a", b"b")
+        for key, item_id in ((keys.main, b"a"), (keys.processing, b"b")):
+            raw.lpush(key, item_id, *(b"other %d" % number for number in range(600)))
+        before = raw.llen(keys.main)
+        assert list(settle_unproven(connection, keys, which, [b"a", b"b"])) == [
+            Settled([], [b"a", b"b"])
+        ]
+        assert raw.llen(keys.main) == before
+        assert raw.exists(keys.delayed, keys.buried) == 0
+
     def test_without_an_entry_or_data_nothing_is_done(
         self,
         connection: Connection,

@@ -38,8 +38,8 @@ PYTHON_WORKERS = 4
 _ITEMS_PER_S = 45
 _TICK_S = 0.1
 # A lease of 2 s, a grace period of 1 s, and a worker in each: nothing needs longer to come back.
-_DRAIN_TIMEOUT_S = 30.0
-_END_TIMEOUT_S = 10.0
+_DRAIN_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 30.0
 STEPS = ("GET", "SETEX", "LREM", "EXEC")
 
 
@@ -271,7 +271,7 @@ def test_every_item_is_completed_exactly_once(chaos: Chaos) -> None:
     assert not wrong, "not completed exactly once:\n" + "\n".join(map(chaos.story, wrong[:3]))
     assert completed.keys() == chaos.added.keys()
     # A worker that stalled before its SETEX may have leased what was complete: that ends by itself.
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while not chaos.is_empty() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert chaos.is_empty(), chaos.keys_left()

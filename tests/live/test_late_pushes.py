@@ -85,8 +85,8 @@ def test_cleaning_many_returns_an_item_once_that_came_into_processing_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An item that was copied by hand is leased a second time in the grace period."""
-    monkeypatch.setattr(processing, "_PAGE", 3)
-    monkeypatch.setattr(processing, "_WINDOW", 6)
+    monkeypatch.setitem(processing.act_by_pages.__kwdefaults__, "page_items", 3)
+    monkeypatch.setattr(processing, "_WINDOW_PAGES", 2)
     worker = Upstream(raw, QUEUE, old=False, books=books).work()
     queue.add(b"data", b"id")
     raw.lpush(b"jobs:processing", b"id", *(b"ghost-%d" % number for number in range(40)))
@@ -109,7 +109,7 @@ def test_an_orphan_that_was_pushed_in_the_grace_period_is_found_however_far_back
         list(producer)
         raw.mset({b"jobs:item:" + item.item_id: item.data for item in later})
         raw.lpush(b"jobs:queue", *(item.item_id for item in later))
-        books.live.update(later)
+        books.live.update((item.item_id, item.data) for item in later)
 
     clock.during = push_all
 

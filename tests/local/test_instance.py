@@ -101,7 +101,7 @@ def is_gone(pid: int) -> bool:
     return not seen.stdout.strip() or seen.stdout.startswith("Z")
 
 
-def wait_until(is_so: Callable[[], bool], timeout_s: float = 5.0) -> None:
+def wait_until(is_so: Callable[[], bool], timeout_s: float = 20.0) -> None:
     deadline_s = time.monotonic() + timeout_s
     while not is_so():
         assert time.monotonic() < deadline_s

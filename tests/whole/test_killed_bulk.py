@@ -28,7 +28,12 @@ IDS = [b"%05d" % number for number in range(ITEMS)]
 
 
 def fill(
-    raw: redis.Redis, *, listed_in: bytes | None, leased: bool = False, half_came_back: bool = False
+    raw: redis.Redis,
+    *,
+    listed_in: bytes | None,
+    leased: bool = False,
+    buried: bool = False,
+    half_came_back: bool = False,
 ) -> None:
     """All items, in a list or in none; of every second one a return is counted."""
     raw.flushall()
@@ -37,11 +42,14 @@ def fill(
         raw.lpush(listed_in, *IDS)
     if half_came_back:
         raw.hset(KEYS.returns, mapping=dict.fromkeys(IDS[::2], 1))
-    if leased:
+    if buried:
+        raw.zadd(KEYS.buried, {item_id: at + 1 for at, item_id in enumerate(IDS)})
+    if leased or buried:
+        holder, left_ms = (b"somebody", 600_000) if leased else (b"rwq-buried:x", None)
         with raw.pipeline(transaction=False) as pipe:
             for item_id in IDS:
-                pipe.set(KEYS.lease(item_id), b"somebody", px=600_000)
-                pipe.set(KEYS.old_lease(item_id), b"somebody", px=600_000)
+                pipe.set(KEYS.lease(item_id), holder, px=left_ms)
+                pipe.set(KEYS.old_lease(item_id), holder, px=left_ms)
             pipe.execute()
 
 
@@ -52,6 +60,13 @@ COMMANDS = {
         ("release", "-", "--force", "--yes"),
         {"listed_in": KEYS.processing, "leased": True},
     ),
+    "bury": (("bury", "--all"), {"listed_in": KEYS.main}),
+    "bury what is leased": (
+        ("bury", "-", "--force", "--yes"),
+        {"listed_in": KEYS.processing, "leased": True},
+    ),
+    "delay": (("release", "-", "--delay", "1h"), {"listed_in": KEYS.main}),
+    "kick": (("kick", "--all"), {"listed_in": None, "buried": True}),
     "touch": (("touch", "-"), {"listed_in": KEYS.processing, "leased": True}),
     "light clean": (("clean", "light", "--grace", "0"), {"listed_in": KEYS.processing}),
     "deep clean": (("clean", "deep", "--grace", "0"), {"listed_in": None}),
@@ -148,10 +163,26 @@ def check(raw: redis.Redis, name: str, added: set[bytes], completed: list[bytes]
         # What was not returned yet is still an orphan, or is guarded for two minutes.
         broken.orphaned, broken.unlisted = found.orphaned, found.unlisted
     assert found == broken
+    check_parked(raw)
     if name.endswith("clean that buries"):
         check_buried(raw)
     # Whatever is left, workers and cleans bring to an end: each once.
     finish(raw, stored)
+
+
+def check_parked(raw: redis.Redis) -> None:
+    """What is delayed or buried has both guards and is in no list; nothing else has a guard."""
+    for zset, prefix in ((KEYS.buried, b"rwq-buried:"), (KEYS.delayed, b"rwq-delayed:")):
+        members = set(raw.zrange(zset, 0, -1))
+        listed = {*raw.lrange(KEYS.main, 0, -1), *raw.lrange(KEYS.processing, 0, -1)}
+        assert members.isdisjoint(listed)
+        for lease_prefix in (KEYS.lease_prefix, KEYS.old_lease_prefix):
+            guarded = set()
+            for page in pages(raw, lease_prefix + b"*"):
+                for key, holder in zip(page, raw.mget(page), strict=True):
+                    if (holder or b"").startswith(prefix):
+                        guarded.add(key[len(lease_prefix) :])
+            assert guarded == members
 
 
 def check_buried(raw: redis.Redis) -> None:
@@ -175,11 +206,13 @@ def guards(ids: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def finish(raw: redis.Redis, stored: set[bytes]) -> None:
-    """End all leases, clean, and complete everything."""
+    """Bring back what is parked, end all leases, clean, and complete everything."""
+    queue = WorkQueue(Connection(raw), KEYS.name)
+    parked = [*raw.zrange(KEYS.buried, 0, -1), *raw.zrange(KEYS.delayed, 0, -1)]
+    assert len(list(queue.release(parked))) == len(parked)
     for pattern in (b"jobs:lease:*", b"jobs:leased_by_session:*"):
         for page in pages(raw, pattern):
             raw.delete(*page)
-    queue = WorkQueue(Connection(raw), KEYS.name)
     for _ in queue.deep_clean(grace_s=0):
         pass
     taken = [item.item_id for item in queue.lease_many(2 * ITEMS)]

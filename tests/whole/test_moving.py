@@ -104,7 +104,7 @@ def test_items_of_a_megabyte(server: PrivateServer, start_server: StartServer, r
     other = start_server()
     with server.client() as raw:
         raw.flushall()
-        for number in range(40):
+        for number in range(20):
             raw.set(f"jobs:item:{number}", os.urandom(1_000_000))
             raw.lpush("jobs:queue", number)
     exported = rwq(server, "export")

@@ -32,13 +32,7 @@ local exists, odd = with_data_of_right_type(ids)
 if odd then
   return odd
 end
-local there = {}
-for _, id in ipairs(ids) do
-  if exists[id] then
-    there[#there + 1] = id
-  end
-end
-local results, unfit = prepare_results(there, arg(3), arg(4), arg(5) == '1' and arg(6) or nil)
+local results, unfit = prepare_results(ids, exists, arg(3), arg(4), arg(5) == '1' and arg(6) or nil)
 if unfit then
   return unfit
 end
@@ -62,15 +56,12 @@ local here = {}
 for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
   here[id] = true
 end
-local finished, completed = {}, {}
+local finished = {}
 for i, id in ipairs(ids) do
   if (page_size <= 0 and not is_refused(id)) or here[id] then
     local won = exists[id]
     statuses[i] = won and 'c' or 'm'
     finished[#finished + 1] = id
-    if won then
-      completed[#completed + 1] = id
-    end
     if page_size == 0 or (won and page_size < 0) then
       -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
       redis.call('LREM', main, 0, id)
@@ -84,5 +75,5 @@ for i, id in ipairs(ids) do
 end
 for_all('DEL', nil, item_keys(finished))
 forget(finished)
-settle_results(completed, results)
+settle_results(finished, results)
 return { table.concat(statuses), unpack(holders) }

@@ -31,18 +31,12 @@ local exists, odd = with_data_of_right_type(ids)
 if odd then
   return odd
 end
-local there = {}
-for _, id in ipairs(ids) do
-  if exists[id] then
-    there[#there + 1] = id
-  end
-end
-local results, unfit = prepare_results(there, arg(5), arg(6), arg(7) == '1' and arg(8) or nil)
+local results, unfit = prepare_results(ids, exists, arg(5), arg(6), arg(7) == '1' and arg(8) or nil)
 if unfit then
   return unfit
 end
 local place = sole_places(exists, passed, count)
-local statuses, holders, finished, completed, places = {}, {}, {}, {}, {}
+local statuses, holders, finished, places = {}, {}, {}, {}
 for i, id in ipairs(ids) do
   local holder = owner ~= '' and exists[id] and (lease_holder(id) or '')
   if not place[id] then
@@ -53,9 +47,6 @@ for i, id in ipairs(ids) do
   else
     statuses[i] = exists[id] and 'c' or 'm'
     finished[#finished + 1] = id
-    if exists[id] then
-      completed[#completed + 1] = id
-    end
     places[#places + 1] = place[id]
     -- Each entry once, whatever the caller sent: what is popped is counted.
     place[id] = nil
@@ -65,5 +56,5 @@ end
 for_all('DEL', nil, item_keys(finished))
 forget(finished)
 drop_places(main, places, mark)
-settle_results(completed, results)
+settle_results(finished, results)
 return { table.concat(statuses), unpack(holders) }

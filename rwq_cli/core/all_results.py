@@ -1,0 +1,148 @@
+"""All results that are kept of a queue's items: reading them, putting them in, taking them away."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rwq_cli.core.batches import Pause, in_batches
+from rwq_cli.core.connection import Connection
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import OutcomeBatch
+from rwq_cli.core.nested import member_ids, nested_names
+from rwq_cli.core.pictures import PICTURE_BYTES
+from rwq_cli.core.results import Result, peek, read_results
+from rwq_cli.core.scripts import queue_args, queue_keys
+
+# Each makes a new key.
+_PUT_ITEMS = 250
+
+
+@dataclass(slots=True)
+class ResultTally:
+    """What became of results that were put in.
+
+    Attributes:
+        put: How many are in, those that replaced another among them.
+        there: In the place of how many there was one, which stays.
+        refused: In the place of how many there was a key of another type.
+    """
+
+    put: int = 0
+    there: int = 0
+    refused: int = 0
+
+    def add(self, batch: OutcomeBatch) -> None:
+        """Count those of one call."""
+        self.put += batch.letters.count("i") + batch.letters.count("p")
+        self.there += batch.letters.count("h")
+        self.refused += batch.letters.count("y")
+
+
+def read_all(connection: Connection, keys: QueueKeys) -> Iterator[list[Result]]:
+    """Every result of a queue, each once and whole, in batches of a bounded number of bytes.
+
+    Of each ID a number of 64 bits is kept until the end.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    met: set[int] = set()
+    names = nested_names(connection, keys)
+    for page in member_ids(connection, keys, (keys.result_prefix,), names):
+        fresh = [item_id for item_id in dict.fromkeys(page) if hash(item_id) not in met]
+        met.update(map(hash, fresh))
+        yield from read_results(connection, keys, fresh)
+
+
+def count_all(connection: Connection, keys: QueueKeys) -> int:
+    """How many results are kept.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    met: set[int] = set()
+    names = nested_names(connection, keys)
+    for page in member_ids(connection, keys, (keys.result_prefix,), names):
+        met.update(hash(found.item_id) for found in peek(connection, keys, page) if found)
+    return len(met)
+
+
+def put_results(
+    connection: Connection,
+    keys: QueueKeys,
+    results: Iterable[Result | Pause],
+    *,
+    replaces: bool,
+    dry_run: bool = False,
+) -> Iterator[OutcomeBatch]:
+    """Put results in as they were, each with the time that was left to it.
+
+    Where one is there it is taken to be a later one, or the same: doing this again changes nothing.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        results: The results; a `PAUSE` among them ends a batch.
+        replaces: Whether one that is there gives way.
+        dry_run: Say what would be done, and change nothing.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+
+    Yields:
+        One outcome for each, in order.
+    """
+    connection.meter.begin("putting in results")
+    met: set[bytes] = set()
+    for batch in in_batches(results, items_max=_PUT_ITEMS, bytes_max=PICTURE_BYTES, size=_size):
+        ids = [found.item_id for found in batch]
+        connection.meter.advance(len(ids))
+        if dry_run:
+            yield OutcomeBatch(ids, _would_put(connection, keys, ids, met, replaces))
+            continue
+        words: list[object] = [*queue_args(keys), int(replaces)]
+        for found in batch:
+            words += (
+                found.item_id,
+                -1 if found.ttl_ms is None else max(1, found.ttl_ms),
+                found.verdict.value,
+                found.completed_ms,
+                int(found.holder is not None),
+                found.holder or b"",
+                int(found.result is not None),
+                found.result or b"",
+            )
+        reply = connection.run("put_results", queue_keys(keys), words)
+        yield OutcomeBatch(ids, reply[0].decode("ascii"))
+
+
+def _would_put(
+    connection: Connection, keys: QueueKeys, ids: Sequence[bytes], met: set[bytes], replaces: bool
+) -> str:
+    letters = []
+    kinds = connection.call_all([("TYPE", keys.result(item_id)) for item_id in ids])
+    for item_id, kind in zip(ids, kinds, strict=True):
+        if kind == b"none" and item_id not in met:
+            letters.append("i")
+            met.add(item_id)
+        elif kind in (b"none", b"hash"):
+            letters.append("p" if replaces else "h")
+        else:
+            letters.append("y")
+    return "".join(letters)
+
+
+def drop_results(connection: Connection, keys: QueueKeys, results: Sequence[Result]) -> None:
+    """Delete results, unless another item of that ID was completed or added since.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    for batch in in_batches(results):
+        words: list[object] = [*queue_args(keys)]
+        for found in batch:
+            words += (found.item_id, found.completed_ms)
+        connection.run("drop_results", queue_keys(keys), words)
+
+
+def _size(found: Result) -> int:
+    return found.result_bytes or 0
