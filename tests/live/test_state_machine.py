@@ -44,6 +44,7 @@ from rwq_cli.core import (
     parking,
     processing,
 )
+from rwq_cli.core.keeping import Keeping, Verdict
 from rwq_cli.core.paging import walk_list
 from tests.live.adversity import (
     Adversity,
@@ -462,13 +463,27 @@ class QueueMachine(RuleBasedStateMachine):
         self._under(adversity, operation)
         self.connection.kicks = False
 
-    @rule(item=ids, many=st.booleans(), own_only=st.booleans(), adversity=adversities)
-    def complete(self, item: int, many: bool, own_only: bool, adversity: Adversity) -> None:
+    @rule(
+        item=ids,
+        many=st.booleans(),
+        own_only=st.booleans(),
+        keeping=st.sampled_from((None, Keeping(), Keeping(b"\xff", Verdict.REJECTED))),
+        adversity=adversities,
+    )
+    def complete(
+        self,
+        item: int,
+        many: bool,
+        own_only: bool,
+        keeping: Keeping | None,
+        adversity: Adversity,
+    ) -> None:
         wanted = [self._target(item), *(b"never-%d" % n for n in range(_MANY) if many)]
 
         def operation() -> None:
             before = self.connection.look()
-            told = list(self.queue.complete(wanted, owner=b"ours" if own_only else None))
+            owner = b"ours" if own_only else None
+            told = list(self.queue.complete(wanted, owner=owner, keeping=keeping))
             completed = _completed(told)
             assert completed == self.connection.vanished
             assert Counter(o.item_id for o in told) == Counter(wanted)
@@ -483,7 +498,9 @@ class QueueMachine(RuleBasedStateMachine):
                     assert item_id not in {*after.main, *after.processing, *after.cleaning}
                     assert not after.holders(item_id)
 
+        self.connection.keeps = keeping is not None
         self._under(adversity, operation)
+        self.connection.keeps = False
 
     @rule(item=ids)
     def touch(self, item: int) -> None:

@@ -60,6 +60,7 @@ class WatchedConnection(Connection):
     Attributes:
         vanished: Whose data our completes deleted, and how often, since `begin`.
         kicks: Whether what it does is a kick.
+        keeps: Whether what it does is a complete that keeps an outcome.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class WatchedConnection(Connection):
         self.vanished: Counter[bytes] = Counter()
         self.adversary: Adversary = nobody
         self.kicks = False
+        self.keeps = False
         self._point = 0
 
     def begin(self, adversary: Adversary) -> None:
@@ -165,6 +167,9 @@ class WatchedConnection(Connection):
         for item_id in gone:
             self._books.complete(item_id)
         self.vanished.update(gone)
+        # Kept in the step that completes; what an earlier item left must not pass for this one's.
+        expected = before.results | gone if self.keeps else before.results - gone
+        assert after.results == (expected if gone else before.results), f"{script} kept another"
         kept = {item_id: after.data[item_id] for item_id in before.data.keys() & after.data.keys()}
         assert kept == self._books.live, f"{script} changed data"
         for item_id in after.data.keys() - before.data.keys():
