@@ -6,23 +6,32 @@ __rwq_names() {
     rwq_commands=() rwq_options=()
     case $1 in
     '')
-        rwq_commands=(add lease complete touch release rm mv purge undo ls leases show stats queues wait clean doctor check export import local demo completion)
+        rwq_commands=(add lease complete result touch release bury kick rm mv purge undo ls leases show stats queues wait clean doctor check export import local demo completion)
         rwq_options=(-V --version)
         ;;
     add)
-        rwq_options=(-f --file --format --id --id-from --unique --strict --dry-run -0 --null)
+        rwq_options=(-f --file --format --id --id-from --unique --delay --at --strict --dry-run -0 --null)
         ;;
     lease)
-        rwq_options=(-n --number --for --wait --timeout --dry-run -0 --null)
+        rwq_options=(-n --number --for --id --wait --timeout --fair --dry-run -0 --null)
         ;;
     complete)
-        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --owner --yes --dry-run)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --owner --result --rejected --result-ttl --yes --dry-run)
+        ;;
+    result)
+        rwq_options=(--wait --timeout)
         ;;
     touch)
         rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --for --dry-run)
         ;;
     release)
-        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --front --force --yes --dry-run)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --front --delay --force --yes --dry-run)
+        ;;
+    bury)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --reason --force --yes --dry-run)
+        ;;
+    kick)
+        rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --dry-run)
         ;;
     rm)
         rwq_options=(--state --match --id-glob --older-than -n --limit --all -0 --null --yes --dry-run)
@@ -58,10 +67,10 @@ __rwq_names() {
         rwq_commands=(light deep)
         ;;
     'clean light')
-        rwq_options=(--grace --dry-run -0 --null)
+        rwq_options=(--grace --bury-after --dry-run -0 --null)
         ;;
     'clean deep')
-        rwq_options=(--grace --dry-run -0 --null)
+        rwq_options=(--grace --bury-after --dry-run -0 --null)
         ;;
     doctor)
         rwq_options=(--fix --dry-run --grace --only --skip -0 --null)
@@ -96,8 +105,11 @@ __rwq_option() {
     'add --format') rwq_kind=choices rwq_choices=(lines jsonl nul raw) ;;
     'add --id') rwq_kind=other ;;
     'add --id-from') rwq_kind=other ;;
+    'add --delay') rwq_kind=other ;;
+    'add --at') rwq_kind=other ;;
     'lease -n' | 'lease --number') rwq_kind=other ;;
     'lease --for') rwq_kind=other ;;
+    'lease --id') rwq_kind=other ;;
     'lease --timeout') rwq_kind=other ;;
     'complete --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
     'complete --match') rwq_kind=other ;;
@@ -105,6 +117,9 @@ __rwq_option() {
     'complete --older-than') rwq_kind=other ;;
     'complete -n' | 'complete --limit') rwq_kind=other ;;
     'complete --owner') rwq_kind=other ;;
+    'complete --result') rwq_kind=file ;;
+    'complete --result-ttl') rwq_kind=other ;;
+    'result --timeout') rwq_kind=other ;;
     'touch --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
     'touch --match') rwq_kind=other ;;
     'touch --id-glob') rwq_kind=other ;;
@@ -116,6 +131,18 @@ __rwq_option() {
     'release --id-glob') rwq_kind=other ;;
     'release --older-than') rwq_kind=other ;;
     'release -n' | 'release --limit') rwq_kind=other ;;
+    'release --delay') rwq_kind=other ;;
+    'bury --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'bury --match') rwq_kind=other ;;
+    'bury --id-glob') rwq_kind=other ;;
+    'bury --older-than') rwq_kind=other ;;
+    'bury -n' | 'bury --limit') rwq_kind=other ;;
+    'bury --reason') rwq_kind=other ;;
+    'kick --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
+    'kick --match') rwq_kind=other ;;
+    'kick --id-glob') rwq_kind=other ;;
+    'kick --older-than') rwq_kind=other ;;
+    'kick -n' | 'kick --limit') rwq_kind=other ;;
     'rm --state') rwq_kind=choices rwq_choices=(waiting leased abandoned held orphaned unlisted delayed due buried duplicated ghost wrong-type) ;;
     'rm --match') rwq_kind=other ;;
     'rm --id-glob') rwq_kind=other ;;
@@ -140,7 +167,9 @@ __rwq_option() {
     'wait --id') rwq_kind=other ;;
     'wait --timeout') rwq_kind=other ;;
     'clean light --grace') rwq_kind=other ;;
+    'clean light --bury-after') rwq_kind=other ;;
     'clean deep --grace') rwq_kind=other ;;
+    'clean deep --bury-after') rwq_kind=other ;;
     'doctor --grace') rwq_kind=other ;;
     'doctor --only') rwq_kind=other ;;
     'doctor --skip') rwq_kind=other ;;

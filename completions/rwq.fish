@@ -4,7 +4,7 @@
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __rwq_takes_value
     switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'lease -n' 'lease --number' 'lease --for' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean deep --grace' 'doctor --grace' 'doctor --only' 'doctor --skip' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'export --state' 'export --match' 'export --id-glob' 'export --older-than' 'export -n' 'export --limit' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
+        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'add --delay' 'add --at' 'lease -n' 'lease --number' 'lease --for' 'lease --id' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'complete --result' 'complete --result-ttl' 'result --timeout' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'release --delay' 'bury --state' 'bury --match' 'bury --id-glob' 'bury --older-than' 'bury -n' 'bury --limit' 'bury --reason' 'kick --state' 'kick --match' 'kick --id-glob' 'kick --older-than' 'kick -n' 'kick --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean light --bury-after' 'clean deep --grace' 'clean deep --bury-after' 'doctor --grace' 'doctor --only' 'doctor --skip' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'export --state' 'export --match' 'export --id-glob' 'export --older-than' 'export -n' 'export --limit' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
             return 0
     end
     return 1
@@ -133,8 +133,11 @@ complete -c rwq -n '__rwq_at' -s V -l version -d 'Show the version'
 complete -c rwq -n '__rwq_at' -a 'add' -d 'Put items in, from arguments, files or stdin'
 complete -c rwq -n '__rwq_at' -a 'lease' -d 'Take the next items under a lease, and print them'
 complete -c rwq -n '__rwq_at' -a 'complete' -d 'Finish items: they are gone, whoever holds them, and one complete wins'
+complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the outcome that complete kept of an item'
 complete -c rwq -n '__rwq_at' -a 'touch' -d 'Give live leases a new expiry, counted from now'
-complete -c rwq -n '__rwq_at' -a 'release' -d 'Put items back into the queue now, and end their leases'
+complete -c rwq -n '__rwq_at' -a 'release' -d 'Put items back into the queue, now or after a delay, and end their leases'
+complete -c rwq -n '__rwq_at' -a 'bury' -d 'Set items aside, with a reason: no worker and no cleaner touches them until they are kicked'
+complete -c rwq -n '__rwq_at' -a 'kick' -d 'Bring buried items back to the end of the queue, the longest buried first'
 complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items wherever they are, also those that a worker holds, without calling them completed'
 complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue of the same server, where they wait'
 complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a whole queue, every key of it'
@@ -148,27 +151,31 @@ complete -c rwq -n '__rwq_at' -a 'wait' -d 'Return when a queue is empty or shor
 complete -c rwq -n '__rwq_at' -a 'clean' -d 'Make available again what dead workers left behind'
 complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find everything that is wrong with a queue, and with --fix cure what can be'
 complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s numbers with limits: one line and an exit code, as monitors want them'
-complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads'
-complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases with the time left'
+complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, then the results that are kept'
+complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases and results with the time left'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Run a server of one\'s own behind -u local:'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Show the main job from end to end on a throw-away server, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
 
 # rwq add
 complete -c rwq -n '__rwq_at add' -s f -l file -r -F -d 'Read items from a file; - is stdin'
-complete -c rwq -n '__rwq_at add' -l format -x -a 'lines\\t jsonl\\t nul\\t raw\\t' -d 'lines: a line is an item. jsonl: an object a line with data or data_b64, and id if it has one. nul: items end with NUL. raw: each input is one item'
+complete -c rwq -n '__rwq_at add' -l format -x -a 'lines\\t jsonl\\t nul\\t raw\\t' -d 'lines: a line is an item. jsonl: an object a line with data or data_b64, and id and delay if it has them. nul: items end with NUL. raw: each input is one item'
 complete -c rwq -n '__rwq_at add' -l id -x -d 'The ID, for exactly one item'
 complete -c rwq -n '__rwq_at add' -l id-from -x -d 'uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data)'
 complete -c rwq -n '__rwq_at add' -l unique -d 'The IDs are known to be new: skip the duplicate check'
+complete -c rwq -n '__rwq_at add' -l delay -x -d 'Put the items off for so long; a delay in a JSON line has precedence'
+complete -c rwq -n '__rwq_at add' -l at -x -d 'Put the items off until then, by the server\'s clock: 08:00, 2026-11-22T08:00, with a zone (Z, +01:00) or in the local one, or @ and unix seconds'
 complete -c rwq -n '__rwq_at add' -l strict -d 'Nothing more after the first bad record'
 complete -c rwq -n '__rwq_at add' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at add' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq lease
-complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'How many items at most'
+complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'How many items at most. Else 1'
 complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts'
+complete -c rwq -n '__rwq_at lease' -l id -x -d 'This item, wherever it waits, also delayed or buried; can be given several times'
 complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item'
 complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait for so long at most'
+complete -c rwq -n '__rwq_at lease' -l fair -d 'Try several queues in a random order, a new one each time'
 complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
 
@@ -181,8 +188,15 @@ complete -c rwq -n '__rwq_at complete' -s n -l limit -x -d 'The first N only; 0 
 complete -c rwq -n '__rwq_at complete' -l all -d 'All items that the verb is for, or of them all that match'
 complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only where this session still holds the lease'
+complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Keep what is in this file as the result, of each the same; - is stdin'
+complete -c rwq -n '__rwq_at complete' -l rejected -d 'The outcome says that it was given up'
+complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Keep the outcome for so long. [default: 1h]'
 complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before items that were not named are gone'
 complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
+
+# rwq result
+complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, whatever its state'
+complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait for so long at most'
 
 # rwq touch
 complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
@@ -204,9 +218,33 @@ complete -c rwq -n '__rwq_at release' -s n -l limit -x -d 'The first N only; 0 f
 complete -c rwq -n '__rwq_at release' -l all -d 'All items that the verb is for, or of them all that match'
 complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 complete -c rwq -n '__rwq_at release' -l front -d 'Make them the next to be leased, in this order'
+complete -c rwq -n '__rwq_at release' -l delay -x -d 'Not now, but when so long has passed; 0 is now'
 complete -c rwq -n '__rwq_at release' -l force -d 'Also where another session still holds the lease'
 complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
+
+# rwq bury
+complete -c rwq -n '__rwq_at bury' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at bury' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at bury' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at bury' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at bury' -s n -l limit -x -d 'The first N only; 0 for no limit'
+complete -c rwq -n '__rwq_at bury' -l all -d 'All items that the verb is for, or of them all that match'
+complete -c rwq -n '__rwq_at bury' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+complete -c rwq -n '__rwq_at bury' -l reason -x -d 'Why, up to 1,024 bytes; it replaces that of what is buried already. Without it, what is buried now says: by hand'
+complete -c rwq -n '__rwq_at bury' -l force -d 'Also where another session still holds the lease'
+complete -c rwq -n '__rwq_at bury' -l yes -d 'Do not ask before --force ends leases'
+complete -c rwq -n '__rwq_at bury' -l dry-run -d 'Report what would be done, but change nothing'
+
+# rwq kick
+complete -c rwq -n '__rwq_at kick' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at kick' -l match -x -d 'Only items with this in their data'
+complete -c rwq -n '__rwq_at kick' -l id-glob -x -d 'Only IDs that match'
+complete -c rwq -n '__rwq_at kick' -l older-than -x -d 'Only items not used for so long'
+complete -c rwq -n '__rwq_at kick' -s n -l limit -x -d 'The first N only; 0 for no limit'
+complete -c rwq -n '__rwq_at kick' -l all -d 'All items that the verb is for, or of them all that match'
+complete -c rwq -n '__rwq_at kick' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
+complete -c rwq -n '__rwq_at kick' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq rm
 complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
@@ -268,7 +306,7 @@ complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs on stdin, and those of -
 
 # rwq stats
 complete -c rwq -n '__rwq_at stats' -l fast -d 'Only the lengths: costs the same however long they are'
-complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts'
+complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, returns and results'
 
 # rwq queues
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d '-o ids ends each name with NUL, unescaped'
@@ -280,16 +318,18 @@ complete -c rwq -n '__rwq_at wait' -l id -x -d 'This item is gone; can be given 
 complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after so long. Else never'
 
 # rwq clean
-complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items: those in processing without a lease'
+complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items, those in processing without a lease, and put delayed items into the queue that are due'
 complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Walk the whole queue: also return orphans, and drop ghosts and second entries'
 
 # rwq clean light
 complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at clean light' -l bury-after -x -d 'Bury what cleans brought back N times already, instead of returning it once more'
 complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Look twice and report, but change nothing'
 complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq clean deep
 complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at clean deep' -l bury-after -x -d 'Bury what cleans brought back N times already, instead of returning it once more'
 complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Look twice and report, but change nothing'
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
@@ -329,7 +369,7 @@ complete -c rwq -n '__rwq_at export' -l all -d 'All items that the verb is for, 
 complete -c rwq -n '__rwq_at export' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq import
-complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'An ID that exists with other data: fail counts it as a failure, skip leaves it, replace puts the new one in its place'
+complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'An ID that exists with other data: fail counts it as a failure, skip leaves it, replace puts the new one in its place. A result that is there stays, but for replace'
 complete -c rwq -n '__rwq_at import' -l strict -d 'Nothing more after the first bad line'
 complete -c rwq -n '__rwq_at import' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at import' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
