@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from time import time
+from time import monotonic, sleep, time
 from typing import Any, Protocol
 
 import fakeredis
@@ -369,6 +369,16 @@ def no_call_over(raw: redis.Redis, over_ms: int) -> Iterator[None]:
 def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:
     """The keys' times to live, in seconds that have begun: what was set, for the first of them."""
     return [ceil(raw.pttl(key) / 1000) for key in keys]
+
+
+def until_alone(raw: redis.Redis) -> None:
+    """Wait until the server is done with what was sent by those that came after this client and are
+    gone: what a process had sent when it was killed is carried out all the same."""
+    own = raw.client_id()
+    deadline = monotonic() + 30
+    while any(int(client["id"]) > own for client in raw.client_list()):
+        assert monotonic() < deadline
+        sleep(0.002)
 
 
 def supports_no_touch(raw: redis.Redis) -> bool:

@@ -15,6 +15,7 @@ from os import urandom
 
 from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
 from rwq_cli.core.connection import Connection
+from rwq_cli.core.guarding import find_unguarded, guard_anew
 from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import CleanAction, Repair, State
@@ -88,6 +89,9 @@ def deep_clean(
     reading and our own push: two deep cleans at once, ours or not, push it once. If we die
     meanwhile the guard ends by itself and the item is an orphan again.
 
+    What is delayed or buried and has lost its guard, or that of one generation, is guarded anew,
+    so that no cleaner brings it back. That is no change to the item, and is not reported.
+
     Args:
         connection: The server.
         keys: The queue.
@@ -113,7 +117,8 @@ def deep_clean(
     for scheduled in (first.scheduled_ghosts, first.stale_schedule):
         # In a dry run these are still there.
         scheduled[:] = [at for at in scheduled if at[1] != "delayed" or at[0] not in promotions]
-    if not suspects.states and _is_clean(first):
+    unguarded = {} if dry_run else find_unguarded(connection, keys)
+    if not (suspects.states or unguarded) and _is_clean(first):
         return
     sleep(grace_s)
     if dry_run:
@@ -128,6 +133,10 @@ def deep_clean(
         yield from _with_buried(connection, keys, others, bury_after)
         return
     yield from mend(connection, keys, suspects, first, bury_after)
+    for item_id in unschedule_listed(
+        connection, keys, guard_anew(connection, keys, unguarded).listed
+    ):
+        yield CleanAction(item_id, Repair.PRUNED, State.GHOST, unguarded[item_id])
 
 
 def mend(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from rwq_cli.core.batches import BATCH_ITEMS, in_batches
+from rwq_cli.core.batches import in_batches
 from rwq_cli.core.belongings import (
     EXAMPLES,
     Strangers,
@@ -22,6 +22,7 @@ from rwq_cli.core.belongings import (
 from rwq_cli.core.cleaning import Sleep, Suspects, mend, unschedule_listed
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.findings import Code, Finding, Severity
+from rwq_cli.core.guarding import guard_anew
 from rwq_cli.core.hosting import hash_tag, hosting
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Facts, State
@@ -30,8 +31,6 @@ from rwq_cli.core.promotion import promote
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.survey import Survey, survey
 from rwq_cli.core.suspicion import HOLDS, LATE_MS, examine, facts_of_many
-
-_LOST_REASON = b"its reason was lost with its guard"
 
 # By code, the IDs that look so, in the order in which they were met.
 _Suspected = dict[Code, dict[bytes, None]]
@@ -397,13 +396,9 @@ def _reschedule(connection: Connection, keys: QueueKeys, seen: _Seen) -> Iterato
     listed = dict.fromkeys(seen.get(Code.STALE_SCHEDULE, ()))
     due = seen.get(Code.DUE, {})
     listed.update(dict.fromkeys(i for i, facts in due.items() if facts.in_processing))
-    guarded: list[bytes] = []
-    for batch in in_batches(seen.get(Code.UNGUARDED, ()), items_max=BATCH_ITEMS // 2):
-        words = (*queue_args(keys), "0", _LOST_REASON, *batch)
-        guarded += connection.run("reschedule", queue_keys(keys), words)
-    met = _in_lists(connection, keys, frozenset(guarded))
-    listed.update(dict.fromkeys(item_id for item_id in guarded if item_id in met))
-    yield from (item_id for item_id in guarded if item_id not in met)
+    guarded = guard_anew(connection, keys, seen.get(Code.UNGUARDED, ()))
+    listed.update(dict.fromkeys(guarded.listed))
+    yield from guarded.anew
     yield from unschedule_listed(connection, keys, listed)
     if due:
         for promoted in promote(connection, keys):

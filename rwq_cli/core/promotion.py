@@ -1,9 +1,11 @@
 """Promoting delayed items: what is due goes onto main, in the order of the due times."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from rwq_cli.core.connection import Connection
+from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.scripts import queue_args, queue_keys
 
@@ -44,24 +46,62 @@ def promote(
     Yields:
         What each call did, if it did anything.
     """
-    unproven: list[bytes] = []
-    # Entries that stay where they are, and are passed over.
-    kept = 0
-    while True:
-        words = (*queue_args(keys), _PROMOTE_ITEMS, kept, "0" if dry_run else "1")
-        reply = connection.run("promote", queue_keys(keys), words)
+    unproven: dict[bytes, None] = {}
+    passing = _Passing()
+    for skipped, reply in _replies(connection, keys, passing, dry_run=dry_run):
         looked_at, count = reply[0], reply[1]
         ids, rest = reply[2 : 2 + count], reply[2 + count :]
         dropped, left = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
-        unproven += left
-        kept += looked_at if dry_run else looked_at - len(ids) - len(dropped)
+        unproven.update(dict.fromkeys(left))
+        # A call that was sent before this was known looks at some of them again.
+        passing.kept = max(passing.kept, skipped + looked_at - len(ids) - len(dropped))
         if ids or dropped:
             yield Promoted(ids, dropped)
-        if looked_at < _PROMOTE_ITEMS:
-            break
     if unproven:
         from rwq_cli.core.unproven import settle_unproven, would_settle
 
         settle = would_settle if dry_run else settle_unproven
-        for settled in settle(connection, keys, "delayed", unproven):
+        for settled in settle(connection, keys, "delayed", list(unproven)):
             yield Promoted(settled.pushed, settled.stale)
+
+
+@dataclass(slots=True)
+class _Passing:
+    """How many due entries stay where they are, and have to be passed over."""
+
+    kept: int = 0
+
+
+def _replies(
+    connection: Connection, keys: QueueKeys, passing: _Passing, *, dry_run: bool
+) -> Iterator[tuple[int, list[Any]]]:
+    """What the calls reply until nothing more is due, with how many entries each passed over.
+
+    Only where the first finds much are the next sent ahead of the replies.
+    """
+    passed: deque[int] = deque()
+    done = False
+
+    def words() -> tuple[object, ...]:
+        # Where nothing is taken away, the next page stands behind those that were asked for.
+        passed.append(asked * _PROMOTE_ITEMS if dry_run else passing.kept)
+        return (*queue_args(keys), _PROMOTE_ITEMS, passed[-1], "0" if dry_run else "1")
+
+    asked = 0
+    reply = connection.run("promote", queue_keys(keys), words())
+    yield passed.popleft(), reply
+    done = reply[0] < _PROMOTE_ITEMS
+
+    def calls() -> Iterator[Sequence[object]]:
+        nonlocal asked
+        while not done:
+            asked += 1
+            yield words()
+
+    if done:
+        return
+    for reply in connection.run_each("promote", queue_keys(keys), calls()):
+        skipped = passed.popleft()
+        if reply is not REFUSED:
+            done = done or reply[0] < _PROMOTE_ITEMS
+            yield skipped, reply

@@ -151,10 +151,15 @@ def _stations(
     for page in walk_processing(connection, keys):
         yield "processing", page
     if scheduled:
-        yield from _zset_members(connection, keys)
+        yield from zset_members(connection, keys)
 
 
-def _zset_members(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str, list[bytes]]]:
+def zset_members(connection: Connection, keys: QueueKeys) -> Iterator[tuple[str, list[bytes]]]:
+    """Pages of what is delayed or buried, with which; some IDs may be met twice, as ZSCAN says.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
     for name, key in (("delayed", keys.delayed), ("buried", keys.buried)):
         cursor: object = 0
         while True:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.driver import Rwq, until
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign, contents, until_alone
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -257,6 +257,7 @@ class TestMany:
         until(lambda: raw.llen("jobs:queue") < self.COUNT - 2000)
         process.kill()
         process.wait()
+        until_alone(raw)
         left = raw.llen("jobs:queue")
         assert 0 < left < self.COUNT
         assert len(raw.keys("jobs:item:*")) == left

@@ -232,7 +232,7 @@ def test_no_call_is_long(queue: WorkQueue, raw: Redis) -> None:
         ids = [b"%05d" % number for number in range(count)]
         raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
         raw.lpush(b"jobs:processing", *ids)
-        with no_call_over(raw, 100):
+        with no_call_over(raw, 300):
             list(queue.complete(ids, keeping=Keeping(b"x" * size)))
         assert raw.dbsize() == count
 

@@ -99,3 +99,29 @@ class TestSettle:
             Settled([b"b"], [b"a"])
         ]
         assert contents(raw) == {keys.main: [b"b"], keys.item(b"b"): b"data of b"}
+
+    def test_put_away_anew_meanwhile(
+        self,
+        interleaved: Interleaved,
+        keys: QueueKeys,
+        raw: Redis,
+        foreign: Foreign,
+        which: Literal["delayed", "buried"],
+    ) -> None:
+        """By a bury or a release with --force: its entry is the new one."""
+        parked(foreign, which, b"a", b"b")
+
+        def put_away(name: str) -> None:
+            if name == "settle_scheduled":
+                if which == "delayed":
+                    foreign.delayed(b"a", 10**13)
+                else:
+                    foreign.buried(b"a", b"again")
+
+        interleaved.before = put_away
+        (settled,) = settle_unproven(interleaved, keys, which, [b"a", b"b"])
+        assert settled.pushed == [b"b"]
+        zset = keys.delayed if which == "delayed" else keys.buried
+        assert raw.zrange(zset, 0, -1) == [b"a"]
+        assert raw.exists(keys.lease(b"a"), keys.old_lease(b"a")) == 2
+        assert raw.lrange(keys.main, 0, -1) == [b"b"]

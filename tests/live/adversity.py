@@ -40,6 +40,23 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
+class Pass:
+    """Time passes for a delayed item: it becomes due, or its guard ends, too."""
+
+    item: int
+    past_guard: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """A foreign program completes an item wherever it is, and comes so far with it."""
+
+    item: int
+    old: bool
+    commands: int
+
+
+@dataclass(frozen=True, slots=True)
 class Peer:
     """Another rwq does something, from its first command to its last."""
 
@@ -47,13 +64,17 @@ class Peer:
     item: int
 
 
-Meddling = Step | Work | Crash | Expire | Peer
+Meddling = Step | Work | Crash | Expire | Pass | Finish | Peer
 _PEER_OPERATIONS = (
     "add",
     "lease",
     "take",
     "complete",
     "release",
+    "delay",
+    "bury",
+    "kick",
+    "pick",
     "light_clean",
     "deep_clean",
     "doctor",
@@ -63,6 +84,8 @@ meddling = st.one_of(
     st.builds(Step, programs, st.integers(1, 3)),
     st.builds(Work, st.booleans(), st.integers(1, 5)),
     st.builds(Expire, ids),
+    st.builds(Pass, ids, st.booleans()),
+    st.builds(Finish, ids, st.booleans(), st.integers(1, 3)),
     st.builds(Peer, st.sampled_from(_PEER_OPERATIONS), ids),
     st.builds(Crash, programs),
 )
@@ -105,6 +128,13 @@ _SCRIPTS = (
     "drop_leases",
     "complete",
     "release",
+    "park",
+    "park_waiting",
+    "kick",
+    "promote",
+    "claim_scheduled",
+    "settle_scheduled",
+    "reschedule",
 )
 # A deep clean of a broken queue sends about thirty commands.
 moments = st.one_of(st.sampled_from(_SCRIPTS), st.integers(0, 30))

@@ -105,6 +105,19 @@ class Upstream:
         yield
         self.client.delete(self.lease_key(item_id))
 
+    def finish(self, item_id: bytes) -> Program:
+        """Complete an item that this program holds no lease of: delayed or buried, perhaps.
+
+        By the README: the data, its own lease key, its entry in processing; for 0.1 this is what a
+        program of somebody's own does.
+        """
+        self._delete_data(item_id)
+        yield
+        self.client.delete(self.lease_key(item_id))
+        yield
+        self.client.lrem(self.key(b"processing"), 0, item_id)
+        yield
+
     def _delete_data(self, item_id: bytes) -> None:
         if self.client.delete(self.key(b"item", item_id)):
             self.books.complete(item_id)
@@ -126,7 +139,7 @@ class Upstream:
             yield from self._clean_forgotten(item_id)
 
     def deep_clean(self) -> Program:
-        """Clean all data keys, as the later versions do."""
+        """Clean all data keys, as the README says."""
         prefix = self.key(b"item", b"")
         keys = [key for key in self.client.keys("*") if key.startswith(prefix)]
         yield

@@ -1,10 +1,11 @@
 """A process of redis-work-queue 0.1.5 from PyPI, told what to do in one JSON argument.
 
     {"socket": ..., "queue": ..., "book": ..., "do": "add" | "lease" | "work" | "complete" | "clean"
-     | "chaos", ...}
+     | "cleans" | "chaos", ...}
 
 `peer_worker.mjs` does the same with the package from npm. What it did goes into its book, a file of
-JSON lines, each written by a single call once the library had returned.
+JSON lines, each written by a single call once the library had returned. `cleans` cleans again and
+again, until it is told to stop.
 
 In a chaos it dies and stalls between upstream's single commands. A complete is booked before it
 begins and after it returned; death comes only before a command, so never between the last command
@@ -29,6 +30,7 @@ DEATH_STATUS = 9
 _STALL = 0.01
 _OUTLIVE_LEASE = 0.04
 _POLL_S = 1
+_CLEAN_PAUSE_S = 0.1
 
 
 class Book:
@@ -96,6 +98,12 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+def server_ms(db: redis.Redis) -> float:
+    """The server's clock, which alone says when a delayed item is due."""
+    seconds, microseconds = db.time()
+    return float(seconds) * 1000 + float(microseconds) / 1000
+
+
 def complete(queue: WorkQueue, db: redis.Redis, item: Item, book: Book) -> None:
     book.write("intends", id=item.id(), data=encoded(item.data()))
     won = queue.complete(db, item)
@@ -109,8 +117,16 @@ def chaos(queue: WorkQueue, db: MortalRedis, book: Book, told: dict[str, Any]) -
     while not os.path.exists(told["stop"]) and os.getppid() == parent:
         item = queue.lease(db, told["lease_s"], timeout=_POLL_S)
         if item is not None:
+            book.write("leased", id=item.id(), data=encoded(item.data()), server_ms=server_ms(db))
             fate.while_working()
             complete(queue, db, item, book)
+
+
+def cleans(queue: WorkQueue, db: redis.Redis, stop: str) -> None:
+    parent = os.getppid()
+    while not os.path.exists(stop) and os.getppid() == parent:
+        queue.light_clean(db)
+        time.sleep(_CLEAN_PAUSE_S)
 
 
 def main() -> None:
@@ -133,6 +149,8 @@ def main() -> None:
                 complete(queue, db, Item(b"", item_id), book)
         case "clean":
             queue.light_clean(db)
+        case "cleans":
+            cleans(queue, db, told["stop"])
         case "chaos":
             chaos(queue, db, book, told)
 

@@ -26,6 +26,7 @@ class Entry:
         item_id: With which item; None where it is about none.
         data: The data that the worker had of it.
         before: For deaths and stalls, before which step.
+        server_ms: For leases, a moment of the server's clock just after; else None.
     """
 
     at: float
@@ -34,6 +35,7 @@ class Entry:
     item_id: bytes | None
     data: bytes | None
     before: str | None
+    server_ms: float | None = None
 
 
 def read_book(book: Path) -> list[Entry]:
@@ -49,6 +51,7 @@ def read_book(book: Path) -> list[Entry]:
             item_id=line["id"].encode() if "id" in line else None,
             data=base64.b64decode(line["data"]) if "data" in line else None,
             before=line.get("before"),
+            server_ms=line.get("server_ms"),
         )
         for line in lines
     ]
@@ -95,6 +98,16 @@ def python_peer() -> Peer:
 def node_peer(packages: Path) -> Peer:
     """Workers on the package from npm, which is installed below this folder."""
     return Peer(("node", str(_HERE / "peer_worker.mjs")), {"packages": packages})
+
+
+def later_peer() -> Peer:
+    """Workers as upstream's later versions are."""
+    return Peer((sys.executable, str(_HERE / "later_worker.py")))
+
+
+def seed_cleaner(lease: str) -> Peer:
+    """Cleaners by upstream's README, that look at the lease keys of this name."""
+    return Peer((sys.executable, str(_HERE / "seed_cleaner.py")), {"lease": lease})
 
 
 def encoded(items: Iterable[NewItem]) -> list[tuple[str, str]]:

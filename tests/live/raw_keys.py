@@ -4,11 +4,15 @@ Nothing here asks the package under test: the sets are computed from the keys.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import redis
 
 CLEANING_GUARD = b"rwq-clean:"
+DELAYED_GUARD = b"rwq-delayed:"
+BURIED_GUARD = b"rwq-buried:"
+_GUARDS = (DELAYED_GUARD, BURIED_GUARD)
 
 _LOOK = """
 local seen = {}
@@ -20,9 +24,9 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   elseif kind == 'list' then
     value = redis.call('LRANGE', key, 0, -1)
   elseif kind == 'zset' then
-    value = redis.call('ZRANGE', key, 0, -1)
+    value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
   elseif kind == 'hash' then
-    value = redis.call('HKEYS', key)
+    value = redis.call('HGETALL', key)
   end
   seen[#seen + 1] = { key, value }
 end
@@ -38,7 +42,10 @@ class RawKeys:
         main: The main list, newest first.
         processing: The processing list, newest first.
         cleaning: The list of a 0.1 cleaner.
-        scheduled: The members of the delayed and buried zsets.
+        delayed: ID to its due time, unix ms.
+        buried: ID to the time at which it was buried, unix ms.
+        returns: ID to how often a clean brought it back.
+        results: IDs with an outcome that was kept.
         data: ID to data.
         leases: ID and lease key's kind (`lease` or `leased_by_session`) to holder.
         others: Keys that belong to no part of a queue.
@@ -47,7 +54,10 @@ class RawKeys:
     main: tuple[bytes, ...]
     processing: tuple[bytes, ...]
     cleaning: tuple[bytes, ...]
-    scheduled: frozenset[bytes]
+    delayed: dict[bytes, float]
+    buried: dict[bytes, float]
+    returns: dict[bytes, int]
+    results: frozenset[bytes]
     data: dict[bytes, bytes]
     leases: dict[tuple[bytes, str], bytes]
     others: tuple[bytes, ...]
@@ -61,6 +71,33 @@ class RawKeys:
         found = (self.leases.get((item_id, kind)) for kind in ("lease", "leased_by_session"))
         return [holder for holder in found if holder and not holder.startswith(CLEANING_GUARD)]
 
+    def workers(self, item_id: bytes) -> list[bytes]:
+        """Who works on an item: its holders without the guards of delayed and buried items."""
+        return [holder for holder in self.holders(item_id) if not holder.startswith(_GUARDS)]
+
+    def guard(self, item_id: bytes) -> bytes | None:
+        """The guard that is there by both generations' names, which alone proves something."""
+        new, old = (self.leases.get((item_id, kind)) for kind in ("lease", "leased_by_session"))
+        return new if new and new == old and new.startswith(_GUARDS) else None
+
+    @property
+    def scheduled(self) -> frozenset[bytes]:
+        """The members of the delayed and buried zsets."""
+        return frozenset(self.delayed.keys() | self.buried.keys())
+
+    @property
+    def listed(self) -> frozenset[bytes]:
+        """The IDs in main and processing."""
+        return frozenset((*self.main, *self.processing))
+
+    @property
+    def hidden(self) -> frozenset[bytes]:
+        """Items in no list or zset that nothing but a guard keeps from the cleaners."""
+        unlisted = self.data.keys() - self.listed - self.scheduled
+        return frozenset(
+            item_id for item_id in unlisted if self.holders(item_id) and not self.workers(item_id)
+        )
+
     @property
     def in_a_cleaners_hand(self) -> frozenset[bytes]:
         """What a cleaner guards, or did when it was killed: others wait until the guard ends."""
@@ -73,14 +110,12 @@ class RawKeys:
     @property
     def ghosts(self) -> frozenset[bytes]:
         """IDs in a list or zset that have no data."""
-        listed = {*self.main, *self.processing, *self.scheduled}
-        return frozenset(listed - self.data.keys())
+        return frozenset((self.listed | self.scheduled) - self.data.keys())
 
     @property
     def orphans(self) -> frozenset[bytes]:
         """Items in no list or zset, without a lease."""
-        listed = {*self.main, *self.processing, *self.scheduled}
-        unlisted = self.data.keys() - listed
+        unlisted = self.data.keys() - self.listed - self.scheduled
         return frozenset(item_id for item_id in unlisted if not self.holders(item_id))
 
     @property
@@ -111,7 +146,8 @@ class RawKeys:
 
 def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
     """Read the whole server, which must hold one small queue."""
-    strings: dict[bytes, dict[bytes, bytes]] = {b"item": {}, b"lease": {}, b"leased_by_session": {}}
+    kinds = (b"item", b"lease", b"leased_by_session", b"result")
+    strings: dict[bytes, dict[bytes, bytes]] = {kind: {} for kind in kinds}
     members: dict[bytes, tuple[bytes, ...]] = {}
     others = []
     for key, value in client.execute_command("EVAL", _LOOK, 0):
@@ -128,7 +164,10 @@ def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
         main=members.get(b"queue", ()),
         processing=members.get(b"processing", ()),
         cleaning=members.get(b"cleaning", ()),
-        scheduled=frozenset(members.get(b"delayed", ()) + members.get(b"buried", ())),
+        delayed=_scores(members.get(b"delayed", ())),
+        buried=_scores(members.get(b"buried", ())),
+        returns={item_id: int(number) for item_id, number in _pairs(members.get(b"returns", ()))},
+        results=frozenset(strings[b"result"]),
         data=strings[b"item"],
         leases={
             (item_id, kind): holder
@@ -137,6 +176,14 @@ def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
         },
         others=tuple(others),
     )
+
+
+def _pairs(flat: tuple[bytes, ...]) -> Iterator[tuple[bytes, bytes]]:
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _scores(flat: tuple[bytes, ...]) -> dict[bytes, float]:
+    return {item_id: float(score) for item_id, score in _pairs(flat)}
 
 
 _STRUCTURES = (b"queue", b"processing", b"cleaning", b"delayed", b"buried", b"returns")

@@ -89,7 +89,7 @@ def test_no_healthy_item_is_touched_and_in_the_end_all_is_quiet(
     assert doctors.fixed[Code.ORPHANED]
 
 
-def test_healthy_traffic_is_no_finding_however_short_the_grace(live_server: PrivateServer) -> None:
+def test_healthy_traffic_is_no_finding_with_a_short_grace(live_server: PrivateServer) -> None:
     """Workers of upstream's and ours that never fail, as fast as they can."""
     ended = threading.Event()
     failures: list[BaseException] = []
@@ -138,7 +138,8 @@ def test_healthy_traffic_is_no_finding_however_short_the_grace(live_server: Priv
     found: list[dict[Code, int]] = []
     try:
         while time.monotonic() < deadline:
-            found.append(findings(queue.diagnose(fix=len(found) % 2 == 0, grace_s=0.02)))
+            # Longer than a busy machine keeps a worker from its next command.
+            found.append(findings(queue.diagnose(fix=len(found) % 2 == 0, grace_s=0.3)))
     finally:
         ended.set()
         for thread in threads:

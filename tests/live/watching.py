@@ -15,21 +15,26 @@ import redis
 
 from rwq_cli.core import Connection
 from tests.live.foreign import Books
-from tests.live.raw_keys import RawKeys, read_raw_keys
+from tests.live.raw_keys import BURIED_GUARD, DELAYED_GUARD, RawKeys, read_raw_keys
 
 _READS = frozenset(
     (
         *("LRANGE", "LLEN", "LPOS", "SCAN", "ZSCAN", "HSCAN", "TYPE", "EXISTS", "TIME"),
-        *("MGET", "ZRANGE", "ZRANGEBYSCORE", "ZMSCORE", "HMGET", "INFO", "CONFIG"),
+        *("ZRANGE", "ZRANGEBYSCORE", "ZMSCORE", "ZCARD", "HMGET", "MGET", "INFO", "CONFIG"),
     )
 )
-_READING_SCRIPTS = frozenset(("look", "examine"))
+_READING_SCRIPTS = frozenset(("look", "examine", "scheduled_page"))
 _CLEANING_SCRIPTS = frozenset(
     (
         *("clean_processing", "claim_orphans", "settle_orphans", "drop_from_main", "prune"),
-        *("drop_leases", "reschedule"),
+        *("drop_leases", "reschedule", "promote", "claim_scheduled", "settle_scheduled"),
     )
 )
+# What brings a delayed item back before its time, or a buried one at all: by name, when asked to.
+_BRINGING_BACK = frozenset(("release", "kick", "lease_id"))
+_COUNTING_SCRIPTS = frozenset(("clean_processing", "settle_orphans"))
+# A guard outlives the due time by a minute; some of it passes until we have read what is left.
+_MARGIN_MS = 55_000
 
 
 class Killed(Exception):
@@ -54,6 +59,8 @@ class WatchedConnection(Connection):
 
     Attributes:
         vanished: Whose data our completes deleted, and how often, since `begin`.
+        kicks: Whether what it does is a kick.
+        keeps: Whether what it does is a complete that keeps an outcome.
     """
 
     def __init__(
@@ -65,6 +72,8 @@ class WatchedConnection(Connection):
         self._books = books
         self.vanished: Counter[bytes] = Counter()
         self.adversary: Adversary = nobody
+        self.kicks = False
+        self.keeps = False
         self._point = 0
 
     def begin(self, adversary: Adversary) -> None:
@@ -138,7 +147,15 @@ class WatchedConnection(Connection):
             # An ID that was left in a list by a foreign complete is in it a second time now; to
             # look for it there would cost the list's length for every item that is added.
             duplicates -= before.ghosts
+        # A whole guard proves that the item is in no list, unless somebody pushed it by hand, or
+        # added it over itself without the check: then bringing it back makes a second entry.
+        duplicates -= {item_id for item_id in before.listed if before.guard(item_id)}
         assert not duplicates, f"{script} left duplicates: {duplicates}"
+        hidden = after.hidden - before.hidden
+        assert not hidden, f"{script} left a guard without an entry: {hidden}"
+        self._check_schedule(script, before, after)
+        if script in _COUNTING_SCRIPTS:
+            _check_returns(script, before, after)
         if script in _CLEANING_SCRIPTS:
             _check_live_work(script, before, after)
 
@@ -150,19 +167,59 @@ class WatchedConnection(Connection):
         for item_id in gone:
             self._books.complete(item_id)
         self.vanished.update(gone)
+        # Kept in the step that completes; what an earlier item left must not pass for this one's.
+        expected = before.results | gone if self.keeps else before.results - gone
+        assert after.results == (expected if gone else before.results), f"{script} kept another"
         kept = {item_id: after.data[item_id] for item_id in before.data.keys() & after.data.keys()}
         assert kept == self._books.live, f"{script} changed data"
         for item_id in after.data.keys() - before.data.keys():
             assert script == "add", f"{script} made data"
             self._books.add(item_id, after.data[item_id])
 
+    def _check_schedule(self, script: str, before: RawKeys, after: RawKeys) -> None:
+        """Nothing delayed comes back early, nothing buried on its own; what is put away is guarded.
+
+        What is in a list besides is there by somebody else's doing, and its entry means nothing.
+        """
+        seconds, microseconds = self._witness.time()
+        now_ms = float(seconds) * 1000 + float(microseconds) / 1000
+        came_back = (before.scheduled & after.listed & before.data.keys()) - before.listed
+        if script not in _BRINGING_BACK:
+            for item_id in came_back:
+                if item_id in before.buried:
+                    assert self.kicks, f"{script} brought {item_id!r} back, which is buried"
+                else:
+                    early_ms = before.delayed[item_id] - now_ms
+                    assert early_ms <= 0, f"{script} brought {item_id!r} back {early_ms} ms early"
+        for item_id in (after.scheduled - before.scheduled) & after.data.keys():
+            guard = after.guard(item_id)
+            assert guard is not None, f"{script} put {item_id!r} away without a guard"
+            is_buried = item_id in after.buried
+            assert guard.startswith(BURIED_GUARD if is_buried else DELAYED_GUARD)
+            for kind in (b"lease", b"leased_by_session"):
+                left_ms = self._witness.pttl(self._queue + b":" + kind + b":" + item_id)
+                if is_buried:
+                    assert left_ms == -1, f"{script} guarded {item_id!r} for {left_ms} ms"
+                else:
+                    until_ms = now_ms + left_ms
+                    assert until_ms >= after.delayed[item_id] + _MARGIN_MS
+
+
+def _check_returns(script: str, before: RawKeys, after: RawKeys) -> None:
+    """Each return by a clean is counted once; what is buried instead keeps its count."""
+    entered, left = Counter(after.main), Counter(before.main)
+    for item_id in before.data:
+        known = before.returns.get(item_id, 0)
+        expected = known + (entered[item_id] > left[item_id])
+        assert after.returns.get(item_id, 0) == expected, f"{script} counted {item_id!r} wrongly"
+
 
 def _check_live_work(script: str, before: RawKeys, after: RawKeys) -> None:
     """A clean leaves an item alone that a worker of either generation holds a lease on."""
     for item_id in before.data:
-        holders = before.holders(item_id)
-        if holders:
-            assert after.holders(item_id) == holders, f"{script} changed the lease of {item_id!r}"
+        workers = before.workers(item_id)
+        if workers:
+            assert after.workers(item_id) == workers, f"{script} changed the lease of {item_id!r}"
             working = item_id in before.processing
             assert not working or item_id in after.processing, f"{script} took {item_id!r} away"
 

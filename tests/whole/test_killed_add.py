@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import until_alone
 from tests.servers import PrivateServer
 
 LINES = 200_000
@@ -63,6 +64,7 @@ def test_kill_leaves_no_half_step(number: int, lines: Path, server: PrivateServe
         os.set_blocking(process.stdout.fileno(), True)
         printed += process.stdout.read()
         process.wait()
+        until_alone(raw)
 
         acknowledged = printed.split(b"\n")[:-1]
         listed = raw.lrange("jobs:queue", 0, -1)

@@ -13,6 +13,7 @@ import pytest
 import redis
 
 from rwq_cli.core.importing import PUT_ITEMS
+from tests.conftest import until_alone
 from tests.servers import PrivateServer
 
 ITEMS = 30_000
@@ -53,6 +54,7 @@ def kill_in_the_middle(
     time.sleep(random.uniform(0, 0.4))
     process.send_signal(signal.SIGKILL)
     process.wait()
+    until_alone(raw)
 
 
 def held(raw: redis.Redis, queue: str) -> list[bytes]:

@@ -20,6 +20,7 @@ local refusal = denied(
 if not refusal and present[delayed] then
   refusal = denied(
     { 'ZREM', delayed, 'x' },
+    { 'ZREMRANGEBYRANK', delayed, 0, 0 },
     { 'LPUSH', main, 'x' },
     { 'DEL', lease_prefix .. 'x' },
     { 'DEL', old_lease_prefix .. 'x' }

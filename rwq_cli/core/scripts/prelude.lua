@@ -535,8 +535,13 @@ local function promote_due(count_max, skip, now_ms, only_tells)
     return promoted, dropped, unproven, #ids
   end
   drop_leases(off)
-  for_all('ZREM', delayed, promoted)
-  for_all('ZREM', delayed, dropped)
+  if #promoted + #dropped == #ids then
+    -- All that was looked at stands together, and is not looked for one by one.
+    redis.call('ZREMRANGEBYRANK', delayed, skip, skip + #ids - 1)
+  else
+    for_all('ZREM', delayed, promoted)
+    for_all('ZREM', delayed, dropped)
+  end
   for_all('LPUSH', main, promoted)
   return promoted, dropped, unproven, #ids
 end

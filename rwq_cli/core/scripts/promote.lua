@@ -9,6 +9,7 @@
 local only_tells = arg(3) == '0'
 local refusal = present[delayed] and not only_tells and denied(
   { 'ZREM', delayed, 'x' },
+  { 'ZREMRANGEBYRANK', delayed, 0, 0 },
   { 'DEL', lease_prefix .. 'x' },
   { 'DEL', old_lease_prefix .. 'x' },
   { 'LPUSH', main, 'x' }

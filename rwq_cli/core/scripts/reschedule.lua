@@ -22,11 +22,14 @@ local looks, reason, ids = arg(1) == '1', arg(2), args_from(3)
 local now_ms = clock_ms()
 local waits_again = just_pushed(main)
 
--- How long the guard of an item lasts, ms.
+-- How long the guard of an item lasts, ms: the cleaners of either generation look at one name alone.
 local function guard_left(id)
-  local new = redis.call('PTTL', lease_prefix .. id)
-  local old = redis.call('PTTL', old_lease_prefix .. id)
-  return (new == -1 or old == -1) and math.huge or math.max(new, old)
+  local left = math.huge
+  for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do
+    local key_left = redis.call('PTTL', key)
+    left = key_left == -1 and left or math.min(left, key_left)
+  end
+  return left
 end
 
 -- Whether somebody holds a lease of it by either name.

@@ -7,7 +7,8 @@
 -- arg 3     '1' where the caller saw the items in no list, '0' where it saw them in one
 -- arg 4..   IDs, in the order in which they shall be leased
 -- Returns the IDs that went onto main. One whose guard is no longer ours keeps its lease: a worker that
--- had popped it leased it, or somebody completed or released it.
+-- had popped it leased it, or somebody completed or released it. Where somebody put it away anew, its
+-- entry is theirs, and stays as well.
 local refusal = denied(
   { 'ZREM', delayed, 'x' },
   { 'ZREM', buried, 'x' },
@@ -20,7 +21,7 @@ if refusal then
   return refusal
 end
 local is_delayed, guard, unlisted, ids = arg(1) == 'delayed', arg(2), arg(3) == '1', args_from(4)
-local pushed, ours = {}, {}
+local pushed, ours, settled = {}, {}, {}
 local exists = with_data(ids)
 local in_main, in_processing = just_pushed(main), just_pushed(processing)
 for _, id in ipairs(ids) do
@@ -36,9 +37,13 @@ for _, id in ipairs(ids) do
   if unlisted and alone and exists[id] and not in_main[id] and not in_processing[id] then
     pushed[#pushed + 1] = id
   end
+  local is_theirs = (type(new) == 'string' and is_guard(new)) or (type(old) == 'string' and is_guard(old))
+  if not is_theirs then
+    settled[#settled + 1] = id
+  end
 end
 for_all('DEL', nil, ours)
-for_all('ZREM', is_delayed and delayed or buried, ids)
+for_all('ZREM', is_delayed and delayed or buried, settled)
 if not is_delayed then
   for_all('ZREM', delayed, pushed)
   for_all('HDEL', returns, pushed)
