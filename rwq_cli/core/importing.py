@@ -260,8 +260,8 @@ def _arguments(
 _LETTERS = {Place.MAIN: "m", Place.PROCESSING: "p"}
 
 
-def _or_nothing(number: int | None) -> int | str:
-    return "" if number is None else number
+def _or_nothing(number: float | None) -> str:
+    return "" if number is None else repr(number)
 
 
 def would_put(

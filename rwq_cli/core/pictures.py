@@ -1,7 +1,7 @@
 """Pictures of items: everything about one, with its data, at one instant."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -51,8 +51,9 @@ class Picture:
         state: Its state.
         place: The structure that it is in; None for none.
         lease: The lease, or None.
-        due_ms: Due time in unix ms if it is in the delayed zset, else None.
-        buried_ms: When it was buried in unix ms if it is in the buried zset, else None.
+        due_ms: Due time in unix ms if it is in the delayed zset, else None. What is below a
+            millisecond keeps the order of items of one time.
+        buried_ms: When it was buried in unix ms if it is in the buried zset, else None; likewise.
         reason: For buried items, why; else None.
         returns: How often a cleaner brought it back; None where nobody counted.
         nearer: For items in main, the end that is nearer; None where that does not matter.
@@ -63,8 +64,8 @@ class Picture:
     state: State
     place: Place | None
     lease: Lease | None = None
-    due_ms: int | None = None
-    buried_ms: int | None = None
+    due_ms: float | None = None
+    buried_ms: float | None = None
     reason: bytes | None = None
     returns: int | None = None
     nearer: End | None = None
@@ -203,17 +204,29 @@ def _developed(
                 in_processing=int(letter == b"p"),
                 in_cleaning=0,
                 lease=lease,
-                due_ms=_number(due),
-                buried_ms=_number(buried),
+                due_ms=_whole(due),
+                buried_ms=_whole(buried),
                 now_ms=now_ms,
-                returns=_number(returns),
+                returns=_whole(returns),
             )
-            pictures.append(_picture(facts, data, _ENDS.get(letter)))
+            picture = _picture(facts, data, _ENDS.get(letter))
+            if picture.place is not Place.MAIN:
+                # Left over, where it waits: our cleans prune them.
+                picture = replace(picture, due_ms=_time_ms(due), buried_ms=_time_ms(buried))
+            pictures.append(picture)
     return pictures, unplaced
 
 
-def _number(reply: bytes) -> int | None:
+def _whole(reply: bytes) -> int | None:
     return int(float(reply)) if reply != b"" else None
+
+
+def _time_ms(score: bytes) -> float | None:
+    """A score as a time, whole where it can be."""
+    if score == b"":
+        return None
+    time_ms = float(score)
+    return int(time_ms) if time_ms.is_integer() else time_ms
 
 
 def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
@@ -226,12 +239,8 @@ def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
         place = Place.BURIED
     elif facts.due_ms is not None:
         place = Place.DELAYED
-    due_ms, buried_ms = facts.due_ms, facts.buried_ms
-    if place is Place.MAIN:
-        # Left over: it waits, and our cleans prune them.
-        due_ms = buried_ms = None
     reason = None
-    if buried_ms is not None and facts.lease is not None:
+    if place is not Place.MAIN and facts.buried_ms is not None and facts.lease is not None:
         reason = reason_of(facts.lease)
     return Picture(
         item_id=facts.item_id,
@@ -239,8 +248,6 @@ def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
         state=state_of(facts),
         place=place,
         lease=facts.lease,
-        due_ms=due_ms,
-        buried_ms=buried_ms,
         reason=reason,
         returns=facts.returns,
         nearer=nearer,

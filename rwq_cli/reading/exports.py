@@ -103,7 +103,7 @@ def parse_line(line: bytes) -> Picture | Result | Mark:
     if max(len(data), len(item_id)) > ITEM_BYTES_MAX:
         raise BadRecord("larger than the 512 MB that a server takes")
     place = _one_of(record, "place", Place)
-    due_ms, buried_ms = _whole(record, "due_ms"), _whole(record, "buried_ms")
+    due_ms, buried_ms = _time_ms(record, "due_ms"), _time_ms(record, "buried_ms")
     for wanted, time_ms in ((Place.DELAYED, due_ms), (Place.BURIED, buried_ms)):
         if place is wanted and time_ms is None:
             raise BadRecord(f"its place is {place.value}, but it has no time for that")
@@ -156,6 +156,15 @@ def _whole(record: dict[str, Any], name: str, *, least: int = -_MS_MAX) -> int |
         return None
     if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= _MS_MAX:
         raise BadRecord(f"{name} is not a whole number that makes sense")
+    return number
+
+
+def _time_ms(record: dict[str, Any], name: str) -> float | None:
+    number = record.get(name)
+    if not isinstance(number, float):
+        return _whole(record, name)
+    if not -_MS_MAX <= number <= _MS_MAX:
+        raise BadRecord(f"{name} is not a time that makes sense")
     return number
 
 

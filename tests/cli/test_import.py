@@ -87,7 +87,8 @@ BAD = [
     (b'{"id": "x", "data": "", "place": "main", "due_ms": 1}', "its place is main, but it has the"),
     (b'{"id": "x", "data": "", "place": "main", "buried_ms": 1}', "its place is main, but it has"),
     (b'{"id": "x", "data": "", "lease": "me"}', "its lease is no object with a holder"),
-    (b'{"id": "x", "data": "", "due_ms": 1e30}', "due_ms is not a whole number"),
+    (b'{"id": "x", "data": "", "due_ms": 1e30}', "due_ms is not a time that makes sense"),
+    (b'{"id": "x", "data": "", "returns": 1.5}', "returns is not a whole number"),
     (b'{"id": "x", "data": "", "returns": -1}', "returns is not a whole number"),
 ]
 

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Lease, Outcome, State, Status, WorkQueue
+from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
 from rwq_cli.core.batches import PAUSE
 from rwq_cli.core.importing import PUT_ITEMS, OnConflict, put_batches
 from rwq_cli.core.keys import QueueKeys
@@ -203,3 +203,32 @@ def test_what_an_interrupted_one_left_out_is_the_end(
     assert outcomes.count(Status.ALREADY_THERE) == imported
     assert outcomes.count(Status.IMPORTED) == 1000 - imported
     assert raw.lrange("jobs:queue", 0, -1) == ids[::-1]
+
+
+def test_the_order_of_those_of_one_time_is_kept(
+    queue: WorkQueue, connection: Connection, raw: Redis
+) -> None:
+    """It is in what the scores have below a millisecond."""
+    in_time = Due(3_600_000, from_now=True)
+    ids = [b"%02d" % number for number in range(30)][::-1]
+    list(queue.add_many([NewItem(item_id, b"", in_time) for item_id in ids]))
+    before = raw.zrange(b"jobs:delayed", 0, -1, withscores=True)
+    assert [item_id for item_id, _ in before] == ids
+    pictures = [picture for batch in queue.export().batches() for picture in batch]
+    other = WorkQueue(connection, b"other")
+    list(other.put(pictures, on_conflict=OnConflict.FAIL))
+    assert raw.zrange(b"other:delayed", 0, -1, withscores=True) == before
+
+
+def test_a_guard_lasts_as_long_as_this_server_needs_it_to(queue: WorkQueue, raw: Redis) -> None:
+    """The clock of the one that the item was exported from may be ahead of it."""
+    seconds, _ = raw.time()
+    guard = Lease(b"rwq-delayed:", 5_000)
+    picture = Picture(
+        b"a", b"", State.DELAYED, Place.DELAYED, guard, due_ms=(seconds + 3600) * 1000
+    )
+    list(queue.put([picture], on_conflict=OnConflict.FAIL))
+    assert all(
+        3655 <= left <= 3660
+        for left in seconds_left(raw, b"jobs:lease:a", b"jobs:leased_by_session:a")
+    )

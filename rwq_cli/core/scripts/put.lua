@@ -73,9 +73,15 @@ end
 -- Also of a new one something may be left: a lease, or the time of an ID that was completed.
 forget(taken_ids)
 local for_main, for_processing = {}, {}
+local now_ms = clock_ms()
 for _, at in ipairs(taken) do
   local id, _, data, place, holder, ttl, due, buried_at, count = unpack(words, at, at + FIELDS - 1)
   redis.call('SET', item_prefix .. id, data)
+  if due ~= '' and tonumber(ttl) >= 0 and is_delayed_guard(holder) then
+    -- What was left of it then may be too little by this server's clock.
+    local _, needed = delayed_guard(tonumber(due), now_ms)
+    ttl = string.format('%.0f', math.max(tonumber(ttl), tonumber(needed)))
+  end
   if ttl == '-1' then
     redis.call('SET', lease_prefix .. id, holder)
     redis.call('SET', old_lease_prefix .. id, holder)
