@@ -15,8 +15,9 @@ from rwq_cli.core.scripts import load_script
 
 CORE = Path(rwq_cli.core.__file__).parent
 MODULES = sorted(CORE.rglob("*.py"))
-SCRIPTS = sorted((CORE / "scripts").glob("*.lua"))
-VERBS = [script for script in SCRIPTS if script.name != "prelude.lua"]
+VERBS = sorted((CORE / "scripts").glob("*.lua"))
+SHARED = sorted((CORE / "scripts" / "shared").glob("*.lua"))
+SCRIPTS = VERBS + SHARED
 
 each_module = pytest.mark.parametrize(
     "module", MODULES, ids=[str(module.relative_to(CORE)) for module in MODULES]
@@ -122,6 +123,21 @@ def test_a_script_documents_its_arguments_and_what_it_returns(script: Path) -> N
     assert used == documented
 
 
+@each_script
+def test_a_script_names_what_it_uses_of_what_is_shared(script: Path) -> None:
+    where = {
+        name: shared.stem
+        for shared in SHARED
+        for name in re.findall(r"^local function (\w+)", shared.read_text("utf-8"), re.MULTILINE)
+    }
+    text = script.read_text("utf-8")
+    code = re.sub(r"--.*", "", text)
+    used = {where[name] for name in re.findall(r"\w+", code) if name in where}
+    line = re.search(r"^-- Uses: (.+)$", text, re.MULTILINE)
+    named = set(line[1].split(", ")) if line else set()
+    assert named == used - {"prelude", script.stem}
+
+
 @each_verb
 def test_a_script_says_names_and_not_numbers(script: Path) -> None:
     text = script.read_text("utf-8")
@@ -143,7 +159,10 @@ def test_every_script_is_used() -> None:
 
 def test_the_scripts_are_found_as_a_package_finds_them() -> None:
     found = {entry.name for entry in files("rwq_cli.core.scripts").iterdir()}
-    assert {script.name for script in SCRIPTS} <= found
+    assert {script.name for script in VERBS} <= found
+    assert {script.name for script in SHARED} <= {
+        entry.name for entry in (files("rwq_cli.core.scripts") / "shared").iterdir()
+    }
     with pytest.raises(FileNotFoundError):
         load_script("no_such_script")
 

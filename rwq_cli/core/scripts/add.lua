@@ -6,6 +6,7 @@
 -- arg 3..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most, and far fewer of those put off, which
 --           take three keys each; none: only the checks)
 -- Returns the 0-based indexes of the items that were duplicates and so were not added.
+-- Uses: guards
 local refusal = denied(
   { 'LPUSH', main, 'x' },
   { 'SETNX', item_prefix .. 'x', 'x' },

@@ -7,6 +7,7 @@
 -- arg 4..   IDs
 -- Returns the IDs that were guarded. Every cleaner of every language leaves them alone meanwhile. What
 -- somebody else holds a lease of is left to them.
+-- Uses: guards
 local refusal = denied(
   { 'SET', lease_prefix .. 'x', 'x' },
   { 'SET', old_lease_prefix .. 'x', 'x' }

@@ -5,6 +5,7 @@
 -- arg 3..   IDs that looked abandoned or ghosts a grace period ago
 -- Returns, for each ID acted on: ID, 'returned' | 'buried' | 'ghost' | 'duplicated' (dropped, the latter
 -- two).
+-- Uses: places, returning
 local bury_after = tonumber(arg(2))
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },

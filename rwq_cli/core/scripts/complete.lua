@@ -12,6 +12,7 @@
 -- arg 7..   IDs, each once; with a page, those of them that are elsewhere are left for another call
 -- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
 -- owner, - not dealt with; then for each o who holds the lease, or ''.
+-- Uses: places, parking, results
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },
   { 'RPOP', processing },

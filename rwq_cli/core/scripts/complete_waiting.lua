@@ -11,6 +11,7 @@
 -- arg 9..   IDs, each once, which the caller saw in main once and in no other list
 -- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
 -- owner, - not in that stretch; then for each o who holds the lease, or ''.
+-- Uses: places, results
 local refusal = denied(
   { 'LSET', main, 0, 'x' },
   { 'LREM', main, 0, 'x' },

@@ -6,6 +6,7 @@
 -- the item is buried; a data, no lease; h data, a lease without expiry that is no
 -- guard; 2 data, leases of both names held by different sessions; - no data, no lease; s no data, a
 -- lease that ends; e no data, a lease without expiry; t a lease key that holds no string.
+-- Uses: guards
 local ids, letters = args_from(1), {}
 local data = with_data(ids)
 local values = redis.call('MGET', unpack(lease_keys(ids)))

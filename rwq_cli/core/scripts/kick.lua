@@ -4,6 +4,7 @@
 -- Returns { statuses, holder, ... }: a letter for each ID in order, k kicked, u not buried, m missing, o
 -- leased by a session, - its guard is gone or of one name alone, so that a cleaner may have returned it
 -- already: it has to be looked for in the lists first; then for each o who holds the lease.
+-- Uses: parking
 local refusal = denied(
   { 'DEL', lease_prefix .. 'x' },
   { 'DEL', old_lease_prefix .. 'x' },

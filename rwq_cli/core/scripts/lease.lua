@@ -11,6 +11,7 @@
 -- 1 if more than this call could promote is due, else 0; ms until the next delayed item is due, -1 if
 -- there is none, which is read only where nothing was leased.
 -- Error WRONGTYPE, naming the key, if the next item's data is no string: nothing was taken.
+-- Uses: guards, promoting
 local refusal = denied(
   { 'RPOP', main },
   { 'LPUSH', processing, 'x' },

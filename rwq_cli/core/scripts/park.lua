@@ -11,6 +11,7 @@
 -- arg 6..   IDs, each once
 -- Returns { statuses, holder, ... }: a letter for each ID in order, b buried, e buried already, l
 -- delayed, o leased by another, m missing, - not dealt with; then for each o who holds the lease.
+-- Uses: guards, places, parking
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },
   { 'RPOP', processing },

@@ -10,6 +10,7 @@
 -- arg 8..   IDs, each once, which the caller saw in main once and in no other list
 -- Returns { statuses, holder, ... }: a letter for each ID in order, b buried, l delayed, m missing (its
 -- entry is dropped), o leased by another, - not in that stretch; then for each o who holds the lease.
+-- Uses: guards, places, parking
 local refusal = denied(
   { 'LSET', main, 0, 'x' },
   { 'LREM', main, 0, 'x' },

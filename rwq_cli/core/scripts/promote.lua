@@ -6,6 +6,7 @@
 -- Returns { looked at, promoted, ID, ..., dropped, ID, ..., ID, ... }: how many entries were looked at;
 -- how many were promoted, and their IDs; how many entries were dropped that mean nothing any more, and
 -- their IDs; the IDs that have to be looked for in the lists first.
+-- Uses: guards, promoting
 local only_tells = arg(3) == '0'
 local refusal = present[delayed] and not only_tells and denied(
   { 'ZREM', delayed, 'x' },

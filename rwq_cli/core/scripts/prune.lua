@@ -7,6 +7,7 @@
 -- arg 3..   IDs that looked superfluous a grace period ago
 -- Returns the IDs whose entry was removed. Entries of delayed, buried and returns go only while the
 -- item has no data; entries of cleaning go also when it has: the caller saw it to be in a list.
+-- Uses: guards
 local refusal = denied(
   { 'LREM', cleaning, 0, 'x' },
   { 'RPOP', cleaning },

@@ -9,6 +9,7 @@
 -- Returns { statuses }: a letter for each item in order, i imported, h already there with these data,
 -- s skipped, p replaced, f it exists with other data, y its data key holds another type. Fewer letters
 -- than items: arg 3 was used up, and those behind have to wait for the next call.
+-- Uses: guards
 local refusal = denied(
   { 'SET', item_prefix .. 'x', 'x' },
   { 'GET', item_prefix .. 'x' },

@@ -9,6 +9,7 @@
 -- arg 5..   IDs, in the order in which they shall be leased
 -- Returns { statuses, holder, ... }: a letter for each ID in order, r released, w already waiting, o
 -- leased by another, m missing, - not dealt with; then for each o who holds the lease.
+-- Uses: places, parking
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },
   { 'RPOP', processing },

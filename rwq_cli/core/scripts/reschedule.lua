@@ -7,6 +7,7 @@
 -- Returns the IDs acted on. Listed: the entry goes, and with it what is left of a guard. Delayed or
 -- buried without a lease, or with a guard that ends before the item is due or, of a buried one, at all:
 -- it is guarded anew.
+-- Uses: guards, places, parking
 local refusal = denied(
   { 'ZREM', delayed, 'x' },
   { 'ZREM', buried, 'x' },

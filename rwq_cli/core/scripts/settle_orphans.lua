@@ -6,6 +6,7 @@
 -- arg 4..   IDs
 -- Returns, for each ID acted on: ID, 'returned' | 'buried'. One whose guard is no longer ours is left alone: a worker that
 -- had popped it leased it, or somebody completed or released it.
+-- Uses: places, returning
 local bury_after = tonumber(arg(3))
 local refusal = denied(
   { 'DEL', lease_prefix .. 'x' },

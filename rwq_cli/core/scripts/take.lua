@@ -16,6 +16,7 @@
 -- more), g other data by now, o leased, f the other queue has this ID, - not where it was seen; then
 -- for each o who holds the lease. Only what is x or v was an item and is none here any more; entries
 -- without data are dropped.
+-- Uses: places
 local list_name, offset, span = arg(1), tonumber(arg(2)), tonumber(arg(3))
 local by_name, mark = arg(4) == '1', arg(5)
 local to_main, to_prefix, to_returns, force = arg(6), arg(7), arg(8), arg(9) == '1'
