@@ -23,7 +23,7 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
-    from rwq_cli.core.all_results import ResultTally
+    from rwq_cli.core.all_results import ResultCount, ResultTally
     from rwq_cli.core.checking import Check, Limits, Measure
     from rwq_cli.core.diagnosing import Diagnosis
     from rwq_cli.core.exporting import Export
@@ -422,8 +422,8 @@ class WorkQueue:
             )
         )
 
-    def count_results(self) -> int:
-        """How many results are kept; `rwq_cli.core.all_results.count_all`."""
+    def count_results(self) -> "ResultCount":
+        """How many results are kept; see `rwq_cli.core.all_results.count_all`."""
         from rwq_cli.core import all_results
 
         self.connection.look_only()
