@@ -210,7 +210,7 @@ def _result_fields(kept: Result | None) -> dict[str, Any] | None:
 
 
 def _sections(record: Shown) -> list[Section]:
-    item, facts = record.item, record.sighting.facts
+    item = record.item
     rows: list[tuple[str, str, str | None]] = [
         ("queue", escaped(item.queue), None),
         ("state", item.state.value, state_style(item.state) or "bold"),

@@ -193,7 +193,8 @@ class TestResults:
         self.keep(foreign)
         foreign.raw.hset("jobs:result:held", mapping={"status": "completed", "completed_ms": 5})
         foreign.raw.hset("jobs:result:held", "holder", b"\xfe")
-        foreign.raw.pexpire("jobs:result:held", 60_000)
+        for item_id in (b"a", b"\xff", b"held"):
+            foreign.raw.pexpire(b"jobs:result:" + item_id, 60_000)
         before, text = contents(foreign.raw), rwq("export").out
         foreign.raw.flushall()
         result = rwq("import", "-", stdin=text)

@@ -184,8 +184,7 @@ class TestResults:
         foreign.raw.set("jobs:result:a", "s")
         result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a"), self.kept("b")))
         assert result.code == 3
-        assert result.notes.endswith("rejected 0, results 1, results rejected 1
-")
+        assert result.notes.endswith("rejected 0, results 1, results rejected 1\n")
         result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a")))
         assert result.code == 1
 

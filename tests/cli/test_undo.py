@@ -303,10 +303,11 @@ class TestResults:
 
     def test_a_later_one_stays(self, rwq: Rwq, foreign: Foreign) -> None:
         self.purged(rwq, foreign)
-        foreign.raw.hset("jobs:result:x", "result", "later")
+        later = {b"status": b"completed", b"completed_ms": b"5", b"result": b"later"}
+        foreign.raw.hset("jobs:result:x", mapping=later)  # type: ignore[arg-type]
         result = rwq("undo", "-o", "json").json
         assert (result["results"], result["results_already_there"]) == (1, 1)
-        assert foreign.raw.hgetall("jobs:result:x") == {b"result": b"later"}
+        assert foreign.raw.hgetall("jobs:result:x") == later
 
     def test_one_that_cannot_be_put_back(self, rwq: Rwq, foreign: Foreign) -> None:
         self.purged(rwq, foreign)
