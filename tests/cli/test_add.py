@@ -144,7 +144,7 @@ def test_raw(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
 
 
 def test_raw_without_an_end(rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "ITEM_BYTES_MAX", 1000)
+    monkeypatch.setattr(records, "ITEM_BYTES_MAX", 2_000_000)
     result = rwq("add", "--format", "raw", "-f", "/dev/zero")
     assert result.code == 1
     assert "larger than the 512 MB that a server takes" in result.notes
