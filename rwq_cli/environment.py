@@ -20,6 +20,7 @@ class Environment:
         stdin: Standard input, bytes.
         stdout: Standard output, bytes: results only.
         stderr: Standard error, bytes: everything else.
+        stdin_is_closed: There is none, which to read is like an empty one.
         note_above: While progress is shown, writes a line above it; else None.
     """
 
@@ -27,6 +28,7 @@ class Environment:
     stdin: BinaryIO
     stdout: BinaryIO
     stderr: BinaryIO
+    stdin_is_closed: bool = False
     note_above: Callable[[str], None] | None = None
 
     @classmethod
@@ -38,6 +40,7 @@ class Environment:
             sys.stdin.buffer if sys.stdin else open(os.devnull, "rb"),
             sys.stdout.buffer if sys.stdout else open(os.devnull, "wb"),
             sys.stderr.buffer if sys.stderr else open(os.devnull, "wb"),
+            stdin_is_closed=sys.stdin is None,
         )
 
     @cached_property

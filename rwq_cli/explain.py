@@ -1,6 +1,6 @@
 """What a state means, what happens next if nobody does anything, and what would move it on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rwq_cli.core.findings import Code
 from rwq_cli.core.forecast import Forecast
@@ -128,6 +128,20 @@ def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) 
         tuple(remedy.cause for remedy in remedies),
         tuple(remedy.cure for remedy in remedies),
     )
+
+
+def with_wrong_key(explanation: Explanation, key: bytes) -> Explanation:
+    """The same of an item whose result's key, too, holds what the protocol does not say."""
+    findings, remedy = explanation.findings, REMEDIES[Code.WRONG_TYPE]
+    if Code.WRONG_TYPE not in findings:
+        explanation = replace(
+            explanation,
+            findings=(*findings, Code.WRONG_TYPE),
+            causes=(*explanation.causes, remedy.cause),
+            cures=(*explanation.cures, remedy.cure),
+        )
+    command = f"redis-cli TYPE {shell_word(key)}"
+    return replace(explanation, commands=(*explanation.commands, command))
 
 
 def _next_in_s(state: State, sighting: Sighting, forecast: Forecast | None) -> float | None:

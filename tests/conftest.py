@@ -1,7 +1,7 @@
 """What all tests share: one test on the real server and on the fake, a clock, foreign workers."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -77,7 +77,7 @@ def start_server() -> Iterator[StartServer]:
 class AsUser(Protocol):
     """Connects to the session's server as a user who may do only this, in ACL rules."""
 
-    def __call__(self, *rules: str) -> Connection: ...
+    def __call__(self, *rules: str, keys: Sequence[str] = ("*",)) -> Connection: ...
 
 
 @pytest.fixture
@@ -87,9 +87,14 @@ def as_user(server: PrivateServer) -> Iterator[AsUser]:
     with server.client() as raw:
         raw.flushall()
 
-        def as_limited(*rules: str) -> Connection:
+        def as_limited(*rules: str, keys: Sequence[str] = ("*",)) -> Connection:
             raw.acl_setuser(
-                "limited", enabled=True, passwords=["+pw"], keys=["*"], commands=list(rules)
+                "limited",
+                enabled=True,
+                reset_keys=True,
+                passwords=["+pw"],
+                keys=list(keys),
+                commands=list(rules),
             )
             made.append(connect(Server(f"unix://limited:pw@{server.socket}")))
             return made[-1]

@@ -9,6 +9,7 @@ from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.selecting import Choice, Reach, choosing
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import Pause
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.exporting import Export
 from rwq_cli.core.pictures import Picture
 from rwq_cli.core.results import Result
@@ -48,8 +49,8 @@ _REACH = Reach(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_left_out=T
 @app.command(
     help="Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, "
     "then the results that are kept. Also beside live workers: each item is as it was at one "
-    "instant. IDs or options choose some of the items. Results are left out then, and in the "
-    "formats json, csv, ids and data."
+    "instant. IDs, or options other than --all alone, choose some of the items. Results are "
+    "left out then, and in the formats json, csv, ids and data."
 )
 @choosing(_REACH)
 def export(ctx: typer.Context, choice: Choice) -> Report:
@@ -69,8 +70,12 @@ def export(ctx: typer.Context, choice: Choice) -> Report:
 
     def everything() -> Iterator[Sequence[Picture | Result]]:
         yield from run.batches()
-        if chosen is None and settings.output in _WITH_RESULTS:
+        if chosen is not None or settings.output not in _WITH_RESULTS:
+            return
+        try:
             yield from run.results()
+        except PermissionDenied:
+            settings.environment.note("rwq: this user may not read results; none are in the export")
 
     def summary(written: int) -> str:
         exported = written - run.results_read

@@ -1,6 +1,6 @@
 """`rwq purge`: remove a whole queue."""
 
-from functools import cache
+from collections.abc import Iterable, Iterator
 
 import typer
 
@@ -10,8 +10,11 @@ from rwq_cli.commands.options import DryRunOption, NullIdsOption, YesOption
 from rwq_cli.commands.taking import batch_of_taken, open_undo_file
 from rwq_cli.confirm import confirm
 from rwq_cli.connecting import open_queue
-from rwq_cli.core.model import Status
+from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.purging import Remains
 from rwq_cli.exits import ExitStatus
+from rwq_cli.render import human
 from rwq_cli.render.escape import escaped
 from rwq_cli.render.report import Report
 from rwq_cli.settings import Settings
@@ -35,7 +38,8 @@ MANUALS = {
 
 @app.command(
     help="Remove a whole queue, every key of it. The items, and the results that are kept of "
-    "completed ones, are written to an undo file first. What a producer adds meanwhile stays."
+    "completed ones, are written to an undo file first. What a producer adds meanwhile stays, and "
+    "so does what is named like a result and is none."
 )
 def purge(
     ctx: typer.Context,
@@ -50,17 +54,35 @@ def purge(
         queue.connection.meter.hide()
         confirm("remove all", items, escaped(queue.name), yes=False)
     undo = open_undo_file(settings, queue, "purge")
+    remains = Remains()
     report = batch_of_taken(
         settings,
         queue,
-        queue.purge(undo, dry_run=dry_run),
+        queue.purge(undo, remains=remains, dry_run=dry_run),
         undo,
         done=Status.REMOVED,
         failures=(),
         dry_run=dry_run,
         null_separated=null,
     )
-    # Asked for several times; in a dry run each count is a walk over all keys.
-    would = cache(queue.count_results)
-    report.extra = lambda: {"results": would() if dry_run else undo.results}
+    would = 0
+
+    def told(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
+        nonlocal would
+        yield from batches
+        if dry_run:
+            try:
+                count = queue.count_results()
+                would, remains.others = count.results, count.others
+            except PermissionDenied:
+                remains.is_unknown = True
+        if remains.is_unknown:
+            settings.environment.note("rwq: this user may not touch results; those there are stay")
+        elif remains.others:
+            what = "1 key is" if remains.others == 1 else f"{human.count(remains.others)} keys are"
+            settings.environment.note(f"rwq: {what} named like results, but none of ours; left")
+
+    report.also_done = frozenset({"results"})
+    report.batches = told(report.batches)
+    report.extra = lambda: {"results": would if dry_run else undo.results}
     return report

@@ -16,6 +16,7 @@ IMPORTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
 _FAILED = frozenset(
     {"conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"}
 )
+_RESULTS_DONE = frozenset({"results", "results-already-there"})
 _WORDS = {Status.CONFLICT: "conflicts", Status.WRONG_TYPE: "rejected"}
 
 
@@ -58,6 +59,7 @@ def put_report(
         word=lambda outcome: word(outcome.status),
         counted=counted,
         failed=_FAILED,
+        also_done=_RESULTS_DONE,
         shown=frozenset({"imported", "replaced", "restored"}),
         fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",

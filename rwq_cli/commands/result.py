@@ -61,6 +61,11 @@ def result(
     settings: Settings = ctx.obj
     if not item_id:
         raise InvalidArgument("an ID is empty", "an unset variable in the script?")
+    if item_id == "-":
+        raise InvalidArgument(
+            "one ID is wanted, and - means those on stdin",
+            "for many: rwq show - says of each which result is kept",
+        )
     timeout_s = FOREVER if timeout is None else parse_duration(timeout)
     queue = open_queue(settings)
 

@@ -110,7 +110,7 @@ class Choice:
         selection: Which items otherwise.
         limit: How many of them at most; None for all.
         null_separated: Whether `-o ids` ends each with NUL, as IDs on stdin do.
-        is_left_out: Nothing was chosen, where that means everything.
+        is_left_out: Nothing was chosen, or all, where that means everything.
         from_stdin: The IDs that were named are read from stdin.
     """
 
@@ -238,7 +238,7 @@ def read_choice(
     if ids:
         named = read_ids(settings.environment, ids, null_separated=null)
         return Choice(named, Selection(), None, null, from_stdin="-" in ids)
-    if not options and reach.may_be_left_out:
+    if reach.may_be_left_out and options in ([], ["--all"]):
         return Choice(None, Selection(reach.everything), None, null, is_left_out=True)
     if not options:
         raise InvalidArgument(

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Annotated, Any
 
@@ -14,13 +14,14 @@ from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.options import IdsArgument, NullOption
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.batches import in_batches
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.forecast import Forecast
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Sighting
 from rwq_cli.core.model import Facts, Item, State
-from rwq_cli.core.results import Result
+from rwq_cli.core.results import A_RESULT, NOTHING, Result
 from rwq_cli.exits import ExitStatus
-from rwq_cli.explain import Explanation, explain
+from rwq_cli.explain import Explanation, explain, with_wrong_key
 from rwq_cli.pasting import command_line
 from rwq_cli.reading.durations import parse_duration
 from rwq_cli.reading.ids import read_ids
@@ -62,6 +63,12 @@ class Shown:
     explanation: Explanation
     forecast: Forecast | None
     kept: Result | None = None
+    wrong_result: Mapping[bytes, str] = field(default_factory=dict)
+
+    @property
+    def wrong_types(self) -> dict[bytes, str]:
+        """All keys of it that hold something else than they should, with its type."""
+        return {**self.sighting.facts.wrong_types, **self.wrong_result}
 
 
 @app.command(
@@ -89,6 +96,19 @@ def show(
     queue = open_queue(settings)
     wants_data = data or settings.output is OutputFormat.DATA
 
+    denied = False
+
+    def looked_up(batch: list[bytes]) -> tuple[list[Result | None], list[str]]:
+        """What is kept of each, and what is under its result's key."""
+        nonlocal denied
+        try:
+            return queue.results(batch), queue.result_kinds(batch)
+        except PermissionDenied:
+            if not denied:
+                settings.environment.note("rwq: this user may not read results; none are shown")
+            denied = True
+            return [None] * len(batch), [NOTHING] * len(batch)
+
     def shown() -> Iterator[Shown]:
         for batch in in_batches(chosen):
             sightings: Iterable[Sighting] = queue.facts(batch)
@@ -96,10 +116,12 @@ def show(
             if sample_s is not None:
                 sightings = list(sightings)
                 forecasts = queue.forecast(sightings, sample_s=sample_s)
-            results = queue.results(batch)
-            for sighting, forecast, kept in zip(sightings, forecasts, results, strict=False):
+            results, kinds = looked_up(batch)
+            for sighting, forecast, kept, kind in zip(
+                sightings, forecasts, results, kinds, strict=False
+            ):
                 item = queue.describe(sighting, data=wants_data)
-                yield _shown(queue.name, item, sighting, forecast, kept)
+                yield _shown(queue.name, item, sighting, forecast, kept, kind)
 
     nothing = Facts(b"", False, 0, 0, 0, None, None, None, 0)
     view = View(
@@ -125,6 +147,7 @@ def _shown(
     sighting: Sighting,
     forecast: Forecast | None = None,
     kept: Result | None = None,
+    kind: str = NOTHING,
 ) -> Shown:
     explanation = explain(queue, sighting, forecast)
     if kept is not None and item.state is State.GONE:
@@ -134,7 +157,12 @@ def _shown(
             meaning=f"There is no such item any more: it was {kept.verdict.value}.",
             commands=(*explanation.commands, command),
         )
-    return Shown(item, sighting, explanation, forecast, kept)
+    wrong: dict[bytes, str] = {}
+    if kind not in (NOTHING, A_RESULT):
+        key = QueueKeys(queue).result(item.item_id)
+        wrong[key] = kind
+        explanation = with_wrong_key(explanation, key)
+    return Shown(item, sighting, explanation, forecast, kept, wrong)
 
 
 def _fields(record: Shown) -> dict[str, Any]:
@@ -164,7 +192,7 @@ def _fields(record: Shown) -> dict[str, Any]:
                 for key, lease in record.sighting.leases
             ],
             "wrong_types": [
-                {"key": escaped(key), "type": kind} for key, kind in facts.wrong_types.items()
+                {"key": escaped(key), "type": kind} for key, kind in record.wrong_types.items()
             ],
         },
     }
@@ -182,7 +210,7 @@ def _result_fields(kept: Result | None) -> dict[str, Any] | None:
 
 
 def _sections(record: Shown) -> list[Section]:
-    item, facts = record.item, record.sighting.facts
+    item = record.item
     rows: list[tuple[str, str, str | None]] = [
         ("queue", escaped(item.queue), None),
         ("state", item.state.value, state_style(item.state) or "bold"),
@@ -204,8 +232,8 @@ def _sections(record: Shown) -> list[Section]:
     elif item.preview is not None:
         cut = "" if item.payload_bytes == len(item.preview) else " …"
         sections.append(Section("Data", [("", escaped(item.preview) + cut, None)]))
-    if facts.wrong_types:
-        wrong = [(escaped(key), f"is a {kind}", "red") for key, kind in facts.wrong_types.items()]
+    if record.wrong_types:
+        wrong = [(escaped(key), f"is a {kind}", "red") for key, kind in record.wrong_types.items()]
         sections.insert(1, Section("Keys of the wrong type", wrong))
     return sections
 

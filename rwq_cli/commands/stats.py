@@ -54,7 +54,12 @@ def stats(
     def counted() -> Iterator[Counts]:
         for name in names:
             queue = WorkQueue(connection, name)
-            yield queue.lengths() if fast else queue.counts(deep=deep)
+            counts = queue.lengths() if fast else queue.counts(deep=deep)
+            if deep and counts.results is None:
+                settings.environment.note(
+                    "rwq: this user may not read results; they are not counted"
+                )
+            yield counts
 
     view = counts_view(DEEP_COLUMNS if deep else STATS_COLUMNS)
     if len(names) > 1:

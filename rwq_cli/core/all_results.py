@@ -9,7 +9,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.nested import member_ids, nested_names
 from rwq_cli.core.pictures import PICTURE_BYTES
-from rwq_cli.core.results import Result, peek, read_results
+from rwq_cli.core.results import A_RESULT, NOTHING, Result, kinds_of, read_results
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # Each makes a new key.
@@ -23,7 +23,7 @@ class ResultTally:
     Attributes:
         put: How many are in, those that replaced another among them.
         there: In the place of how many there was one, which stays.
-        refused: In the place of how many there was a key of another type.
+        refused: In the place of how many there was a key that is no result.
     """
 
     put: int = 0
@@ -53,17 +53,58 @@ def read_all(connection: Connection, keys: QueueKeys) -> Iterator[list[Result]]:
         yield from read_results(connection, keys, fresh)
 
 
-def count_all(connection: Connection, keys: QueueKeys) -> int:
+class ResultCount:
+    """Counts results among the IDs that a walk over all keys meets.
+
+    Of each a number of 64 bits is kept, because a walk may meet a key twice.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+    """
+
+    def __init__(self, connection: Connection, keys: QueueKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._results: set[int] = set()
+        self._others: set[int] = set()
+
+    @property
+    def results(self) -> int:
+        """How many were met."""
+        return len(self._results)
+
+    @property
+    def others(self) -> int:
+        """How many keys were met that are named like results and are none."""
+        return len(self._others)
+
+    def meet(self, ids: Sequence[bytes]) -> None:
+        """Count those of a page of IDs.
+
+        Raises:
+            PermissionDenied: This user may not read them.
+            ServerError: The connection was lost.
+        """
+        for item_id, kind in zip(ids, kinds_of(self._connection, self._keys, ids), strict=True):
+            if kind == A_RESULT:
+                self._results.add(hash(item_id))
+            elif kind != NOTHING:
+                self._others.add(hash(item_id))
+
+
+def count_all(connection: Connection, keys: QueueKeys) -> ResultCount:
     """How many results are kept.
 
     Raises:
+        PermissionDenied: This user may not read them.
         ServerError: The server refused, or was lost.
     """
-    met: set[int] = set()
+    count = ResultCount(connection, keys)
     names = nested_names(connection, keys)
     for page in member_ids(connection, keys, (keys.result_prefix,), names):
-        met.update(hash(found.item_id) for found in peek(connection, keys, page) if found)
-    return len(met)
+        count.meet(page)
+    return count
 
 
 def put_results(
@@ -119,12 +160,11 @@ def _would_put(
     connection: Connection, keys: QueueKeys, ids: Sequence[bytes], met: set[bytes], replaces: bool
 ) -> str:
     letters = []
-    kinds = connection.call_all([("TYPE", keys.result(item_id)) for item_id in ids])
-    for item_id, kind in zip(ids, kinds, strict=True):
-        if kind == b"none" and item_id not in met:
+    for item_id, kind in zip(ids, kinds_of(connection, keys, ids), strict=True):
+        if kind == NOTHING and item_id not in met:
             letters.append("i")
             met.add(item_id)
-        elif kind in (b"none", b"hash"):
+        elif kind in (NOTHING, A_RESULT):
             letters.append("p" if replaces else "h")
         else:
             letters.append("y")

@@ -1,9 +1,11 @@
 """The keys under a queue's prefix that are no items: whose they are, and which are nobody's."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rwq_cli.core.connection import Connection
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
 from rwq_cli.core.scanning import scan_keys
 
@@ -85,10 +87,11 @@ def may_be_anothers(item_id: bytes) -> bool:
 
 @dataclass(slots=True)
 class OddKeys:
-    """What holds no string where the keys of items and leases are.
+    """What holds another type than it should where the keys of items, leases and results are.
 
     Attributes:
-        wrong_type: Keys of items and leases that hold another type than the protocol says.
+        wrong_type: Keys of them that hold another type than the protocol says; of results, also
+            hashes that say nothing of one.
         shadowing: Queues whose keys look like items or leases of this one.
     """
 
@@ -114,12 +117,30 @@ def odd_keys(connection: Connection, keys: QueueKeys) -> OddKeys:
                     inside[key.rpartition(b":")[0]] = None
                 elif not key.startswith(keys.result_prefix):
                     odd[key] = None
+    odd.update(dict.fromkeys(_no_results(connection, keys)))
     found = OddKeys(shadowing=list(inside))
     names = list(inside)
     for key in odd:
         if not is_key_of(key, names):
             found.wrong_type.add(key)
     return found
+
+
+def _no_results(connection: Connection, keys: QueueKeys) -> Iterator[bytes]:
+    """The keys of results that hold what is none; nothing where this user may not read them."""
+    from rwq_cli.core.results import A_RESULT, NOTHING, kinds_of
+
+    prefix = len(keys.result_prefix)
+    for page in scan_keys(connection, keys.result_pattern, count=_SCAN_COUNT):
+        ids = [key[prefix:] for key in page if not key.endswith(STRUCTURES)]
+        own = [item_id for item_id in ids if not may_be_anothers(item_id)]
+        try:
+            kinds = kinds_of(connection, keys, own)
+        except PermissionDenied:
+            return
+        for item_id, kind in zip(own, kinds, strict=True):
+            if kind not in (NOTHING, A_RESULT):
+                yield keys.result(item_id)
 
 
 def shadowed_by_name(connection: Connection, keys: QueueKeys) -> list[bytes]:

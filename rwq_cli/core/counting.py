@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rwq_cli.core.connection import Connection
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Counts, State
 
@@ -71,20 +72,20 @@ def count_states(
 
 
 class _Results:
-    """Counts what is kept of completed items among the keys that a walk over all of them meets.
-
-    Of each a number of 64 bits is kept, because a walk may meet a key twice.
-    """
+    """Counts what is kept of completed items among the keys that a walk over all of them meets."""
 
     def __init__(self, connection: Connection, keys: QueueKeys) -> None:
+        from rwq_cli.core.all_results import ResultCount
+
         self._connection = connection
         self._keys = keys
-        self._numbers: set[int] = set()
+        self._count = ResultCount(connection, keys)
+        self._may_read = True
 
     @property
-    def count(self) -> int:
-        """How many were met."""
-        return len(self._numbers)
+    def count(self) -> int | None:
+        """How many were met; None where this user may not read them."""
+        return self._count.results if self._may_read else None
 
     def meet(self, page: Sequence[bytes]) -> None:
         """Count those of a page of keys."""
@@ -92,14 +93,14 @@ class _Results:
 
         prefix = self._keys.result_prefix
         ids = [key[len(prefix) :] for key in page if key.startswith(prefix)]
-        if not ids:
+        if not (ids and self._may_read):
             return
-        # The hash may be the counts of a queue whose name begins like our results.
+        # They may be those of a queue whose name begins like our results.
         own = without_anothers(self._connection, self._keys, ids, (prefix,))
-        types = self._connection.call_all([("TYPE", prefix + item_id) for item_id in own])
-        self._numbers.update(
-            hash(item_id) for item_id, kind in zip(own, types, strict=True) if kind == b"hash"
-        )
+        try:
+            self._count.meet(own)
+        except PermissionDenied:
+            self._may_read = False
 
 
 def _add_processing(connection: Connection, keys: QueueKeys, counts: Counts) -> Counts:

@@ -114,6 +114,11 @@ class QueueKeys:
         """A SCAN pattern for exactly this queue's data keys."""
         return escape_glob(self.item_prefix) + b"*"
 
+    @property
+    def result_pattern(self) -> bytes:
+        """A SCAN pattern for exactly this queue's results."""
+        return escape_glob(self.result_prefix) + b"*"
+
 
 def is_key_of(key: bytes, names: Sequence[bytes]) -> bool:
     """Whether a key is one of the queues with these names."""

@@ -1,12 +1,13 @@
 """Taking away a whole queue: every item, and every key that is left then."""
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 
-from rwq_cli.core.all_results import drop_results
+from rwq_cli.core.all_results import ResultCount, drop_results
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.cleaning import prune, prune_cleaning_by_pages
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.exporting import Export
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
@@ -20,6 +21,19 @@ from rwq_cli.core.survey import listed_ids
 from rwq_cli.core.taking import Ledger, Taking
 
 
+@dataclass(slots=True)
+class Remains:
+    """What is left under the names of results.
+
+    Attributes:
+        others: How many keys there are no results of ours.
+        is_unknown: Whether this user may not touch results, so that all of them stay.
+    """
+
+    others: int = 0
+    is_unknown: bool = False
+
+
 def purge(
     connection: Connection,
     keys: QueueKeys,
@@ -27,6 +41,7 @@ def purge(
     *,
     grace_s: float,
     sleep: Callable[[float], None],
+    remains: Remains | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Remove all items that are in the queue now, and then what belongs to no item.
 
@@ -41,6 +56,7 @@ def purge(
         ledger: Where the items, and the results that are kept of others, are written down first.
         grace_s: Seconds between the two looks at what is in no list.
         sleep: Waits for so many seconds.
+        remains: Takes what of results is left.
 
     Raises:
         ServerError: The server refused, or was lost; `acknowledged` says how many were removed.
@@ -62,7 +78,7 @@ def purge(
                 acknowledged += outcomes.letters.count("x")
                 connection.meter.advance(len(outcomes))
                 yield outcomes
-        _take_results(connection, keys, ledger, grace_s, sleep)
+        _take_results(connection, keys, ledger, grace_s, sleep, remains or Remains())
         _sweep(connection, keys, grace_s, sleep)
     except ServerError as error:
         error.acknowledged = acknowledged
@@ -180,16 +196,24 @@ def _take_results(
     ledger: Ledger,
     grace_s: float,
     sleep: Callable[[float], None],
+    remains: Remains,
 ) -> None:
-    """Delete the results of items that are gone; a hash that is no result of ours stays."""
+    """Delete the results of items that are gone; what is no result of ours stays."""
     connection.meter.begin("removing results")
+    count = ResultCount(connection, keys)
     for ids in _own(connection, keys, (keys.result_prefix,), grace_s, sleep):
+        try:
+            count.meet(ids)
+        except PermissionDenied:
+            remains.is_unknown = True
+            return
         looks = glance(connection, keys, ids)
         gone = [item_id for item_id, look in zip(ids, looks, strict=True) if not look.has_data]
         for results in read_results(connection, keys, gone):
             ledger.write_results(results)
             drop_results(connection, keys, results)
             connection.meter.advance(len(results))
+    remains.others = count.others
 
 
 def _sweep(

@@ -25,7 +25,7 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
-    from rwq_cli.core.all_results import ResultTally
+    from rwq_cli.core.all_results import ResultCount, ResultTally
     from rwq_cli.core.checking import Check, Limits, Measure
     from rwq_cli.core.diagnosing import Diagnosis
     from rwq_cli.core.exporting import Export
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.looking import Detail, Sighting
     from rwq_cli.core.picking import Picked
     from rwq_cli.core.pictures import Picture
+    from rwq_cli.core.purging import Remains
     from rwq_cli.core.results import Result, ResultLook
     from rwq_cli.core.taking import Destination, Ledger
     from rwq_cli.core.waiting import Goal, Waited
@@ -239,6 +240,12 @@ class WorkQueue:
 
         return results.peek(self.connection, self.keys, ids)
 
+    def result_kinds(self, ids: Sequence[bytes]) -> list[str]:
+        """What is under the key of each one's result; see `rwq_cli.core.results.kinds_of`."""
+        from rwq_cli.core import results
+
+        return results.kinds_of(self.connection, self.keys, ids)
+
     def touch(
         self, ids: Iterable[bytes | Pause], *, lease_s: float = 300.0, dry_run: bool = False
     ) -> Outcomes:
@@ -414,7 +421,14 @@ class WorkQueue:
             look.has_data and look.lease is not None and not is_guard(look.lease) for look in looks
         )
 
-    def purge(self, ledger: "Ledger", *, grace_s: float = 1.0, dry_run: bool = False) -> Outcomes:
+    def purge(
+        self,
+        ledger: "Ledger",
+        *,
+        grace_s: float = 1.0,
+        remains: "Remains | None" = None,
+        dry_run: bool = False,
+    ) -> Outcomes:
         """Remove everything; see `rwq_cli.core.purging.purge`."""
         from rwq_cli.core import purging
 
@@ -423,12 +437,17 @@ class WorkQueue:
             return Outcomes(purging.would_purge(self.connection, self.keys))
         return Outcomes(
             purging.purge(
-                self.connection, self.keys, ledger, grace_s=grace_s, sleep=self._clock.sleep
+                self.connection,
+                self.keys,
+                ledger,
+                grace_s=grace_s,
+                sleep=self._clock.sleep,
+                remains=remains,
             )
         )
 
-    def count_results(self) -> int:
-        """How many results are kept; `rwq_cli.core.all_results.count_all`."""
+    def count_results(self) -> "ResultCount":
+        """How many results are kept; see `rwq_cli.core.all_results.count_all`."""
         from rwq_cli.core import all_results
 
         self.connection.look_only()

@@ -14,6 +14,8 @@ from rwq_cli.core.model import State
 from rwq_cli.core.pictures import PICTURE_BYTES
 
 _FIELDS = ("status", "completed_ms", "holder")
+# What may be under the key of a result, besides the types of what is none.
+NOTHING, A_RESULT = "none", "result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ def peek(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> list[
     """What is kept of each, without the results' bytes; None for nothing, or nothing of ours.
 
     Raises:
+        PermissionDenied: This user may not read them.
         ServerError: The connection was lost.
     """
     found: list[Result | None] = []
@@ -156,23 +159,44 @@ def read_results(
             yield whole
 
 
+def kinds_of(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> list[str]:
+    """What is under the key of each one's result.
+
+    Raises:
+        PermissionDenied: This user may not read them.
+        ServerError: The connection was lost.
+
+    Returns:
+        `NOTHING`, `A_RESULT`, or the type of what is no result of ours. A hash may be one of a
+        queue whose name begins like our results.
+    """
+    kinds: list[str] = []
+    for batch in in_batches(ids):
+        commands: list[tuple[object, ...]] = []
+        for item_id in batch:
+            key = keys.result(item_id)
+            commands += (("TYPE", key), ("HMGET", key, *_FIELDS))
+        replies = iter(connection.call_all(commands, atomic=True, tolerate=True))
+        for kind, fields in zip(replies, replies, strict=True):
+            kinds.append(kind.decode() if _verdict_and_time(fields) is None else A_RESULT)
+    return kinds
+
+
 def check_places(connection: Connection, keys: QueueKeys, ids: Sequence[bytes]) -> None:
     """See that a result can be kept of each.
 
     Raises:
-        WrongType: A key in its place holds another type.
+        WrongType: A key in its place holds something else.
         ServerError: The server refused, or was lost.
     """
-    for batch in in_batches(ids):
-        kinds = connection.call_all([("TYPE", keys.result(item_id)) for item_id in batch])
-        for item_id, kind in zip(batch, kinds, strict=True):
-            if kind not in (b"none", b"hash"):
-                name = keys.result(item_id).decode("utf-8", "backslashreplace")
-                raise WrongType(
-                    f"{name} holds another type than the protocol says: a {kind.decode()} and "
-                    "not a hash",
-                    "see what it is with the TYPE command, or name another queue",
-                )
+    for item_id, kind in zip(ids, kinds_of(connection, keys, ids), strict=True):
+        if kind not in (NOTHING, A_RESULT):
+            name = keys.result(item_id).decode("utf-8", "backslashreplace")
+            wanted = "one of results" if kind == "hash" else "a hash"
+            raise WrongType(
+                f"{name} holds another type than the protocol says: a {kind} and not {wanted}",
+                "see what it is with the TYPE command, or name another queue",
+            )
 
 
 def _state(connection: Connection, keys: QueueKeys, item_id: bytes, there: int) -> State:
@@ -199,20 +223,27 @@ def _result_with_bytes(item_id: bytes, fields: Any, result: Any, ttl_ms: Any) ->
     return found if found is None or size is None else replace(found, result=result)
 
 
-def _result(item_id: bytes, fields: Any, size: Any, ttl_ms: Any) -> Result | None:
-    """A result from the fields of its hash; None where they are none of ours."""
+def _verdict_and_time(fields: Any) -> tuple[Verdict, int] | None:
+    """What the fields of a hash say; None where they are none of ours."""
     if not isinstance(fields, list):
         return None
-    status, completed_ms, holder = fields
     try:
-        verdict, at_ms = Verdict((status or b"").decode("ascii")), int(completed_ms or b"")
+        return Verdict((fields[0] or b"").decode("ascii")), int(fields[1] or b"")
     except ValueError:
         return None
+
+
+def _result(item_id: bytes, fields: Any, size: Any, ttl_ms: Any) -> Result | None:
+    """A result from the fields of its hash; None where they are none of ours."""
+    known = _verdict_and_time(fields)
+    if known is None:
+        return None
+    verdict, at_ms = known
     return Result(
         item_id=item_id,
         verdict=verdict,
         completed_ms=at_ms,
-        holder=holder,
+        holder=fields[2],
         result_bytes=size,
         ttl_ms=ttl_ms if ttl_ms >= 0 else None,
     )

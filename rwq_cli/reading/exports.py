@@ -3,13 +3,14 @@
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 import orjson
 
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.keeping import Verdict
+from rwq_cli.core.keeping import RESULT_TTL_S, Verdict
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.pictures import End, Picture, Place
 from rwq_cli.core.results import Result
@@ -232,7 +233,10 @@ class ExportReader:
         self.header = parse_header(first[1], "stdin" if name == "-" else name)
 
     def entries(self) -> Iterator[Picture | Result | Pause]:
-        """The items and results, in order; at a `PAUSE` the source has nothing more for now."""
+        """The items and results, in order; at a `PAUSE` the source has nothing more for now.
+
+        A result that has no expiry gets the usual one.
+        """
         with self._open:
             for entry in self._lines:
                 if isinstance(entry, Pause):
@@ -247,8 +251,12 @@ class ExportReader:
                     if self._strict:
                         return
                     continue
-                if not isinstance(read, Mark):
-                    yield read
+                if isinstance(read, Mark):
+                    continue
+                if isinstance(read, Result) and read.ttl_ms is None:
+                    # Somebody took its expiry away; we make none without.
+                    read = replace(read, ttl_ms=round(1000 * RESULT_TTL_S))
+                yield read
 
 
 def _numbered(groups: Iterable[list[bytes] | Pause]) -> Iterator[tuple[int, bytes] | Pause]:

@@ -177,7 +177,8 @@ class Intake:
     def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Pause]:
         flush = self.environment.flush
         if self.input_format is InputFormat.RAW:
-            return self._batches("input", [[whole(stream, flush)]], keep_empty=True)
+            record = whole(stream, flush, bytes_max=ITEM_BYTES_MAX)
+            return self._batches("input", [[record]], keep_empty=True)
         separator = b"\0" if self.input_format is InputFormat.NUL else b"\n"
         return self._batches(where, split(stream, separator, flush), keep_empty=False)
 

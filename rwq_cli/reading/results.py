@@ -18,13 +18,23 @@ def read_result(environment: Environment, name: str) -> bytes:
     Raises:
         InvalidArgument: It cannot be read, or is larger than a server takes.
     """
+    if not name:
+        raise InvalidArgument(
+            "the name of the result's file is empty", "an unset variable in the script?"
+        )
     if name == "-":
+        if environment.stdin_is_closed:
+            raise InvalidArgument(
+                "stdin is closed, so there is no result on it",
+                "name a file, or leave --result out for an outcome without a result",
+            )
         if environment.stdin_is_terminal:
             environment.note("reading the result from the terminal; Ctrl-D ends")
-        result = whole(environment.stdin, environment.flush)
+        result = whole(environment.stdin, environment.flush, bytes_max=ITEM_BYTES_MAX)
     else:
         with open_input(name) as file:
-            result = whole(cast(BinaryIO, Readable(name, file)), environment.flush)
+            readable = cast(BinaryIO, Readable(name, file))
+            result = whole(readable, environment.flush, bytes_max=ITEM_BYTES_MAX)
     if len(result) > ITEM_BYTES_MAX:
         raise InvalidArgument(
             "the result is larger than the 512 MB that a server takes", "keep it elsewhere"

@@ -76,6 +76,23 @@ def split(
         yield [b"".join(pieces)]
 
 
-def whole(stream: BinaryIO, before_waiting: Callable[[], None]) -> bytes:
-    """All of a stream."""
-    return b"".join(c for c in chunks(stream, before_waiting) if not isinstance(c, Pause))
+def whole(stream: BinaryIO, before_waiting: Callable[[], None], *, bytes_max: int) -> bytes:
+    """All of a stream, which may have no end.
+
+    Args:
+        stream: What to read.
+        before_waiting: Called before each wait for more.
+        bytes_max: Of a longer one no more is read than shows that it is.
+
+    Returns:
+        Its bytes; of a longer one the first `bytes_max + 1`.
+    """
+    pieces: list[bytes] = []
+    left = bytes_max + 1
+    for chunk in chunks(stream, before_waiting):
+        if not isinstance(chunk, Pause):
+            pieces.append(chunk[:left])
+            left -= len(pieces[-1])
+            if not left:
+                break
+    return b"".join(pieces)

@@ -97,6 +97,7 @@ class Batch(Generic[T]):
         word: The word that one record is counted under.
         counted: The words of the summary that are always there, in order.
         failed: Words that count as failure.
+        also_done: Words among the further counts that tell of something done, too.
         shown: Words whose records `-o ids` prints.
         tells_only_shown: Whether `jsonl` and `csv`, too, print those records only.
         also: Further words that JSON always counts.
@@ -117,6 +118,7 @@ class Batch(Generic[T]):
     fields: dict[str, Any]
     tells_only_shown: bool = False
     also: Sequence[str] = ()
+    also_done: frozenset[str] = frozenset()
     extra: Callable[[], dict[str, int]] = dict
     prefix: str = ""
     suffix: Callable[[], str] = str
@@ -146,6 +148,7 @@ class Batch(Generic[T]):
         if not failures:
             return ExitStatus.OK
         successes = sum(self.counts.values()) - sum(self.counts[word] for word in self.failed)
+        successes += sum(totals.get(word, 0) for word in self.also_done)
         return ExitStatus.PARTIAL if successes else ExitStatus.NO
 
 

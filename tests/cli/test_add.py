@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from rwq_cli.reading import records
 from tests.cli.driver import Rwq
 from tests.conftest import contents
 
@@ -140,6 +141,14 @@ def test_raw(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
     words = ("-f", str(tmp_path / "one"), "-f", "-", "-f", str(tmp_path / "two"))
     assert rwq("add", "--format", "raw", *words, stdin=b"a\nb\n").code == 0
     assert waiting_data(raw) == [b"\n\xff\0\n", b"a\nb\n", b""]
+
+
+def test_raw_without_an_end(rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "ITEM_BYTES_MAX", 2_000_000)
+    result = rwq("add", "--format", "raw", "-f", "/dev/zero")
+    assert result.code == 1
+    assert "larger than the 512 MB that a server takes" in result.notes
+    assert raw.keys() == []
 
 
 class TestFiles:

@@ -460,3 +460,72 @@ class TestWrongTypes:
         result = rwq("queues", "-o", "ids")
         assert result.code == 0
         assert "jobs" in result.text.splitlines()
+
+
+class TestNoResults:
+    """An ACL user who may touch all keys of the queue but those of results."""
+
+    RULES = (
+        *("~jobs:queue", "~jobs:processing", "~jobs:cleaning", "~jobs:delayed", "~jobs:buried"),
+        *("~jobs:returns", "~jobs:item:*", "~jobs:lease:*", "~jobs:leased_by_session:*", "+@all"),
+    )
+
+    @pytest.fixture
+    def url(self, server: PrivateServer, raw: redis.Redis) -> Iterator[str]:
+        raw.execute_command("ACL", "SETUSER", "bob", "reset", "on", ">pw", "&*", *self.RULES)
+        foreign = Foreign(raw)
+        foreign.waiting(b"a", b"b")
+        raw.hset("jobs:result:d", mapping={"status": "completed", "completed_ms": 5})
+        yield f"unix://bob:pw@{server.socket}"
+        raw.execute_command("ACL", "DELUSER", "bob")
+
+    @pytest.mark.parametrize(
+        ("line", "code", "notes"),
+        [
+            ("complete b", 0, "completed 1, missing 0, not owner 0\n"),
+            ("show a", 0, "rwq: this user may not read results; none are shown\n"),
+            ("show d", 1, "rwq: this user may not read results; none are shown\n"),
+            ("stats --deep", 0, "rwq: this user may not read results; they are not counted\n"),
+            (
+                "export",
+                0,
+                "rwq: this user may not read results; none are in the export\nexported 2\n",
+            ),
+            (
+                "purge --dry-run",
+                0,
+                "rwq: this user may not touch results; those there are stay\n"
+                "dry run, nothing changed: removed 2\n",
+            ),
+        ],
+    )
+    def test_everything_else_goes(
+        self, rwq: Rwq, url: str, line: str, code: int, notes: str
+    ) -> None:
+        result = rwq(*line.split(), "-u", url)
+        assert (result.code, result.notes) == (code, notes)
+
+    def test_what_json_says(self, rwq: Rwq, url: str) -> None:
+        assert rwq("show", "d", "-o", "json", "-u", url).json["result"] is None
+        counts = rwq("stats", "--deep", "-o", "json", "-u", url).json
+        assert (counts["waiting"], counts["results"]) == (2, None)
+
+    def test_a_doctor(self, rwq: Rwq, url: str) -> None:
+        assert "wrong-type" not in rwq("doctor", "-u", url).text
+
+    def test_a_purge(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
+        result = rwq("purge", "--yes", "-u", url)
+        assert (result.code, result.notes.splitlines()[0]) == (
+            0,
+            "rwq: this user may not touch results; those there are stay",
+        )
+        assert raw.keys() == [b"jobs:result:d"]
+
+    def test_what_is_asked_for(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
+        if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
+            pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
+        before = contents(raw)
+        result = rwq("complete", "b", "--rejected", "-u", url)
+        assert result.code == 69
+        assert "run the 'exists' command on jobs:result:x" in result.notes
+        assert contents(raw) == before

@@ -1,12 +1,15 @@
 """`rwq complete`: the item is gone from everywhere, one call wins, and its report says which."""
 
 import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 import redis
 
-from tests.cli.driver import Rwq
+from rwq_cli.reading import results
+from tests.cli.driver import COMMAND, Rwq
 from tests.conftest import Foreign, contents
 
 OWN = f"rwq:tester@{os.uname().nodename}:s1"
@@ -232,3 +235,46 @@ class TestStdin:
             "rwq: error: an ID is empty; an unset variable in the script?\n",
         )
         assert foreign.raw.llen("jobs:queue") == 1
+
+
+class TestResultFile:
+    def test_an_empty_name(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert rwq("complete", "a", "--result", "").as_tuple() == (
+            2,
+            "",
+            "rwq: error: the name of the result's file is empty; an unset variable in the "
+            "script?\n",
+        )
+        assert foreign.raw.llen("jobs:queue") == 1
+
+    def test_stdin_that_is_closed(self, rwq: Rwq, foreign: Foreign) -> None:
+        """An empty one is a result."""
+        foreign.waiting(b"a")
+        line = f"exec {shlex.join(COMMAND)} complete a --result - <&-"
+        done = subprocess.run(
+            ["sh", "-c", line], env=rwq.variables, cwd=rwq.home, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (
+            2,
+            b"",
+            b"rwq: error: stdin is closed, so there is no result on it; name a file, or leave "
+            b"--result out for an outcome without a result\n",
+        )
+        assert foreign.raw.llen("jobs:queue") == 1
+        assert rwq("complete", "a", "--result", "-").code == 0
+        assert foreign.raw.hget("jobs:result:a", "result") == b""
+
+    def test_one_without_an_end(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(results, "ITEM_BYTES_MAX", 1000)
+        foreign.waiting(b"a")
+        assert rwq("complete", "a", "--result", "/dev/zero").as_tuple() == (
+            2,
+            "",
+            "rwq: error: the result is larger than the 512 MB that a server takes; keep it "
+            "elsewhere\n",
+        )
+        assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1001).code == 2
+        assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1000).code == 0

@@ -157,9 +157,10 @@ class TestResults:
             }
             foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
 
-    def test_they_come_last(self, rwq: Rwq, foreign: Foreign) -> None:
+    @pytest.mark.parametrize("words", [(), ("--all",)])
+    def test_they_come_last(self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...]) -> None:
         self.keep(foreign)
-        result = rwq("export")
+        result = rwq("export", *words)
         assert (result.code, result.notes) == (0, "exported 1, results 2\n")
         _, item, *results = result.jsonl
         assert item["id"] == "a"
@@ -183,7 +184,7 @@ class TestResults:
 
     def test_where_they_are_left_out(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)
-        for words in (("a",), ("--all",), ("-o", "json"), ("-o", "csv"), ("-o", "ids")):
+        for words in (("a",), ("--all", "-n", "9"), ("-o", "json"), ("-o", "csv"), ("-o", "ids")):
             result = rwq("export", *words)
             assert (result.code, result.notes) == (0, "exported 1\n")
         assert len(rwq("export", "a").jsonl) == 2
@@ -192,7 +193,8 @@ class TestResults:
         self.keep(foreign)
         foreign.raw.hset("jobs:result:held", mapping={"status": "completed", "completed_ms": 5})
         foreign.raw.hset("jobs:result:held", "holder", b"\xfe")
-        foreign.raw.pexpire("jobs:result:held", 60_000)
+        for item_id in (b"a", b"\xff", b"held"):
+            foreign.raw.pexpire(b"jobs:result:" + item_id, 60_000)
         before, text = contents(foreign.raw), rwq("export").out
         foreign.raw.flushall()
         result = rwq("import", "-", stdin=text)

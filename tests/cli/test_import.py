@@ -159,7 +159,9 @@ class TestResults:
 
     def test_one_that_is_there_stays(self, rwq: Rwq, foreign: Foreign) -> None:
         given = lines(item("a"), self.kept("a", result="new"), self.kept("b", result="new"))
-        foreign.raw.hset("jobs:result:b", "result", "old")
+        foreign.raw.hset(
+            "jobs:result:b", mapping={"status": "completed", "completed_ms": 5, "result": "old"}
+        )
         for words, name in (
             ((), "results_already_there"),
             (("--on-conflict", "replace"), "results"),
@@ -173,6 +175,24 @@ class TestResults:
             if not words:
                 assert dry.json == {**result.json, "dry_run": True}
                 assert [result.json["imported"], result.json["results"]] == [1, 1]
+
+    @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+    def test_some_that_cannot_go_in(
+        self, rwq: Rwq, foreign: Foreign, dry_run: tuple[str, ...]
+    ) -> None:
+        """Part of it was done, though none of it was an item."""
+        foreign.raw.set("jobs:result:a", "s")
+        result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a"), self.kept("b")))
+        assert result.code == 3
+        assert result.notes.endswith("rejected 0, results 1, results rejected 1\n")
+        result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a")))
+        assert result.code == 1
+
+    def test_one_without_an_end_gets_one(self, rwq: Rwq, foreign: Foreign) -> None:
+        given = lines(self.kept("a", ttl_ms=None), self.kept("b"), self.kept("c", ttl_ms=60_000))
+        assert rwq("import", "-", stdin=given).code == 0
+        ends = [foreign.raw.pttl(f"jobs:result:{item_id}") for item_id in "abc"]
+        assert [round(ttl_ms / 60_000) for ttl_ms in ends] == [60, 60, 1]
 
     def test_between_items(self, rwq: Rwq, foreign: Foreign) -> None:
         given = lines(item("a"), self.kept("x"), item("b"), self.kept("y"), self.kept("z"))

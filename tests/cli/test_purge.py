@@ -66,6 +66,22 @@ class TestResults:
         assert foreign.raw.keys() == []
         assert file.read_bytes().count(b'"result_b64": "AP4="') == 2
 
+    def test_what_is_no_result_stays(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        foreign.raw.hset("jobs:result:odd", "x", "y")
+        foreign.raw.set("jobs:result:s", "t")
+        said = "rwq: 2 keys are named like results, but none of ours; left\n"
+        dry = rwq("purge", "--dry-run")
+        assert dry.notes == f"{said}dry run, nothing changed: removed 0, results 2\n"
+        result = rwq("purge", "--yes")
+        (file,) = undo_files(rwq)
+        assert result.as_tuple() == (0, "", f"{said}removed 0, results 2; undo file {file}\n")
+        assert sorted(foreign.raw.keys()) == [b"jobs:result:odd", b"jobs:result:s"]
+        foreign.raw.delete("jobs:result:s")
+        assert rwq("purge", "-o", "json").notes == (
+            "rwq: 1 key is named like results, but none of ours; left\n"
+        )
+
     def test_nothing_but_results(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)
         before = contents(foreign.raw)

@@ -102,7 +102,14 @@ def test_split(text: bytes, records: list[bytes], chunk: int) -> None:
 
 
 def test_whole() -> None:
-    assert whole(io.BytesIO(b"a\n\0b"), lambda: None) == b"a\n\0b"
+    for longest in (4, 5):
+        assert whole(io.BytesIO(b"a\n\0b"), lambda: None, bytes_max=longest) == b"a\n\0b"
+
+
+def test_a_whole_stream_that_has_no_end() -> None:
+    with open("/dev/zero", "rb") as endless:
+        for longest in (0, 3, 300_000):
+            assert whole(endless, lambda: None, bytes_max=longest) == bytes(longest + 1)
 
 
 def environment(stdin: bytes) -> Environment:

@@ -182,3 +182,12 @@ def test_a_key_of_another_type(rwq: Rwq, foreign: Foreign) -> None:
         "rwq: error: jobs:result:a holds another type than the protocol says; see what it is with "
         "the TYPE command, or name another queue\n",
     )
+
+
+def test_stdin_holds_no_id(rwq: Rwq) -> None:
+    assert rwq("result", "-", stdin=b"a\n").as_tuple() == (
+        2,
+        "",
+        "rwq: error: one ID is wanted, and - means those on stdin; for many: rwq show - says of "
+        "each which result is kept\n",
+    )

@@ -370,3 +370,26 @@ class TestResults:
     def test_none(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert [r["result"] for r in rwq("show", "a", "b", "-o", "json").json] == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["string", "hash"])
+def test_no_result_in_the_place_of_one(rwq: Rwq, foreign: Foreign, kind: str) -> None:
+    foreign.waiting(b"w")
+    if kind == "string":
+        foreign.raw.set("jobs:result:w", "x")
+    else:
+        foreign.raw.hset("jobs:result:w", "x", "y")
+    before = contents(foreign.raw)
+    assert rwq("complete", "w", "--rejected").code == 69
+    record = rwq("show", "w", "-o", "json").json
+    assert (record["state"], record["result"], record["findings"]) == (
+        "waiting",
+        None,
+        ["wrong-type"],
+    )
+    assert record["facts"]["wrong_types"] == [{"key": "jobs:result:w", "type": kind}]
+    assert record["commands"][-1] == "redis-cli TYPE jobs:result:w"
+    text = rwq("show", "w", "-o", "table").text
+    assert f"jobs:result:w  is a {kind}" in text
+    assert rwq("doctor", "--only", "wrong-type").code == 1
+    assert contents(foreign.raw) == before

@@ -29,7 +29,7 @@ def filled(foreign: Foreign) -> Foreign:
     foreign.raw.lpush(foreign.keys.main, b"w1", b"ghost")
     foreign.raw.lpush(foreign.keys.processing, b"ghost2")
     foreign.raw.hset(foreign.keys.returns, mapping={"w1": 4, "a1": 1})
-    foreign.raw.hset("jobs:result:done", "status", "completed")
+    foreign.raw.hset("jobs:result:done", mapping={"status": "completed", "completed_ms": 5})
     return foreign
 
 

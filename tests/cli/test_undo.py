@@ -303,10 +303,21 @@ class TestResults:
 
     def test_a_later_one_stays(self, rwq: Rwq, foreign: Foreign) -> None:
         self.purged(rwq, foreign)
-        foreign.raw.hset("jobs:result:x", "result", "later")
+        later = {b"status": b"completed", b"completed_ms": b"5", b"result": b"later"}
+        foreign.raw.hset("jobs:result:x", mapping=later)  # type: ignore[arg-type]
         result = rwq("undo", "-o", "json").json
         assert (result["results"], result["results_already_there"]) == (1, 1)
-        assert foreign.raw.hgetall("jobs:result:x") == {b"result": b"later"}
+        assert foreign.raw.hgetall("jobs:result:x") == later
+
+    def test_of_results_alone(self, rwq: Rwq, foreign: Foreign) -> None:
+        """Some of it is done, though none of it is an item."""
+        self.purged(rwq, foreign)
+        rwq("undo")
+        rwq("complete", "a")
+        rwq("purge", "--yes")
+        foreign.raw.set("jobs:result:x", "string")
+        result = rwq("undo", "-o", "json")
+        assert (result.code, result.json["restored"], result.json["results"]) == (3, 0, 1)
 
     def test_one_that_cannot_be_put_back(self, rwq: Rwq, foreign: Foreign) -> None:
         self.purged(rwq, foreign)

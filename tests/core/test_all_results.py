@@ -47,7 +47,8 @@ class TestRead:
             a_result(b"none given", None),
             Result(b"\xff", Verdict.REJECTED, WHEN, b"\xfe", b"\x00", 1),
         ]
-        assert count_all(queue.connection, queue.keys) == 1502
+        count = count_all(queue.connection, queue.keys)
+        assert (count.results, count.others) == (1502, 2)
         assert contents(raw) == before
 
     @pytest.mark.parametrize("name", [b"jobs:result", b"jobs:result:mail", b"jobs:x"])
@@ -106,10 +107,12 @@ class TestPut:
     ) -> None:
         keep(raw, b"a", result=b"old", holder=b"old")
         raw.set("jobs:result:string", "x")
+        raw.hset("jobs:result:hash", "status", "1")
         before = contents(raw)
         given = (a_result(b"a"), a_result(b"b"), a_result(b"b", b"2"), a_result(b"string"))
+        given += (a_result(b"hash"),)
         done = self.put(queue, *given, replaces=replaces, dry_run=dry_run)
-        assert done == f"{letter}i{letter}y"
+        assert done == f"{letter}i{letter}yy"
         if dry_run:
             assert contents(raw) == before
             return
@@ -120,6 +123,7 @@ class TestPut:
             assert contents(raw).items() >= before.items()
         assert raw.hget("jobs:result:b", "result") == (b"2" if replaces else b"r")
         assert raw.get("jobs:result:string") == b"x"
+        assert raw.hgetall("jobs:result:hash") == {b"status": b"1"}
 
     def test_one_that_was_about_to_end_still_ends(self, queue: WorkQueue, raw: Redis) -> None:
         self.put(queue, a_result(b"a", ttl_ms=0))

@@ -70,7 +70,7 @@ class TestOddKeys:
         foreign.waiting(b"a")
         foreign.leased(b"b")
         foreign.buried(b"c")
-        raw.hset("jobs:result:a", "x", "y")
+        raw.hset("jobs:result:a", mapping={"status": "completed", "completed_ms": 5})
         Foreign(raw, b"jobs:high").waiting(b"a")
         found = odd_keys(connection, keys)
         assert (found.wrong_type.count, found.shadowing) == (0, [])
@@ -88,6 +88,22 @@ class TestOddKeys:
         assert found.count == 5
         assert set(found.examples) == {
             f"jobs:{prefix}:{kind}".encode() for kind in ("hash", "list", "set", "zset", "stream")
+        }
+
+    def test_no_result_in_the_place_of_one(
+        self, connection: Connection, keys: QueueKeys, raw: Redis
+    ) -> None:
+        """But nothing that may be another queue's."""
+        raw.hset("jobs:result:hash", "x", "y")
+        raw.hset("jobs:result:half", "status", "completed")
+        raw.set("jobs:result:string", "x")
+        raw.lpush("jobs:result:list", "x")
+        raw.hset("jobs:result:returns", "1", 1)
+        raw.set("jobs:result:x:item:1", "data")
+        found = odd_keys(connection, keys).wrong_type
+        assert found.count == 4
+        assert set(found.examples) == {
+            *(b"jobs:result:hash", b"jobs:result:half", b"jobs:result:list", b"jobs:result:string")
         }
 
     def test_a_queue_among_the_items(

@@ -103,14 +103,15 @@ def test_returns_of_many_and_what_is_no_number(queue: WorkQueue, raw: Redis) -> 
 def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     """A queue that is named like our results has hashes of its own under that name."""
     for item_id in (b"1", b"\xff:result:", b"queue", b"a:item:b", b""):
-        raw.hset(b"jobs:result:" + item_id, "status", "completed")
+        raw.hset(b"jobs:result:" + item_id, mapping={"status": "completed", "completed_ms": 5})
     raw.set(b"jobs:result:text", b"no hash")
-    raw.hset(b"jobsx:result:1", "status", "completed")
+    raw.hset(b"jobs:result:foreign", b"x", b"y")
+    raw.hset(b"jobsx:result:1", mapping={"status": "completed", "completed_ms": 5})
     foreign.waiting(b"1")
     inner = Foreign(raw, b"jobs:result:x")
     inner.waiting(b"1")
     raw.hset(inner.keys.returns, b"1", 1)
-    raw.hset(b"jobs:result:x:result:1", "status", "completed")
+    raw.hset(b"jobs:result:x:result:1", mapping={"status": "completed", "completed_ms": 5})
     assert queue.counts(deep=True).results == 5
     assert WorkQueue(queue.connection, b"jobs:result:x").counts(deep=True).results == 1
     assert queue.counts().results is None

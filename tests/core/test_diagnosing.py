@@ -454,7 +454,7 @@ class TestKeys:
         foreign.waiting(b"w")
         raw.set("jobs:notes", "x")
         raw.hset("jobs:x:lease:1", "x", "y")
-        raw.hset("jobs:result:1", "x", "y")
+        raw.hset("jobs:result:1", mapping={"status": "completed", "completed_ms": 5})
         raw.set("jobsnot:ours", "x")
         Foreign(raw, b"jobs:high").leased(b"1")
         Foreign(raw, b"jobs:orphans").data(b"1")

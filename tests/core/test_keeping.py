@@ -148,7 +148,8 @@ def test_many(raw: Redis, place: bytes, size: int, interleaved: Interleaved) -> 
     raw.mset({b"jobs:item:" + item_id: b"data" for item_id in (*ids, *others)})
     raw.lpush(b"jobs:" + place, *others, *ids)
     raw.mset({b"jobs:lease:" + item_id: b"them" for item_id in ids})
-    raw.hset("jobs:result:0007", "result", "old")
+    old = {"status": "rejected", "completed_ms": 5, "holder": "old", "result": "old"}
+    raw.hset("jobs:result:0007", mapping=old)
     raw.hset("jobs:result:other 7", "result", "old")
     queue = WorkQueue(interleaved, QUEUE)
     done = [o.status for o in queue.complete([*ids, b"gone"], keeping=Keeping(b"x" * size))]
@@ -170,9 +171,9 @@ def test_many_without_one(connection: Connection, raw: Redis, place: bytes) -> N
     raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
     raw.lpush(b"jobs:" + place, *ids)
     for item_id in ids[::7]:
-        raw.hset(b"jobs:result:" + item_id, "status", "completed")
+        raw.hset(b"jobs:result:" + item_id, mapping={"status": "completed", "completed_ms": 5})
     raw.set("jobs:result:0001", "no hash")
-    raw.hset("jobs:result:gone", "status", "completed")
+    raw.hset("jobs:result:gone", mapping={"status": "completed", "completed_ms": 5})
     done = [outcome.status for outcome in WorkQueue(connection, QUEUE).complete([*ids, b"gone"])]
     assert sorted(done) == [Status.COMPLETED] * 300 + [Status.MISSING]
     assert sorted(raw.keys()) == [b"jobs:result:0001", b"jobs:result:gone"]
@@ -201,6 +202,33 @@ def test_a_key_of_another_type_in_its_place(
     assert raw.keys() == [b"jobs:result:" + ids[-1]]
 
 
+@pytest.mark.parametrize("place", [b"queue", b"processing"])
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize(
+    "fields",
+    [{"x": "y"}, {"status": "4"}, {"status": "completed"}, {"status": "new", "completed_ms": "5"}],
+)
+def test_a_hash_that_is_no_result_of_ours(
+    queue: WorkQueue, raw: Redis, place: bytes, count: int, fields: dict[str, str]
+) -> None:
+    """It may be the counts of a queue with such a name."""
+    ids = [b"%03d" % number for number in range(count)]
+    raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+    raw.lpush(b"jobs:" + place, *ids)
+    raw.hset(b"jobs:result:" + ids[-1], mapping=fields)  # type: ignore[arg-type]
+    before = contents(raw)
+    for dry_run in (True, False):
+        with pytest.raises(WrongType) as caught:
+            statuses(queue, *ids, keeping=HALF_A_MINUTE, dry_run=dry_run)
+        assert caught.value.message == (
+            f"jobs:result:{ids[-1].decode()} holds another type than the protocol says: a hash and "
+            "not one of results"
+        )
+    assert contents(raw) == before
+    assert statuses(queue, *ids) == [Status.COMPLETED] * count
+    assert contents(raw) == {key: before[key] for key in before if b":result:" in key}
+
+
 def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.leased(b"a")
     raw.lpush("jobs:result:gone", "in nobody's way")
@@ -210,6 +238,35 @@ def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         Status.MISSING,
     ]
     assert contents(raw) == before
+
+
+# All keys of a queue but those of results.
+_WITHOUT_RESULTS = [
+    *("jobs:queue", "jobs:processing", "jobs:cleaning", "jobs:delayed", "jobs:buried"),
+    *("jobs:returns", "jobs:item:*", "jobs:lease:*", "jobs:leased_by_session:*"),
+]
+
+
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("place", [b"queue", b"processing"])
+def test_a_user_who_may_not_touch_results(
+    as_user: AsUser, server: PrivateServer, place: bytes, count: int
+) -> None:
+    """What is asked for without them goes as if there were none."""
+    queue = WorkQueue(as_user("+@all", keys=_WITHOUT_RESULTS), QUEUE)
+    ids = [b"%03d" % number for number in range(count)]
+    with server.client() as raw:
+        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
+        raw.lpush(b"jobs:" + place, *ids)
+        raw.hset(b"jobs:result:" + ids[0], mapping={"status": "completed", "completed_ms": 5})
+        before = contents(raw)
+        if raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
+            with pytest.raises(PermissionDenied) as caught:
+                statuses(queue, *ids, keeping=HALF_A_MINUTE)
+            assert "run the 'exists' command on jobs:result:x" in caught.value.message
+            assert contents(raw) == before
+        assert statuses(queue, *ids) == [Status.COMPLETED] * count
+        assert raw.keys() == [b"jobs:result:" + ids[0]]
 
 
 @pytest.mark.parametrize("lacking", ["hset", "pexpire", "del", "exists", "time"])

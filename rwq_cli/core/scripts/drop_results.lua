@@ -2,6 +2,7 @@
 --
 -- arg 1..   for each: ID; when it was completed as the result says, unix ms
 -- Returns how many were deleted.
+-- Uses: results
 local refusal = denied({ 'DEL', result_prefix .. 'x' })
 if refusal then
   return refusal
@@ -10,7 +11,7 @@ local words, outdated = args_from(1), {}
 for at = 1, #words, 2 do
   local id = words[at]
   local key = result_prefix .. id
-  if redis.call('TYPE', key).ok == 'hash' and not has_data(id)
+  if result_kind(key) == 'result' and not has_data(id)
     and redis.call('HGET', key, 'completed_ms') == words[at + 1] then
     outdated[#outdated + 1] = key
   end

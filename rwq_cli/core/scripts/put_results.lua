@@ -5,7 +5,8 @@
 --           'rejected'; when, unix ms; '1' if somebody held the lease, else '0'; who; '1' if a result
 --           was given, else '0'; the result
 -- Returns { statuses }: a letter for each in order, i imported, h one is there, which stays, p
--- replaced, y its key holds another type.
+-- replaced, y its key holds what is no result.
+-- Uses: results
 local refusal = denied(
   { 'HSET', result_prefix .. 'x', 'x', 'x' },
   { 'PEXPIRE', result_prefix .. 'x', 1 },
@@ -19,8 +20,8 @@ local FIELDS = 8
 local letters, seen = {}, {}
 for at = 1, #words, FIELDS do
   local id = words[at]
-  local kind = seen[id] and 'hash' or redis.call('TYPE', result_prefix .. id).ok
-  local letter = kind == 'none' and 'i' or kind ~= 'hash' and 'y' or replaces and 'p' or 'h'
+  local kind = seen[id] and 'result' or result_kind(result_prefix .. id)
+  local letter = kind == 'none' and 'i' or kind ~= 'result' and 'y' or replaces and 'p' or 'h'
   letters[#letters + 1] = letter
   seen[id] = seen[id] or letter == 'i'
 end

@@ -2,7 +2,37 @@
 --
 -- Uses: guards
 
--- What a completion has to know about results before its first write.
+local VERDICTS = { completed = true, rejected = true }
+
+-- What is under the key of a result: 'none', 'result', or the type of what is no result of ours. A hash
+-- may be that of a queue whose name begins like our results.
+local function result_kind(key)
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'hash' then
+    local status, completed_ms = unpack(redis.call('HMGET', key, 'status', 'completed_ms'))
+    if VERDICTS[status] and string.match(completed_ms or '', '^-?%d+$') then
+      return 'result'
+    end
+  end
+  return kind
+end
+
+local function no_result(key, kind)
+  return redis.error_reply('WRONGTYPE ' .. key .. ' holds another type than the protocol says: a '
+    .. kind .. ' and not ' .. (kind == 'hash' and 'one of results' or 'a hash'))
+end
+
+-- Whether this user may see what is under the keys of results: servers before Redis 7 tell it only
+-- when one is looked at.
+local function may_see_results(probe)
+  if redis.acl_check_cmd then
+    return not denied({ 'EXISTS', probe }, { 'TYPE', probe }, { 'HMGET', probe, 'x' })
+  end
+  return type(redis.pcall('EXISTS', probe)) == 'number'
+end
+
+-- What a completion has to know about results before its first write. A user who may not see results,
+-- and wants none kept, completes as if there were none.
 --
 -- ids         those that it may complete
 -- exists      by ID, whether it has data: without them there is nothing to complete
@@ -13,26 +43,31 @@
 local function prepare_results(ids, exists, keep_ms, status, result)
   local keeps, probe = keep_ms ~= '', result_prefix .. 'x'
   local known = { exists = exists, keep_ms = keep_ms, status = status, result = result }
+  if not keeps and not may_see_results(probe) then
+    return known, nil
+  end
+  local refusal = keeps and denied({ 'EXISTS', probe }, { 'TYPE', probe }, { 'HMGET', probe, 'x' },
+    { 'HSET', probe, 'x', 'x' }, { 'PEXPIRE', probe, 1 })
+  if refusal then
+    return nil, refusal
+  end
   local asked = {}
   for i, id in ipairs(ids) do
     asked[i] = result_prefix .. id
   end
   -- Nearly never is there one: of an earlier item with this ID.
-  local some_are_there = for_all('EXISTS', nil, asked) > 0
-  local refusal = (some_are_there and denied({ 'DEL', probe }))
-    or (keeps and denied({ 'HSET', probe, 'x', 'x' }, { 'PEXPIRE', probe, 1 }))
-  if refusal then
-    return nil, refusal
-  end
-  if some_are_there then
+  if for_all('EXISTS', nil, asked) > 0 then
     known.old = {}
     for i, id in ipairs(ids) do
-      local kind = redis.call('TYPE', asked[i]).ok
-      if keeps and exists[id] and kind ~= 'none' and kind ~= 'hash' then
-        return nil, redis.error_reply('WRONGTYPE ' .. asked[i]
-          .. ' holds another type than the protocol says: a ' .. kind .. ' and not a hash')
+      local kind = result_kind(asked[i])
+      if keeps and exists[id] and kind ~= 'none' and kind ~= 'result' then
+        return nil, no_result(asked[i], kind)
       end
-      known.old[id] = kind == 'hash'
+      known.old[id] = kind == 'result'
+    end
+    refusal = denied({ 'DEL', probe })
+    if refusal then
+      return nil, refusal
     end
   end
   if keeps then
