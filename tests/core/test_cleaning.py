@@ -1291,7 +1291,7 @@ class TestBuryAfter:
                 assert raw.get(key) == b"rwq-buried:returned %d times" % times
                 assert raw.pttl(key) == -1
         buried = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
-        assert [item_id for item_id, _ in buried] == [b"full", b"more"]
+        assert {item_id for item_id, _ in buried} == {b"full", b"more"}
         assert all(began_ms <= at_ms < queue.now_ms() + 1 for _, at_ms in buried)
         assert raw.hgetall(b"jobs:returns") == {
             **dict.fromkeys([b"new", *rest], b"1"),
@@ -1302,6 +1302,19 @@ class TestBuryAfter:
         assert len(raw.keys(b"jobs:lease*")) == 4
         assert queue.state(b"full") is State.BURIED
         assert clean(queue, "deep", bury_after=3) == []
+
+    @each_kind
+    @pytest.mark.parametrize("count", [9, 40])
+    def test_those_that_are_buried_keep_their_order(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str, count: int
+    ) -> None:
+        """One by one, and forty page by page: the longest leased is kicked first."""
+        ids = numbered(count)[::-1]
+        foreign.abandoned(*ids)
+        clean(queue, kind, bury_after=0)
+        buried = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
+        assert [item_id for item_id, _ in buried] == ids
+        assert len({at_ms for _, at_ms in buried}) == count
 
     def test_once_is_said_in_the_singular(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign

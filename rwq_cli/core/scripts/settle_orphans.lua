@@ -4,20 +4,14 @@
 -- arg 2     '1' to return the items, '0' to let them go as they are
 -- arg 3     what came back so often already is buried instead of being returned; -1 for never
 -- arg 4..   IDs
--- Returns, for each ID acted on: ID, 'returned' | 'buried'. One whose guard is no longer ours is left alone: a worker that
--- had popped it leased it, or somebody completed or released it.
+-- Returns, for each ID acted on: ID, 'returned' | 'buried'. One whose guard is no longer ours is left
+-- alone: a worker that had popped it leased it, or somebody completed or released it.
 -- Uses: places, returning
 local bury_after = tonumber(arg(3))
 local refusal = denied(
   { 'DEL', lease_prefix .. 'x' },
-  { 'DEL', old_lease_prefix .. 'x' },
-  { 'LPUSH', main, 'x' },
-  { 'HSET', returns, 'x', '1' }
-) or (bury_after >= 0 and denied(
-  { 'ZADD', buried, '1', 'x' },
-  { 'MSET', lease_prefix .. 'x', 'x' },
-  { 'MSET', old_lease_prefix .. 'x', 'x' }
-))
+  { 'DEL', old_lease_prefix .. 'x' }
+) or denied_to_bring_back(bury_after)
 if refusal then
   return refusal
 end
