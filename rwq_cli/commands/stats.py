@@ -41,7 +41,8 @@ def stats(
         bool,
         typer.Option(
             "--deep",
-            help="Walk the whole queue, to count orphans, duplicates, ghosts, returns and results.",
+            help="Walk the whole queue, to count orphans, duplicates, ghosts, returns and results, "
+            "and of what was returned only what is still there.",
         ),
     ] = False,
 ) -> Report:
