@@ -91,7 +91,10 @@ def _sections(counts: Counts) -> list[Section]:
         else:
             rows.append((label, human.count(number), "red" if is_bad and number else None))
     for label in _RARE:
-        if number := getattr(counts, label):
+        number = getattr(counts, label)
+        if number is None:
+            unknown.append(label)
+        elif number:
             rows.append((label, human.count(number), None))
     if counts.leased is None:
         rows.insert(1, ("processing", human.count(counts.processing), None))
