@@ -10,9 +10,9 @@
 -- own_holder  whose leases need no force
 -- waiting     asked of an ID with data before its lease is: true to take it whoever has it, a letter to
 --             tell of it instead, or nil; nil for not at all
--- Returns a function of an ID, which says no, once, where the item must stay as it is, the letters by
--- ID, and what the verb gives back in the end: the letters in order, - for none, and who holds the
--- lease of each o.
+-- Returns a function of an ID, which says no where the item must stay as it is; the letters by ID, which
+-- it and the verb write; and a function that makes the reply of them: the letters in order, - for none,
+-- and who holds the lease of each o.
 local function mover(ids, sessions, parked, exists, page_size, own_holder, force, waiting)
   local told = {}
   local waits_again = page_size > 0 and just_pushed(main) or {}
