@@ -180,7 +180,7 @@ complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, bu
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
 
 # rwq complete
-complete -c rwq -n '__rwq_at complete' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at complete' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at complete' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at complete' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at complete' -l older-than -x -d 'Only items not used for so long'
@@ -195,11 +195,11 @@ complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before items that w
 complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq result
-complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, whatever its state'
+complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, whatever its state; what falls due is promoted'
 complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait for so long at most'
 
 # rwq touch
-complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. leased, held, unlisted'
 complete -c rwq -n '__rwq_at touch' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at touch' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at touch' -l older-than -x -d 'Only items not used for so long'
@@ -210,7 +210,7 @@ complete -c rwq -n '__rwq_at touch' -l for -x -d 'How long the lease lasts from 
 complete -c rwq -n '__rwq_at touch' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq release
-complete -c rwq -n '__rwq_at release' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at release' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at release' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at release' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at release' -l older-than -x -d 'Only items not used for so long'
@@ -224,7 +224,7 @@ complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends 
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq bury
-complete -c rwq -n '__rwq_at bury' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at bury' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at bury' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at bury' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at bury' -l older-than -x -d 'Only items not used for so long'
@@ -237,7 +237,7 @@ complete -c rwq -n '__rwq_at bury' -l yes -d 'Do not ask before --force ends lea
 complete -c rwq -n '__rwq_at bury' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq kick
-complete -c rwq -n '__rwq_at kick' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at kick' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. buried'
 complete -c rwq -n '__rwq_at kick' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at kick' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at kick' -l older-than -x -d 'Only items not used for so long'
@@ -247,7 +247,7 @@ complete -c rwq -n '__rwq_at kick' -s 0 -l null -d 'IDs on stdin, and those of -
 complete -c rwq -n '__rwq_at kick' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq rm
-complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at rm' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at rm' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at rm' -l older-than -x -d 'Only items not used for so long'
@@ -258,7 +258,7 @@ complete -c rwq -n '__rwq_at rm' -l yes -d 'Do not ask'
 complete -c rwq -n '__rwq_at rm' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq mv
-complete -c rwq -n '__rwq_at mv' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at mv' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at mv' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at mv' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at mv' -l older-than -x -d 'Only items not used for so long'
@@ -360,7 +360,7 @@ complete -c rwq -n '__rwq_at check' -l deep -d 'Walk the whole queue, to count o
 complete -c rwq -n '__rwq_at check' -l format -x -a 'nagios\\t prometheus\\t' -d 'nagios: one line with performance data. prometheus: all numbers for a textfile collector, of every -q'
 
 # rwq export
-complete -c rwq -n '__rwq_at export' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at export' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at export' -l match -x -d 'Only items with this in their data'
 complete -c rwq -n '__rwq_at export' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at export' -l older-than -x -d 'Only items not used for so long'

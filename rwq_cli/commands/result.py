@@ -35,7 +35,6 @@ MANUALS = {
             ExitStatus.OK: "there is a result; whether it says completed or rejected is in it",
             ExitStatus.NO: "there is none: the item still exists, or is gone without one",
         },
-        reads_only=True,
     )
 }
 
@@ -48,7 +47,11 @@ def result(
     ctx: typer.Context,
     item_id: Annotated[str, typer.Argument(metavar="ID", help="The item's ID.")],
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait while the item exists, whatever its state.")
+        bool,
+        typer.Option(
+            "--wait",
+            help="Wait while the item exists, whatever its state; what falls due is promoted.",
+        ),
     ] = False,
     timeout: Annotated[
         str | None,

@@ -44,13 +44,13 @@ class SelectableState(StrEnum):
 
 States = list[SelectableState] | None
 
+
+def _state_help(offered: Iterable[SelectableState]) -> str:
+    return f"Only items in this state; can be given several times. {', '.join(offered)}."
+
+
 StateOption = Annotated[
-    States,
-    typer.Option(
-        "--state",
-        metavar="STATE",
-        help=f"Only items in this state; can be given several times. {', '.join(SelectableState)}.",
-    ),
+    States, typer.Option("--state", metavar="STATE", help=_state_help(SelectableState))
 ]
 MatchOption = Annotated[
     str | None,
@@ -94,6 +94,11 @@ class Reach:
     everything: frozenset[State]
     offered: frozenset[State]
     may_be_left_out: bool = False
+
+    @property
+    def offers(self) -> list[SelectableState]:
+        """What `--state` may name, in the order of the help."""
+        return [name for name in SelectableState if name.value in self.offered]
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,9 @@ def choosing(reach: Reach) -> Callable[[Callable[..., Report]], Callable[..., Re
         parameters: list[Parameter] = []
         for parameter in signature(command).parameters.values():
             if parameter.name == "choice":
-                parameters += _CHOOSING.values()
+                option = typer.Option("--state", metavar="STATE", help=_state_help(reach.offers))
+                state = _CHOOSING["state"].replace(annotation=Annotated[States, option])
+                parameters += {**_CHOOSING, "state": state}.values()
             else:
                 parameters.append(parameter)
 
@@ -243,9 +250,9 @@ def read_choice(
         raise InvalidArgument("--all and --state exclude each other", "give one of them")
     for name in state or ():
         if name.value not in reach.offered:
-            offered = ", ".join(other for other in SelectableState if other.value in reach.offered)
             raise InvalidArgument(
-                f"this cannot be done to {name.value} items", f"--state is one of {offered}"
+                f"this cannot be done to {name.value} items",
+                f"--state is one of {', '.join(reach.offers)}",
             )
     states = reach.everything if everything else states_of(state) or reach.default
     selection = read_selection(states, match=match, id_glob=id_glob, older_than=older_than)

@@ -33,12 +33,14 @@ MANUALS = {
             ExitStatus.OK: "it is so",
             ExitStatus.NO: "it was not so in time",
         },
-        reads_only=True,
     )
 }
 
 
-@app.command(help="Return when a queue is empty or short enough, or items are gone; for scripts.")
+@app.command(
+    help="Return when a queue is empty or short enough, or items are gone; for scripts. What falls "
+    "due meanwhile is promoted."
+)
 def wait(
     ctx: typer.Context,
     until_empty: Annotated[

@@ -2,12 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.connection import REFUSED, Connection
+from rwq_cli.core.errors import OutOfMemory, PermissionDenied
 from rwq_cli.core.idling import Idling
 from rwq_cli.core.keeping import Keeping, keeping_args
 from rwq_cli.core.keys import QueueKeys
@@ -24,7 +27,7 @@ LEASE_ITEMS = 250
 # A wait is cut into slices, so that what falls due on the clock alone is noticed.
 _WAIT_SLICE_S = 1.0
 # What a reply says before the items.
-_HEAD = 3
+_HEAD = 4
 
 
 class LeasedBatch(NamedTuple):
@@ -33,12 +36,18 @@ class LeasedBatch(NamedTuple):
     Attributes:
         ids: Their IDs, next first.
         data: Their payloads, in the same order; empty strings where they were not asked for.
+        returns: How often a clean brought each back, in the same order; empty where nobody counted.
         queue: The name of their queue.
     """
 
     ids: Sequence[bytes]
     data: Sequence[bytes]
+    returns: Sequence[bytes | None]
     queue: bytes
+
+
+def _batch(keys: QueueKeys, reply: Sequence[Any]) -> LeasedBatch:
+    return LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], reply[_HEAD - 1], keys.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +113,44 @@ def lease_batches(
             turn = list(queues)
             if shuffle is not None:
                 shuffle(turn)
-            keys, batch, due_in_s = _lease_from_first(connection, turn, order, entries)
-            if batch.ids:
+            first = _lease_from_first(connection, turn, order, entries)
+            if first.batch is not None:
                 break
             entries = LEASE_ITEMS
             left_s = deadline_s - clock.monotonic()
             if left_s <= 0:
                 return
-            idling.until_pushed(max(0.001, min(_WAIT_SLICE_S, left_s, due_in_s)))
-    yield batch
-    yield from _lease_the_rest(connection, keys, order, order.count - len(batch.ids))
+            idling.until_pushed(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
+    # Whatever becomes of the rest: what is leased is told.
+    yield first.batch
+    if first.more_due:
+        # It is for others as much as for us, and somebody who may do it will come.
+        with suppress(PermissionDenied, OutOfMemory):
+            deque(promote(connection, first.keys), maxlen=0)
+    yield from _lease_the_rest(connection, first.keys, order, order.count - len(first.batch.ids))
+
+
+class _First(NamedTuple):
+    """What came of one turn over the queues.
+
+    Attributes:
+        keys: The queue that had something, or the last one.
+        batch: What was leased of it; None for nothing anywhere.
+        more_due: Whether more than the call could promote is due there.
+        due_in_s: Where there was nothing, in how many seconds the next delayed item of any of them
+            is due.
+    """
+
+    keys: QueueKeys
+    batch: LeasedBatch | None
+    more_due: bool
+    due_in_s: float
 
 
 def _lease_from_first(
     connection: Connection, queues: Iterable[QueueKeys], order: Order, entries: int
-) -> tuple[QueueKeys, LeasedBatch, float]:
-    """Try the queues in turn.
-
-    Returns:
-        The queue that had something and what it was; and otherwise in how many seconds the next
-        delayed item of any of them is due.
-    """
+) -> _First:
+    """Try the queues in turn."""
     due_in_s = float("inf")
     for keys in queues:
         looked_at = entries
@@ -132,16 +158,16 @@ def _lease_from_first(
             args = order.args(keys, order.count, looked_at)
             reply = connection.run("lease", queue_keys(keys), args)
             looked_at = LEASE_ITEMS
-            ghosts, more_due, due_in_ms = reply[:_HEAD]
-            batch = LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], keys.name)
-            promoted = sum(len(call.ids) for call in promote(connection, keys)) if more_due else 0
+            ghosts, more_due, due_in_ms = reply[:3]
+            batch = _batch(keys, reply)
             if batch.ids:
-                return keys, batch, 0.0
+                return _First(keys, batch, bool(more_due), 0.0)
+            promoted = sum(len(call.ids) for call in promote(connection, keys)) if more_due else 0
             if not (ghosts or promoted):
                 break
         if due_in_ms >= 0:
             due_in_s = min(due_in_s, due_in_ms / 1000)
-    return keys, batch, due_in_s
+    return _First(keys, None, False, due_in_s)
 
 
 def _lease_the_rest(
@@ -172,7 +198,7 @@ def _lease_the_rest(
             connection.meter.advance(len(ids))
             dry = dry or not (ids or ghosts)
             if ids:
-                yield LeasedBatch(ids, reply[_HEAD + 1 :: 2], keys.name)
+                yield _batch(keys, reply)
 
 
 class Leased(Iterator[Item]):
@@ -186,16 +212,25 @@ class Leased(Iterator[Item]):
     def __init__(self, lease: Lease, batches: Iterator[LeasedBatch]) -> None:
         self.batches = batches
         self._flat = (
-            leased_item(batch.queue, item_id, data, lease)
+            leased_item(batch.queue, item_id, data, lease, count_of(count))
             for batch in batches
-            for item_id, data in zip(batch.ids, batch.data, strict=True)
+            for item_id, data, count in zip(
+                batch.ids, batch.data, batch.returns or repeat(None, len(batch.ids)), strict=True
+            )
         )
 
     def __next__(self) -> Item:
         return next(self._flat)
 
 
-def leased_item(queue: bytes, item_id: bytes, data: bytes, lease: Lease) -> Item:
+def count_of(digits: bytes | None) -> int | None:
+    """How often a clean brought an item back, as the server told it; None where nobody counted."""
+    return int(digits) if digits and digits.isdigit() else None
+
+
+def leased_item(
+    queue: bytes, item_id: bytes, data: bytes, lease: Lease, returns: int | None = None
+) -> Item:
     """An item that was just leased."""
     return Item(
         queue=queue,
@@ -205,6 +240,7 @@ def leased_item(queue: bytes, item_id: bytes, data: bytes, lease: Lease) -> Item
         data=data,
         preview=data[:PREVIEW_BYTES],
         lease=lease,
+        returns=returns,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.leasing import leased_item
+from rwq_cli.core.leasing import count_of, leased_item
 from rwq_cli.core.looking import Detail, facts_of, item_from, last_to_end, with_details
 from rwq_cli.core.model import Facts, Item, Lease, State
 from rwq_cli.core.scripts import queue_args, queue_keys
@@ -56,9 +56,12 @@ def pick_items(
     wants_data = "1" if data else "0"
     for item_id in dict.fromkeys(ids):
         words = (*queue_args(keys), lease.holder, lease.ttl_ms, wants_data, item_id)
-        found, holder, left_ms, payload = connection.run("lease_id", queue_keys(keys), words)
+        found, holder, left_ms, payload, returns = connection.run(
+            "lease_id", queue_keys(keys), words
+        )
         if found == b"waiting":
-            yield Picked(leased_item(keys.name, item_id, payload, lease), True)
+            count = count_of(returns)
+            yield Picked(leased_item(keys.name, item_id, payload, lease, count), True)
             continue
         other = None if left_ms == -2 else Lease(holder, None if left_ms == -1 else left_ms)
         state = State.HELD if left_ms == -1 else State(found.decode())

@@ -1,13 +1,15 @@
 """The work queue: one object with a method for each thing that can be done to a queue."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import (
     CleanAction,
@@ -159,9 +161,12 @@ class WorkQueue:
         Returns:
             The item with its data, or None if there was none in time.
         """
-        for item in self.lease_many(1, lease_s=lease_s, wait_s=wait_s):
-            return item
-        return None
+        items = self.lease_many(1, lease_s=lease_s, wait_s=wait_s)
+        item = next(items, None)
+        # What is promoted after it must not cost the caller the item.
+        with suppress(ServerError):
+            deque(items, maxlen=0)
+        return item
 
     def lease_many(
         self, count: int, *, lease_s: float = 300.0, wait_s: float = 0.0, data: bool = True

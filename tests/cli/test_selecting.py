@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from rwq_cli.commands.selecting import SelectableState
 from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign, contents, until_alone
 
@@ -323,3 +324,13 @@ class TestLs:
         assert (result.code, result.notes) == (0, "1 shown of jobs\n")
         result = rwq("ls", "--state", "orphaned", "--id-glob", "x", "-o", "table")
         assert result.as_tuple() == (0, "No such items in jobs.\n", "")
+
+
+@pytest.mark.parametrize("command", ["bury", "kick", "release", "touch", "rm", "mv", "complete"])
+def test_help_offers_the_states_that_are_taken(rwq: Rwq, command: str) -> None:
+    said = " ".join(rwq.process(command, "--help").text.split())
+    offered = said.partition("can be given several times. ")[2].partition(".")[0].split(", ")
+    for state in SelectableState:
+        more = ("--to", "other") if command == "mv" else ()
+        taken = rwq(command, "--state", state, "--dry-run", *more).code != 2
+        assert taken is (state.value in offered), state

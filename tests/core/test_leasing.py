@@ -556,6 +556,13 @@ class TestSeveralQueues:
         assert contents(raw) == {}
 
 
+def test_how_often_a_clean_brought_it_back(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    assert [item.returns for item in queue.lease_many(1)] == [None]
+    raw.hset(b"jobs:returns", mapping={b"3": 2, b"other": 1})
+    assert [item.returns for item in queue.lease_many(2)] == [None, 2]
+
+
 class TestComplete:
     def test_a_leased_item_leaves_no_trace(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign

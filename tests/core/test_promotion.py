@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
-from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.errors import ConnectionLost, PermissionDenied
 from rwq_cli.core.idling import Idling
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.promotion import Promoted, promote
@@ -295,3 +295,42 @@ class TestWaitPromotes:
         waited = WorkQueue(limited, QUEUE).wait(timeout_s=0)
         assert not waited.reached
         assert raw.exists(keys.delayed) == 1
+
+
+class TestWhatIsLeasedIsTold:
+    """Whatever becomes of the promotion of the rest."""
+
+    @pytest.mark.real_only("the fake has no ACL")
+    def test_who_may_not_promote_all(
+        self, as_user: AsUser, raw: Redis, keys: QueueKeys, foreign: Foreign
+    ) -> None:
+        limited = as_user("+@all", "-hdel")
+        foreign.waiting(b"w")
+        due(foreign, b"a")
+        unguard(raw, keys, b"a", ())
+        items = list(WorkQueue(limited, QUEUE).lease_many(1))
+        assert [item.item_id for item in items] == [b"w"]
+        assert raw.zrange(keys.delayed, 0, -1) == [b"a"]
+
+    def test_it_comes_before_the_rest_is_promoted(
+        self, interleaved: Interleaved, foreign: Foreign
+    ) -> None:
+        due(foreign, *(b"%03d" % number for number in range(120)))
+        batches = WorkQueue(interleaved, QUEUE).lease_many(1).batches
+        assert next(batches).ids == [b"000"]
+        assert interleaved.calls == ["lease"]
+        assert list(batches) == []
+        assert interleaved.calls == ["lease", "promote"]
+
+    def test_a_lost_connection_costs_no_caller_its_item(
+        self, interleaved: Interleaved, foreign: Foreign
+    ) -> None:
+        def lose(name: str) -> None:
+            if name == "promote":
+                raise ConnectionLost("gone")
+
+        due(foreign, *(b"%03d" % number for number in range(120)))
+        interleaved.before = lose
+        item = WorkQueue(interleaved, QUEUE).lease()
+        assert item is not None
+        assert item.item_id == b"000"

@@ -4,9 +4,10 @@
 -- arg 2  lease time, ms
 -- arg 3  '1' to return the data, '0' for an empty string in its place
 -- arg 4  the ID
--- Returns { found, holder, time left, data }. found is 'waiting' where it is leased now; else nothing was
+-- Returns { found, holder, time left, data, returns }. found is 'waiting' where it is leased now; else nothing was
 -- changed, and it is 'gone', 'abandoned' or 'orphaned', or 'leased' or 'unlisted' with who holds the
--- lease ('' where that cannot be read) and its time left, ms, -1 for no expiry.
+-- lease ('' where that cannot be read) and its time left, ms, -1 for no expiry. returns is how often a
+-- clean brought it back, '' where nobody counted.
 -- Uses: guards
 local refusal = denied(
   { 'LREM', main, 0, 'x' },
@@ -26,7 +27,7 @@ if odd then
   return odd
 end
 if not exists[id] then
-  return { 'gone', '', -2, '' }
+  return { 'gone', '', -2, '', '' }
 end
 
 -- Whose lease it is, the later ending one of two: a guard of ours is nobody's.
@@ -47,22 +48,23 @@ local is_scheduled = redis.call('ZSCORE', delayed, id) or redis.call('ZSCORE', b
 local is_proven = is_scheduled and guards == 2
 local in_processing = not is_proven and redis.call('LPOS', processing, id)
 if worker and in_processing then
-  return { 'leased', worker, left_ms, '' }
+  return { 'leased', worker, left_ms, '', '' }
 end
 local data = wants_data and redis.call('GET', item_prefix .. id) or ''
+local count = present[returns] and redis.call('HGET', returns, id) or ''
 
 -- All else is read and checked. Where this finds nothing, it changes nothing: to look first would pass
 -- over the list twice.
 local waits = not is_proven and redis.call('LREM', main, 0, id) > 0
 if not (waits or is_proven) then
   if worker then
-    return { 'unlisted', worker, left_ms, '' }
+    return { 'unlisted', worker, left_ms, '', '' }
   elseif in_processing and not (is_scheduled and guards > 0) then
-    return { 'abandoned', '', -2, '' }
+    return { 'abandoned', '', -2, '', '' }
   elseif not is_scheduled and guards > 0 then
-    return { 'unlisted', guard, guard_left_ms, '' }
+    return { 'unlisted', guard, guard_left_ms, '', '' }
   elseif not is_scheduled then
-    return { 'orphaned', '', -2, '' }
+    return { 'orphaned', '', -2, '', '' }
   end
 end
 if in_processing then
@@ -72,4 +74,4 @@ redis.call('ZREM', delayed, id)
 redis.call('ZREM', buried, id)
 redis.call('LPUSH', processing, id)
 set_lease(id, holder, lease_ms)
-return { 'waiting', '', -2, data }
+return { 'waiting', '', -2, data, count }
