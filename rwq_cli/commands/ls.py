@@ -37,9 +37,9 @@ from rwq_cli.render.views import (
     REASON,
     SIZE,
     STATE,
-    TIME_LEFT,
     due_column,
     item_view,
+    time_left_column,
 )
 from rwq_cli.settings import OutputFormat, Settings
 
@@ -78,7 +78,6 @@ _SOURCES = {
     Which.BURIED: Source(buried=True),
     Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
 }
-_EVERY_COLUMN = (ID, STATE, HOLDER, TIME_LEFT, LAST_USE, SIZE, DATA)
 _COLUMNS: dict[Which | None, tuple[Column[Item], ...]] = {
     Which.WAITING: (POSITION, ID, LAST_USE, SIZE, DATA),
     Which.BURIED: (ID, BURIED_AT, REASON, SIZE, DATA),
@@ -158,10 +157,12 @@ class _Page(TypedDict):
 
 
 def _columns(which: Which | None, queue: WorkQueue) -> tuple[Column[Item], ...]:
+    # One instant is good for all rows, and it is asked for only where they are shown to people.
+    now_ms = cache(queue.now_ms)
     if which is Which.DELAYED:
-        # One instant is good for all rows, and it is asked for only where they are shown to people.
-        return (ID, due_column(cache(queue.now_ms)), LAST_USE, SIZE, DATA)
-    return _COLUMNS.get(which, _EVERY_COLUMN)
+        return (ID, due_column(now_ms), LAST_USE, SIZE, DATA)
+    every = (ID, STATE, HOLDER, time_left_column(now_ms), LAST_USE, SIZE, DATA)
+    return _COLUMNS.get(which, every)
 
 
 def _footer(queue: WorkQueue, source: Source, shown: int, selection: Selection) -> str:

@@ -41,7 +41,8 @@ def stats(
         bool,
         typer.Option(
             "--deep",
-            help="Walk the whole queue, to count orphans, duplicates, ghosts, returns and results.",
+            help="Walk the whole queue, to count orphans, duplicates, ghosts, returns and results, "
+            "and of what was returned only what is still there.",
         ),
     ] = False,
 ) -> Report:
@@ -95,7 +96,10 @@ def _sections(counts: Counts) -> list[Section]:
         else:
             rows.append((label, human.count(number), "red" if is_bad and number else None))
     for label in _RARE:
-        if number := getattr(counts, label):
+        number = getattr(counts, label)
+        if number is None:
+            unknown.append(label)
+        elif number:
             rows.append((label, human.count(number), None))
     if counts.leased is None:
         rows.insert(1, ("processing", human.count(counts.processing), None))

@@ -8,6 +8,7 @@ and its push, in which a healthy item looks abandoned or orphaned. One look cann
 notes what looks broken, waits, and then acts by scripts that check the facts once more.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -20,7 +21,7 @@ from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import CleanAction, Repair, State
 from rwq_cli.core.nested import without_anothers
-from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_processing
+from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processing
 from rwq_cli.core.processing import FEW_IDS, act_by_pages, act_one_by_one
 from rwq_cli.core.promotion import promote
 from rwq_cli.core.scripts import queue_args, queue_keys
@@ -122,15 +123,17 @@ def deep_clean(
         return
     sleep(grace_s)
     if dry_run:
-        actions = list(_still_broken(connection, keys, suspects))
-        yield from _with_buried(connection, keys, actions, bury_after)
-        mended = {action.item_id for action in actions}
-        others = (
+        broken = _still_broken(connection, keys, suspects)
+        actions = list(_with_buried(connection, keys, broken, bury_after))
+        yield from actions
+        others = list(_seen_twice(first, survey(connection, keys)))
+        mended = _no_longer_duplicated(connection, keys, actions, others)
+        left = (
             action
-            for action in _seen_twice(first, survey(connection, keys))
+            for action in others
             if action.state is not State.DUPLICATED or action.item_id not in mended
         )
-        yield from _with_buried(connection, keys, others, bury_after)
+        yield from _with_buried(connection, keys, left, bury_after)
         return
     yield from mend(connection, keys, suspects, first, bury_after)
     for item_id in unschedule_listed(
@@ -244,6 +247,34 @@ def _still_broken(
         if second.states.get(item_id) == state:
             is_second_entry = state is State.ABANDONED and item_id in waits_again
             yield _in_processing(item_id, State.DUPLICATED if is_second_entry else state)
+
+
+def _no_longer_duplicated(
+    connection: Connection,
+    keys: QueueKeys,
+    actions: Iterable[CleanAction],
+    others: Iterable[CleanAction],
+) -> set[bytes]:
+    """Which second entries would be gone already when main is looked at.
+
+    Args:
+        connection: The server.
+        keys: The queue.
+        actions: What would have been done to processing by then.
+        others: What else is seen.
+    """
+    seen = {action.item_id for action in others if action.state is State.DUPLICATED}
+    done = {action.item_id: action.action for action in actions if action.item_id in seen}
+    if not done:
+        return set()
+    entries: Counter[bytes] = Counter()
+    for page in walk_list(connection, keys.main, newest_first=True):
+        entries.update(item_id for item_id in page if item_id in done)
+    return {
+        item_id
+        for item_id, action in done.items()
+        if entries[item_id] + (action is Repair.RETURNED) <= 1
+    }
 
 
 def _in_processing(item_id: bytes, state: State) -> CleanAction:

@@ -61,6 +61,7 @@ def count_states(
     found = survey(connection, keys, results.meet)
     return replace(
         counts,
+        returned=found.returned,
         held=(counts.held or 0) + len(found.held),
         orphaned=len(found.orphaned),
         unlisted=len(found.unlisted),

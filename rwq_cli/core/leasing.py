@@ -16,7 +16,7 @@ from rwq_cli.core.keeping import Keeping, keeping_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import PREVIEW_BYTES
 from rwq_cli.core.model import Item, Lease, OutcomeBatch, State
-from rwq_cli.core.outcomes import act_on_ids, outcome_batch
+from rwq_cli.core.outcomes import Authority, act_on_ids, outcome_batch
 from rwq_cli.core.paging import lengths_of
 from rwq_cli.core.promotion import promote
 from rwq_cli.core.scripts import queue_args, queue_keys
@@ -287,9 +287,8 @@ def release_items(
     connection: Connection,
     keys: QueueKeys,
     ids: Iterable[bytes | Pause],
+    authority: Authority,
     *,
-    own_holder: bytes,
-    force: bool,
     front: bool,
 ) -> Iterator[OutcomeBatch]:
     """Put items back into the main list now; a guard of a delayed or buried item needs no force.
@@ -298,8 +297,7 @@ def release_items(
         connection: The server.
         keys: The queue.
         ids: The IDs; read in batches.
-        own_holder: Leases of this holder may be ended without force.
-        force: End leases that others hold, too.
+        authority: Whose leases may be ended.
         front: Make them the next to be leased, in this order, instead of the last.
 
     Raises:
@@ -308,7 +306,7 @@ def release_items(
     Yields:
         For each ID `RELEASED`, `ALREADY_WAITING`, `NOT_OWNER` or `MISSING`.
     """
-    args = (own_holder, "1" if force else "0", "1" if front else "0")
+    args = (*authority.args(), "1" if front else "0")
     return act_on_ids(connection, keys, "release", args, ids, last_first=front, parked_first=True)
 
 

@@ -323,7 +323,8 @@ class Counts:
         processing: Length of the processing list: leased and abandoned, and ghosts.
         delayed: Entries of the delayed zset, due ones included.
         buried: Entries of the buried zset.
-        returned: Items that a clean brought back at least once.
+        returned: Items that a clean brought back at least once; without a deep look those among
+            them, too, that a worker completed since the last clean.
         leased: Items in processing with a lease that ends; None if only lengths were read.
         held: Items with a lease that never ends and is no guard; None if only lengths were read.
         abandoned: Items in processing without a lease; None if only lengths were read.
@@ -332,7 +333,7 @@ class Counts:
         unlisted: Items in no list or zset with a lease that ends; None without a deep look.
         duplicated: Items that are in the lists more than once; None without a deep look.
         ghosts: IDs in a list or zset that have no data; None without a deep look.
-        returns: How often cleans brought items back, those together; None without a deep look.
+        returns: How often cleans brought those items back, all together; None without a deep look.
         results: Outcomes that are kept of completed items; None without a deep look.
         oldest_waiting_s: About how long the next item has waited, seconds; None where there is
             none or the server cannot say.

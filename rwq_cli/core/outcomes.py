@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from os import urandom
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, Pause, in_batches
 from rwq_cli.core.connection import Connection
@@ -36,6 +36,26 @@ _SLACK = 500
 # So often it is asked whether many IDs are really in processing more than once.
 _WALKS = 10
 _DOING = {"complete": "completing", "release": "releasing", "park": "putting away"}
+
+
+class Authority(NamedTuple):
+    """Whose leases may be ended where an item is taken from where it is.
+
+    Attributes:
+        own_holder: Those of this holder.
+        force: Those of all others, too.
+    """
+
+    own_holder: bytes
+    force: bool
+
+    def may_end(self, session: bytes | None) -> bool:
+        """Whether nobody has a lease, or one that may be ended."""
+        return self.force or session in (None, self.own_holder)
+
+    def args(self) -> tuple[object, ...]:
+        """How the scripts are told."""
+        return self.own_holder, "1" if self.force else "0"
 
 
 def outcome_batch(ids: Sequence[bytes], reply: Sequence[Any]) -> OutcomeBatch:

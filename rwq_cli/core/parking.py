@@ -1,13 +1,14 @@
 """Putting items away and bringing them back: bury, delay, kick."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.outcomes import act_on_ids, outcome_batch
+from rwq_cli.core.outcomes import Authority, act_on_ids, outcome_batch
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # What a guard says of a buried item is kept twice, once for each lease name.
@@ -20,37 +21,36 @@ _PARK_ITEMS = 250
 _BLOCK_IDS = 100_000
 
 
-def bury_items(
-    connection: Connection,
-    keys: QueueKeys,
-    ids: Iterable[bytes | Pause],
-    *,
-    own_holder: bytes,
-    reason: bytes | None,
-    force: bool,
-) -> Iterator[OutcomeBatch]:
-    """Set items aside, wherever they are, until somebody kicks them.
+@dataclass(frozen=True, slots=True)
+class Burial:
+    """To set items aside until somebody kicks them.
 
-    Args:
-        connection: The server.
-        keys: The queue.
-        ids: The IDs; read in batches.
-        own_holder: Leases of this holder may be ended without force.
+    Attributes:
         reason: Why, to be shown with them; it replaces that of what is buried already. None for
             `NO_REASON`, which does not.
-        force: End leases that others hold, too.
-
-    Raises:
-        InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
-        ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
-
-    Returns:
-        For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER` or `MISSING`.
     """
-    check_reason(reason)
-    how = "bury" if reason is None else "rebury"
-    args = (own_holder, "1" if force else "0", how, NO_REASON if reason is None else reason)
-    return _park(connection, keys, args, ids)
+
+    reason: bytes | None
+
+    def args(self) -> tuple[object, ...]:
+        """How the scripts are told."""
+        check_reason(self.reason)
+        return ("bury", NO_REASON) if self.reason is None else ("rebury", self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """To put items off: they come back by themselves when they are due.
+
+    Attributes:
+        delay_ms: For how long, milliseconds from now by the server's clock.
+    """
+
+    delay_ms: int
+
+    def args(self) -> tuple[object, ...]:
+        """How the scripts are told."""
+        return self.delay_ms, b""
 
 
 def check_reason(reason: bytes | None) -> None:
@@ -66,46 +66,34 @@ def check_reason(reason: bytes | None) -> None:
         )
 
 
-def delay_items(
+def park_items(
     connection: Connection,
     keys: QueueKeys,
     ids: Iterable[bytes | Pause],
-    *,
-    own_holder: bytes,
-    delay_ms: int,
-    force: bool,
+    authority: Authority,
+    how: Burial | Delay,
 ) -> Iterator[OutcomeBatch]:
-    """Put items off, wherever they are: they come back by themselves when they are due.
+    """Put items away, wherever they are.
 
     Args:
         connection: The server.
         keys: The queue.
         ids: The IDs; read in batches.
-        own_holder: Leases of this holder may be ended without force.
-        delay_ms: For how long, milliseconds from now by the server's clock.
-        force: End leases that others hold, too.
+        authority: Whose leases may be ended.
+        how: Whether to bury them or to delay them.
 
     Raises:
+        InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
         ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
 
     Returns:
-        For each ID `DELAYED`, `NOT_OWNER` or `MISSING`.
+        For each ID `BURIED`, `ALREADY_BURIED` or `DELAYED`, and `NOT_OWNER` or `MISSING`.
     """
-    args = (own_holder, "1" if force else "0", delay_ms, b"")
-    return _park(connection, keys, args, ids)
-
-
-def _park(
-    connection: Connection,
-    keys: QueueKeys,
-    args: tuple[object, ...],
-    ids: Iterable[bytes | Pause],
-) -> Iterator[OutcomeBatch]:
     return act_on_ids(
         connection,
         keys,
         "park",
-        args,
+        (*authority.args(), *how.args()),
         ids,
         waiting_script="park_waiting",
         parked_first=True,

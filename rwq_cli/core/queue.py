@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.leasing import Leased
     from rwq_cli.core.listing import Selection, Source
     from rwq_cli.core.looking import Detail, Sighting
+    from rwq_cli.core.parking import Burial, Delay
     from rwq_cli.core.picking import Picked
     from rwq_cli.core.pictures import Picture
     from rwq_cli.core.purging import Remains
@@ -268,7 +269,7 @@ class WorkQueue:
     ) -> Outcomes:
         """Put items back: now, or when a delay has passed.
 
-        See `rwq_cli.core.leasing.release_items` and `rwq_cli.core.parking.delay_items`.
+        See `rwq_cli.core.leasing.release_items` and `rwq_cli.core.parking.Delay`.
 
         Args:
             ids: The IDs.
@@ -280,39 +281,17 @@ class WorkQueue:
         Raises:
             InvalidArgument: Both `front` and a delay were given.
         """
-        from rwq_cli.core import leasing, rehearsal
+        from rwq_cli.core import leasing, parking, rehearsal
+        from rwq_cli.core.outcomes import Authority
 
         delay_ms = round(delay_s * 1000)
         if delay_ms > 0:
             if front:
                 raise InvalidArgument("front and delay exclude each other", "give one of them")
-            return self._delay(ids, delay_ms=delay_ms, force=force, dry_run=dry_run)
+            return self._park(ids, parking.Delay(delay_ms), force=force, dry_run=dry_run)
+        authority = Authority(self.holder, force)
         verb = rehearsal.would_release if dry_run else leasing.release_items
-        return Outcomes(
-            verb(self.connection, self.keys, ids, own_holder=self.holder, force=force, front=front)
-        )
-
-    def _delay(
-        self, ids: Iterable[bytes | Pause], *, delay_ms: int, force: bool, dry_run: bool
-    ) -> Outcomes:
-        from rwq_cli.core import parking, rehearsal
-
-        if dry_run:
-            return Outcomes(
-                rehearsal.would_delay(
-                    self.connection, self.keys, ids, own_holder=self.holder, force=force
-                )
-            )
-        return Outcomes(
-            parking.delay_items(
-                self.connection,
-                self.keys,
-                ids,
-                own_holder=self.holder,
-                delay_ms=delay_ms,
-                force=force,
-            )
-        )
+        return Outcomes(verb(self.connection, self.keys, ids, authority, front=front))
 
     def bury(
         self,
@@ -322,25 +301,20 @@ class WorkQueue:
         force: bool = False,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Set items aside until they are kicked; see `rwq_cli.core.parking.bury_items`."""
-        from rwq_cli.core import parking, rehearsal
+        """Set items aside until they are kicked; see `rwq_cli.core.parking.Burial`."""
+        from rwq_cli.core import parking
 
-        if dry_run:
-            return Outcomes(
-                rehearsal.would_bury(
-                    self.connection, self.keys, ids, own_holder=self.holder, force=force
-                )
-            )
-        return Outcomes(
-            parking.bury_items(
-                self.connection,
-                self.keys,
-                ids,
-                own_holder=self.holder,
-                reason=reason,
-                force=force,
-            )
-        )
+        return self._park(ids, parking.Burial(reason), force=force, dry_run=dry_run)
+
+    def _park(
+        self, ids: Iterable[bytes | Pause], how: "Burial | Delay", *, force: bool, dry_run: bool
+    ) -> Outcomes:
+        from rwq_cli.core import parking, rehearsal
+        from rwq_cli.core.outcomes import Authority
+
+        verb = rehearsal.would_park if dry_run else parking.park_items
+        authority = Authority(self.holder, force)
+        return Outcomes(verb(self.connection, self.keys, ids, authority, how))
 
     def kick(self, ids: Iterable[bytes | Pause], *, dry_run: bool = False) -> Outcomes:
         """Bring buried items back; see `rwq_cli.core.parking.kick_items`."""

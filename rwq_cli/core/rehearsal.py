@@ -10,7 +10,9 @@ from rwq_cli.core.keeping import Keeping
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Detail, Glance, glance
 from rwq_cli.core.model import Item, Lease, NewItems, OutcomeBatch, State
+from rwq_cli.core.outcomes import Authority
 from rwq_cli.core.paging import walk_list
+from rwq_cli.core.parking import Burial, Delay
 from rwq_cli.core.results import check_places
 from rwq_cli.core.states import is_guard
 
@@ -114,9 +116,8 @@ def would_release(
     connection: Connection,
     keys: QueueKeys,
     ids: Iterable[bytes | Pause],
+    authority: Authority,
     *,
-    own_holder: bytes,
-    force: bool,
     front: bool,
 ) -> Iterator[OutcomeBatch]:
     """Which items would be put back."""
@@ -133,49 +134,35 @@ def would_release(
                     letters.append("m")
                 elif item_id in waiting:
                     letters.append("r" if front else "w")
-                elif session not in (None, own_holder) and not force:
+                elif not authority.may_end(session):
                     letters.append("o")
                 else:
                     letters.append("r")
             yield _told(batch, letters, sessions)
 
 
-def would_delay(
+def would_park(
     connection: Connection,
     keys: QueueKeys,
     ids: Iterable[bytes | Pause],
-    *,
-    own_holder: bytes,
-    force: bool,
+    authority: Authority,
+    how: Burial | Delay,
 ) -> Iterator[OutcomeBatch]:
-    """Which items would be put off."""
-    for batch, glances in _glances(connection, keys, ids):
-        sessions = _sessions(connection, keys, batch, glances)
-        letters = [
-            _parked(seen, session, "l", own_holder, force)
-            for seen, session in zip(glances, sessions, strict=True)
-        ]
-        yield _told(batch, letters, sessions)
+    """Which items would be put off or buried, and which are buried already."""
+    is_delay = isinstance(how, Delay)
 
+    def letter(item_id: bytes, seen: Glance, session: bytes | None) -> str:
+        if not seen.has_data:
+            return "m"
+        if not authority.may_end(session):
+            return "o"
+        return "l" if is_delay else "e" if item_id in buried else "b"
 
-def would_bury(
-    connection: Connection,
-    keys: QueueKeys,
-    ids: Iterable[bytes | Pause],
-    *,
-    own_holder: bytes,
-    force: bool,
-) -> Iterator[OutcomeBatch]:
-    """Which items would be buried, and which are."""
     for block in in_batches(ids, items_max=100_000):
-        buried = _buried(connection, keys, block)
+        buried = set() if is_delay else _buried(connection, keys, block)
         for batch, glances in _glances(connection, keys, block):
             sessions = _sessions(connection, keys, batch, glances)
-            letters = [
-                _parked(seen, session, "e" if item_id in buried else "b", own_holder, force)
-                for item_id, seen, session in zip(batch, glances, sessions, strict=True)
-            ]
-            yield _told(batch, letters, sessions)
+            yield _told(batch, list(map(letter, batch, glances, sessions)), sessions)
 
 
 def would_kick(
@@ -196,12 +183,6 @@ def would_kick(
                 else:
                     letters.append("k" if item_id in buried else "u")
             yield _told(batch, letters, sessions)
-
-
-def _parked(seen: Glance, session: bytes | None, done: str, own_holder: bytes, force: bool) -> str:
-    if not seen.has_data:
-        return "m"
-    return "o" if session not in (None, own_holder) and not force else done
 
 
 def _entries(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) -> set[bytes]:

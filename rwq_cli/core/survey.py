@@ -34,7 +34,8 @@ class Survey:
         stale_schedule: Items in main or in processing that are in the delayed or buried zset all
             the same, with that zset's name.
         stale_returns: IDs with a count of returns that have no data.
-        returns: How often cleans brought items back, those together.
+        returned: How many items with data a clean brought back.
+        returns: How often cleans brought those back, all together.
         items: How many data keys were met; SCAN may meet one twice.
     """
 
@@ -48,6 +49,7 @@ class Survey:
     stale_cleaning: list[bytes] = field(default_factory=list)
     stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
     stale_returns: list[bytes] = field(default_factory=list)
+    returned: int = 0
     returns: int = 0
     items: int = 0
 
@@ -237,8 +239,10 @@ def _read_returns(connection: Connection, keys: QueueKeys, found: Survey) -> Non
         ids = [item_id for item_id in page if hash(item_id) not in met]
         met.update(map(hash, ids))
         for item_id, look in zip(ids, glance(connection, keys, ids), strict=True):
-            found.returns += as_count(page[item_id])
-            if not look.has_data:
+            if look.has_data:
+                found.returned += 1
+                found.returns += as_count(page[item_id])
+            else:
                 found.stale_returns.append(item_id)
 
 

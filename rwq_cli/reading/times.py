@@ -13,8 +13,9 @@ from rwq_cli.core.errors import InvalidArgument
 _LATEST_MS = 7_258_118_400_000
 _UNIX = re.compile(r"@(\d{1,12})(?:\.(\d{1,9}))?", re.ASCII)
 _CLOCK = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?"
-_OF_DAY = re.compile(_CLOCK, re.ASCII)
-_DATED = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)[T ]{_CLOCK}(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
+_ZONE = r"(Z|[+-]\d\d(?::?\d\d)?)?"
+_OF_DAY = re.compile(_CLOCK + _ZONE, re.ASCII)
+_DATED = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)[T ]{_CLOCK}{_ZONE}", re.ASCII)
 
 
 def parse_time(text: str, now_ms: Callable[[], int]) -> int:
@@ -22,7 +23,7 @@ def parse_time(text: str, now_ms: Callable[[], int]) -> int:
 
     Args:
         text: `@` and unix seconds; a date and a time of day as in ISO 8601, in the zone given or in
-            the local one; or a time of day, which is the next such in the local zone.
+            the local one; or a time of day alone, which is the next such there.
         now_ms: What the time is, unix ms; asked only where it matters.
 
     Raises:
@@ -58,9 +59,9 @@ def _read(text: str, now_ms: Callable[[], int]) -> int | None:
         )
         return _unix_ms(given)
     if found := _OF_DAY.fullmatch(text):
-        hour, minute, second, fraction = found.groups()
+        hour, minute, second, fraction, zone = found.groups()
         now = now_ms()
-        given = datetime.fromtimestamp(now / 1000).replace(
+        given = datetime.fromtimestamp(now / 1000, _zone(zone)).replace(
             hour=int(hour),
             minute=int(minute),
             second=int(second or 0),

@@ -1,9 +1,11 @@
 """How items, outcomes, repairs and counts look, in every format."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rwq_cli.core.model import CleanAction, Counts, Item, Outcome, Repair, State, Status
+from rwq_cli.core.model import CleanAction, Counts, Item, Lease, Outcome, Repair, State, Status
+from rwq_cli.core.states import is_guard
 from rwq_cli.render import human
 from rwq_cli.render.encode import bytes_fields
 from rwq_cli.render.escape import escaped
@@ -48,12 +50,23 @@ def _moment(unix_ms: int | None) -> str:
     return "-" if unix_ms is None else human.moment(unix_ms)
 
 
+def _session(item: Item) -> Lease | None:
+    """The lease that somebody holds: a guard of ours is nobody's."""
+    return None if is_guard(item.lease) else item.lease
+
+
+def _holder(item: Item) -> str:
+    lease = _session(item)
+    return "-" if lease is None else escaped(lease.holder)
+
+
 def _time_left(item: Item) -> str:
-    if item.lease is None:
+    lease = _session(item)
+    if lease is None:
         return "-"
-    if item.lease.ttl_ms is None:
+    if lease.ttl_ms is None:
         return "no expiry"
-    return human.duration(item.lease.ttl_ms / 1000)
+    return human.duration(lease.ttl_ms / 1000)
 
 
 QUEUE: Column[Item] = Column(
@@ -74,7 +87,7 @@ LAST_USE: Column[Item] = Column(
 )
 HOLDER: Column[Item] = Column(
     "HOLDER",
-    lambda i: "-" if i.lease is None else escaped(i.lease.holder),
+    _holder,
     lambda i: None if i.lease is None else escaped(i.lease.holder),
     shrinks=2,
 )
@@ -98,10 +111,21 @@ DATA: Column[Item] = Column(
 def due_column(now_ms: Callable[[], int]) -> Column[Item]:
     """When delayed items are due; for people how far off that is by the server's clock."""
 
-    def said(item: Item) -> str:
-        return human.due(None if item.due_ms is None else (item.due_ms - now_ms()) / 1000)
+    return Column("DUE", lambda item: _due(item, now_ms), lambda item: item.due_ms)
 
-    return Column("DUE", said, lambda item: item.due_ms)
+
+def time_left_column(now_ms: Callable[[], int]) -> Column[Item]:
+    """How long leases last; for people also when delayed items among them are due."""
+
+    def said(item: Item) -> str:
+        is_delayed = item.state in (State.DELAYED, State.DUE) and _session(item) is None
+        return _due(item, now_ms) if is_delayed else TIME_LEFT.human(item)
+
+    return replace(TIME_LEFT, human=said)
+
+
+def _due(item: Item, now_ms: Callable[[], int]) -> str:
+    return human.due(None if item.due_ms is None else (item.due_ms - now_ms()) / 1000)
 
 
 BURIED_AT: Column[Item] = Column("BURIED", lambda i: _moment(i.buried_ms), lambda i: i.buried_ms)

@@ -156,6 +156,7 @@ class TestAt:
                 "\u0660\u0668:\u0660\u0660",
             ),
             *("2026-11-22T08:00+25:00", "2026-11-22T08:00+1", "2026-11-22T08:00 UTC", "nan"),
+            *("08:00+25:00", "08:00+1", "08:00 UTC", "08Z"),
         ],
     )
     def test_that_is_none(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:

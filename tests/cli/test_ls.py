@@ -122,6 +122,22 @@ class TestWhich:
         (record,) = rwq("ls", which, "-o", "json").json
         assert (record["id"], record["state"]) == (which, which)
 
+    def test_a_guard_is_nobodys_lease(self, rwq: Rwq, foreign: Foreign) -> None:
+        """In tables; for programs everything stays as the keys say it."""
+        foreign.raw.flushall()
+        foreign.waiting(b"waiting")
+        foreign.leased(b"leased", ttl_ms=7_190_000)
+        foreign.buried(b"buried", b"it broke")
+        rwq("add", "--id", "delayed", "--delay", "2h", "data of delayed")
+        rows = {line.split()[0]: line for line in rwq("ls", "all", "-o", "table").lines}
+        assert rows["buried"].split()[:4] == ["buried", "buried", "-", "-"]
+        assert rows["delayed"].split()[:5] == ["delayed", "delayed", "-", "in", "1h59m"]
+        assert rows["waiting"].split()[:4] == ["waiting", "waiting", "-", "-"]
+        assert rows["leased"].split()[:4] == ["leased", "leased", "them", "1h59m"]
+        records = {record["id"]: record for record in rwq("ls", "all", "-o", "json").json}
+        assert records["buried"]["lease"] == {"holder": "rwq-buried:it broke", "ttl_ms": None}
+        assert records["delayed"]["lease"]["holder"].startswith("rwq-delayed:")
+
 
 class TestSelection:
     @pytest.fixture(autouse=True)

@@ -100,9 +100,16 @@ class TestCounts:
         assert len({len(line.rstrip()) for line in lines}) == 1
 
     def test_what_is_not_counted_is_said(self, rwq: Rwq) -> None:
-        text = rwq("stats", "-o", "table").text
-        assert "orphaned, unlisted, duplicated, ghosts" in text
-        assert "--deep" in text, "and how it would be"
+        unknown = "orphaned, unlisted, duplicated, ghosts, returns, results"
+        for words, expected in (
+            ((), f"{unknown} (--deep counts them)"),
+            (("--fast",), f"leased, abandoned, held, due, {unknown}"),
+        ):
+            lines = rwq("stats", *words, "-o", "table").lines
+            (at,) = [at for at, line in enumerate(lines) if line.startswith("not counted")]
+            said = " ".join(" ".join(lines[at:]).split())
+            assert said.startswith(f"not counted {expected}")
+        assert "not counted" not in rwq("stats", "--deep", "-o", "table").text
 
 
 class TestSizes:

@@ -430,6 +430,38 @@ def test_a_structure_of_the_wrong_type(
     assert contents(raw) == before
 
 
+@pytest.mark.parametrize(("waiting", "in_processing"), [(1, 1), (2, 1), (2, 2)])
+@pytest.mark.parametrize("newer", [0, 500])
+@pytest.mark.parametrize(
+    ("fault", "bury_after"),
+    [("no lease", None), ("no lease", 0), ("leased", None), ("no data", None)],
+)
+def test_a_dry_run_of_what_is_in_both_lists(
+    queue: WorkQueue,
+    raw: Redis,
+    foreign: Foreign,
+    waiting: int,
+    in_processing: int,
+    newer: int,
+    fault: str,
+    bury_after: int | None,
+) -> None:
+    """Behind five hundred that came later, an entry in main is seen too late to drop the other."""
+    foreign.waiting(*[b"1"] * waiting)
+    raw.lpush(b"jobs:processing", *[b"1"] * in_processing)
+    if newer:
+        foreign.waiting(*(b"newer %d" % number for number in range(newer)))
+    if fault == "leased":
+        foreign.lease(b"1")
+    elif fault == "no data":
+        raw.delete(b"jobs:item:1")
+    before = contents(raw)
+    would = clean(queue, "deep", dry_run=True, bury_after=bury_after)
+    assert contents(raw) == before
+    did = clean(queue, "deep", bury_after=bury_after)
+    assert would == did != []
+
+
 @pytest.mark.parametrize("where", ["processing", "no list"])
 def test_data_of_the_wrong_type_is_left_alone_in_a_dry_run_too(
     queue: WorkQueue, raw: Redis, where: str
@@ -1291,7 +1323,7 @@ class TestBuryAfter:
                 assert raw.get(key) == b"rwq-buried:returned %d times" % times
                 assert raw.pttl(key) == -1
         buried = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
-        assert [item_id for item_id, _ in buried] == [b"full", b"more"]
+        assert {item_id for item_id, _ in buried} == {b"full", b"more"}
         assert all(began_ms <= at_ms < queue.now_ms() + 1 for _, at_ms in buried)
         assert raw.hgetall(b"jobs:returns") == {
             **dict.fromkeys([b"new", *rest], b"1"),
@@ -1302,6 +1334,19 @@ class TestBuryAfter:
         assert len(raw.keys(b"jobs:lease*")) == 4
         assert queue.state(b"full") is State.BURIED
         assert clean(queue, "deep", bury_after=3) == []
+
+    @each_kind
+    @pytest.mark.parametrize("count", [9, 40])
+    def test_those_that_are_buried_keep_their_order(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str, count: int
+    ) -> None:
+        """One by one, and forty page by page: the longest leased is kicked first."""
+        ids = numbered(count)[::-1]
+        foreign.abandoned(*ids)
+        clean(queue, kind, bury_after=0)
+        buried = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
+        assert [item_id for item_id, _ in buried] == ids
+        assert len({at_ms for _, at_ms in buried}) == count
 
     def test_once_is_said_in_the_singular(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign

@@ -86,7 +86,8 @@ def test_the_zoo(connection: Connection, keys: QueueKeys, foreign: Foreign) -> N
         "stale_cleaning": [b"gone", b"w1"],
         "stale_schedule": [(b"s1", "delayed"), (b"s2", "buried"), (b"s3", "buried")],
         "stale_returns": [b"gone"],
-        "returns": 3,
+        "returned": 1,
+        "returns": 1,
         "items": 24,
     }
 

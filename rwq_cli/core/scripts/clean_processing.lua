@@ -10,14 +10,8 @@ local bury_after = tonumber(arg(2))
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },
   { 'RPOP', processing },
-  { 'LPUSH', processing, 'x' },
-  { 'LPUSH', main, 'x' },
-  { 'HSET', returns, 'x', '1' }
-) or (bury_after >= 0 and denied(
-  { 'ZADD', buried, '1', 'x' },
-  { 'MSET', lease_prefix .. 'x', 'x' },
-  { 'MSET', old_lease_prefix .. 'x', 'x' }
-))
+  { 'LPUSH', processing, 'x' }
+) or denied_to_bring_back(bury_after)
 if refusal then
   return refusal
 end

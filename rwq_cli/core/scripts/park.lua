@@ -11,19 +11,13 @@
 -- arg 6..   IDs, each once
 -- Returns { statuses, holder, ... }: a letter for each ID in order, b buried, e buried already, l
 -- delayed, o leased by another, m missing, - not dealt with; then for each o who holds the lease.
--- Uses: guards, places, parking
+-- Uses: guards, places, parking, moving
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },
   { 'RPOP', processing },
   { 'LPUSH', processing, 'x' },
-  { 'LREM', main, 0, 'x' },
-  { 'SET', lease_prefix .. 'x', 'x' },
-  { 'SET', old_lease_prefix .. 'x', 'x' },
-  { 'ZADD', delayed, 0, 'x' },
-  { 'ZADD', buried, 0, 'x' },
-  { 'ZREM', delayed, 'x' },
-  { 'ZREM', buried, 'x' }
-)
+  { 'LREM', main, 0, 'x' }
+) or denied_to_park()
 if refusal then
   return refusal
 end
@@ -35,25 +29,7 @@ if odd then
 end
 local sessions, parked, buried_ms = sessions_and_parked(ids)
 local now_ms = clock_ms()
-local told, holder_of = {}, {}
-
-local waits_again = page_size > 0 and just_pushed(main) or {}
-
--- Says no, once, where the item must stay as it is.
-local function may_park(id)
-  if told[id] or waits_again[id] or (page_size == -2 and not parked[id]) then
-    return false
-  end
-  local holder = sessions[id]
-  if not exists[id] then
-    told[id] = 'm'
-  elseif holder and holder ~= own_holder and not force then
-    told[id], holder_of[id] = 'o', holder
-  else
-    return true
-  end
-  return false
-end
+local may_park, told, reply = mover(ids, sessions, parked, exists, page_size, own_holder, force)
 
 -- Of what is buried already: what its guard is to say from now on, or nil where it stays as it is.
 local function new_reason(id)
@@ -99,11 +75,4 @@ if delay_ms then
 else
   bury_all(moved, reason, now_ms)
 end
-local statuses, holders = {}, {}
-for i, id in ipairs(ids) do
-  statuses[i] = told[id] or '-'
-  if told[id] == 'o' then
-    holders[#holders + 1] = holder_of[id]
-  end
-end
-return { table.concat(statuses), unpack(holders) }
+return reply()

@@ -14,14 +14,8 @@
 local refusal = denied(
   { 'LSET', main, 0, 'x' },
   { 'LREM', main, 0, 'x' },
-  { 'RPOP', main },
-  { 'SET', lease_prefix .. 'x', 'x' },
-  { 'SET', old_lease_prefix .. 'x', 'x' },
-  { 'ZADD', delayed, 0, 'x' },
-  { 'ZADD', buried, 0, 'x' },
-  { 'ZREM', delayed, 'x' },
-  { 'ZREM', buried, 'x' }
-)
+  { 'RPOP', main }
+) or denied_to_park()
 if refusal then
   return refusal
 end

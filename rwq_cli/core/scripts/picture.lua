@@ -7,9 +7,10 @@
 -- arg 5     how many of those that do not stand there may be looked for in all of both lists
 -- arg 6..   IDs, in the order of the list
 -- Returns { unix ms now, how far they drifted, ... } and then, for each ID that was read: 0 no data,
--- 1 data, 2 a data key that holds no string, 3 or 4 a new or old lease key that holds none; the data; ms left of its lease (-1 no expiry, -2 none);
--- its holder; its place (n main, nearer its next end; l main, nearer its last end; p processing;
--- - neither; ? not looked for); due and buried at, unix ms, or ''; its returns, or ''.
+-- 1 data, 2 a data key that holds no string, 3 or 4 a new or old lease key that holds none; the data;
+-- ms left of its lease (-1 no expiry, -2 none); its holder; its place (n main, nearer its next end; l
+-- main, nearer its last end; p processing; - neither; ? not looked for); due and buried at, unix ms, or
+-- ''; its returns, or ''.
 -- Uses: places
 local list = arg(1) == 'main' and main or arg(1) == 'processing' and processing
 local offset, span, bytes_max = tonumber(arg(2)), tonumber(arg(3)), tonumber(arg(4))

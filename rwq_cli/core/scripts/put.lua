@@ -4,8 +4,9 @@
 -- arg 2     '1' to put each of main before all that wait, '0' behind them
 -- arg 3     how many may be taken off the lists first, which costs their length: what is replaced, and
 --           entries that have no data, which would come back to life
--- arg 4..   for each item: ID; '1' if such an entry may be in a list, else '0'; data; place (m main, p processing, - neither); holder; ms left of its
---           lease (-1 no expiry, -2 none); due and buried at, unix ms, or ''; its returns, or ''
+-- arg 4..   for each item: ID; '1' if such an entry may be in a list, else '0'; data; place (m main,
+--           p processing, - neither); holder; ms left of its lease (-1 no expiry, -2 none); due and
+--           buried at, unix ms, or ''; its returns, or ''
 -- Returns { statuses }: a letter for each item in order, i imported, h already there with these data,
 -- s skipped, p replaced, f it exists with other data, y its data key holds another type. Fewer letters
 -- than items: arg 3 was used up, and those behind have to wait for the next call.

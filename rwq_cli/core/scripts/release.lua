@@ -9,7 +9,7 @@
 -- arg 5..   IDs, in the order in which they shall be leased
 -- Returns { statuses, holder, ... }: a letter for each ID in order, r released, w already waiting, o
 -- leased by another, m missing, - not dealt with; then for each o who holds the lease.
--- Uses: places, parking
+-- Uses: places, parking, moving
 local refusal = denied(
   { 'LREM', processing, 0, 'x' },
   { 'RPOP', processing },
@@ -32,32 +32,19 @@ if odd then
   return odd
 end
 local sessions, parked = sessions_and_parked(ids)
-local told, holder_of, waits = {}, {}, {}
+local waits = {}
 
-local waits_again = page_size > 0 and just_pushed(main) or {}
-
--- Says no, once, where the item must stay as it is.
-local function may_release(id)
-  if told[id] or waits_again[id] or (page_size == -2 and not parked[id]) then
-    return false
+-- What waits already stays, or is moved to the front, whoever has a lease of it.
+local function waiting(id)
+  if page_size > 0 or parked[id] or not redis.call('LPOS', main, id) then
+    return nil
   end
-  local holder = sessions[id]
-  if not exists[id] then
-    told[id] = 'm'
-  elseif page_size <= 0 and not parked[id] and redis.call('LPOS', main, id) then
-    if front then
-      waits[id] = true
-      return true
-    end
-    told[id] = 'w'
-  elseif holder and holder ~= own_holder and not force then
-    told[id], holder_of[id] = 'o', holder
-  else
-    return true
-  end
-  return false
+  waits[id] = front
+  return front or 'w'
 end
 
+local may_release, told, reply =
+  mover(ids, sessions, parked, exists, page_size, own_holder, force, waiting)
 local released = {}
 if page_size <= 0 then
   for _, id in ipairs(ids) do
@@ -93,11 +80,4 @@ if front then
 else
   for_all('LPUSH', main, released)
 end
-local statuses, holders = {}, {}
-for i, id in ipairs(ids) do
-  statuses[i] = told[id] or '-'
-  if told[id] == 'o' then
-    holders[#holders + 1] = holder_of[id]
-  end
-end
-return { table.concat(statuses), unpack(holders) }
+return reply()

@@ -9,7 +9,7 @@
 -- Returns the IDs that went onto main. One whose guard is no longer ours keeps its lease: a worker that
 -- had popped it leased it, or somebody completed or released it. Where somebody put it away anew, its
 -- entry is theirs, and stays as well.
--- Uses: guards, places
+-- Uses: settling
 local refusal = denied(
   { 'ZREM', delayed, 'x' },
   { 'ZREM', buried, 'x' },
@@ -21,25 +21,11 @@ local refusal = denied(
 if refusal then
   return refusal
 end
-local is_delayed, guard, unlisted, ids = arg(1) == 'delayed', arg(2), arg(3) == '1', args_from(4)
-local pushed, ours, settled = {}, {}, {}
-local exists = with_data(ids)
-local in_main, in_processing = just_pushed(main), just_pushed(processing)
+local is_delayed, ids = arg(1) == 'delayed', args_from(4)
+local ours, unlisted, put_away = still_guarded(ids, arg(2))
+local pushed, settled = arg(3) == '1' and unlisted or {}, {}
 for _, id in ipairs(ids) do
-  local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
-  local new, old = redis.pcall('GET', new_key), redis.pcall('GET', old_key)
-  if new == guard then
-    ours[#ours + 1] = new_key
-  end
-  if old == guard then
-    ours[#ours + 1] = old_key
-  end
-  local alone = new == guard and old == guard
-  if unlisted and alone and exists[id] and not in_main[id] and not in_processing[id] then
-    pushed[#pushed + 1] = id
-  end
-  local is_theirs = (type(new) == 'string' and is_guard(new)) or (type(old) == 'string' and is_guard(old))
-  if not is_theirs then
+  if not put_away[id] then
     settled[#settled + 1] = id
   end
 end

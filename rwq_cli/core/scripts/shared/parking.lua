@@ -2,6 +2,18 @@
 --
 -- Uses: guards
 
+-- The error for what `bury_all` or `delay_all` may not do, or nil.
+local function denied_to_park()
+  return denied(
+    { 'SET', lease_prefix .. 'x', 'x' },
+    { 'SET', old_lease_prefix .. 'x', 'x' },
+    { 'ZADD', delayed, 0, 'x' },
+    { 'ZADD', buried, 0, 'x' },
+    { 'ZREM', delayed, 'x' },
+    { 'ZREM', buried, 'x' }
+  )
+end
+
 -- By ID, its score in Q:delayed or Q:buried, or false.
 local function scores_of(zset, ids)
   local scores = {}

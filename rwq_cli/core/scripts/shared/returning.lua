@@ -15,19 +15,30 @@ local function returns_of(ids)
   return counts
 end
 
--- Put items that a clean took off processing, or found in no list, onto main, and count that.
+-- The error for what `bring_back` may not do, or nil.
+local function denied_to_bring_back(bury_after)
+  return denied({ 'LPUSH', main, 'x' }, { 'HSET', returns, 'x', '1' })
+    or (bury_after >= 0 and denied(
+      { 'ZADD', buried, '1', 'x' },
+      { 'MSET', lease_prefix .. 'x', 'x' },
+      { 'MSET', old_lease_prefix .. 'x', 'x' }
+    ) or nil)
+end
+
+-- Put items that a clean took off processing, or found in no list, onto main, and count that; those
+-- that are buried instead keep their order, too.
 --
 -- counts      what `returns_of` says of them; read before the caller's first write
 -- bury_after  what came back so often already is buried instead, which is not counted; -1 for never
 -- Returns, by ID, whether it was buried.
 local function bring_back(ids, counts, bury_after)
   local back, counted, put_away, guards, is_buried = {}, {}, {}, {}, {}
-  local now_ms = as_ms(clock_ms())
-  for _, id in ipairs(ids) do
+  local now_ms = clock_ms()
+  for i, id in ipairs(ids) do
     local count = counts[id]
     if bury_after >= 0 and count >= bury_after then
       is_buried[id] = true
-      put_away[#put_away + 1] = now_ms
+      put_away[#put_away + 1] = as_ms(now_ms + i / 1000)
       put_away[#put_away + 1] = id
       -- As `guard_buried` does, for all of them in one call.
       local holder = string.format('rwq-buried:returned %d time%s', count, count == 1 and '' or 's')
