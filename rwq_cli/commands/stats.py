@@ -41,7 +41,8 @@ def stats(
         bool,
         typer.Option(
             "--deep",
-            help="Walk the whole queue, to count orphans, duplicates, ghosts, returns and results, "
+            help="Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong "
+            "types, returns and results, "
             "and of what was returned only what is still there.",
         ),
     ] = False,
@@ -80,6 +81,8 @@ _ROWS = (
     ("unlisted", "unlisted", False),
     ("duplicated", "duplicated", True),
     ("ghosts", "ghosts", True),
+    ("stray leases", "stray_leases", False),
+    ("wrong types", "wrong_types", True),
 )
 
 # These are said only where there are any.

@@ -1,7 +1,7 @@
 """Counting a queue's items by state, as deep as is asked for."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from rwq_cli.core.connection import Connection
@@ -55,10 +55,18 @@ def count_states(
     counts = replace(counts, due=connection.call("ZCOUNT", keys.delayed, "-inf", now_ms))
     if not deep:
         return counts
+    from rwq_cli.core.belongings import odd_keys
     from rwq_cli.core.survey import survey
 
-    results = _Results(connection, keys)
-    found = survey(connection, keys, results.meet)
+    results, strays = _Results(connection, keys), _StrayLeases(connection, keys)
+
+    def meet(page: list[bytes]) -> None:
+        results.meet(page)
+        strays.meet(page)
+
+    found = survey(connection, keys, meet)
+    ghosts = {*found.main_ghosts, *found.processing_ghosts}
+    ghosts.update(item_id for item_id, _ in found.scheduled_ghosts)
     return replace(
         counts,
         returned=found.returned,
@@ -67,9 +75,43 @@ def count_states(
         unlisted=len(found.unlisted),
         duplicated=len(found.duplicated),
         ghosts=len(found.main_ghosts) + len(found.processing_ghosts) + len(found.scheduled_ghosts),
+        stray_leases=strays.count(ghosts),
+        wrong_types=odd_keys(connection, keys).wrong_type.count,
         returns=found.returns,
         results=results.count,
     )
+
+
+class _StrayLeases:
+    """Counts leases without an item among the keys that a walk over all of them meets."""
+
+    def __init__(self, connection: Connection, keys: QueueKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._without_data: set[bytes] = set()
+
+    def meet(self, page: Sequence[bytes]) -> None:
+        """Keep those of a page of keys that look so: nearly always none."""
+        from rwq_cli.core.nested import without_anothers
+
+        for prefix in (self._keys.lease_prefix, self._keys.old_lease_prefix):
+            ids = [key[len(prefix) :] for key in page if key.startswith(prefix)]
+            there = self._connection.call_all(
+                [("EXISTS", self._keys.item(item_id)) for item_id in ids]
+            )
+            stray = [item_id for item_id, count in zip(ids, there, strict=True) if not count]
+            if stray:
+                # They may be those of a queue whose name begins like our leases.
+                own = without_anothers(self._connection, self._keys, stray, (prefix,))
+                self._without_data.update(own)
+
+    def count(self, ghosts: Set[bytes]) -> int:
+        """How many are so still, and are of none of these, which are in a list."""
+        from rwq_cli.core.looking import glance
+
+        ids = [item_id for item_id in self._without_data if item_id not in ghosts]
+        looks = glance(self._connection, self._keys, ids)
+        return sum(look.lease is not None and not look.has_data for look in looks)
 
 
 class _Results:

@@ -333,6 +333,10 @@ class Counts:
         unlisted: Items in no list or zset with a lease that ends; None without a deep look.
         duplicated: Items that are in the lists more than once; None without a deep look.
         ghosts: IDs in a list or zset that have no data; None without a deep look.
+        stray_leases: Leases of IDs that have no data and are in no list or zset; None without a
+            deep look.
+        wrong_types: Keys of items and leases that hold another type than the protocol says; such
+            an item is counted where it is listed, too. None without a deep look.
         returns: How often cleans brought those items back, all together; None without a deep look.
         results: Outcomes that are kept of completed items; None without a deep look.
         oldest_waiting_s: About how long the next item has waited, seconds; None where there is
@@ -359,6 +363,8 @@ class Counts:
     unlisted: int | None = None
     duplicated: int | None = None
     ghosts: int | None = None
+    stray_leases: int | None = None
+    wrong_types: int | None = None
     returns: int | None = None
     results: int | None = None
     oldest_waiting_s: int | None = None

@@ -25,6 +25,8 @@ _METRICS = (
     ("rwq_unlisted_items", "unlisted", "Items in no list with a lease that ends."),
     ("rwq_duplicated_items", "duplicated", "Items in the lists more than once."),
     ("rwq_ghosts", "ghosts", "Entries of a list without an item."),
+    ("rwq_stray_leases", "stray_leases", "Leases without an item."),
+    ("rwq_wrong_types", "wrong_types", "Keys of items and leases of another type."),
     ("rwq_returns", "returns", "How often cleans brought items back."),
     ("rwq_results", "results", "Outcomes that are kept of completed items."),
 )

@@ -216,6 +216,8 @@ def counts_fields(counts: Counts) -> dict[str, Any]:
         "unlisted": counts.unlisted,
         "duplicated": counts.duplicated,
         "ghosts": counts.ghosts,
+        "stray_leases": counts.stray_leases,
+        "wrong_types": counts.wrong_types,
         "returns": counts.returns,
         "results": counts.results,
         "oldest_waiting_seconds": counts.oldest_waiting_s,

@@ -10,7 +10,10 @@ UNKNOWN_WHEN_FAST = [
     *("leased", "held", "abandoned", "due", "orphaned", "unlisted", "duplicated", "ghosts"),
     *("oldest_waiting_seconds", "lease_soonest_ms", "lease_latest_ms"),
 ]
-ONLY_DEEP = ["orphaned", "unlisted", "duplicated", "ghosts", "returns", "results"]
+ONLY_DEEP = [
+    *("orphaned", "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),
+    *("returns", "results"),
+]
 
 
 @pytest.fixture
@@ -49,11 +52,11 @@ class TestCounts:
             "returned",
         )
         assert [record[name] for name in counts] == [5, 6, 2, 1, 2, 2, 1, 1, 2]
-        assert [record[name] for name in ONLY_DEEP] == [None] * 6
+        assert [record[name] for name in ONLY_DEEP] == [None] * 8
 
     def test_deep(self, rwq: Rwq) -> None:
         record = rwq("stats", "--deep", "-o", "json").json
-        assert [record[name] for name in ONLY_DEEP] == [1, 1, 1, 2, 5, 1]
+        assert [record[name] for name in ONLY_DEEP] == [1, 1, 1, 2, 0, 0, 5, 1]
 
     def test_fast(self, rwq: Rwq) -> None:
         record = rwq("stats", "--fast", "-o", "json").json
@@ -70,7 +73,7 @@ class TestCounts:
     def test_on_paper(self, rwq: Rwq) -> None:
         lines = rwq("stats", "--deep", "-o", "table").text.splitlines()
         assert lines[0] == "jobs"
-        rows = [line.split() for line in lines[1:15]]
+        rows = [line.rsplit(maxsplit=1) for line in map(str.strip, lines[1:17])]
         assert rows == [
             ["waiting", "5"],
             ["leased", "2"],
@@ -83,6 +86,8 @@ class TestCounts:
             ["unlisted", "1"],
             ["duplicated", "1"],
             ["ghosts", "2"],
+            ["stray leases", "0"],
+            ["wrong types", "0"],
             ["returned", "2"],
             ["returns", "5"],
             ["results", "1"],
@@ -100,7 +105,7 @@ class TestCounts:
         assert len({len(line.rstrip()) for line in lines}) == 1
 
     def test_what_is_not_counted_is_said(self, rwq: Rwq) -> None:
-        unknown = "orphaned, unlisted, duplicated, ghosts, returns, results"
+        unknown = ", ".join(ONLY_DEEP).replace("_", " ")
         for words, expected in (
             ((), f"{unknown} (--deep counts them)"),
             (("--fast",), f"leased, abandoned, held, due, {unknown}"),

@@ -32,6 +32,8 @@ def test_an_empty_queue(queue: WorkQueue) -> None:
         unlisted=0,
         duplicated=0,
         ghosts=0,
+        stray_leases=0,
+        wrong_types=0,
         returns=0,
         results=0,
     )
@@ -71,6 +73,8 @@ def test_the_zoo(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> 
         unlisted=2 if deep else None,
         duplicated=4 if deep else None,
         ghosts=5 if deep else None,
+        stray_leases=1 if deep else None,
+        wrong_types=0 if deep else None,
         returns=1 if deep else None,
         results=0 if deep else None,
         oldest_waiting_s=counts.oldest_waiting_s,
@@ -211,3 +215,17 @@ def test_counting_changes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign
     queue.lengths()
     queue.counts(deep=True)
     assert contents(raw) == before
+
+
+def test_stray_leases_and_wrong_types(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.lease(b"stray", b"endless stray", generations="old")
+    foreign.lease(b"ghost")
+    raw.lpush(b"jobs:processing", b"ghost")
+    raw.hset(b"jobs:item:odd", "a", "b")
+    raw.lpush(b"jobs:queue", b"odd")
+    # Another queue, and its items.
+    Foreign(raw, b"jobs:lease:x").leased(b"theirs")
+    counts = queue.counts(deep=True)
+    assert (counts.stray_leases, counts.wrong_types, counts.ghosts) == (2, 1, 1)
+    assert queue.counts().stray_leases is None
