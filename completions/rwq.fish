@@ -306,7 +306,7 @@ complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs on stdin, and those of -
 
 # rwq stats
 complete -c rwq -n '__rwq_at stats' -l fast -d 'Only the lengths: costs the same however long they are'
-complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, returns and results, and of what was returned only what is still there'
+complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong types, returns and results, and of what was returned only what is still there'
 
 # rwq queues
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d '-o ids ends each name with NUL, unescaped'
