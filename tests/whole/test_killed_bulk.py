@@ -158,7 +158,9 @@ def check(raw: redis.Redis, name: str, added: set[bytes], completed: list[bytes]
     found = survey(Connection(raw), KEYS)
     # What came back and was completed by the worker keeps its count until the next clean.
     assert set(found.stale_returns) <= set(completed)
-    broken = Survey(items=found.items, returns=found.returns, stale_returns=found.stale_returns)
+    counts = (found.returned, found.returns, found.stale_returns)
+    broken = Survey(items=found.items)
+    broken.returned, broken.returns, broken.stale_returns = counts
     if name.startswith("deep clean"):
         # What was not returned yet is still an orphan, or is guarded for two minutes.
         broken.orphaned, broken.unlisted = found.orphaned, found.unlisted
