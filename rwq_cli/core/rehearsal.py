@@ -9,7 +9,7 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keeping import Keeping
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import Detail, Glance, glance
-from rwq_cli.core.model import Item, Lease, NewItems, OutcomeBatch, State
+from rwq_cli.core.model import Item, NewItems, OutcomeBatch, State
 from rwq_cli.core.paging import walk_list
 from rwq_cli.core.results import check_places
 from rwq_cli.core.states import is_guard
@@ -126,7 +126,7 @@ def would_release(
         for page in walk_list(connection, keys.main, newest_first=True):
             waiting.update(sought.intersection(page))
         for batch, glances in _glances(connection, keys, block):
-            sessions = _sessions(connection, keys, batch, glances)
+            sessions = _sessions(glances)
             letters = []
             for item_id, seen, session in zip(batch, glances, sessions, strict=True):
                 if not seen.has_data:
@@ -150,7 +150,7 @@ def would_delay(
 ) -> Iterator[OutcomeBatch]:
     """Which items would be put off."""
     for batch, glances in _glances(connection, keys, ids):
-        sessions = _sessions(connection, keys, batch, glances)
+        sessions = _sessions(glances)
         letters = [
             _parked(seen, session, "l", own_holder, force)
             for seen, session in zip(glances, sessions, strict=True)
@@ -170,7 +170,7 @@ def would_bury(
     for block in in_batches(ids, items_max=100_000):
         buried = _buried(connection, keys, block)
         for batch, glances in _glances(connection, keys, block):
-            sessions = _sessions(connection, keys, batch, glances)
+            sessions = _sessions(glances)
             letters = [
                 _parked(seen, session, "e" if item_id in buried else "b", own_holder, force)
                 for item_id, seen, session in zip(batch, glances, sessions, strict=True)
@@ -186,7 +186,7 @@ def would_kick(
         entries = _entries(connection, keys, block)
         buried = _buried(connection, keys, block)
         for batch, glances in _glances(connection, keys, block):
-            sessions = _sessions(connection, keys, batch, glances)
+            sessions = _sessions(glances)
             letters = []
             for item_id, seen, session in zip(batch, glances, sessions, strict=True):
                 if not seen.has_data:
@@ -224,22 +224,11 @@ def _buried(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) -> se
     return entries - listed_ids(connection, keys, entries, scheduled=False)
 
 
-def _sessions(
-    connection: Connection, keys: QueueKeys, ids: list[bytes], glances: list[Glance]
-) -> list[bytes | None]:
-    """The session that holds each item; None where nobody does, a guard being nobody's lease.
-
-    A guard of the one lease name may speak for longer than a worker's lease of the other.
-    """
-    sessions = [seen.lease.holder if seen.lease else None for seen in glances]
-    guarded = [at for at, seen in enumerate(glances) if is_guard(seen.lease)]
-    pairs = connection.call_all(
-        [("MGET", keys.lease(ids[at]), keys.old_lease(ids[at])) for at in guarded]
-    )
-    for at, pair in zip(guarded, pairs, strict=True):
-        holders = [holder for holder in pair if holder and not is_guard(Lease(holder, None))]
-        sessions[at] = holders[0] if holders else None
-    return sessions
+def _sessions(glances: list[Glance]) -> list[bytes | None]:
+    """The session that holds each item; None where nobody does, a guard being nobody's lease."""
+    return [
+        seen.lease.holder if seen.lease and not is_guard(seen.lease) else None for seen in glances
+    ]
 
 
 def _told(

@@ -7,7 +7,6 @@
 -- Returns { found, holder, time left, data }. found is 'waiting' where it is leased now; else nothing was
 -- changed, and it is 'gone', 'abandoned' or 'orphaned', or 'leased' or 'unlisted' with who holds the
 -- lease ('' where that cannot be read) and its time left, ms, -1 for no expiry.
--- Uses: guards
 local refusal = denied(
   { 'LREM', main, 0, 'x' },
   { 'LREM', processing, 0, 'x' },

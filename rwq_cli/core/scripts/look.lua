@@ -9,9 +9,7 @@ for i, id in ipairs(ids) do
   local holder = holders[id]
   local ttl = -2
   if holder then
-    local new = redis.call('PTTL', lease_prefix .. id)
-    local old = redis.call('PTTL', old_lease_prefix .. id)
-    ttl = (new == -1 or old == -1) and -1 or math.max(new, old)
+    holder, ttl = lease_holder(id)
   end
   local kind = redis.call('TYPE', item_prefix .. id).ok
   reply[3 * i - 2] = kind == 'none' and 0 or kind == 'string' and 1 or 2

@@ -73,9 +73,7 @@ for _, id in ipairs(ids) do
   local data = kind == 'string' and redis.call('GET', item_prefix .. id) or ''
   local holder, ttl = holders[id], -2
   if holder then
-    local new = redis.call('PTTL', lease_prefix .. id)
-    local old = redis.call('PTTL', old_lease_prefix .. id)
-    ttl = (new == -1 or old == -1) and -1 or math.max(new, old)
+    holder, ttl = lease_holder(id)
   end
   bytes = bytes + #data
   reply[#reply + 1] = kind == 'none' and 0 or kind == 'string' and kind_of_item(id) or 2

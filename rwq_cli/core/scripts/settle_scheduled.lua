@@ -9,7 +9,7 @@
 -- Returns the IDs that went onto main. One whose guard is no longer ours keeps its lease: a worker that
 -- had popped it leased it, or somebody completed or released it. Where somebody put it away anew, its
 -- entry is theirs, and stays as well.
--- Uses: guards, places
+-- Uses: places
 local refusal = denied(
   { 'ZREM', delayed, 'x' },
   { 'ZREM', buried, 'x' },
