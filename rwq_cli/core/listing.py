@@ -232,21 +232,20 @@ class _Elsewhere:
     ) -> None:
         self._connection = connection
         self._keys = keys
-        # What the listing has met in processing, and shown; None if it does not walk it.
+        # What the listing has met in processing; None if it does not walk it.
         self._listed = listed
-        self._is_shown = listed is not None
 
-    def count(self, item_id: bytes, look: Glance) -> int | None:
-        """How often it is in processing: 0 or 1; None where it was shown as an item of that."""
-        if not look.has_data or is_guard(look.lease) or (look.lease is None and not self._is_shown):
-            return 0
+    def has(self, item_id: bytes, look: Glance) -> bool:
+        """Whether it is an item of processing, whatever entry it has in a zset."""
+        if not look.has_data or is_guard(look.lease):
+            return False
         if self._listed is None:
+            if look.lease is None:
+                return False
             # Hardly ever needed: a worker has got hold of what was put away.
             pages = walk_processing(self._connection, self._keys)
             self._listed = {listed_id for page in pages for listed_id in page}
-        if item_id not in self._listed:
-            return 0
-        return None if self._is_shown else 1
+        return item_id in self._listed
 
 
 def _in_processing(
@@ -285,11 +284,10 @@ def _zset_pages(
         items = []
         seen = glance(connection, keys, [item_id for item_id, _ in pairs])
         for (item_id, score), look in zip(pairs, seen, strict=True):
-            in_processing = elsewhere.count(item_id, look)
-            if in_processing is None:
+            if elsewhere.has(item_id, look):
                 continue
             facts = replace(
-                seen_in_list(item_id, look, processing=in_processing),
+                seen_in_list(item_id, look),
                 due_ms=int(score) if name == "delayed" else None,
                 buried_ms=int(score) if name == "buried" else None,
                 now_ms=now_ms,

@@ -74,8 +74,7 @@ def would_pick(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) ->
     for sighting in facts_of(connection, keys, dict.fromkeys(ids)):
         facts = sighting.facts
         if facts.wrong_types:
-            name = next(iter(facts.wrong_types)).decode("utf-8", "backslashreplace")
-            raise WrongType(f"{name} holds another type than the protocol says")
+            raise WrongType.of(next(iter(facts.wrong_types)))
         reason = _reason_to_leave(facts)
         if reason is None:
             items = [item_from(keys.name, facts, sighting.position)]
