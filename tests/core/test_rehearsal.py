@@ -122,7 +122,11 @@ PUT_AWAY_AND_BACK: dict[str, tuple[Callable[..., Iterator[Outcome]], Status, byt
         Status.DELAYED,
         None,
     ),
-    "release": (lambda queue, ids, **dry: queue.release(ids, **dry), Status.WAITING, b"main"),
+    "release": (
+        lambda queue, ids, **dry: queue.release(ids, **dry),
+        Status.ALREADY_WAITING,
+        b"main",
+    ),
     "release to the front": (
         lambda queue, ids, **dry: queue.release(ids, front=True, **dry),
         Status.RELEASED,
@@ -154,7 +158,7 @@ def test_what_a_producer_added_anew_behind_its_guard_is_looked_for(
 
 @pytest.mark.parametrize("verb", PUT_AWAY_AND_BACK)
 def test_of_many_the_guard_is_believed_by_both(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
+    queue: WorkQueue, foreign: Foreign, verb: str
 ) -> None:
     run, _, _ = PUT_AWAY_AND_BACK[verb]
     ids = [b"%d" % number for number in range(40)]
