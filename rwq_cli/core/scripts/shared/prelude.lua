@@ -98,10 +98,6 @@ local function set_lease(id, holder, lease_ms)
   redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
 end
 
-local function drop_lease(id)
-  redis.call('DEL', lease_prefix .. id, old_lease_prefix .. id)
-end
-
 -- Run a command on many values in chunks that unpack can take; the key may be nil.
 -- Returns the sum of its replies where they are numbers.
 local function for_all(command, key, values)
