@@ -96,6 +96,16 @@ def _two_holders(there: Foreign, item_id: bytes) -> None:
     there.lease(item_id, generations="old", holder=b"old one")
 
 
+def _leased_beside_a_guard(put_away: Make) -> Make:
+    """A worker has it under the new name; the guard of the old one is left."""
+
+    def made(there: Foreign, item_id: bytes) -> None:
+        put_away(there, item_id)
+        there.leased(item_id, generations="new", holder=b"worker-7")
+
+    return made
+
+
 def _without_guard(make: Make) -> Make:
     def made(there: Foreign, item_id: bytes) -> None:
         make(there, item_id)
@@ -189,6 +199,14 @@ BROKEN = {
     "waiting and delayed": Animal(
         _scheduled_and(lambda there, i: there.waiting(i)),
         State.WAITING,
+        {Code.STALE_SCHEDULE: CURED},
+    ),
+    "leased and delayed by one name": Animal(
+        _leased_beside_a_guard(_delayed(FAR_MS)), State.LEASED, {Code.STALE_SCHEDULE: CURED}
+    ),
+    "leased and buried by one name": Animal(
+        _leased_beside_a_guard(lambda there, item_id: there.buried(item_id)),
+        State.LEASED,
         {Code.STALE_SCHEDULE: CURED},
     ),
     "waiting and buried": Animal(_buried_and_waiting, State.WAITING, {Code.STALE_SCHEDULE: CURED}),

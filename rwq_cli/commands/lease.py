@@ -145,14 +145,14 @@ def _by_id(
     null_separated: bool,
 ) -> Listing[Item]:
     queue = open_queue(settings)
-    if dry_run:
-        settings.environment.note(_DRY_RUN)
     wants_data = settings.output is not OutputFormat.IDS
     picked = queue.lease_ids(ids, lease_s=lease_s, data=wants_data, dry_run=dry_run)
     refusals: list[str] = []
 
     def taken() -> Iterator[Item]:
-        for each in picked:
+        for number, each in enumerate(picked):
+            if dry_run and number == 0:
+                settings.environment.note(_DRY_RUN)
             if each.is_taken:
                 yield each.item
             else:

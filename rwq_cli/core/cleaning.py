@@ -9,7 +9,7 @@ notes what looks broken, waits, and then acts by scripts that check the facts on
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from os import urandom
@@ -17,7 +17,7 @@ from os import urandom
 from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.guarding import find_unguarded, guard_anew
-from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
+from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.model import CleanAction, Repair, State
 from rwq_cli.core.nested import without_anothers
@@ -25,10 +25,8 @@ from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processin
 from rwq_cli.core.processing import FEW_IDS, act_by_pages, act_one_by_one
 from rwq_cli.core.promotion import promote
 from rwq_cli.core.scripts import queue_args, queue_keys
+from rwq_cli.core.states import is_guard
 from rwq_cli.core.survey import Survey, as_count, listed_ids, scan_returns, stale_returns, survey
-
-# Long enough to read the lists of a very large queue; if we die, it ends by itself.
-_GUARD_MS = 120_000
 
 Sleep = Callable[[float], None]
 
@@ -61,14 +59,18 @@ def light_clean(
     Yields:
         What was done, as the server acknowledges it.
     """
-    yield from _promote(connection, keys, dry_run=dry_run)
+    foreseen: dict[bytes, Repair] = {}
+    for action in _promote(connection, keys, dry_run=dry_run):
+        if dry_run:
+            foreseen[action.item_id] = action.action
+        yield action
     yield from _prune_returns(connection, keys, dry_run=dry_run)
-    suspects = _broken_in_processing(connection, keys)
+    suspects = _broken_in_processing(connection, keys, foreseen)
     if not suspects.states:
         return
     sleep(grace_s)
     if dry_run:
-        actions = _still_broken(connection, keys, suspects)
+        actions = _still_broken(connection, keys, suspects, foreseen)
         yield from _with_buried(connection, keys, actions, bury_after)
         return
     yield from _act_on_processing(connection, keys, suspects, bury_after)
@@ -108,22 +110,22 @@ def deep_clean(
     Yields:
         What was done, as the server acknowledges it.
     """
-    promotions: set[bytes] = set()
+    foreseen: dict[bytes, Repair] = {}
     for action in _promote(connection, keys, dry_run=dry_run):
         if dry_run:
-            promotions.add(action.item_id)
+            foreseen[action.item_id] = action.action
         yield action
-    suspects = _broken_in_processing(connection, keys)
+    suspects = _broken_in_processing(connection, keys, foreseen)
     first = survey(connection, keys)
     for scheduled in (first.scheduled_ghosts, first.stale_schedule):
         # In a dry run these are still there.
-        scheduled[:] = [at for at in scheduled if at[1] != "delayed" or at[0] not in promotions]
+        scheduled[:] = [at for at in scheduled if at[1] != "delayed" or at[0] not in foreseen]
     unguarded = {} if dry_run else find_unguarded(connection, keys)
     if not (suspects.states or unguarded) and _is_clean(first):
         return
     sleep(grace_s)
     if dry_run:
-        broken = _still_broken(connection, keys, suspects)
+        broken = _still_broken(connection, keys, suspects, foreseen)
         actions = list(_with_buried(connection, keys, broken, bury_after))
         yield from actions
         others = list(_seen_twice(first, survey(connection, keys)))
@@ -224,12 +226,17 @@ class Suspects:
     repeated: set[bytes] = field(default_factory=set)
 
 
-def _broken_in_processing(connection: Connection, keys: QueueKeys) -> Suspects:
+def _broken_in_processing(
+    connection: Connection, keys: QueueKeys, foreseen: Mapping[bytes, Repair]
+) -> Suspects:
+    """What looks broken; `foreseen` has what a dry run would have promoted, or pruned, by then."""
     found = Suspects()
     connection.meter.begin("reading processing", lengths_of(connection, keys.processing))
     for page in walk_processing(connection, keys):
         for item_id, look in zip(page, glance(connection, keys, page), strict=True):
-            if look.wrong_type or (look.has_data and look.lease is not None):
+            guard_ends = item_id in foreseen and is_guard(look.lease)
+            leased = look.lease is not None and not guard_ends
+            if look.wrong_type or (look.has_data and leased):
                 continue
             if item_id in found.states:
                 found.repeated.add(item_id)
@@ -238,11 +245,12 @@ def _broken_in_processing(connection: Connection, keys: QueueKeys) -> Suspects:
 
 
 def _still_broken(
-    connection: Connection, keys: QueueKeys, first: Suspects
+    connection: Connection, keys: QueueKeys, first: Suspects, foreseen: Mapping[bytes, Repair]
 ) -> Iterator[CleanAction]:
     """What the act would do, by a second look and by the script's own rules."""
-    second = _broken_in_processing(connection, keys)
+    second = _broken_in_processing(connection, keys, foreseen)
     waits_again = set(connection.call("LRANGE", keys.main, 0, 499))
+    waits_again.update(i for i, action in foreseen.items() if action is Repair.PROMOTED)
     for item_id, state in first.states.items():
         if second.states.get(item_id) == state:
             is_second_entry = state is State.ABANDONED and item_id in waits_again
@@ -350,7 +358,7 @@ def _return_orphans(
     meter.begin("guarding", len(orphans))
     for batch in in_batches(orphans, items_max=BATCH_ITEMS // 4):
         claimed += connection.run(
-            "claim_orphans", queue_keys(keys), (*queue_args(keys), guard, _GUARD_MS, *batch)
+            "claim_orphans", queue_keys(keys), (*queue_args(keys), guard, CLEANING_GUARD_MS, *batch)
         )
         meter.advance(len(batch))
     meter.begin("reading the lists again", lengths_of(connection, keys.main, keys.processing))

@@ -472,7 +472,7 @@ def _wrong_type(text: str, key: object) -> errors.WrongType:
         else:
             name = in_pipeline[1] if in_pipeline else "a key of the queue"
         said = f"{name} holds another type than the protocol says"
-    return errors.WrongType(said, "see what it is with the TYPE command, or name another queue")
+    return errors.WrongType(said)
 
 
 def _os_reason(error: Exception, text: str) -> str:

@@ -48,11 +48,12 @@ def count_states(
     Raises:
         ServerError: The server refused, or was lost.
     """
-    counts = _add_processing(connection, keys, count_lengths(connection, keys))
-    counts = _add_waiting(connection, keys, counts, sample_sizes=sample_sizes)
+    counts = count_lengths(connection, keys)
     seconds, microseconds = connection.call("TIME")
     now_ms = int(seconds) * 1000 + int(microseconds) // 1000
-    counts = replace(counts, due=connection.call("ZCOUNT", keys.delayed, "-inf", now_ms))
+    due = connection.call("ZCOUNT", keys.delayed, "-inf", now_ms)
+    counts = _add_processing(connection, keys, counts, due, now_ms)
+    counts = _add_waiting(connection, keys, counts, sample_sizes=sample_sizes)
     if not deep:
         return counts
     from rwq_cli.core.belongings import odd_keys
@@ -146,26 +147,41 @@ class _Results:
             self._may_read = False
 
 
-def _add_processing(connection: Connection, keys: QueueKeys, counts: Counts) -> Counts:
-    from rwq_cli.core.looking import glance, seen_in_list
+def _add_processing(
+    connection: Connection, keys: QueueKeys, counts: Counts, due: int, now_ms: int
+) -> Counts:
+    from rwq_cli.core.looking import seen_in_processing
     from rwq_cli.core.paging import walk_processing
-    from rwq_cli.core.states import is_guard, state_of
+    from rwq_cli.core.states import SCHEDULED, state_of
 
     by_state: Counter[State] = Counter()
     soonest_ms: int | None = None
     latest_ms: int | None = None
+    stale_delayed, stale_due, stale_buried = set[bytes](), set[bytes](), set[bytes]()
     for page in walk_processing(connection, keys):
-        for item_id, look in zip(page, glance(connection, keys, page), strict=True):
-            if is_guard(look.lease):
-                # Delayed or buried, and counted there; its entry here means nothing.
+        for facts in seen_in_processing(connection, keys, page):
+            state = state_of(facts)
+            if state in SCHEDULED:
+                # Counted there; its entry here means nothing.
                 continue
-            by_state[state_of(seen_in_list(item_id, look, processing=1))] += 1
-            if look.has_data and look.lease and look.lease.ttl_ms is not None:
-                ttl_ms = look.lease.ttl_ms
+            by_state[state] += 1
+            # Counted here, its entry there means nothing.
+            if facts.has_data and facts.due_ms is not None:
+                stale_delayed.add(facts.item_id)
+                if facts.due_ms <= now_ms:
+                    stale_due.add(facts.item_id)
+            if facts.has_data and facts.buried_ms is not None:
+                stale_buried.add(facts.item_id)
+            if facts.has_data and facts.lease and facts.lease.ttl_ms is not None:
+                ttl_ms = facts.lease.ttl_ms
                 soonest_ms = ttl_ms if soonest_ms is None else min(soonest_ms, ttl_ms)
                 latest_ms = ttl_ms if latest_ms is None else max(latest_ms, ttl_ms)
     return replace(
         counts,
+        # They may have gone since the lengths were read.
+        delayed=max(0, counts.delayed - len(stale_delayed)),
+        buried=max(0, counts.buried - len(stale_buried)),
+        due=max(0, due - len(stale_due)),
         leased=by_state[State.LEASED],
         held=by_state[State.HELD],
         abandoned=by_state[State.ABANDONED],

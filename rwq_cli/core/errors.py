@@ -72,6 +72,19 @@ class WrongType(ServerError):
 
     code = "wrong-type"
 
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = "see what it is with the TYPE command, or name another queue",
+    ) -> None:
+        super().__init__(message, hint)
+
+    @classmethod
+    def of(cls, key: bytes) -> "WrongType":
+        """The error about this key, as our scripts word it."""
+        name = key.decode("utf-8", "backslashreplace")
+        return cls(f"{name} holds another type than the protocol says")
+
 
 class OutOfMemory(ServerError):
     """The server is at its `maxmemory`."""

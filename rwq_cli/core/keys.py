@@ -28,6 +28,8 @@ from rwq_cli.core.errors import InvalidArgument
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 CLEANING_GUARD = b"rwq-clean:"
+# Long enough to read the lists of a very large queue; if we die, it ends by itself.
+CLEANING_GUARD_MS = 120_000
 
 # What follows a queue's name in the keys that it has once, and in those that it has for each ID.
 STRUCTURES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")

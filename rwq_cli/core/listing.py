@@ -12,13 +12,16 @@ from rwq_cli.core.keys import QueueKeys, glob_pattern
 from rwq_cli.core.looking import (
     ITEMS_WITH_DATA,
     Detail,
+    Glance,
     glance,
     item_from,
     seen_in_list,
+    seen_in_processing,
     with_details,
 )
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.paging import PAGE_SIZE, lengths_of, walk_list, walk_processing, walk_scheduled
+from rwq_cli.core.states import SCHEDULED, is_guard
 
 # What only a walk over the whole queue finds.
 FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
@@ -194,6 +197,7 @@ def _passing(
             ]
             index += len(page)
             yield from _page(connection, keys, page, positions, selection, detail, main=1)
+    met: set[bytes] = set()
     if source.processing:
         skip_here = 0 if source.main else skip
         walk = walk_list(
@@ -204,20 +208,58 @@ def _passing(
             page_size=page_size,
             turns=True,
         )
-        met: set[bytes] = set()
         for page in walk:
             fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in met]
             met.update(fresh)
-            nowhere = [None] * len(fresh)
-            yield from _page(connection, keys, fresh, nowhere, selection, detail, processing=1)
+            items = _in_processing(connection, keys, fresh, selection.id_pattern())
+            yield from _chosen(connection, keys, items, selection, detail)
+    elsewhere = _Elsewhere(connection, keys, met if source.processing else None)
     for name in ("delayed", "buried"):
         if getattr(source, name):
             skip_here = skip if source.is_one else 0
             yield from _zset_pages(
-                connection, keys, name, selection, detail, tail, skip_here, page_size
+                connection, keys, name, selection, detail, tail, skip_here, page_size, elsewhere
             )
     if source.deep:
         yield from _found_deep(connection, keys, selection, detail)
+
+
+class _Elsewhere:
+    """Tells what is in processing after all, and only has an old entry in a zset."""
+
+    def __init__(
+        self, connection: Connection, keys: QueueKeys, listed: "set[bytes] | None"
+    ) -> None:
+        self._connection = connection
+        self._keys = keys
+        # What the listing has met in processing; None if it does not walk it.
+        self._listed = listed
+
+    def has(self, item_id: bytes, look: Glance) -> bool:
+        """Whether it is an item of processing, whatever entry it has in a zset."""
+        if not look.has_data or is_guard(look.lease):
+            return False
+        if self._listed is None:
+            if look.lease is None:
+                return False
+            # Hardly ever needed: a worker has got hold of what was put away.
+            pages = walk_processing(self._connection, self._keys)
+            self._listed = {listed_id for page in pages for listed_id in page}
+        return item_id in self._listed
+
+
+def _in_processing(
+    connection: Connection,
+    keys: QueueKeys,
+    ids: Sequence[bytes],
+    pattern: "re.Pattern[bytes] | None",
+) -> list[Item]:
+    """The items of processing; behind a guard an old entry there means nothing."""
+    chosen = [item_id for item_id in ids if pattern is None or pattern.match(item_id)]
+    items = [
+        item_from(keys.name, facts, None) for facts in seen_in_processing(connection, keys, chosen)
+    ]
+    return [item for item in items if item.state not in SCHEDULED]
 
 
 def _zset_pages(
@@ -229,6 +271,7 @@ def _zset_pages(
     tail: bool,
     skip: int,
     page_size: int,
+    elsewhere: _Elsewhere,
 ) -> Iterator[Item]:
     """The items of the delayed or buried zset in order of time."""
     pattern = selection.id_pattern()
@@ -241,6 +284,8 @@ def _zset_pages(
         items = []
         seen = glance(connection, keys, [item_id for item_id, _ in pairs])
         for (item_id, score), look in zip(pairs, seen, strict=True):
+            if elsewhere.has(item_id, look):
+                continue
             facts = replace(
                 seen_in_list(item_id, look),
                 due_ms=int(score) if name == "delayed" else None,
@@ -277,8 +322,7 @@ def _page(
     selection: Selection,
     detail: Detail,
     *,
-    main: int = 0,
-    processing: int = 0,
+    main: int,
 ) -> Iterator[Item]:
     pattern = selection.id_pattern()
     chosen = [
@@ -291,7 +335,7 @@ def _page(
     items = []
     seen = glance(connection, keys, [item_id for item_id, _ in chosen])
     for (item_id, position), look in zip(chosen, seen, strict=True):
-        facts = seen_in_list(item_id, look, main=main, processing=processing)
+        facts = seen_in_list(item_id, look, main=main)
         items.append(item_from(keys.name, facts, position))
     yield from _chosen(connection, keys, items, selection, detail)
 
@@ -357,10 +401,9 @@ def list_leases(
         for page in walk_processing(connection, keys):
             fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in met]
             met.update(fresh)
-            for item_id, look in zip(fresh, glance(connection, keys, fresh), strict=True):
-                if pattern and not (look.lease and pattern.match(look.lease.holder)):
-                    continue
-                yield item_from(keys.name, seen_in_list(item_id, look, processing=1), None)
+            for item in _in_processing(connection, keys, fresh, None):
+                if not pattern or (item.lease and pattern.match(item.lease.holder)):
+                    yield item
 
     def urgency(item: Item) -> float:
         if item.lease is None:

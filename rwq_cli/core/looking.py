@@ -8,7 +8,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import BURIED_GUARD, QueueKeys
 from rwq_cli.core.model import Facts, Item, Lease, State
 from rwq_cli.core.scripts import queue_args, queue_keys
-from rwq_cli.core.states import state_of
+from rwq_cli.core.states import is_guard, state_of
 
 PREVIEW_BYTES = 200
 # How many items are read at once with all of their data.
@@ -214,7 +214,7 @@ def _facts_of_one(connection: Connection, keys: QueueKeys, item_id: bytes) -> Si
         in_main=len(places[0]),
         in_processing=len(places[1]),
         in_cleaning=len(places[2]),
-        lease=last_to_end(lease for _, lease in each),
+        lease=lease_that_speaks(lease for _, lease in each),
         due_ms=_int_or_none(due),
         buried_ms=_int_or_none(buried),
         now_ms=int(time_reply[0]) * 1000 + int(time_reply[1]) // 1000,
@@ -249,13 +249,17 @@ def _leases(*seen: tuple[bytes, object, object]) -> tuple[tuple[bytes, Lease], .
     )
 
 
-def last_to_end(leases: Iterable[Lease]) -> Lease | None:
-    """The lease that speaks where there are several; None for none."""
-    ends = list(leases)
-    for lease in ends:
-        if lease.ttl_ms is None:
-            return lease
-    return max(ends, key=lambda lease: lease.ttl_ms or 0, default=None)
+def lease_that_speaks(leases: Iterable[Lease]) -> Lease | None:
+    """The lease that speaks where there are several; None for none.
+
+    A session's speaks before a guard of ours, which is nobody's, whichever ends later. Of two of a
+    kind the later ending one speaks.
+    """
+
+    def rank(lease: Lease) -> tuple[bool, float]:
+        return not is_guard(lease), float("inf") if lease.ttl_ms is None else lease.ttl_ms
+
+    return max(leases, key=rank, default=None)
 
 
 def _int_or_none(reply: object) -> int | None:
@@ -266,6 +270,35 @@ def _int_or_none(reply: object) -> int | None:
 
 def _bytes_or_none(reply: object) -> bytes | None:
     return reply if isinstance(reply, bytes) else None
+
+
+def seen_in_processing(
+    connection: Connection, keys: QueueKeys, ids: Sequence[bytes]
+) -> list[Facts]:
+    """The facts about IDs of processing, with their entries among what is delayed or buried.
+
+    Without these a guard, behind which an old entry here means nothing, looks like a lease.
+
+    Raises:
+        ServerError: The server refused, or was lost.
+    """
+    facts: list[Facts] = []
+    for batch in in_batches(ids):
+        seen = glance(connection, keys, batch)
+        time, due, buried = connection.call_all(
+            [("TIME",), ("ZMSCORE", keys.delayed, *batch), ("ZMSCORE", keys.buried, *batch)]
+        )
+        now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        facts += [
+            replace(
+                seen_in_list(item_id, look, processing=1),
+                due_ms=_int_or_none(due_ms),
+                buried_ms=_int_or_none(buried_ms),
+                now_ms=now_ms,
+            )
+            for item_id, look, due_ms, buried_ms in zip(batch, seen, due, buried, strict=True)
+        ]
+    return facts
 
 
 def seen_in_list(item_id: bytes, seen: Glance, *, main: int = 0, processing: int = 0) -> Facts:

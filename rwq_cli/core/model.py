@@ -321,7 +321,8 @@ class Counts:
         queue: The queue's name.
         waiting: Length of the main list.
         processing: Length of the processing list: leased and abandoned, and ghosts.
-        delayed: Entries of the delayed zset, due ones included.
+        delayed: Entries of the delayed zset, due ones included. By state, what is in processing
+            and no guard speaks for is counted there alone, in `buried` and `due` as well.
         buried: Entries of the buried zset.
         returned: Items that a clean brought back at least once; without a deep look those among
             them, too, that a worker completed since the last clean.

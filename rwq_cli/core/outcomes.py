@@ -85,8 +85,8 @@ def act_on_ids(
 
     A few IDs are looked for one by one. Of many, those that are in processing and not in main are
     dealt with page by page, so are those that are in main alone where there is a script for them,
-    and the rest one by one. What is delayed or buried is in no list, as its guard proves: where the
-    script asks for that, such items come first, and no list is read for them.
+    and the rest one by one. Of many, what is delayed or buried behind a full guard is taken to be
+    in no list: where the script asks for that, such items come first, and no list is read for them.
 
     Args:
         connection: The server.
@@ -112,10 +112,11 @@ def act_on_ids(
         for block in _blocks(ids, all_at_once=last_first):
             left = dict.fromkeys(block)
             if parked_first and len(left) > FEW_IDS and not last_first:
-                for batch in _parked(connection, keys, script, args, left, items_max):
+                for batch in _behind_guards(connection, keys, script, args, left, items_max):
                     acknowledged += len(batch)
                     yield batch
-            listed: set[bytes] = set(left)
+            # Of few not even what a guard says is believed.
+            listed: set[bytes] = set(left) if len(left) <= FEW_IDS else set()
             if len(left) > FEW_IDS and not last_first:
                 entries = lengths_of(connection, keys.main, keys.processing)
                 connection.meter.begin("reading the lists", entries)
@@ -166,7 +167,7 @@ def _blocks(ids: Iterable[bytes | Pause], *, all_at_once: bool) -> Iterator[list
     return in_batches(ids, items_max=_BLOCK_IDS)
 
 
-def _parked(
+def _behind_guards(
     connection: Connection,
     keys: QueueKeys,
     script: str,

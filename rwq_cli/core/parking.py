@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rwq_cli.core.batches import Pause, in_batches
+from rwq_cli.core.batches import Pause, ids_per_call, in_batches
 from rwq_cli.core.connection import REFUSED, Connection
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.outcomes import Authority, act_on_ids, outcome_batch
+from rwq_cli.core.processing import FEW_IDS
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # What a guard says of a buried item is kept twice, once for each lease name.
@@ -106,9 +107,10 @@ def kick_items(
 ) -> Iterator[OutcomeBatch]:
     """Put buried items back at the end of the queue, and forget how often they had come back.
 
-    What a full guard proves to be buried goes onto main in the order given. Another, which a
-    cleaner of another language may have returned, comes after those, once the lists were read for
-    it.
+    What is behind a full guard goes onto main in the order given. Another, which a cleaner of
+    another language may have returned, comes after those, once the lists were read for it. So does
+    one that waits in spite of its guard, because a producer of 0.1 added it anew; it is looked for
+    where few IDs are named, as that costs the length of the lists for each.
 
     Args:
         connection: The server.
@@ -135,9 +137,13 @@ def kick_items(
 
 
 def _kick(connection: Connection, keys: QueueKeys, ids: list[bytes]) -> Iterator[OutcomeBatch]:
+    looks, per_call = len(ids) <= FEW_IDS, _PARK_ITEMS
+    if looks:
+        lengths = connection.call_all([("LLEN", key) for key in (keys.main, keys.processing)])
+        per_call = min(per_call, ids_per_call(sum(lengths)))
     while ids:
-        batches = list(in_batches(ids, items_max=_PARK_ITEMS))
-        calls = ((*queue_args(keys), *batch) for batch in batches)
+        batches = list(in_batches(ids, items_max=per_call))
+        calls = ((*queue_args(keys), "1" if looks else "0", *batch) for batch in batches)
         unproven: list[bytes] = []
         replies = connection.run_each("kick", queue_keys(keys), calls)
         for batch, reply in zip(batches, replies, strict=True):

@@ -1,13 +1,13 @@
 """Leasing items by their IDs, wherever they wait."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.leasing import count_of, leased_item
-from rwq_cli.core.looking import Detail, facts_of, item_from, last_to_end, with_details
+from rwq_cli.core.looking import Detail, facts_of, item_from, with_details
 from rwq_cli.core.model import Facts, Item, Lease, State
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.states import is_guard, state_of
@@ -77,29 +77,27 @@ def would_pick(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) ->
     for sighting in facts_of(connection, keys, dict.fromkeys(ids)):
         facts = sighting.facts
         if facts.wrong_types:
-            name = next(iter(facts.wrong_types)).decode("utf-8", "backslashreplace")
-            raise WrongType(f"{name} holds another type than the protocol says")
-        foreign = [lease for _, lease in sighting.leases if not is_guard(lease)]
-        reason = _reason_to_leave(facts, foreign)
+            raise WrongType.of(next(iter(facts.wrong_types)))
+        reason = _reason_to_leave(facts)
         if reason is None:
             items = [item_from(keys.name, facts, sighting.position)]
             (item,) = with_details(connection, keys, items, Detail(data=True))
             yield Picked(item, True)
         else:
-            other = last_to_end(foreign) or facts.lease
-            lease = None if reason is State.GONE else other
+            lease = None if reason is State.GONE else facts.lease
             yield Picked(Item(keys.name, facts.item_id, reason, lease=lease), False)
 
 
-def _reason_to_leave(facts: Facts, foreign: Sequence[Lease]) -> State | None:
-    """The state that is the reason to leave an item, which somebody may have these leases of."""
+def _reason_to_leave(facts: Facts) -> State | None:
+    """The state that is the reason to leave an item; None where it can be leased."""
     state = state_of(facts)
     if state in _NO_ITEM:
         return State.GONE
     if state in _ELSEWHERE:
         return state
-    if foreign and (facts.in_processing or not facts.in_main):
-        if not all(lease.ends for lease in foreign):
+    lease = facts.lease
+    if lease and not is_guard(lease) and (facts.in_processing or not facts.in_main):
+        if not lease.ends:
             return State.HELD
         return State.LEASED if facts.in_processing else State.UNLISTED
     return None

@@ -1,18 +1,28 @@
 """What a verb would do, found out by reading: the dry runs of most verbs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice, takewhile
+from dataclasses import replace
+from itertools import chain, islice
 
 from rwq_cli.core.batches import Pause, in_batches
 from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keeping import Keeping
-from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import Detail, Glance, glance
-from rwq_cli.core.model import Item, Lease, NewItems, OutcomeBatch, State
+from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, QueueKeys
+from rwq_cli.core.looking import (
+    ITEMS_WITH_DATA,
+    Detail,
+    Glance,
+    glance,
+    item_from,
+    seen_in_list,
+    with_details,
+)
+from rwq_cli.core.model import Item, NewItems, OutcomeBatch, State
 from rwq_cli.core.outcomes import Authority
 from rwq_cli.core.paging import walk_list
 from rwq_cli.core.parking import Burial, Delay
+from rwq_cli.core.processing import FEW_IDS
 from rwq_cli.core.results import check_places
 from rwq_cli.core.states import is_guard
 
@@ -46,7 +56,7 @@ def would_lease(
 ) -> Iterator[Item]:
     """The items that would be leased: of the first queue that has any, up to `count`.
 
-    What is due comes after what waits already, because it would be promoted.
+    What is due comes after what waits already, where it would be promoted.
     """
     from rwq_cli.core.listing import Selection, Source, list_items
 
@@ -56,16 +66,33 @@ def would_lease(
     detail = Detail(data=True)
     for keys in turn:
         waiting = Selection(states=frozenset({State.WAITING}))
-        later = Selection(states=frozenset({State.DUE, State.DELAYED}))
         listed = list_items(connection, keys, Source(main=True), waiting, detail, limit=count)
-        scheduled = list_items(connection, keys, Source(delayed=True), later, detail, limit=None)
-        due = takewhile(lambda item: item.state is State.DUE, scheduled)
+        due = _promoted(connection, keys, detail)
         found = False
         for item in islice(_once(chain(listed, due)), count):
             found = True
             yield item
         if found:
             return
+
+
+def _promoted(connection: Connection, keys: QueueKeys, detail: Detail) -> Iterator[Item]:
+    """What would be promoted, in that order."""
+    from rwq_cli.core.promotion import promote
+
+    ids = (item_id for step in promote(connection, keys, dry_run=True) for item_id in step.ids)
+    for batch in in_batches(ids, items_max=ITEMS_WITH_DATA):
+        (scores,) = connection.call_all([("ZMSCORE", keys.delayed, *batch)])
+        items = []
+        for item_id, seen, score in zip(
+            batch, glance(connection, keys, batch), scores, strict=True
+        ):
+            # Without one it was promoted meanwhile.
+            if score is not None:
+                due_ms = int(score)
+                facts = replace(seen_in_list(item_id, seen), due_ms=due_ms, now_ms=due_ms)
+                items.append(item_from(keys.name, facts, None))
+        yield from with_details(connection, keys, items, detail)
 
 
 def _once(items: Iterable[Item]) -> Iterator[Item]:
@@ -126,8 +153,10 @@ def would_release(
         waiting: set[bytes] = set()
         for page in walk_list(connection, keys.main, newest_first=True):
             waiting.update(sought.intersection(page))
+        if len(block) > FEW_IDS:
+            waiting -= _behind_guards(connection, keys, waiting)
         for batch, glances in _glances(connection, keys, block):
-            sessions = _sessions(connection, keys, batch, glances)
+            sessions = _sessions(glances)
             letters = []
             for item_id, seen, session in zip(batch, glances, sessions, strict=True):
                 if not seen.has_data:
@@ -161,7 +190,7 @@ def would_park(
     for block in in_batches(ids, items_max=100_000):
         buried = set() if is_delay else _buried(connection, keys, block)
         for batch, glances in _glances(connection, keys, block):
-            sessions = _sessions(connection, keys, batch, glances)
+            sessions = _sessions(glances)
             yield _told(batch, list(map(letter, batch, glances, sessions)), sessions)
 
 
@@ -171,9 +200,9 @@ def would_kick(
     """Which buried items would be brought back."""
     for block in in_batches(ids, items_max=100_000):
         entries = _entries(connection, keys, block)
-        buried = _buried(connection, keys, block)
+        buried = _buried(connection, keys, block, kicked=True)
         for batch, glances in _glances(connection, keys, block):
-            sessions = _sessions(connection, keys, batch, glances)
+            sessions = _sessions(glances)
             letters = []
             for item_id, seen, session in zip(batch, glances, sessions, strict=True):
                 if not seen.has_data:
@@ -195,32 +224,54 @@ def _entries(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) -> s
     return entries
 
 
-def _buried(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) -> set[bytes]:
-    """Which of the IDs have an entry in the buried zset and are in no list."""
+def _buried(
+    connection: Connection, keys: QueueKeys, ids: Sequence[bytes], *, kicked: bool = False
+) -> set[bytes]:
+    """Which of the IDs have an entry in the buried zset and are in no list.
+
+    Of many, what is behind a full guard is taken to be in none. Where they shall be kicked an entry
+    in processing behind a full guard means nothing.
+    """
     entries = _entries(connection, keys, ids)
     if not entries:
         return entries
     from rwq_cli.core.survey import listed_ids
 
-    return entries - listed_ids(connection, keys, entries, scheduled=False)
+    listed = set(listed_ids(connection, keys, entries, scheduled=False))
+    guarded = _behind_guards(connection, keys, listed)
+    if len(ids) > FEW_IDS:
+        return entries - (listed - guarded)
+    if kicked and guarded:
+        for page in walk_list(connection, keys.main, newest_first=True):
+            guarded.difference_update(page)
+        return entries - (listed - guarded)
+    return entries - listed
 
 
-def _sessions(
-    connection: Connection, keys: QueueKeys, ids: list[bytes], glances: list[Glance]
-) -> list[bytes | None]:
-    """The session that holds each item; None where nobody does, a guard being nobody's lease.
+def _behind_guards(connection: Connection, keys: QueueKeys, ids: Iterable[bytes]) -> set[bytes]:
+    """Which of the IDs are delayed or buried, as a guard of both lease names says."""
+    found: set[bytes] = set()
+    for batch in in_batches(ids):
+        due, buried, *pairs = connection.call_all(
+            [
+                ("ZMSCORE", keys.delayed, *batch),
+                ("ZMSCORE", keys.buried, *batch),
+                *(("MGET", keys.lease(item_id), keys.old_lease(item_id)) for item_id in batch),
+            ]
+        )
+        for at, (item_id, pair) in enumerate(zip(batch, pairs, strict=True)):
+            for scores, guard in ((due, DELAYED_GUARD), (buried, BURIED_GUARD)):
+                is_guarded = all(holder and holder.startswith(guard) for holder in pair)
+                if scores[at] is not None and is_guarded:
+                    found.add(item_id)
+    return found
 
-    A guard of the one lease name may speak for longer than a worker's lease of the other.
-    """
-    sessions = [seen.lease.holder if seen.lease else None for seen in glances]
-    guarded = [at for at, seen in enumerate(glances) if is_guard(seen.lease)]
-    pairs = connection.call_all(
-        [("MGET", keys.lease(ids[at]), keys.old_lease(ids[at])) for at in guarded]
-    )
-    for at, pair in zip(guarded, pairs, strict=True):
-        holders = [holder for holder in pair if holder and not is_guard(Lease(holder, None))]
-        sessions[at] = holders[0] if holders else None
-    return sessions
+
+def _sessions(glances: list[Glance]) -> list[bytes | None]:
+    """The session that holds each item; None where nobody does, a guard being nobody's lease."""
+    return [
+        seen.lease.holder if seen.lease and not is_guard(seen.lease) else None for seen in glances
+    ]
 
 
 def _told(
@@ -251,6 +302,5 @@ def _glances(
         glances = glance(connection, keys, distinct)
         for item_id, seen in zip(distinct, glances, strict=True):
             if seen.wrong_type:
-                name = keys.item(item_id).decode("utf-8", "backslashreplace")
-                raise WrongType(f"{name} holds another type than the protocol says")
+                raise WrongType.of(keys.item(item_id))
         yield distinct, glances

@@ -7,6 +7,9 @@ call the same facts by two names.
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD
 from rwq_cli.core.model import Facts, Lease, State
 
+# In these an entry in processing is an old one that means nothing.
+SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
+
 
 def is_guard(lease: Lease | None) -> bool:
     """Whether a lease is ours, only to keep cleaners away from a delayed or buried item."""

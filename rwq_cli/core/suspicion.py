@@ -9,7 +9,7 @@ from rwq_cli.core.connection import Connection
 from rwq_cli.core.findings import Code
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.looking import glance
-from rwq_cli.core.model import Facts, State
+from rwq_cli.core.model import Facts, Lease, State
 from rwq_cli.core.paging import lengths_of, walk_list, walk_processing
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.states import is_guard, state_of
@@ -153,8 +153,9 @@ def findings_about(facts: Facts, holders: Collection[bytes]) -> list[Code]:
     """
     if facts.wrong_types:
         return [Code.WRONG_TYPE]
-    guarded = is_guard(facts.lease)
-    shared = len(set(holders)) > 1 and not guarded
+    # A guard of ours beside a session's lease is nobody's.
+    sessions = {holder for holder in holders if not is_guard(Lease(holder, None))}
+    shared = len(sessions) > 1
     return [
         code
         for code, holds in HOLDS.items()

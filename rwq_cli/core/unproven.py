@@ -6,14 +6,11 @@ from typing import Literal, NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
 from rwq_cli.core.connection import Connection
-from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
+from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS, QueueKeys
 from rwq_cli.core.looking import glance
 from rwq_cli.core.scripts import queue_args, queue_keys
 from rwq_cli.core.states import is_guard
 from rwq_cli.core.survey import listed_ids
-
-# Long enough to read the lists of a very large queue; if we die, it ends by itself.
-_GUARD_MS = 120_000
 
 
 class Settled(NamedTuple):
@@ -58,7 +55,7 @@ def settle_unproven(
         claimed += connection.run(
             "claim_scheduled",
             queue_keys(keys),
-            (*queue_args(keys), which, guard, _GUARD_MS, *batch),
+            (*queue_args(keys), which, guard, CLEANING_GUARD_MS, *batch),
         )
     if not claimed:
         return

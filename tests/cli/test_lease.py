@@ -153,6 +153,17 @@ def test_a_dry_run_shows_what_is_due(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("lease", "-n", "9", "-o", "ids").text == "a\ndue\n"
 
 
+def test_a_dry_run_that_fails_promises_nothing(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.hset("jobs:item:H", "a", "b")
+    raw.lpush("jobs:queue", "H")
+    assert rwq("lease", "--id", "H", "--dry-run").as_tuple() == (
+        69,
+        "",
+        "rwq: error: jobs:item:H holds another type than the protocol says; "
+        "see what it is with the TYPE command, or name another queue\n",
+    )
+
+
 def test_a_dry_run_of_nothing(rwq: Rwq) -> None:
     result = rwq("lease", "--dry-run")
     assert (result.code, result.text) == (1, "")

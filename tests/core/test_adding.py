@@ -654,6 +654,16 @@ class TestPastItem:
         assert raw.exists(keys.delayed) == 0
         assert raw.get(keys.lease(b"a")) == HOLDER
 
+    def test_a_lease_stays_and_the_guard_beside_it_goes(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+    ) -> None:
+        foreign.buried(b"a")
+        foreign.lease(b"a", holder=HOLDER, generations="new")
+        raw.delete(keys.item(b"a"))
+        queue.add(b"new", b"a")
+        assert raw.get(keys.lease(b"a")) == HOLDER
+        assert raw.exists(keys.old_lease(b"a")) == 0
+
     def test_others_keep_theirs(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
     ) -> None:

@@ -1482,3 +1482,28 @@ class TestStaleSchedule:
         assert raw.exists(b"jobs:buried") == 0
         assert raw.keys(b"jobs:lease*") == []
         assert raw.llen(b"jobs:queue") == 300
+
+
+@pytest.mark.parametrize("depth", ["light", "deep"])
+@pytest.mark.parametrize(
+    ("guards_left", "listed"),
+    [
+        *((guards, listed) for guards in (0, 1) for listed in ("main", "both")),
+        *((guards, listed) for guards in (0, 1, 2) for listed in ("processing", "neither")),
+    ],
+)
+def test_a_dry_run_foresees_what_becomes_of_what_is_due(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, depth: str, guards_left: int, listed: str
+) -> None:
+    """Returned by a cleaner of another language when its guard had ended, and perhaps popped."""
+    foreign.delayed(b"1", 1)
+    for key in (foreign.keys.lease(b"1"), foreign.keys.old_lease(b"1"))[guards_left:]:
+        raw.delete(key)
+    if listed in ("main", "both"):
+        raw.lpush(foreign.keys.main, b"1")
+    if listed in ("processing", "both"):
+        raw.lpush(foreign.keys.processing, b"1")
+    before = contents(raw)
+    would = clean(queue, depth, dry_run=True)
+    assert contents(raw) == before
+    assert clean(queue, depth) == would

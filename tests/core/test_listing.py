@@ -383,3 +383,44 @@ def test_listing_changes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign)
     list(queue.items(BOTH, data=True))
     list(queue.leases())
     assert contents(raw) == before
+
+
+ALL = Source(main=True, processing=True, delayed=True, buried=True)
+
+
+def put_away_and_listed(foreign: Foreign) -> None:
+    """Buried items that are in processing, too: of a worker, behind a whole guard, left alone."""
+    for item_id in (b"worked on", b"guarded", b"left", b"buried"):
+        foreign.buried(item_id)
+    foreign.abandoned(b"worked on", b"guarded", b"left")
+    foreign.lease(b"worked on", generations="new")
+    foreign.raw.delete(foreign.keys.lease(b"left"), foreign.keys.old_lease(b"left"))
+
+
+def states(items) -> dict[bytes, list[State]]:
+    found: dict[bytes, list[State]] = {}
+    for item in items:
+        found.setdefault(item.item_id, []).append(item.state)
+    return found
+
+
+def test_what_is_in_processing_and_put_away_is_listed_once(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    put_away_and_listed(foreign)
+    assert states(queue.items(ALL)) == {
+        b"worked on": [State.LEASED],
+        b"left": [State.ABANDONED],
+        b"guarded": [State.BURIED],
+        b"buried": [State.BURIED],
+    }
+    assert states(queue.items(PROCESSING)) == {
+        b"worked on": [State.LEASED],
+        b"left": [State.ABANDONED],
+    }
+    assert states(queue.leases()) == states(queue.items(PROCESSING))
+
+
+def test_what_a_worker_has_is_not_listed_as_put_away(queue: WorkQueue, foreign: Foreign) -> None:
+    put_away_and_listed(foreign)
+    assert ids(queue.items(Source(buried=True))) == [b"buried", b"guarded", b"left"]

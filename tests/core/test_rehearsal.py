@@ -8,7 +8,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Due, NewItem, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.queue import would_lease_from
+from rwq_cli.core.queue import lease_from, would_lease_from
 from tests.conftest import HOLDER, Foreign, contents
 from tests.core.test_survey import zoo
 
@@ -97,11 +97,88 @@ def test_data_of_the_wrong_type_stop_both(
     raw.delete(b"jobs:item:w2")
     raw.hset(b"jobs:item:w2", "field", "value")
     before = contents(raw)
+    errors = []
     for options in ({"dry_run": True}, {}):
         with pytest.raises(WrongType) as caught:
             list(VERBS[verb](queue, **options))
-        assert "jobs:item:w2" in caught.value.message
+        errors.append((caught.value.message, caught.value.hint))
+    assert (
+        errors
+        == [
+            (
+                "jobs:item:w2 holds another type than the protocol says",
+                "see what it is with the TYPE command, or name another queue",
+            )
+        ]
+        * 2
+    )
     assert contents(raw) == before
+
+
+PUT_AWAY_AND_BACK: dict[str, tuple[Callable[..., Iterator[Outcome]], Status, bytes | None]] = {
+    "bury": (lambda queue, ids, **dry: queue.bury(ids, **dry), Status.BURIED, None),
+    "delay": (
+        lambda queue, ids, **dry: queue.release(ids, delay_s=60, **dry),
+        Status.DELAYED,
+        None,
+    ),
+    "release": (
+        lambda queue, ids, **dry: queue.release(ids, **dry),
+        Status.ALREADY_WAITING,
+        b"main",
+    ),
+    "release to the front": (
+        lambda queue, ids, **dry: queue.release(ids, front=True, **dry),
+        Status.RELEASED,
+        b"main",
+    ),
+    "kick": (lambda queue, ids, **dry: queue.kick(ids, **dry), Status.NOT_BURIED, b"main"),
+    "complete": (lambda queue, ids, **dry: queue.complete(ids, **dry), Status.COMPLETED, None),
+}
+
+
+@pytest.mark.parametrize("which", ["buried", "delayed"])
+@pytest.mark.parametrize("verb", PUT_AWAY_AND_BACK)
+def test_what_a_producer_added_anew_behind_its_guard_is_looked_for(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str, which: str
+) -> None:
+    """The add_item of upstream 0.1: SET and LPUSH, without a look."""
+    run, status, where = PUT_AWAY_AND_BACK[verb]
+    if which == "buried":
+        foreign.buried(b"b")
+    else:
+        foreign.delayed(b"b", 10**13)
+    foreign.waiting(b"b")
+    before = contents(raw)
+    would = [outcome.status for outcome in run(queue, [b"b"], dry_run=True)]
+    assert contents(raw) == before
+    assert [outcome.status for outcome in run(queue, [b"b"])] == would == [status]
+    assert raw.lrange(foreign.keys.main, 0, -1) == ([b"b"] if where else [])
+
+
+@pytest.mark.parametrize("verb", PUT_AWAY_AND_BACK)
+def test_of_many_the_guard_is_believed_by_both(
+    queue: WorkQueue, foreign: Foreign, verb: str
+) -> None:
+    run, _, _ = PUT_AWAY_AND_BACK[verb]
+    ids = [b"%d" % number for number in range(40)]
+    for item_id in ids:
+        foreign.buried(item_id)
+    foreign.waiting(*ids[:20])
+    foreign.abandoned(*ids[30:])
+    would = told(run(queue, ids, dry_run=True))
+    assert told(run(queue, ids)) == would
+
+
+def test_a_kick_takes_an_old_entry_off_processing(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.buried(b"b")
+    foreign.abandoned(b"b")
+    would = [outcome.status for outcome in queue.kick([b"b"], dry_run=True)]
+    assert [outcome.status for outcome in queue.kick([b"b"])] == would == [Status.KICKED]
+    assert raw.lrange(foreign.keys.main, 0, -1) == [b"b"]
+    assert raw.lrange(foreign.keys.processing, 0, -1) == []
 
 
 def test_more_than_one_batch(queue: WorkQueue, raw: Redis) -> None:
@@ -148,6 +225,25 @@ class TestWouldLease:
         found = [item.item_id for item in would_lease_from(queues, 9)]
         assert found == [b"w", b"d2", b"d1", b"d3"]
         assert [item.item_id for item in would_lease_from(queues, 3)] == found[:3]
+
+    @pytest.mark.parametrize("guards_left", [0, 1, 2])
+    @pytest.mark.parametrize("returned", [False, True])
+    def test_what_is_due_as_a_lease_would_take_it(
+        self, queues: list[WorkQueue], raw: Redis, guards_left: int, returned: bool
+    ) -> None:
+        """Without a full guard it may have been returned, popped, and lost with its worker."""
+        high = Foreign(raw, b"high")
+        high.delayed(b"x", 1)
+        for key in (high.keys.lease(b"x"), high.keys.old_lease(b"x"))[guards_left:]:
+            raw.delete(key)
+        if returned:
+            raw.lpush(high.keys.processing, b"x")
+        before = contents(raw)
+        would = [(item.item_id, item.data) for item in would_lease_from(queues, 9)]
+        assert contents(raw) == before
+        leased = lease_from(queues, 9, lease_s=60)
+        assert [(item.item_id, item.data) for item in leased] == would
+        assert would == ([] if returned and guards_left < 2 else [(b"x", b"data of x")])
 
     def test_nothing(self, queues: list[WorkQueue]) -> None:
         assert list(would_lease_from(queues, 2)) == []

@@ -9,8 +9,11 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Facts, Lease, State, WorkQueue, state_of
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import _leases, glance, last_to_end
+from rwq_cli.core.looking import _leases, glance, lease_that_speaks
+from rwq_cli.core.pictures import LeftOut, find_pictures
 from rwq_cli.core.states import is_guard
+from rwq_cli.core.suspicion import facts_of_many
+from tests.conftest import Foreign
 
 NOW_MS = 1_700_000_000_000
 
@@ -205,7 +208,9 @@ def test_the_facts_merge_two_lease_keys_the_same_way(
 
 
 @given(LEASES, LEASES)
-def test_merging_gives_the_lease_that_ends_last(new: Lease | None, old: Lease | None) -> None:
+def test_merging_gives_a_sessions_lease_or_of_a_kind_the_last_to_end(
+    new: Lease | None, old: Lease | None
+) -> None:
     def reply(lease: Lease | None) -> tuple[int, bytes | None]:
         """What PTTL and GET say of it."""
         if lease is None:
@@ -213,11 +218,55 @@ def test_merging_gives_the_lease_that_ends_last(new: Lease | None, old: Lease | 
         return -1 if lease.ttl_ms is None else lease.ttl_ms, lease.holder
 
     seen = _leases((b"new", *reply(new)), (b"old", *reply(old)))
-    merged = last_to_end(lease for _, lease in seen)
+    merged = lease_that_speaks(lease for _, lease in seen)
     given_leases = [lease for lease in (new, old) if lease is not None]
     assert (merged in given_leases) if given_leases else (merged is None)
     for lease in given_leases:
-        assert end_ms(merged) >= end_ms(lease)
+        assert is_guard(lease) or not is_guard(merged)
+        assert is_guard(lease) is not is_guard(merged) or end_ms(merged) >= end_ms(lease)
+
+
+@pytest.mark.parametrize("worker_name", ["new", "old"])
+@pytest.mark.parametrize("guard", [b"rwq-buried:broken", b"rwq-delayed:1"])
+@pytest.mark.parametrize("guard_ms", [None, 1000, 80_000])
+@pytest.mark.parametrize("worker_ms", [None, 40_000])
+def test_a_sessions_lease_speaks_before_a_guard_whichever_ends_later(
+    connection: Connection,
+    raw: Redis,
+    keys: QueueKeys,
+    worker_name: str,
+    guard: bytes,
+    guard_ms: int | None,
+    worker_ms: int | None,
+) -> None:
+    names = (keys.lease(b"1"), keys.old_lease(b"1"))
+    worker_key, guard_key = names if worker_name == "new" else names[::-1]
+    raw.set(keys.item(b"1"), b"data")
+    raw.lpush(keys.processing, b"1")
+    raw.zadd(keys.buried, {b"1": NOW_MS})
+    raw.set(worker_key, b"them", px=worker_ms)
+    raw.set(guard_key, guard, px=guard_ms)
+    (look,) = glance(connection, keys, [b"1"])
+    assert_same_lease(look.lease, Lease(b"them", worker_ms), any_holder=False)
+    (facts,) = facts_of_many(connection, keys, [b"1"])
+    assert_same_lease(facts.lease, Lease(b"them", worker_ms), any_holder=False)
+    assert state_of(facts) is (State.HELD if worker_ms is None else State.LEASED)
+    state = State.HELD if worker_ms is None else State.LEASED
+    (picture,) = next(find_pictures(connection, keys, [b"1"], LeftOut()))
+    assert_same_lease(picture.lease, Lease(b"them", worker_ms), any_holder=False)
+    assert picture.state is state
+
+
+@pytest.mark.real_only("the fake has no OBJECT, which the facts are read with")
+def test_the_facts_of_one_have_the_lease_of_the_session(
+    queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
+) -> None:
+    foreign.buried(b"1")
+    raw.lpush(keys.processing, b"1")
+    raw.set(keys.old_lease(b"1"), b"them", px=40_000)
+    (sighting,) = queue.facts([b"1"])
+    assert_same_lease(sighting.facts.lease, Lease(b"them", 40_000), any_holder=False)
+    assert state_of(sighting.facts) is State.LEASED
 
 
 def end_ms(lease: Lease) -> float:

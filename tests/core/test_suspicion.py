@@ -49,7 +49,10 @@ def test_letters(connection: Connection, keys: QueueKeys, zoo: list[bytes]) -> N
     assert letters == {
         name.encode(): letter
         for letter, names in {
-            "+": ["leased", "leased by 0.1", "leased by 0.2", "unlisted", "in main and leased"],
+            "+": [
+                *("leased", "leased by 0.1", "leased by 0.2", "unlisted", "in main and leased"),
+                *("leased and delayed by one name", "leased and buried by one name"),
+            ],
             "a": [
                 *("waiting", "abandoned", "abandoned twice", "orphaned"),
                 *("orphaned in a cleaner's hand", "due without a guard"),

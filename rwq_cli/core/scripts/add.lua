@@ -40,8 +40,8 @@ local function forget_past(added)
   for key, command in pairs(leaves) do
     if for_all(command, key, added) > 0 and key ~= returns then
       for id, holder in pairs(lease_holders(added)) do
-        if holder and is_guard(holder) then
-          drop_lease(id)
+        if holder then
+          drop_guards(id)
         end
       end
     end

@@ -6,7 +6,6 @@
 -- the item is buried; a data, no lease; h data, a lease without expiry that is no
 -- guard; 2 data, leases of both names held by different sessions; - no data, no lease; s no data, a
 -- lease that ends; e no data, a lease without expiry; t a lease key that holds no string.
--- Uses: guards
 local ids, letters = args_from(1), {}
 local data = with_data(ids)
 local values = redis.call('MGET', unpack(lease_keys(ids)))
@@ -36,6 +35,10 @@ end
 local function letter(id, has, new, old)
   if not (new or old) then
     return has_lease(id) and 't' or has and 'a' or '-'
+  end
+  if new and old and is_guard(new) ~= is_guard(old) then
+    -- The session's lease speaks, and the guard beside it is nobody's.
+    new, old = not is_guard(new) and new, not is_guard(old) and old
   end
   if not has then
     return is_endless(id, new, old) and 'e' or 's'

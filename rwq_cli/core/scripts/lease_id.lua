@@ -8,7 +8,6 @@
 -- changed, and it is 'gone', 'abandoned' or 'orphaned', or 'leased' or 'unlisted' with who holds the
 -- lease ('' where that cannot be read) and its time left, ms, -1 for no expiry. returns is how often a
 -- clean brought it back, '' where nobody counted.
--- Uses: guards
 local refusal = denied(
   { 'LREM', main, 0, 'x' },
   { 'LREM', processing, 0, 'x' },
@@ -44,9 +43,9 @@ for _, key in ipairs(lease_keys({ id })) do
   end
 end
 local is_scheduled = redis.call('ZSCORE', delayed, id) or redis.call('ZSCORE', buried, id)
--- A guard of both generations proves that no cleaner has touched the item: it is in no list.
-local is_proven = is_scheduled and guards == 2
-local in_processing = not is_proven and redis.call('LPOS', processing, id)
+-- Not even a guard of both generations proves that it is in no list: the add_item of upstream 0.1 pushes
+-- what was put away without a look.
+local in_processing = redis.call('LPOS', processing, id)
 if worker and in_processing then
   return { 'leased', worker, left_ms, '', '' }
 end
@@ -55,8 +54,8 @@ local count = present[returns] and redis.call('HGET', returns, id) or ''
 
 -- All else is read and checked. Where this finds nothing, it changes nothing: to look first would pass
 -- over the list twice.
-local waits = not is_proven and redis.call('LREM', main, 0, id) > 0
-if not (waits or is_proven) then
+local waits = redis.call('LREM', main, 0, id) > 0
+if not waits then
   if worker then
     return { 'unlisted', worker, left_ms, '', '' }
   elseif in_processing and not (is_scheduled and guards > 0) then

@@ -4,14 +4,12 @@
 -- Returns, for each ID: 0 no data, 1 data, 2 a data key that holds no string; ms left of its lease
 -- (-1 no expiry, -2 none); holder or ''.
 local ids, reply = args_from(1), {}
-local holders = lease_holders(ids)
+local holders, values = lease_holders(ids)
 for i, id in ipairs(ids) do
   local holder = holders[id]
   local ttl = -2
   if holder then
-    local new = redis.call('PTTL', lease_prefix .. id)
-    local old = redis.call('PTTL', old_lease_prefix .. id)
-    ttl = (new == -1 or old == -1) and -1 or math.max(new, old)
+    ttl = lease_left_ms(id, holder, values[2 * i - 1], values[2 * i])
   end
   local kind = redis.call('TYPE', item_prefix .. id).ok
   reply[3 * i - 2] = kind == 'none' and 0 or kind == 'string' and 1 or 2

@@ -21,7 +21,7 @@ if list then
   places, drift = places_near(list, ids, offset, span)
 end
 local main_length = redis.call('LLEN', main)
-local holders = lease_holders(ids)
+local holders, values = lease_holders(ids)
 local new_in_main, new_in_processing
 
 local function in_main(from_right)
@@ -66,7 +66,7 @@ local function kind_of_item(id)
 end
 
 local reply, bytes = { clock[1] * 1000 + math.floor(clock[2] / 1000), drift }, 0
-for _, id in ipairs(ids) do
+for at, id in ipairs(ids) do
   if bytes >= bytes_max then
     break
   end
@@ -74,9 +74,7 @@ for _, id in ipairs(ids) do
   local data = kind == 'string' and redis.call('GET', item_prefix .. id) or ''
   local holder, ttl = holders[id], -2
   if holder then
-    local new = redis.call('PTTL', lease_prefix .. id)
-    local old = redis.call('PTTL', old_lease_prefix .. id)
-    ttl = (new == -1 or old == -1) and -1 or math.max(new, old)
+    ttl = lease_left_ms(id, holder, values[2 * at - 1], values[2 * at])
   end
   bytes = bytes + #data
   reply[#reply + 1] = kind == 'none' and 0 or kind == 'string' and kind_of_item(id) or 2

@@ -33,17 +33,6 @@ local function guard_left(id)
   return left
 end
 
--- Whether somebody holds a lease of it by either name.
-local function is_held(id)
-  for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do
-    local holder = redis.pcall('GET', key)
-    if holder and (type(holder) ~= 'string' or not is_guard(holder)) then
-      return true
-    end
-  end
-  return false
-end
-
 -- What is to be done about an ID, or nil; until when it is to be guarded, nil for ever; what its guard
 -- says.
 local function plan(id)
@@ -57,7 +46,7 @@ local function plan(id)
   then
     return 'unschedule'
   end
-  if looks or is_held(id) then
+  if looks or (holder and not is_guard(holder)) then
     return nil
   end
   local until_ms = not buried_ms and tonumber(due_ms) or nil

@@ -4,7 +4,6 @@
 -- arg 2..   IDs
 -- Returns { statuses }: a letter for each ID in order, t touched, n not leased, m missing.
 -- A guard of a delayed or buried item is no lease that anybody works under: not leased.
--- Uses: guards
 local refusal = denied(
   { 'SET', lease_prefix .. 'x', 'x' },
   { 'SET', old_lease_prefix .. 'x', 'x' }

@@ -1,21 +1,8 @@
 -- The leases of ours that keep every cleaner off an item, and the clock that they go by.
 
--- Whether a lease's value is one of ours that only keeps cleaners off a delayed or buried item.
-local function is_delayed_guard(holder)
-  return string.sub(holder, 1, 12) == 'rwq-delayed:'
-end
-
-local function is_buried_guard(holder)
-  return string.sub(holder, 1, 11) == 'rwq-buried:'
-end
-
 -- Whether it is a guard that a clean of ours has put on what it is about to return.
 local function is_cleaning_guard(holder)
   return string.sub(holder, 1, 10) == 'rwq-clean:'
-end
-
-local function is_guard(holder)
-  return is_delayed_guard(holder) or is_buried_guard(holder)
 end
 
 -- The server's clock, unix ms; what is below a millisecond is behind the point.

@@ -32,23 +32,12 @@ end
 -- whether a guard of both lease names proves that it is delayed or buried and in no list; and since
 -- when it is buried.
 local function sessions_and_parked(ids)
-  local values, count = leases_of(ids)
+  local holders, values = lease_holders(ids)
   local due_ms, buried_ms = scores_of(delayed, ids), scores_of(buried, ids)
-  -- MGET gives nothing for a key of another type, which is a lease, too.
-  local all_seen = count == 2 * #ids or count == for_all('EXISTS', nil, lease_keys(ids))
   local sessions, parked = {}, {}
   for i, id in ipairs(ids) do
     local new, old = values[2 * i - 1], values[2 * i]
-    -- A guard of the one name may speak for longer than the lease of a worker of the other.
-    local new_session = new and not is_guard(new) and new
-    local old_session = old and not is_guard(old) and old
-    if not all_seen and lease_holder(id) == '' then
-      sessions[id] = ''
-    elseif new_session and old_session and new ~= old then
-      sessions[id] = lease_holder(id)
-    else
-      sessions[id] = new_session or old_session
-    end
+    sessions[id] = holders[id] and not is_guard(holders[id]) and holders[id]
     parked[id] = not sessions[id] and new and old and (
       (buried_ms[id] and is_buried_guard(new) and is_buried_guard(old))
       or (due_ms[id] and is_delayed_guard(new) and is_delayed_guard(old))

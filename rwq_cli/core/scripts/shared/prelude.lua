@@ -59,31 +59,43 @@ local function has_lease(id)
   return redis.call('EXISTS', lease_prefix .. id, old_lease_prefix .. id) > 0
 end
 
--- The value of the lease, or false. Where both generations have a key, the later ending one speaks.
--- A lease key of another type is a lease whose holder cannot be known: ''.
+-- Whether a lease's value is one of ours that only keeps cleaners off a delayed or buried item.
+local function is_delayed_guard(holder)
+  return string.sub(holder, 1, 12) == 'rwq-delayed:'
+end
+
+local function is_buried_guard(holder)
+  return string.sub(holder, 1, 11) == 'rwq-buried:'
+end
+
+local function is_guard(holder)
+  return is_delayed_guard(holder) or is_buried_guard(holder)
+end
+
+-- The lease that speaks for an item: its value, false for none, and the ms left of it, -1 for no expiry
+-- and -2 for none. Where both generations have a key, a session's lease speaks before a guard of a
+-- delayed or buried item, which is nobody's, whichever ends later; of two of a kind the later ending one.
+-- A lease key of another type is a lease whose holder cannot be known: '', and that speaks first.
 local function lease_holder(id)
-  local new_key, old_key = lease_prefix .. id, old_lease_prefix .. id
-  local new, old = redis.pcall('GET', new_key), redis.pcall('GET', old_key)
-  if type(new) == 'table' or type(old) == 'table' then
-    return ''
+  local holder, left_ms, rank = false, -2, 0
+  for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do
+    local value = redis.pcall('GET', key)
+    if value then
+      local unreadable = type(value) == 'table'
+      local own_rank = unreadable and 3 or is_guard(value) and 1 or 2
+      local own_ms = redis.call('PTTL', key)
+      if own_rank > rank
+          or (own_rank == rank and left_ms ~= -1 and (own_ms == -1 or own_ms > left_ms)) then
+        holder, left_ms, rank = unreadable and '' or value, own_ms, own_rank
+      end
+    end
   end
-  if not (new and old) then
-    return new or old
-  end
-  local new_ttl, old_ttl = redis.call('PTTL', new_key), redis.call('PTTL', old_key)
-  if new_ttl == -1 or (old_ttl ~= -1 and new_ttl >= old_ttl) then
-    return new
-  end
-  return old
+  return holder, left_ms
 end
 
 local function set_lease(id, holder, lease_ms)
   redis.call('SET', lease_prefix .. id, holder, 'PX', lease_ms)
   redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
-end
-
-local function drop_lease(id)
-  redis.call('DEL', lease_prefix .. id, old_lease_prefix .. id)
 end
 
 -- Run a command on many values in chunks that unpack can take; the key may be nil.
@@ -155,7 +167,7 @@ local function leases_of(ids)
   return values, count
 end
 
--- By ID, what lease_holder says.
+-- By ID, the holder that lease_holder tells; and the values that `leases_of` gives.
 local function lease_holders(ids)
   local values, count = leases_of(ids)
   -- MGET gives nothing for a key of another type, which is a lease, too.
@@ -166,10 +178,24 @@ local function lease_holders(ids)
     if all_seen and (new == old or not (new and old)) then
       answer[id] = new or old
     else
-      answer[id] = lease_holder(id)
+      answer[id] = (lease_holder(id))
     end
   end
-  return answer
+  return answer, values
+end
+
+-- How long the lease that speaks lasts, as lease_holder says, without reading again what both names say.
+--
+-- holder    what lease_holders says of it, no false
+-- new, old  the values of its two keys, as leases_of gives them
+local function lease_left_ms(id, holder, new, old)
+  if holder == '' or (new and old and new ~= old) then
+    local _, left_ms = lease_holder(id)
+    return left_ms
+  end
+  local new_ms = redis.call('PTTL', lease_prefix .. id)
+  local old_ms = redis.call('PTTL', old_lease_prefix .. id)
+  return (new_ms == -1 or old_ms == -1) and -1 or math.max(new_ms, old_ms)
 end
 
 -- End the leases of many IDs.

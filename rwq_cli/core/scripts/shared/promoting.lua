@@ -8,7 +8,9 @@
 -- skip       how many due entries to pass over first
 -- now_ms     the server's clock, unix ms
 -- only_tells say what would be done, and do nothing
--- A guard of both generations proves that no cleaner has touched the item: it is in no list. Without
+-- A guard of both generations proves that no cleaner has touched the item. That no producer of 0.1 has
+-- pushed it all the same is taken for granted: to look for each in main would cost its length, and a
+-- second entry is dropped when it is leased or by a deep clean. Without
 -- it a cleaner of another language may have returned the item already, and only who reads the lists
 -- can tell; so these stay. An entry without data, or of an item that somebody holds a lease of, means
 -- nothing any more and goes.

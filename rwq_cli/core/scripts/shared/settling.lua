@@ -1,6 +1,6 @@
 -- Ending the guards of a clean, once the lists were read for what they kept cleaners off.
 --
--- Uses: guards, places
+-- Uses: places
 
 -- What is still so of items that were guarded; it is read before the caller's first write.
 --
