@@ -10,7 +10,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.scripts import queue_args, queue_keys
 
 # Two keys an item go, and the server makes its table of keys smaller meanwhile.
-_PROMOTE_ITEMS = 250
+_PROMOTE_ITEMS = 150
 
 
 class Promoted(NamedTuple):
