@@ -1439,13 +1439,12 @@ class TestPromotion:
         would = clean(queue, kind, dry_run=True, grace_s=0)
         assert contents(raw) == before
         did = clean(queue, kind, grace_s=0)
-        assert would == did
-        assert [
-            sum(a.action is kind for a in did) for kind in (Repair.PROMOTED, Repair.PRUNED)
-        ] == [
-            420,
-            180,
-        ]
+        # Each sort in the order of the due times; how they alternate depends on what stays meanwhile.
+        for action, count in ((Repair.PROMOTED, 420), (Repair.PRUNED, 180)):
+            done = [a for a in did if a.action is action]
+            assert [a for a in would if a.action is action] == done
+            assert len(done) == count
+        assert len(did) == 600
         waiting = raw.lrange(b"jobs:queue", 0, -1)
         assert len(waiting) == len(set(waiting)) == 480
         assert raw.zrange(b"jobs:delayed", 0, -1) == [b"later"]
