@@ -1439,7 +1439,7 @@ class TestPromotion:
         would = clean(queue, kind, dry_run=True, grace_s=0)
         assert contents(raw) == before
         did = clean(queue, kind, grace_s=0)
-        # Each sort in the order of the due times; how they alternate depends on what stays meanwhile.
+        # Each sort in the order of the due times; how they alternate depends on what stays.
         for action, count in ((Repair.PROMOTED, 420), (Repair.PRUNED, 180)):
             done = [a for a in did if a.action is action]
             assert [a for a in would if a.action is action] == done
