@@ -30,7 +30,7 @@ def main() -> int:
             print(f"{name} …", file=sys.stderr, flush=True)
             rows.extend(ROWS[name](bench, options.scale, longest))
         version = bench.client.info("server")
-    rows.append(longest.row())
+    rows.append(longest.row("over all other rows"))
     name = "valkey" if "valkey_version" in version else "redis"
     where = (
         f"{name} {version[name + '_version']}, Python {platform.python_version()}, "

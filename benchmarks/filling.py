@@ -69,7 +69,7 @@ def fill(
     Returns:
         The IDs by what they are.
     """
-    bench.client.flushall()
+    bench.empty()
     made = {
         "waiting": new_ids(waiting),
         "abandoned": new_ids(abandoned),
