@@ -8,7 +8,7 @@ import typer
 from rwq_cli.command_line.manual import Manual
 from rwq_cli.command_line.tree import new_app
 from rwq_cli.commands.batch import batch_of_ids
-from rwq_cli.commands.options import DryRunOption
+from rwq_cli.commands.options import DryRunOption, ForceOption, YesToForceOption
 from rwq_cli.commands.selecting import Choice, Reach, asked, choosing
 from rwq_cli.connecting import open_queue
 from rwq_cli.core.model import State, Status
@@ -56,12 +56,8 @@ def bury(
             "what is buried now says: by hand.",
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also where another session still holds the lease.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before --force ends leases.")
-    ] = False,
+    force: ForceOption = False,
+    yes: YesToForceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
     settings: Settings = ctx.obj

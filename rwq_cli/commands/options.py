@@ -16,6 +16,12 @@ DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Report what would be done, but change nothing.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Also where another session still holds the lease.")
+]
+YesToForceOption = Annotated[
+    bool, typer.Option("--yes", help="Do not ask before --force ends leases.")
+]
 NullIdsOption = Annotated[
     bool, typer.Option("-0", "--null", help="-o ids ends each ID with NUL, unescaped.")
 ]

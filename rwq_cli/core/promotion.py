@@ -60,8 +60,12 @@ def promote(
     if unproven:
         from rwq_cli.core.unproven import settle_unproven, would_settle
 
-        settle = would_settle if dry_run else settle_unproven
-        for settled in settle(connection, keys, "delayed", list(unproven)):
+        ids = list(unproven)
+        for settled in (
+            would_settle(connection, keys, ids)
+            if dry_run
+            else settle_unproven(connection, keys, "delayed", ids)
+        ):
             yield Promoted(settled.pushed, settled.stale)
 
 

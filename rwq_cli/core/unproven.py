@@ -70,10 +70,7 @@ def settle_unproven(
 
 
 def would_settle(
-    connection: Connection,
-    keys: QueueKeys,
-    which: Literal["delayed", "buried"],  # noqa: ARG001
-    ids: Sequence[bytes],
+    connection: Connection, keys: QueueKeys, ids: Sequence[bytes]
 ) -> Iterator[Settled]:
     """What `settle_unproven` would do, found out by reading.
 

@@ -18,16 +18,7 @@ local refusal = denied(
   { 'LPUSH', processing, 'x' },
   { 'SET', lease_prefix .. 'x', 'x' },
   { 'SET', old_lease_prefix .. 'x', 'x' }
-)
-if not refusal and present[delayed] then
-  refusal = denied(
-    { 'ZREM', delayed, 'x' },
-    { 'ZREMRANGEBYRANK', delayed, 0, 0 },
-    { 'LPUSH', main, 'x' },
-    { 'DEL', lease_prefix .. 'x' },
-    { 'DEL', old_lease_prefix .. 'x' }
-  )
-end
+) or denied_to_promote()
 if refusal then
   return refusal
 end

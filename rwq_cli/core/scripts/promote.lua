@@ -8,13 +8,7 @@
 -- their IDs; the IDs that have to be looked for in the lists first.
 -- Uses: guards, promoting
 local only_tells = arg(3) == '0'
-local refusal = present[delayed] and not only_tells and denied(
-  { 'ZREM', delayed, 'x' },
-  { 'ZREMRANGEBYRANK', delayed, 0, 0 },
-  { 'DEL', lease_prefix .. 'x' },
-  { 'DEL', old_lease_prefix .. 'x' },
-  { 'LPUSH', main, 'x' }
-)
+local refusal = not only_tells and denied_to_promote()
 if refusal then
   return refusal
 end

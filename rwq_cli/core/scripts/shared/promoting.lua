@@ -2,6 +2,17 @@
 --
 -- Uses: guards
 
+-- The error for what `promote_due` may not do, or nil; where nothing is delayed it does nothing.
+local function denied_to_promote()
+  return present[delayed] and denied(
+    { 'ZREM', delayed, 'x' },
+    { 'ZREMRANGEBYRANK', delayed, 0, 0 },
+    { 'DEL', lease_prefix .. 'x' },
+    { 'DEL', old_lease_prefix .. 'x' },
+    { 'LPUSH', main, 'x' }
+  ) or nil
+end
+
 -- Put delayed items that are due onto main, the earliest due first.
 --
 -- count_max  how many entries to look at, at most
@@ -10,10 +21,9 @@
 -- only_tells say what would be done, and do nothing
 -- A guard of both generations proves that no cleaner has touched the item. That no producer of 0.1 has
 -- pushed it all the same is taken for granted: to look for each in main would cost its length, and a
--- second entry is dropped when it is leased or by a deep clean. Without
--- it a cleaner of another language may have returned the item already, and only who reads the lists
--- can tell; so these stay. An entry without data, or of an item that somebody holds a lease of, means
--- nothing any more and goes.
+-- second entry is dropped when it is leased or by a deep clean. Without the guard a cleaner of another
+-- language may have returned the item already, and only who reads the lists can tell; so these stay. An
+-- entry without data, or of an item that somebody holds a lease of, means nothing any more and goes.
 --
 -- Returns the IDs that were promoted; those whose entry was dropped; those that have to be looked for
 -- in the lists; and how many entries were looked at.
