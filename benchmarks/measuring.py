@@ -15,8 +15,8 @@ from threading import Event, Thread
 
 import redis
 
-from rwq_cli.core import scripts
-from rwq_cli.core.scripts import load_script
+from rwq_cli.core import lua as scripts
+from rwq_cli.core.lua import load_script
 
 QUEUE = "bench"
 _STOPWATCH = Path(__file__).with_name("stopwatch.py")
@@ -93,7 +93,7 @@ class BenchServer:
 def _name(words: list[bytes]) -> str:
     """A command's name, for a script of ours that of its file."""
     if words[0] == b"EVALSHA":
-        folder = Path(scripts.__file__).parent
+        folder = Path(scripts.__file__).parent / 'ops'
         names = {load_script(file.stem).sha1: file.name for file in folder.glob("*.lua")}
         return names.get(words[1].decode(), "EVALSHA")
     return words[0].decode("latin-1")

@@ -1,5 +1,5 @@
 # bash completion for rwq. It needs bash 3.2 or later, and nothing else.
-# Made by: python -m rwq_cli.completing completions/
+# Made by: python -m rwq_cli.completion completions/
 
 # Sets rwq_commands, the commands below the one in $1, and rwq_options, the options it takes.
 __rwq_names() {

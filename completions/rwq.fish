@@ -1,5 +1,5 @@
 # fish completion for rwq.
-# Made by: python -m rwq_cli.completing completions/
+# Made by: python -m rwq_cli.completion completions/
 
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __rwq_takes_value

@@ -4,7 +4,7 @@ import gc
 import signal
 import sys
 
-from rwq_cli.interrupts import end_at_once
+from rwq_cli.cli.interrupts import end_at_once
 
 # Loading modules makes many objects and no garbage; the collector is turned on again before work.
 gc.disable()
@@ -14,7 +14,7 @@ def main() -> None:
     """Run rwq; Ctrl-C ends it also while it is still being loaded."""
     end_at_once()
     try:
-        from rwq_cli.program import main as program_main
+        from rwq_cli.cli.program import main as program_main
 
         program_main()
     except KeyboardInterrupt:

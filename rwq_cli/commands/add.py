@@ -6,23 +6,23 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.batch import DRY_RUN
-from rwq_cli.commands.options import DryRunOption, NullIdsOption
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command_options import DryRunOption, NullIdsOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due, NewItems, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exits import ExitStatus
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.reading.records import IdRule, InputFormat, Intake
-from rwq_cli.render.encode import bytes_fields, to_json
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Batch, Report
-from rwq_cli.render.views import outcome_view
-from rwq_cli.settings import OutputFormat, Settings
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.input.records import IdRule, InputFormat, Intake
+from rwq_cli.output.encode import bytes_fields, to_json
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Batch, Report
+from rwq_cli.views.outcomes import DRY_RUN
+from rwq_cli.views.records import outcome_view
 
 app = new_app()
 
@@ -129,8 +129,8 @@ def add(
         report_bad,
         _due(queue, delay, at),
     )
-    if settings.meter is not None:
-        settings.meter.fraction = intake.fraction
+    if settings.progress is not None:
+        settings.progress.fraction = intake.fraction
     items = intake.from_arguments(data) if data else intake.from_files(file or ["-"])
     if not data and not file and environment.stdin_is_terminal:
         environment.note("reading items from the terminal, one a line; Ctrl-D ends")
@@ -155,7 +155,7 @@ def add(
 def _due(queue: WorkQueue, delay: str | None, at: str | None) -> Due | None:
     """Until when the items are put off."""
     if at is not None:
-        from rwq_cli.reading.times import parse_time
+        from rwq_cli.input.times import parse_time
 
         return Due(parse_time(at, queue.now_ms), from_now=False)
     seconds = 0.0 if delay is None else parse_duration(delay)

@@ -5,18 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.connecting import open_connection, open_queue
-from rwq_cli.core.checking import Check, Level, Limits, Measure, judge, worst
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.connect import open_connection, open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, judge, worst
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exits import MonitoringStatus
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.render.monitoring import check_fields, nagios_line, prometheus_text
-from rwq_cli.render.report import Report, Verdict, View
-from rwq_cli.settings import Settings
+from rwq_cli.exit_codes import MonitoringStatus
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.output.report import Report, Verdict, View
+from rwq_cli.views.monitoring import check_fields, nagios_line, prometheus_text
 
 app = new_app()
 

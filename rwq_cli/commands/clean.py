@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import HelpfulGroup, new_app
-from rwq_cli.commands.batch import DRY_RUN
-from rwq_cli.commands.options import NullIdsOption
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import HelpfulGroup, new_app
+from rwq_cli.cli.command_options import NullIdsOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
 from rwq_cli.core.model import CleanAction, Repair
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.render.encode import bytes_fields
-from rwq_cli.render.report import Batch, Report
-from rwq_cli.render.views import clean_view
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.report import Batch, Report
+from rwq_cli.views.outcomes import DRY_RUN
+from rwq_cli.views.records import clean_view
 
 app = new_app(cls=HelpfulGroup, help="Make available again what dead workers left behind.")
 

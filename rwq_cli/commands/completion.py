@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.completing.places import install as install_at
-from rwq_cli.completing.places import place_of, still_to_do
-from rwq_cli.completing.shells import Shell, script_for
-from rwq_cli.completing.spec import collect
-from rwq_cli.exits import ExitStatus
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Report, Text
-from rwq_cli.settings import Settings
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
+from rwq_cli.completion.places import install as install_at
+from rwq_cli.completion.places import place_of, still_to_do
+from rwq_cli.completion.shells import Shell, script_for
+from rwq_cli.completion.spec import collect
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Report, Text
 
 app = new_app()
 

@@ -12,13 +12,13 @@ from typing import NoReturn
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.exits import ExitStatus
+from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import throwaway
-from rwq_cli.render.report import Report, Text
-from rwq_cli.settings import Settings
+from rwq_cli.output.report import Report, Text
 
 app = new_app()
 

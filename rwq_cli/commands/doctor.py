@@ -6,22 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.batch import DRY_RUN
-from rwq_cli.commands.options import NullIdsOption
-from rwq_cli.connecting import open_queue
-from rwq_cli.core.diagnosing import Diagnosis
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command_options import NullIdsOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.findings import Code, Finding, Severity
-from rwq_cli.exits import ExitStatus
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.remedies import REMEDIES, command_for, kept_because
-from rwq_cli.render import human
-from rwq_cli.render.encode import bytes_fields
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import COMMAND_STYLE, Column, Listing, Report, Section, View
-from rwq_cli.settings import OutputFormat, Settings
+from rwq_cli.core.repair.doctor import Diagnosis
+from rwq_cli.core.repair.findings import Code, Finding, Severity
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.output import human
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import COMMAND_STYLE, Column, Listing, Report, Section, View
+from rwq_cli.views.outcomes import DRY_RUN
+from rwq_cli.views.remedies import REMEDIES, command_for, kept_because
 
 app = new_app()
 

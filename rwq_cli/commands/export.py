@@ -4,22 +4,22 @@ from collections.abc import Iterator, Sequence
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.selecting import Choice, Reach, choosing
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.choosing import Choice, Reach, choosing
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.exporting import Export
-from rwq_cli.core.pictures import Picture
-from rwq_cli.core.results import Result
-from rwq_cli.core.selecting import ITEMS
-from rwq_cli.exits import ExitStatus
-from rwq_cli.exportfile import Header, entry_line, header_line, picture_view
-from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Report, Stream
-from rwq_cli.settings import OutputFormat, Settings
+from rwq_cli.core.inspect.selection import ITEMS
+from rwq_cli.core.items.exporting import Export
+from rwq_cli.core.items.results import Result
+from rwq_cli.core.state.snapshot import Picture
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.export_file import Header, entry_line, header_line, picture_view
+from rwq_cli.output.report import Report, Stream
 
 app = new_app()
 

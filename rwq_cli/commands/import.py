@@ -4,17 +4,17 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.options import DryRunOption, NullIdsOption
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command_options import DryRunOption, NullIdsOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.putting import put_report, report_bad_line, result_counts
-from rwq_cli.connecting import open_queue
-from rwq_cli.core.all_results import ResultTally
-from rwq_cli.core.importing import OnConflict
-from rwq_cli.exits import ExitStatus
-from rwq_cli.reading.exports import ExportReader
-from rwq_cli.render.report import Report
-from rwq_cli.settings import Settings
+from rwq_cli.core.items.all_results import ResultTally
+from rwq_cli.core.items.importing import OnConflict
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.export_file import ExportReader
+from rwq_cli.output.report import Report
 
 app = new_app()
 

@@ -6,23 +6,23 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.batch import DRY_RUN
-from rwq_cli.commands.options import DryRunOption, NullRecordsOption
-from rwq_cli.connecting import open_queue, open_queues
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command_options import DryRunOption, NullRecordsOption
+from rwq_cli.cli.connect import open_queue, open_queues
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import FOREVER, WorkQueue, lease_from, would_lease_from
-from rwq_cli.exits import ExitStatus
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Column, Listing, Report
-from rwq_cli.render.views import DATA, ID, QUEUE, SIZE, TIME_LEFT, item_view
-from rwq_cli.settings import OutputFormat, Settings
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Column, Listing, Report
+from rwq_cli.views.outcomes import DRY_RUN
+from rwq_cli.views.records import DATA, ID, QUEUE, SIZE, TIME_LEFT, item_view
 
 app = new_app()
 
@@ -101,7 +101,7 @@ def lease(
             "use -o jsonl, csv or plain",
         )
     queues = open_queues(settings)
-    shuffle: Callable[[list[QueueKeys]], object] | None = None
+    shuffle: Callable[[list[Queue]], object] | None = None
     if fair:
         import random
 
@@ -179,7 +179,7 @@ def _by_id(
 
 def _refusal(queue: WorkQueue, item: Item) -> str:
     """Why an item was not leased, and what to do about it."""
-    from rwq_cli.pasting import command_line
+    from rwq_cli.output.shell_quoting import command_line
 
     shown = escaped(item.item_id)
     if item.lease is not None:

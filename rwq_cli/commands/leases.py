@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.options import DataOption, LimitOption, NullRecordsOption
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command_options import DataOption, LimitOption, NullRecordsOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Listing, Report
-from rwq_cli.render.views import DATA, HOLDER, ID, SIZE, STATE, TIME_LEFT, item_view
-from rwq_cli.settings import OutputFormat, Settings
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Listing, Report
+from rwq_cli.views.records import DATA, HOLDER, ID, SIZE, STATE, TIME_LEFT, item_view
 
 app = new_app()
 

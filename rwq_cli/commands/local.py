@@ -4,15 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import HelpfulGroup, new_app
-from rwq_cli.connecting import LOCAL, local_directory
-from rwq_cli.exits import ExitStatus
+from rwq_cli.cli.app import HelpfulGroup, new_app
+from rwq_cli.cli.connect import LOCAL, local_directory
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
+from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import LocalServer, LocalStatus
-from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Detail, Report, Section, View
-from rwq_cli.settings import Settings
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Detail, Report, Section, View
 
 app = new_app(cls=HelpfulGroup, help="Run a server of one's own behind -u local:.")
 

@@ -6,10 +6,8 @@ from typing import Annotated, TypedDict
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.options import DataOption, LimitOption, NullRecordsOption
-from rwq_cli.commands.selecting import (
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.choosing import (
     IdGlobOption,
     MatchOption,
     OlderThanOption,
@@ -18,16 +16,19 @@ from rwq_cli.commands.selecting import (
     states_of,
     warn_of_use,
 )
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.command_options import DataOption, LimitOption, NullRecordsOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import LONGEST_LIST
-from rwq_cli.core.listing import Selection, Source
+from rwq_cli.core.inspect.listing import Selection, Source
+from rwq_cli.core.inspect.selection import source_of
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.selecting import source_of
-from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Column, Listing, Report
-from rwq_cli.render.views import (
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Column, Listing, Report
+from rwq_cli.views.records import (
     BURIED_AT,
     DATA,
     HOLDER,
@@ -41,7 +42,6 @@ from rwq_cli.render.views import (
     item_view,
     time_left_column,
 )
-from rwq_cli.settings import OutputFormat, Settings
 
 app = new_app()
 

@@ -5,22 +5,22 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.options import DryRunOption, YesOption
-from rwq_cli.commands.selecting import Choice, Reach, choosing
-from rwq_cli.commands.taking import asked, batch_of_taken, open_undo_file
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.choosing import Choice, Reach, choosing
+from rwq_cli.cli.command_options import DryRunOption, YesOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.removing import asked, batch_of_taken, open_undo_file
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.selection import ITEMS
+from rwq_cli.core.items.remove import Destination
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import State, Status
-from rwq_cli.core.selecting import ITEMS
-from rwq_cli.core.taking import Destination
-from rwq_cli.exits import ExitStatus
-from rwq_cli.render.encode import bytes_fields
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Report
-from rwq_cli.settings import Settings
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Report
 
 app = new_app()
 

@@ -4,20 +4,20 @@ from collections.abc import Iterable, Iterator
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.options import DryRunOption, NullIdsOption, YesOption
-from rwq_cli.commands.taking import batch_of_taken, open_undo_file
-from rwq_cli.confirm import confirm
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command_options import DryRunOption, NullIdsOption, YesOption
+from rwq_cli.cli.confirm import confirm
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.removing import batch_of_taken, open_undo_file
 from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.items.purge import Remains
 from rwq_cli.core.model import OutcomeBatch, Status
-from rwq_cli.core.purging import Remains
-from rwq_cli.exits import ExitStatus
-from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Report
-from rwq_cli.settings import Settings
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Report
 
 app = new_app()
 
@@ -51,7 +51,7 @@ def purge(
     queue = open_queue(settings)
     if not dry_run and not yes:
         items = queue.count_items()
-        queue.connection.meter.hide()
+        queue.connection.progress.hide()
         confirm("remove all", items, escaped(queue.name), yes=False)
     undo = open_undo_file(settings, queue, "purge")
     remains = Remains()

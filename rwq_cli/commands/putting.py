@@ -3,14 +3,14 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from rwq_cli.commands.batch import DRY_RUN
-from rwq_cli.core.all_results import ResultTally
+from rwq_cli.cli.settings import OutputFormat, Settings
+from rwq_cli.core.items.all_results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
-from rwq_cli.render.encode import bytes_fields, to_json
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Batch
-from rwq_cli.render.views import outcome_view
-from rwq_cli.settings import OutputFormat, Settings
+from rwq_cli.output.encode import bytes_fields, to_json
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Batch
+from rwq_cli.views.outcomes import DRY_RUN
+from rwq_cli.views.records import outcome_view
 
 IMPORTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
 _FAILED = frozenset(

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.connecting import open_connection
-from rwq_cli.core.discovery import queue_names
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.render.report import Listing, Report
-from rwq_cli.render.views import QUEUES_COLUMNS, counts_view
-from rwq_cli.settings import Settings
+from rwq_cli.output.report import Listing, Report
+from rwq_cli.views.records import QUEUES_COLUMNS, counts_view
 
 app = new_app()
 

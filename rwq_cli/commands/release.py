@@ -4,19 +4,19 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.batch import batch_of_ids
-from rwq_cli.commands.options import DryRunOption, ForceOption, YesToForceOption
-from rwq_cli.commands.selecting import Choice, Reach, asked, choosing
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.choosing import Choice, Reach, asked, choosing
+from rwq_cli.cli.command_options import DryRunOption, ForceOption, YesToForceOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.model import State, Status
-from rwq_cli.core.selecting import ITEMS
-from rwq_cli.exits import ExitStatus
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.render.report import Report
-from rwq_cli.settings import Settings
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.output.report import Report
+from rwq_cli.views.outcomes import batch_of_ids
 
 app = new_app()
 

@@ -9,27 +9,27 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.options import IdsArgument, NullOption
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command_options import IdsArgument, NullOption
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.forecast import Forecast
+from rwq_cli.core.inspect.forecast import Forecast
+from rwq_cli.core.inspect.report import Sighting
+from rwq_cli.core.items.results import A_RESULT, NOTHING, Result
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import Sighting
 from rwq_cli.core.model import Facts, Item, State
-from rwq_cli.core.results import A_RESULT, NOTHING, Result
-from rwq_cli.exits import ExitStatus
-from rwq_cli.explain import Explanation, explain, with_wrong_key
-from rwq_cli.pasting import command_line
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.reading.ids import read_ids
-from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import COMMAND_STYLE, Detail, Report, Section, View
-from rwq_cli.render.views import item_fields, state_style
-from rwq_cli.settings import OutputFormat, Settings
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.input.ids import read_ids
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import COMMAND_STYLE, Detail, Report, Section, View
+from rwq_cli.output.shell_quoting import command_line
+from rwq_cli.views.explanations import Explanation, explain, with_wrong_key
+from rwq_cli.views.records import item_fields, state_style
 
 app = new_app()
 

@@ -5,17 +5,17 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.connecting import open_connection
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.render import human
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Detail, Listing, Report, Section
-from rwq_cli.render.views import DEEP_COLUMNS, STATS_COLUMNS, counts_view
-from rwq_cli.settings import Settings
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Detail, Listing, Report, Section
+from rwq_cli.views.records import DEEP_COLUMNS, STATS_COLUMNS, counts_view
 
 app = new_app()
 

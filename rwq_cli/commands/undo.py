@@ -7,23 +7,23 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.commands.options import DryRunOption, NullIdsOption
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command_options import DryRunOption, NullIdsOption
+from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.putting import put_report, report_bad_line, result_counts
-from rwq_cli.connecting import open_connection
-from rwq_cli.core.all_results import ResultTally
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.importing import OnConflict
+from rwq_cli.core.items.all_results import ResultTally
+from rwq_cli.core.items.importing import OnConflict
+from rwq_cli.core.items.results import Result
 from rwq_cli.core.model import OutcomeBatch, Status
-from rwq_cli.core.pictures import Picture
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.results import Result
-from rwq_cli.exits import ExitStatus
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Report
-from rwq_cli.settings import Settings
-from rwq_cli.undofile import UndoReader, open_latest, undo_directory
+from rwq_cli.core.state.snapshot import Picture
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Report
+from rwq_cli.undo.file import UndoReader, open_latest, undo_directory
 
 app = new_app()
 

@@ -5,20 +5,20 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.command_line.manual import Manual
-from rwq_cli.command_line.tree import new_app
-from rwq_cli.connecting import open_queue
+from rwq_cli.cli.app import new_app
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.items.waiting import Goal, Waited
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import FOREVER
-from rwq_cli.core.waiting import Goal, Waited
-from rwq_cli.exits import ExitStatus
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.render import human
-from rwq_cli.render.encode import bytes_fields
-from rwq_cli.render.escape import escaped
-from rwq_cli.render.report import Detail, Report, Section, View
-from rwq_cli.settings import Settings
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.output import human
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Detail, Report, Section, View
 
 app = new_app()
 

@@ -9,12 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rwq_cli.core.connection import Connection
-    from rwq_cli.core.diagnosing import Diagnosis
-    from rwq_cli.core.discovery import queue_names
     from rwq_cli.core.errors import InvalidArgument, NotSupported, RwqError, ServerError
-    from rwq_cli.core.findings import Code, Finding, Severity
-    from rwq_cli.core.listing import Selection, Source
+    from rwq_cli.core.inspect.listing import Selection, Source
+    from rwq_cli.core.inspect.queues import queue_names
     from rwq_cli.core.model import (
         CleanAction,
         Counts,
@@ -29,8 +26,11 @@ if TYPE_CHECKING:
         Status,
     )
     from rwq_cli.core.queue import FOREVER, WorkQueue, lease_from
-    from rwq_cli.core.servers import Server, connect, mask_url
-    from rwq_cli.core.states import state_of
+    from rwq_cli.core.repair.doctor import Diagnosis
+    from rwq_cli.core.repair.findings import Code, Finding, Severity
+    from rwq_cli.core.server.address import Server, connect, mask_url
+    from rwq_cli.core.server.connection import Connection
+    from rwq_cli.core.state.rules import state_of
 
 __all__ = [
     "FOREVER",
@@ -66,19 +66,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "connection": ("Connection",),
-    "diagnosing": ("Diagnosis",),
-    "discovery": ("queue_names",),
+    "server.connection": ("Connection",),
+    "repair.doctor": ("Diagnosis",),
+    "inspect.queues": ("queue_names",),
     "errors": ("InvalidArgument", "NotSupported", "RwqError", "ServerError"),
-    "findings": ("Code", "Finding", "Severity"),
-    "listing": ("Selection", "Source"),
+    "repair.findings": ("Code", "Finding", "Severity"),
+    "inspect.listing": ("Selection", "Source"),
     "model": (
         *("CleanAction", "Counts", "Due", "Facts", "Item", "Lease"),
         *("NewItem", "Outcome", "Repair", "State", "Status"),
     ),
     "queue": ("FOREVER", "WorkQueue", "lease_from"),
-    "servers": ("Server", "connect", "mask_url"),
-    "states": ("state_of",),
+    "server.address": ("Server", "connect", "mask_url"),
+    "state.rules": ("state_of",),
 }
 
 

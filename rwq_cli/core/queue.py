@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from rwq_cli.core.batches import Pause
-from rwq_cli.core.clock import Clock, SystemClock
-from rwq_cli.core.connection import Connection
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import (
     CleanAction,
     Counts,
@@ -25,24 +23,24 @@ from rwq_cli.core.model import (
 )
 
 if TYPE_CHECKING:
-    from rwq_cli.core.all_results import ResultCount, ResultTally
-    from rwq_cli.core.checking import Check, Limits, Measure
-    from rwq_cli.core.diagnosing import Diagnosis
-    from rwq_cli.core.exporting import Export
-    from rwq_cli.core.findings import Code
-    from rwq_cli.core.forecast import Forecast
-    from rwq_cli.core.importing import OnConflict
-    from rwq_cli.core.keeping import Keeping
-    from rwq_cli.core.leasing import Leased
-    from rwq_cli.core.listing import Selection, Source
-    from rwq_cli.core.looking import Detail, Sighting
-    from rwq_cli.core.parking import Burial, Delay
-    from rwq_cli.core.picking import Picked
-    from rwq_cli.core.pictures import Picture
-    from rwq_cli.core.purging import Remains
-    from rwq_cli.core.results import Result, ResultLook
-    from rwq_cli.core.taking import Destination, Ledger
-    from rwq_cli.core.waiting import Goal, Waited
+    from rwq_cli.core.inspect.forecast import Forecast
+    from rwq_cli.core.inspect.listing import Selection, Source
+    from rwq_cli.core.inspect.report import Detail, Sighting
+    from rwq_cli.core.inspect.thresholds import Check, Limits, Measure
+    from rwq_cli.core.items.all_results import ResultCount, ResultTally
+    from rwq_cli.core.items.exporting import Export
+    from rwq_cli.core.items.importing import OnConflict
+    from rwq_cli.core.items.lease import Leased
+    from rwq_cli.core.items.lease_by_id import Picked
+    from rwq_cli.core.items.purge import Remains
+    from rwq_cli.core.items.remove import Destination, Ledger
+    from rwq_cli.core.items.result_options import Keeping
+    from rwq_cli.core.items.results import Result, ResultLook
+    from rwq_cli.core.items.schedule import Burial, Delay
+    from rwq_cli.core.items.waiting import Goal, Waited
+    from rwq_cli.core.repair.doctor import Diagnosis
+    from rwq_cli.core.repair.findings import Code
+    from rwq_cli.core.state.snapshot import Picture
 
 # The modules that do the work are imported by the method that needs them: a point command then
 # loads one of them and not ten, which a shell loop pays for on every turn.
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
 FOREVER = float("inf")
 
 
-class WorkQueue:
+class WorkQueue(Queue):
     """A queue of redis-work-queue, shared with workers in any language.
 
     >>> from rwq_cli.core import Server, WorkQueue, connect
@@ -69,24 +67,6 @@ class WorkQueue:
     Raises:
         InvalidArgument: The name is empty.
     """
-
-    def __init__(
-        self,
-        connection: Connection,
-        name: bytes | str,
-        *,
-        holder: bytes | str | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self.connection = connection
-        self.keys = QueueKeys(_to_bytes(name))
-        self.holder = _to_bytes(holder) if holder is not None else uuid4().hex.encode()
-        self._clock = clock or SystemClock()
-
-    @property
-    def name(self) -> bytes:
-        """The queue's name."""
-        return self.keys.name
 
     def add(
         self,
@@ -111,7 +91,7 @@ class WorkQueue:
         Returns:
             Whether it was added: False if an item with this ID exists.
         """
-        new_id = uuid4().hex.encode() if item_id is None else _to_bytes(item_id)
+        new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
         due = None
         if delay_s is not None and at_ms is not None:
             raise InvalidArgument("a delay and a time exclude each other", "give one of them")
@@ -119,7 +99,7 @@ class WorkQueue:
             due = Due(delay_s * 1000, from_now=True)
         elif at_ms is not None:
             due = Due(at_ms, from_now=False)
-        (outcome,) = self.add_many([NewItem(new_id, _to_bytes(data), due)])
+        (outcome,) = self.add_many([NewItem(new_id, to_bytes(data), due)])
         return outcome.status is Status.ADDED
 
     def add_unique(self, data: bytes | str, item_id: bytes | str | None = None) -> None:
@@ -129,25 +109,26 @@ class WorkQueue:
             InvalidArgument: The ID is empty.
             ServerError: The server refused, or was lost.
         """
-        new_id = uuid4().hex.encode() if item_id is None else _to_bytes(item_id)
-        list(self.add_many([NewItem(new_id, _to_bytes(data))], unique=True))
+        new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
+        list(self.add_many([NewItem(new_id, to_bytes(data))], unique=True))
 
     def add_many(
         self, items: Iterable[NewItem | Pause], *, unique: bool = False, dry_run: bool = False
     ) -> Outcomes:
-        """Add a stream of items; see `rwq_cli.core.adding.add_batches`."""
-        from rwq_cli.core import adding
+        """Add a stream of items; see `rwq_cli.core.items.add.add_batches`."""
+        from rwq_cli.core.items import add as adding
 
         return self.add_batches(adding.batched_items(items), unique=unique, dry_run=dry_run)
 
     def add_batches(
         self, batches: Iterable[NewItems | Pause], *, unique: bool = False, dry_run: bool = False
     ) -> Outcomes:
-        """Add items in batches of the caller's; see `rwq_cli.core.adding.add_batches`."""
-        from rwq_cli.core import adding, rehearsal
+        """Add items in batches of the caller's; see `rwq_cli.core.items.add.add_batches`."""
+        from rwq_cli.core.items import add as adding
+        from rwq_cli.core.items import dry_run as rehearsal
 
         verb = rehearsal.would_add if dry_run else adding.add_batches
-        return Outcomes(verb(self.connection, self.keys, batches, unique=unique))
+        return Outcomes(verb(self, batches, unique=unique))
 
     def lease(self, *, lease_s: float = 300.0, wait_s: float = 0.0) -> Item | None:
         """Lease the next item.
@@ -176,7 +157,7 @@ class WorkQueue:
 
         Without their data the items are empty: for who needs only the IDs.
 
-        See `rwq_cli.core.leasing.lease_batches`.
+        See `rwq_cli.core.items.lease.lease_batches`.
         """
         return lease_from([self], count, lease_s=lease_s, wait_s=wait_s, data=data)
 
@@ -188,15 +169,15 @@ class WorkQueue:
         data: bool = True,
         dry_run: bool = False,
     ) -> "Iterator[Picked]":
-        """Lease these items, wherever they wait; see `rwq_cli.core.picking.pick_items`."""
-        from rwq_cli.core import picking
+        """Lease these items, wherever they wait; see `rwq_cli.core.items.lease_by_id.pick_items`."""
+        from rwq_cli.core.items import lease_by_id as picking
 
-        wanted = map(_to_bytes, ids)
+        wanted = map(to_bytes, ids)
         if dry_run:
             self.connection.look_only()
-            return picking.would_pick(self.connection, self.keys, wanted)
+            return picking.would_pick(self, wanted)
         lease = Lease(self.holder, max(1, round(lease_s * 1000)))
-        return picking.pick_items(self.connection, self.keys, wanted, lease=lease, data=data)
+        return picking.pick_items(self, wanted, lease=lease, data=data)
 
     def complete(
         self,
@@ -206,16 +187,17 @@ class WorkQueue:
         keeping: "Keeping | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Complete items; see `rwq_cli.core.leasing.complete_items`."""
-        from rwq_cli.core import leasing, rehearsal
+        """Complete items; see `rwq_cli.core.items.lease.complete_items`."""
+        from rwq_cli.core.items import dry_run as rehearsal
+        from rwq_cli.core.items import lease as leasing
 
         verb = rehearsal.would_complete if dry_run else leasing.complete_items
-        return Outcomes(verb(self.connection, self.keys, ids, owner=owner, keeping=keeping))
+        return Outcomes(verb(self, ids, owner=owner, keeping=keeping))
 
     def result(
         self, item_id: bytes | str, *, wait: bool = False, timeout_s: float = FOREVER
     ) -> "ResultLook":
-        """What is kept of a completed item; see `rwq_cli.core.results.look_for_result`.
+        """What is kept of a completed item; see `rwq_cli.core.items.results.look_for_result`.
 
         Args:
             item_id: Its ID.
@@ -225,38 +207,37 @@ class WorkQueue:
         Raises:
             ServerError: The server refused, or was lost.
         """
-        from rwq_cli.core import results
+        from rwq_cli.core.items import results
 
         self.connection.look_only()
-        wanted = _to_bytes(item_id)
+        wanted = to_bytes(item_id)
         if not wait:
-            return results.look_for_result(self.connection, self.keys, wanted)
-        return results.wait_for_result(
-            self.connection, self.keys, wanted, timeout_s=timeout_s, clock=self._clock
-        )
+            return results.look_for_result(self, wanted)
+        return results.wait_for_result(self, wanted, timeout_s=timeout_s, clock=self.clock)
 
     def results(self, ids: Sequence[bytes]) -> "list[Result | None]":
-        """What is kept of each, without the results' bytes; `rwq_cli.core.results.peek`."""
-        from rwq_cli.core import results
+        """What is kept of each, without the results' bytes; `rwq_cli.core.items.results.peek`."""
+        from rwq_cli.core.items import results
 
-        return results.peek(self.connection, self.keys, ids)
+        return results.peek(self, ids)
 
     def result_kinds(self, ids: Sequence[bytes]) -> list[str]:
-        """What is under the key of each one's result; see `rwq_cli.core.results.kinds_of`."""
-        from rwq_cli.core import results
+        """What is under the key of each one's result; see `rwq_cli.core.items.results.kinds_of`."""
+        from rwq_cli.core.items import results
 
-        return results.kinds_of(self.connection, self.keys, ids)
+        return results.kinds_of(self, ids)
 
     def touch(
         self, ids: Iterable[bytes | Pause], *, lease_s: float = 300.0, dry_run: bool = False
     ) -> Outcomes:
-        """Give live leases a new expiry; see `rwq_cli.core.leasing.touch_items`."""
-        from rwq_cli.core import leasing, rehearsal
+        """Give live leases a new expiry; see `rwq_cli.core.items.lease.touch_items`."""
+        from rwq_cli.core.items import dry_run as rehearsal
+        from rwq_cli.core.items import lease as leasing
 
         if dry_run:
-            return Outcomes(rehearsal.would_touch(self.connection, self.keys, ids))
+            return Outcomes(rehearsal.would_touch(self, ids))
         lease_ms = max(1, round(lease_s * 1000))
-        return Outcomes(leasing.touch_items(self.connection, self.keys, ids, lease_ms=lease_ms))
+        return Outcomes(leasing.touch_items(self, ids, lease_ms=lease_ms))
 
     def release(
         self,
@@ -269,7 +250,7 @@ class WorkQueue:
     ) -> Outcomes:
         """Put items back: now, or when a delay has passed.
 
-        See `rwq_cli.core.leasing.release_items` and `rwq_cli.core.parking.Delay`.
+        See `rwq_cli.core.items.lease.release_items` and `rwq_cli.core.items.schedule.Delay`.
 
         Args:
             ids: The IDs.
@@ -281,8 +262,10 @@ class WorkQueue:
         Raises:
             InvalidArgument: Both `front` and a delay were given.
         """
-        from rwq_cli.core import leasing, parking, rehearsal
-        from rwq_cli.core.outcomes import Authority
+        from rwq_cli.core.items import dry_run as rehearsal
+        from rwq_cli.core.items import lease as leasing
+        from rwq_cli.core.items import schedule as parking
+        from rwq_cli.core.items.bulk import Authority
 
         delay_ms = round(delay_s * 1000)
         if delay_ms > 0:
@@ -291,7 +274,7 @@ class WorkQueue:
             return self._park(ids, parking.Delay(delay_ms), force=force, dry_run=dry_run)
         authority = Authority(self.holder, force)
         verb = rehearsal.would_release if dry_run else leasing.release_items
-        return Outcomes(verb(self.connection, self.keys, ids, authority, front=front))
+        return Outcomes(verb(self, ids, authority, front=front))
 
     def bury(
         self,
@@ -301,34 +284,36 @@ class WorkQueue:
         force: bool = False,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Set items aside until they are kicked; see `rwq_cli.core.parking.Burial`."""
-        from rwq_cli.core import parking
+        """Set items aside until they are kicked; see `rwq_cli.core.items.schedule.Burial`."""
+        from rwq_cli.core.items import schedule as parking
 
         return self._park(ids, parking.Burial(reason), force=force, dry_run=dry_run)
 
     def _park(
         self, ids: Iterable[bytes | Pause], how: "Burial | Delay", *, force: bool, dry_run: bool
     ) -> Outcomes:
-        from rwq_cli.core import parking, rehearsal
-        from rwq_cli.core.outcomes import Authority
+        from rwq_cli.core.items import dry_run as rehearsal
+        from rwq_cli.core.items import schedule as parking
+        from rwq_cli.core.items.bulk import Authority
 
         verb = rehearsal.would_park if dry_run else parking.park_items
         authority = Authority(self.holder, force)
-        return Outcomes(verb(self.connection, self.keys, ids, authority, how))
+        return Outcomes(verb(self, ids, authority, how))
 
     def kick(self, ids: Iterable[bytes | Pause], *, dry_run: bool = False) -> Outcomes:
-        """Bring buried items back; see `rwq_cli.core.parking.kick_items`."""
-        from rwq_cli.core import parking, rehearsal
+        """Bring buried items back; see `rwq_cli.core.items.schedule.kick_items`."""
+        from rwq_cli.core.items import dry_run as rehearsal
+        from rwq_cli.core.items import schedule as parking
 
         verb = rehearsal.would_kick if dry_run else parking.kick_items
-        return Outcomes(verb(self.connection, self.keys, ids))
+        return Outcomes(verb(self, ids))
 
     def export(self, chosen: frozenset[bytes] | None = None) -> "Export":
-        """Everything of the queue, or the chosen items: `rwq_cli.core.exporting.Export`."""
-        from rwq_cli.core import exporting
+        """Everything of the queue, or the chosen items: `rwq_cli.core.items.exporting.Export`."""
+        from rwq_cli.core.items import exporting
 
         self.connection.look_only()
-        return exporting.Export(self.connection, self.keys, chosen)
+        return exporting.Export(self, chosen)
 
     def put(
         self,
@@ -339,13 +324,12 @@ class WorkQueue:
         results: "ResultTally | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Put items and results in as they were; see `rwq_cli.core.importing.put_all`."""
-        from rwq_cli.core import all_results, importing
+        """Put items and results in as they were; see `rwq_cli.core.items.importing.put_all`."""
+        from rwq_cli.core.items import all_results, importing
 
         return Outcomes(
             importing.put_all(
-                self.connection,
-                self.keys,
+                self,
                 entries,
                 on_conflict=on_conflict,
                 at_front=at_front,
@@ -363,34 +347,30 @@ class WorkQueue:
         unchanged: "Callable[[Picture], bool] | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Remove items, or move them to another queue; see `rwq_cli.core.taking.Taking`."""
-        from rwq_cli.core import taking
+        """Remove items, or move them to another queue; see `rwq_cli.core.items.remove.Taking`."""
+        from rwq_cli.core.items import remove as taking
 
         self.connection.look_only()
         if dry_run:
-            return Outcomes(taking.would_take(self.connection, self.keys, ids, destination))
-        run = taking.Taking(self.connection, self.keys, ledger, destination, unchanged)
+            return Outcomes(taking.would_take(self, ids, destination))
+        run = taking.Taking(self, ledger, destination, unchanged)
         return Outcomes(run.take_ids(ids))
 
     def take_back(
         self, pictures: "Callable[[], Iterable[Picture]]", came_to: bytes, *, dry_run: bool = False
     ) -> Outcomes:
-        """Move items back from another queue; see `rwq_cli.core.taking.take_back`."""
-        from rwq_cli.core import taking
+        """Move items back from another queue; see `rwq_cli.core.items.remove.take_back`."""
+        from rwq_cli.core.items import remove as taking
 
         self.connection.look_only()
-        return Outcomes(
-            taking.take_back(
-                self.connection, self.keys, pictures, QueueKeys(came_to), dry_run=dry_run
-            )
-        )
+        return Outcomes(taking.take_back(self, pictures, self.sibling(came_to), dry_run=dry_run))
 
     def count_leased(self, ids: Sequence[bytes]) -> int:
         """How many of these items somebody holds under a lease."""
-        from rwq_cli.core.looking import glance
-        from rwq_cli.core.states import is_guard
+        from rwq_cli.core.inspect.report import glance
+        from rwq_cli.core.state.rules import is_guard
 
-        looks = glance(self.connection, self.keys, ids)
+        looks = glance(self, ids)
         return sum(
             look.has_data and look.lease is not None and not is_guard(look.lease) for look in looks
         )
@@ -403,72 +383,60 @@ class WorkQueue:
         remains: "Remains | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Remove everything; see `rwq_cli.core.purging.purge`."""
-        from rwq_cli.core import purging
+        """Remove everything; see `rwq_cli.core.items.purge.purge`."""
+        from rwq_cli.core.items import purge as purging
 
         self.connection.look_only()
         if dry_run:
-            return Outcomes(purging.would_purge(self.connection, self.keys))
+            return Outcomes(purging.would_purge(self))
         return Outcomes(
             purging.purge(
-                self.connection,
-                self.keys,
+                self,
                 ledger,
                 grace_s=grace_s,
-                sleep=self._clock.sleep,
+                sleep=self.clock.sleep,
                 remains=remains,
             )
         )
 
     def count_results(self) -> "ResultCount":
-        """How many results are kept; see `rwq_cli.core.all_results.count_all`."""
-        from rwq_cli.core import all_results
+        """How many results are kept; see `rwq_cli.core.items.all_results.count_all`."""
+        from rwq_cli.core.items import all_results
 
         self.connection.look_only()
-        return all_results.count_all(self.connection, self.keys)
+        return all_results.count_all(self)
 
     def count_items(self) -> int:
-        """How many items there are in any state; `rwq_cli.core.purging.count_items`."""
-        from rwq_cli.core import purging
+        """How many items there are in any state; `rwq_cli.core.items.purge.count_items`."""
+        from rwq_cli.core.items import purge as purging
 
-        return purging.count_items(self.connection, self.keys)
-
-    def now_ms(self) -> int:
-        """The server's clock, unix ms.
-
-        Raises:
-            ServerError: The server refused, or was lost.
-        """
-        seconds, microseconds = self.connection.call("TIME")
-        return int(seconds) * 1000 + int(microseconds) // 1000
+        return purging.count_items(self)
 
     def light_clean(
         self, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
     ) -> Iterator[CleanAction]:
-        """Return what dead workers left; see `rwq_cli.core.cleaning.light_clean`."""
-        from rwq_cli.core import cleaning
+        """Return what dead workers left; see `rwq_cli.core.repair.clean.light_clean`."""
+        from rwq_cli.core.repair import clean as cleaning
 
         return cleaning.light_clean(
-            self.connection,
-            self.keys,
+            self,
             grace_s=grace_s,
             dry_run=dry_run,
-            sleep=self._clock.sleep,
+            sleep=self.clock.sleep,
             bury_after=bury_after,
         )
 
     def deep_clean(
         self, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
     ) -> Iterator[CleanAction]:
-        """Mend the whole queue; see `rwq_cli.core.cleaning.deep_clean`."""
-        from rwq_cli.core import cleaning
+        """Mend the whole queue; see `rwq_cli.core.repair.clean.deep_clean`."""
+        from rwq_cli.core.repair import clean as cleaning
 
         return cleaning.deep_clean(
-            self.connection,
-            self.keys,
+            self,
             grace_s=grace_s,
             dry_run=dry_run,
-            sleep=self._clock.sleep,
+            sleep=self.clock.sleep,
             bury_after=bury_after,
         )
 
@@ -481,7 +449,7 @@ class WorkQueue:
         dry_run: bool = False,
         all_ids: bool = False,
     ) -> "Diagnosis":
-        """Find what is wrong, and cure it if asked to; see `rwq_cli.core.diagnosing.diagnose`.
+        """Find what is wrong, and cure it if asked to; see `rwq_cli.core.repair.doctor.diagnose`.
 
         Args:
             codes: What to look for, and to cure; None for everything.
@@ -493,58 +461,56 @@ class WorkQueue:
         Raises:
             ServerError: The server refused, or was lost.
         """
-        from rwq_cli.core import belongings, diagnosing
-        from rwq_cli.core.findings import Code
+        from rwq_cli.core.inspect import foreign_keys as belongings
+        from rwq_cli.core.repair import doctor as diagnosing
+        from rwq_cli.core.repair.findings import Code
 
         return diagnosing.diagnose(
-            self.connection,
-            self.keys,
+            self,
             codes=frozenset(Code if codes is None else codes),
             fix=fix,
             dry_run=dry_run,
             grace_s=grace_s,
-            sleep=self._clock.sleep,
+            sleep=self.clock.sleep,
             examples_max=None if all_ids else belongings.EXAMPLES,
         )
 
     def lengths(self) -> Counts:
-        """The lengths of the queue's structures; see `rwq_cli.core.counting.count_lengths`."""
-        from rwq_cli.core import counting
+        """The lengths of the queue's structures; see `rwq_cli.core.inspect.counting.count_lengths`."""
+        from rwq_cli.core.inspect import counting
 
-        return counting.count_lengths(self.connection, self.keys)
+        return counting.count_lengths(self)
 
     def wait(self, goal: "Goal | None" = None, *, timeout_s: float = FOREVER) -> "Waited":
-        """Wait until the queue is empty, or for another goal; `rwq_cli.core.waiting.wait_until`."""
-        from rwq_cli.core import waiting
+        """Wait until the queue is empty, or for another goal; `rwq_cli.core.items.waiting.wait_until`."""
+        from rwq_cli.core.items import waiting
 
         return waiting.wait_until(
-            self.connection,
-            self.keys,
+            self,
             goal or waiting.Goal(),
             timeout_s=timeout_s,
-            clock=self._clock,
+            clock=self.clock,
         )
 
     def counts(self, *, deep: bool = False) -> Counts:
-        """Counts by state; see `rwq_cli.core.counting.count_states`."""
-        from rwq_cli.core import counting
+        """Counts by state; see `rwq_cli.core.inspect.counting.count_states`."""
+        from rwq_cli.core.inspect import counting
 
         sample = self.connection.look_only()
-        return counting.count_states(self.connection, self.keys, sample_sizes=sample, deep=deep)
+        return counting.count_states(self, sample_sizes=sample, deep=deep)
 
     def check(
         self, limits: "Mapping[Measure, Limits]", *, deep: bool = False, grace_s: float = 1.0
     ) -> "Check":
-        """The counts, judged by limits; see `rwq_cli.core.checking.check`."""
-        from rwq_cli.core import checking
+        """The counts, judged by limits; see `rwq_cli.core.inspect.thresholds.check`."""
+        from rwq_cli.core.inspect import thresholds as checking
 
         return checking.check(
-            self.connection,
-            self.keys,
+            self,
             limits,
             deep=deep,
             grace_s=grace_s,
-            sleep=self._clock.sleep,
+            sleep=self.clock.sleep,
         )
 
     def items(
@@ -558,7 +524,7 @@ class WorkQueue:
         data: bool = False,
         bare: bool = False,
     ) -> Iterator[Item]:
-        """Items of the lists, in pages; see `rwq_cli.core.listing.list_items`.
+        """Items of the lists, in pages; see `rwq_cli.core.inspect.listing.list_items`.
 
         Args:
             source: Which lists.
@@ -570,11 +536,10 @@ class WorkQueue:
                 server does not count that as use.
             bare: Read neither, nor idle times: IDs and states alone.
         """
-        from rwq_cli.core import listing
+        from rwq_cli.core.inspect import listing
 
         return listing.list_items(
-            self.connection,
-            self.keys,
+            self,
             source,
             selection or listing.Selection(),
             self._detail(data, bare),
@@ -586,27 +551,24 @@ class WorkQueue:
     def listed_ids(
         self, source: "Source", *, limit: int | None = None, offset: int = 0, tail: bool = False
     ) -> "Iterator[Sequence[bytes]]":
-        """The IDs alone of what waits, is delayed or buried: `rwq_cli.core.listing.list_ids`."""
-        from rwq_cli.core import listing
+        """The IDs alone of what waits, is delayed or buried: `rwq_cli.core.inspect.listing.list_ids`."""
+        from rwq_cli.core.inspect import listing
 
-        return listing.list_ids(
-            self.connection, self.keys, source, limit=limit, offset=offset, tail=tail
-        )
+        return listing.list_ids(self, source, limit=limit, offset=offset, tail=tail)
 
     def choose(
         self, selection: "Selection", *, limit: int | None = None, grace_s: float = 1.0
     ) -> list[bytes]:
-        """The IDs of many items, to act on; see `rwq_cli.core.selecting.choose_ids`."""
-        from rwq_cli.core import selecting
+        """The IDs of many items, to act on; see `rwq_cli.core.inspect.selection.choose_ids`."""
+        from rwq_cli.core.inspect import selection as selecting
 
         self.connection.look_only()
         return selecting.choose_ids(
-            self.connection,
-            self.keys,
+            self,
             selection,
             limit=limit,
             grace_s=grace_s,
-            sleep=self._clock.sleep,
+            sleep=self.clock.sleep,
         )
 
     def leases(
@@ -617,37 +579,35 @@ class WorkQueue:
         data: bool = False,
         bare: bool = False,
     ) -> Iterator[Item]:
-        """The items in processing, most urgent first: `rwq_cli.core.listing.list_leases`."""
-        from rwq_cli.core import listing
+        """The items in processing, most urgent first: `rwq_cli.core.inspect.listing.list_leases`."""
+        from rwq_cli.core.inspect import listing
 
         return listing.list_leases(
-            self.connection,
-            self.keys,
+            self,
             self._detail(data, bare),
             limit=limit,
             holder_glob=holder_glob,
         )
 
     def facts(self, ids: Iterable[bytes]) -> "Iterator[Sighting]":
-        """What is known of each ID; see `rwq_cli.core.looking.facts_of`."""
-        from rwq_cli.core import looking
+        """What is known of each ID; see `rwq_cli.core.inspect.report.facts_of`."""
+        from rwq_cli.core.inspect import report as looking
 
         self.connection.look_only()
-        return looking.facts_of(self.connection, self.keys, ids)
+        return looking.facts_of(self, ids)
 
     def forecast(
         self, sightings: "Sequence[Sighting]", *, sample_s: float
     ) -> "list[Forecast | None]":
-        """When items' turns come; see `rwq_cli.core.forecast.forecast`."""
-        from rwq_cli.core.forecast import forecast
+        """When items' turns come; see `rwq_cli.core.inspect.forecast.forecast`."""
+        from rwq_cli.core.inspect.forecast import forecast
 
         return forecast(
-            self.connection,
-            self.keys,
+            self,
             sightings,
             sample_s=sample_s,
-            monotonic=self._clock.monotonic,
-            sleep=self._clock.sleep,
+            monotonic=self.clock.monotonic,
+            sleep=self.clock.sleep,
         )
 
     def state(self, item_id: bytes | str) -> State:
@@ -656,22 +616,22 @@ class WorkQueue:
         Raises:
             ServerError: The server refused, or was lost.
         """
-        from rwq_cli.core.states import state_of
+        from rwq_cli.core.state.rules import state_of
 
-        (sighting,) = self.facts([_to_bytes(item_id)])
+        (sighting,) = self.facts([to_bytes(item_id)])
         return state_of(sighting.facts)
 
     def describe(self, sighting: "Sighting", *, data: bool = False) -> Item:
         """The item that a sighting is of, with its idle time, size and preview."""
-        from rwq_cli.core import looking
+        from rwq_cli.core.inspect import report as looking
 
         item = looking.item_from(self.name, sighting.facts, sighting.position)
         detail = self._detail(data)
-        (full,) = looking.with_details(self.connection, self.keys, [item], detail)
+        (full,) = looking.with_details(self, [item], detail)
         return full
 
     def _detail(self, data: bool, bare: bool = False) -> "Detail":
-        from rwq_cli.core.looking import Detail
+        from rwq_cli.core.inspect.report import Detail
 
         return Detail(sizes=self.connection.look_only(), data=data, bare=bare)
 
@@ -683,7 +643,7 @@ def lease_from(
     lease_s: float = 300.0,
     wait_s: float = 0.0,
     data: bool = True,
-    shuffle: "Callable[[list[QueueKeys]], object] | None" = None,
+    shuffle: "Callable[[list[Queue]], object] | None" = None,
 ) -> "Leased":
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
 
@@ -704,18 +664,17 @@ def lease_from(
         ServerError: The server refused, or was lost.
 
     Returns:
-        The items, all of one queue; see `rwq_cli.core.leasing.lease_batches`.
+        The items, all of one queue; see `rwq_cli.core.items.lease.lease_batches`.
     """
-    from rwq_cli.core import leasing
+    from rwq_cli.core.items import lease as leasing
 
     first, distinct = _on_one_connection(queues)
     lease_ms = max(1, round(lease_s * 1000))
     batches = leasing.lease_batches(
-        first.connection,
         distinct,
         leasing.Order(count, first.holder, lease_ms, data),
         wait_s=wait_s,
-        clock=first._clock,
+        clock=first.clock,
         shuffle=shuffle,
     )
     return leasing.Leased(Lease(first.holder, lease_ms), batches)
@@ -725,30 +684,26 @@ def would_lease_from(
     queues: "Sequence[WorkQueue]",
     count: int,
     *,
-    shuffle: "Callable[[list[QueueKeys]], object] | None" = None,
+    shuffle: "Callable[[list[Queue]], object] | None" = None,
 ) -> Iterator[Item]:
-    """The items that `lease_from` would lease now; see `rwq_cli.core.rehearsal.would_lease`.
+    """The items that `lease_from` would lease now; see `rwq_cli.core.items.dry_run.would_lease`.
 
     Raises:
         InvalidArgument: There is no queue, or they are not on one connection.
         ServerError: The server refused, or was lost.
     """
-    from rwq_cli.core import rehearsal
+    from rwq_cli.core.items import dry_run as rehearsal
 
     first, distinct = _on_one_connection(queues)
     first.connection.look_only()
-    return rehearsal.would_lease(first.connection, distinct, count, shuffle=shuffle)
+    return rehearsal.would_lease(distinct, count, shuffle=shuffle)
 
 
-def _on_one_connection(queues: "Sequence[WorkQueue]") -> tuple[WorkQueue, list[QueueKeys]]:
+def _on_one_connection(queues: "Sequence[WorkQueue]") -> tuple[WorkQueue, list[WorkQueue]]:
     """The first of the queues, and the keys of each, once."""
     if not queues:
         raise InvalidArgument("no queue to lease from", "name one")
     first = queues[0]
     if any(queue.connection is not first.connection for queue in queues):
         raise InvalidArgument("the queues are not on one connection", "open them on the same")
-    return first, list({queue.name: queue.keys for queue in queues}.values())
-
-
-def _to_bytes(text: bytes | str) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+    return first, list({queue.name: queue for queue in queues}.values())

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
-from rwq_cli.program import run
 
 COMMAND = (sys.executable, "-m", "rwq_cli")
 # After that it hangs; never what a command may take, so that a busy machine fails no test.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from rwq_cli.reading import records
+from rwq_cli.input import records
 from tests.cli.driver import Rwq
 from tests.conftest import contents
 

@@ -201,7 +201,7 @@ def test_a_wrong_clock_on_this_side_changes_nothing(
 
     monkeypatch.setattr(time, "time", lambda: right_time() + days * 86400)
     monkeypatch.setattr(time, "time_ns", lambda: int((right_time() + days * 86400) * 1e9))
-    monkeypatch.setattr("rwq_cli.reading.times.datetime", WrongDate)
+    monkeypatch.setattr("rwq_cli.input.times.datetime", WrongDate)
     rwq("add", "--delay", "5m", "--id", "delay", "x")
     rwq("add", "--at", of_day, "--id", "of-day", "x")
     rwq("add", "--at", f"@{moment}", "--id", "at", "x")

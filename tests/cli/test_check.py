@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from rwq_cli.core.checking import Limits, Measure, judge
+from rwq_cli.core.inspect.thresholds import Limits, Measure, judge
 from rwq_cli.core.model import Counts
-from rwq_cli.exits import MonitoringStatus
-from rwq_cli.render.monitoring import nagios_line, prometheus_text
+from rwq_cli.exit_codes import MonitoringStatus
+from rwq_cli.views.monitoring import nagios_line, prometheus_text
 from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign, StartServer, contents
 

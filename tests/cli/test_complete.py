@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from rwq_cli.reading import results
+from rwq_cli.input import results
 from tests.cli.driver import COMMAND, Rwq
 from tests.conftest import Foreign, contents
 

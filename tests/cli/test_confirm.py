@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwq_cli.confirm import Declined, confirm
+from rwq_cli.cli.confirm import Declined, confirm
 from tests.cli.driver import Rwq
 from tests.conftest import Foreign, contents
 

@@ -9,7 +9,7 @@ import redis
 
 from rwq_cli.core import Code, Severity
 from rwq_cli.core.clock import SystemClock
-from rwq_cli.remedies import REMEDIES
+from rwq_cli.views.remedies import REMEDIES
 from tests.cli.driver import Rwq
 from tests.conftest import Foreign, contents
 from tests.zoo import ANIMALS, BROKEN, STRANGE_IDS, real_items

@@ -5,8 +5,8 @@ import signal
 import pytest
 import redis
 
-from rwq_cli.command_line.tree import all_commands
-from rwq_cli.exits import ExitStatus
+from rwq_cli.cli.app import all_commands
+from rwq_cli.exit_codes import ExitStatus
 from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign
 

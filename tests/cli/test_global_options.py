@@ -125,7 +125,7 @@ def test_the_url_of_rwq_wins_over_that_of_redis(rwq: Rwq, server: PrivateServer)
 
 def test_the_default_url() -> None:
     # Not tried: a server of the user's may be there.
-    from rwq_cli.settings import DEFAULT_URL
+    from rwq_cli.cli.settings import DEFAULT_URL
 
     assert DEFAULT_URL == "redis://localhost:6379/0"
 

@@ -6,7 +6,7 @@ import shlex
 import pytest
 import redis
 
-from rwq_cli.command_line.tree import COMMANDS, SECTIONS, Described, all_commands
+from rwq_cli.cli.app import COMMANDS, SECTIONS, Described, all_commands
 from tests.cli.driver import Rwq
 from tests.conftest import Foreign
 

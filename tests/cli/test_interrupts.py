@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rwq_cli.core.connection import Stop
-from rwq_cli.interrupts import _listeners, end_at_once, end_in_order, listen
+from rwq_cli.cli.interrupts import _listeners, end_at_once, end_in_order, listen
+from rwq_cli.core.server.connection import Stop
 
 
 @pytest.fixture(autouse=True)

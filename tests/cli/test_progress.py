@@ -6,7 +6,7 @@ import re
 import pytest
 
 from rwq_cli.environment import Environment
-from rwq_cli.render.progress import TerminalMeter
+from rwq_cli.output.progress import TerminalProgress
 from tests.cli.driver import Rwq
 from tests.conftest import Foreign
 
@@ -20,7 +20,7 @@ class Screen:
         self.now_s = 100.0
         self.stderr = io.BytesIO()
         self.environment = Environment({"NO_COLOR": "1"}, io.BytesIO(), io.BytesIO(), self.stderr)
-        self.meter = TerminalMeter(self.environment, lambda: self.now_s)
+        self.progress = TerminalProgress(self.environment, lambda: self.now_s)
 
     def said(self) -> str:
         """The last line that was drawn, without its bar."""

@@ -10,11 +10,11 @@ import pytest
 from rwq_cli.core.batches import Pause
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
-from rwq_cli.reading.durations import parse_duration
-from rwq_cli.reading.ids import read_ids
-from rwq_cli.reading.records import IdRule, InputFormat, Intake, random_ids
-from rwq_cli.reading.streams import split, whole
-from rwq_cli.reading.times import parse_time
+from rwq_cli.input.durations import parse_duration
+from rwq_cli.input.ids import read_ids
+from rwq_cli.input.records import IdRule, InputFormat, Intake, random_ids
+from rwq_cli.input.streams import split, whole
+from rwq_cli.input.times import parse_time
 
 
 @pytest.mark.parametrize(

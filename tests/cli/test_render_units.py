@@ -5,11 +5,11 @@ import unicodedata
 
 import pytest
 
-from rwq_cli.render import human
-from rwq_cli.render.encode import bytes_fields, flat, to_json
-from rwq_cli.render.escape import escaped, is_safe
-from rwq_cli.render.machine import plain
-from rwq_cli.render.table import _fit
+from rwq_cli.output import human
+from rwq_cli.output.encode import bytes_fields, flat, to_json
+from rwq_cli.output.escape import escaped, is_safe
+from rwq_cli.output.machine import plain
+from rwq_cli.output.table import _fit
 
 
 @pytest.mark.parametrize(

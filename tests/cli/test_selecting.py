@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rwq_cli.commands.selecting import SelectableState
+from rwq_cli.cli.choosing import SelectableState
 from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign, contents, until_alone
 

@@ -5,9 +5,9 @@ import fcntl
 import pytest
 
 from rwq_cli.core import State
-from rwq_cli.core.pictures import Picture, Place
-from rwq_cli.exportfile import Header, Taken
-from rwq_cli.undofile import UndoFile, UndoReader
+from rwq_cli.core.state.snapshot import Picture, Place
+from rwq_cli.output.export_file import Header, Taken
+from rwq_cli.undo.file import UndoFile, UndoReader
 from tests.cli.driver import Rwq
 from tests.cli.test_rm import undo_files
 from tests.conftest import Foreign, contents

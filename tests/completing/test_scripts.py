@@ -6,14 +6,14 @@ from typing import Protocol
 
 import pytest
 
-from rwq_cli.command_line.tree import COMMANDS
+from rwq_cli.cli.app import COMMANDS
+from rwq_cli.cli.choosing import SelectableState
+from rwq_cli.cli.settings import OutputFormat
 from rwq_cli.commands.ls import Which
-from rwq_cli.commands.selecting import SelectableState
-from rwq_cli.completing.__main__ import write_all
-from rwq_cli.completing.shells import Shell
-from rwq_cli.completing.spec import Command, collect
-from rwq_cli.reading.records import InputFormat
-from rwq_cli.settings import OutputFormat
+from rwq_cli.completion.__main__ import write_all
+from rwq_cli.completion.shells import Shell
+from rwq_cli.completion.spec import Command, collect
+from rwq_cli.input.records import InputFormat
 from tests.completing.shells import (
     COMPLETIONS,
     NAMES,
@@ -78,7 +78,7 @@ def test_the_scripts_in_the_repository_are_those_of_the_code(tmp_path: Path) -> 
     write_all(tmp_path)
     made = {file.name: file.read_text() for file in tmp_path.iterdir()}
     kept = {file.name: file.read_text() for file in COMPLETIONS.iterdir()}
-    assert made == kept, "run: python -m rwq_cli.completing completions/"
+    assert made == kept, "run: python -m rwq_cli.completion completions/"
 
 
 @pytest.mark.parametrize(

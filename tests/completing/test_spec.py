@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from rwq_cli.command_line.options import GLOBAL_NAMES
-from rwq_cli.command_line.tree import COMMANDS, all_commands
+from rwq_cli.cli.app import COMMANDS, all_commands
+from rwq_cli.cli.choosing import SelectableState
+from rwq_cli.cli.global_options import GLOBAL_NAMES
+from rwq_cli.cli.settings import OutputFormat
 from rwq_cli.commands.ls import Which
-from rwq_cli.commands.selecting import SelectableState
-from rwq_cli.completing.shells import Shell
-from rwq_cli.completing.spec import Command, Kind, Option, Spec, Value, collect
-from rwq_cli.reading.records import InputFormat
-from rwq_cli.settings import OutputFormat
+from rwq_cli.completion.shells import Shell
+from rwq_cli.completion.spec import Command, Kind, Option, Spec, Value, collect
+from rwq_cli.input.records import InputFormat
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,11 @@ from rwq_cli.core import (
     WorkQueue,
     connect,
 )
-from rwq_cli.core.adding import ADD_ITEMS, ADD_ITEMS_LATER
 from rwq_cli.core.batches import PAUSE, Pause
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied, Unreachable, WrongType
+from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER
+from rwq_cli.core.items.promote import promote
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.promotion import promote
 from tests.conftest import (
     HOLDER,
     QUEUE,

@@ -4,16 +4,16 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.all_results import (
+from rwq_cli.core.batches import PAUSE
+from rwq_cli.core.items.all_results import (
     ResultTally,
     count_all,
     drop_results,
     put_results,
     read_all,
 )
-from rwq_cli.core.batches import PAUSE
-from rwq_cli.core.keeping import Verdict
-from rwq_cli.core.results import Result
+from rwq_cli.core.items.result_options import Verdict
+from rwq_cli.core.items.results import Result
 from tests.conftest import Backend, Foreign, Interleaved, contents, no_call_over
 from tests.core.test_results import keep
 

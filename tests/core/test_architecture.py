@@ -11,12 +11,12 @@ import pytest
 
 import rwq_cli.core
 from rwq_cli.core import errors
-from rwq_cli.core.scripts import load_script
+from rwq_cli.core.lua import load_script
 
 CORE = Path(rwq_cli.core.__file__).parent
 MODULES = sorted(CORE.rglob("*.py"))
-VERBS = sorted((CORE / "scripts").glob("*.lua"))
-SHARED = sorted((CORE / "scripts" / "shared").glob("*.lua"))
+VERBS = sorted((CORE / "lua" / "ops").glob("*.lua"))
+SHARED = sorted((CORE / "lua" / "lib").glob("*.lua"))
 SCRIPTS = VERBS + SHARED
 
 each_module = pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_it_works_without_the_command_lines_libraries() -> None:
         "for name in ('typer', 'rich', 'click', 'typing_extensions'):\n"
         "    sys.modules[name] = None\n"
         "import rwq_cli.core\n"
-        "from rwq_cli.core import scripts\n"
-        "assert scripts.load_script('add').sha1\n"
+        "from rwq_cli.core import lua\n"
+        "assert lua.load_script('add').sha1\n"
         "print(sorted(name for name in sys.modules if name.startswith('rwq_cli.')\n"
         "             and not name.startswith('rwq_cli.core')))\n"
     )
@@ -158,10 +158,10 @@ def test_every_script_is_used() -> None:
 
 
 def test_the_scripts_are_found_as_a_package_finds_them() -> None:
-    found = {entry.name for entry in files("rwq_cli.core.scripts").iterdir()}
+    found = {entry.name for entry in files("rwq_cli.core.lua").iterdir()}
     assert {script.name for script in VERBS} <= found
     assert {script.name for script in SHARED} <= {
-        entry.name for entry in (files("rwq_cli.core.scripts") / "shared").iterdir()
+        entry.name for entry in (files("rwq_cli.core.lua") / "shared").iterdir()
     }
     with pytest.raises(FileNotFoundError):
         load_script("no_such_script")

@@ -3,10 +3,10 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import belongings
-from rwq_cli.core.belongings import Strangers, may_be_anothers, odd_keys, shadowed_by_name
-from rwq_cli.core.connection import Connection
+from rwq_cli.core.inspect import foreign_keys as belongings
+from rwq_cli.core.inspect.foreign_keys import Strangers, may_be_anothers, odd_keys, shadowed_by_name
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign
 
 

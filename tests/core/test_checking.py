@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.checking import Check, Level, Limits, Measure, judge, worst
+from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, judge, worst
 from rwq_cli.core.model import Counts
 from tests.conftest import FakeClock, Foreign, contents
 

@@ -14,7 +14,6 @@ from redis import Redis
 from redis import exceptions as rx
 
 from rwq_cli.core import Connection, NewItem, Server, ServerError, WorkQueue, connect
-from rwq_cli.core.connection import _SENT_AHEAD, REFUSED, Wire, translate
 from rwq_cli.core.errors import (
     AuthenticationFailed,
     ConnectionLost,
@@ -26,7 +25,8 @@ from rwq_cli.core.errors import (
     WrongType,
 )
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.scripts import load_script, queue_args, queue_keys
+from rwq_cli.core.lua import load_script, queue_args, queue_keys
+from rwq_cli.core.server.connection import _SENT_AHEAD, REFUSED, Wire, translate
 from tests.conftest import QUEUE, AsUser, Foreign, StartServer, contents, supports_no_touch
 from tests.servers import PrivateServer
 

@@ -4,8 +4,8 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Counts, Server, WorkQueue, connect
-from rwq_cli.core.counting import count_states
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.counting import count_states
 from tests.conftest import (
     QUEUE,
     AsUser,

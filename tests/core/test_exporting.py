@@ -4,10 +4,10 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
-from rwq_cli.core.exporting import Export
-from rwq_cli.core.keeping import Keeping
+from rwq_cli.core.items.exporting import Export
+from rwq_cli.core.items.result_options import Keeping
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.pictures import LeftOut, Picture, Place
+from rwq_cli.core.state.snapshot import LeftOut, Picture, Place
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents
 
 

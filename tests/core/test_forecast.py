@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.forecast import Forecast
+from rwq_cli.core.inspect.forecast import Forecast
 from tests.conftest import FakeClock, Foreign
 
 

@@ -4,8 +4,8 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
-from rwq_cli.core.guarding import LOST_REASON, Guarded, find_unguarded, guard_anew
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.repair.guards import LOST_REASON, Guarded, find_unguarded, guard_anew
 from tests.conftest import Foreign, Interleaved, contents, seconds_left
 
 FAR_MS = 10**13

@@ -3,7 +3,7 @@
 import pytest
 
 from rwq_cli.core import Connection, Server, connect
-from rwq_cli.core.hosting import Hosting, hash_tag, hosting
+from rwq_cli.core.server.config import Hosting, hash_tag, hosting
 from tests.conftest import AsUser, StartServer
 
 

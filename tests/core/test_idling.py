@@ -9,7 +9,7 @@ import redis
 
 from rwq_cli.core import Connection, Server, connect
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied, ServerError, WrongType
-from rwq_cli.core.idling import Idling
+from rwq_cli.core.server.push_waiter import Idling
 from tests.conftest import AsUser, StartServer, contents
 from tests.servers import PrivateServer
 

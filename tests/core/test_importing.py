@@ -5,9 +5,9 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
 from rwq_cli.core.batches import PAUSE
-from rwq_cli.core.importing import PUT_ITEMS, OnConflict, put_batches
+from rwq_cli.core.items.importing import PUT_ITEMS, OnConflict, put_batches
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.pictures import Picture, Place
+from rwq_cli.core.state.snapshot import Picture, Place
 from tests.conftest import Foreign, Interleaved, contents, seconds_left
 
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE

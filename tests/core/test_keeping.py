@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument, OutOfMemory, PermissionDenied, WrongType
-from rwq_cli.core.keeping import Keeping, Verdict, keeping_args
+from rwq_cli.core.items.result_options import Keeping, Verdict, keeping_args
 from tests.conftest import (
     HOLDER,
     QUEUE,

@@ -25,8 +25,8 @@ from rwq_cli.core import (
     lease_from,
 )
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
-from rwq_cli.core.idling import Idling
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.server.push_waiter import Idling
 from tests.conftest import (
     HOLDER,
     QUEUE,

@@ -8,8 +8,8 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Item, Lease, Selection, Source, State, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.listing import list_items, list_leases
-from rwq_cli.core.looking import Detail
+from rwq_cli.core.inspect.listing import list_items, list_leases
+from rwq_cli.core.inspect.report import Detail
 from tests.conftest import (
     QUEUE,
     AsUser,

@@ -21,8 +21,8 @@ from rwq_cli.core import (
     looking,
     state_of,
 )
+from rwq_cli.core.inspect.report import Glance, glance, seen_in_list
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import Glance, glance, seen_in_list
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, contents, supports_no_touch
 from tests.core.test_survey import zoo
 from tests.servers import PrivateServer

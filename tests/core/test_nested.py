@@ -3,8 +3,8 @@
 from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.inspect.nested_queues import member_ids, nested_names, owners_of, without_anothers
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.nested import member_ids, nested_names, owners_of, without_anothers
 from tests.conftest import Backend, Foreign
 
 

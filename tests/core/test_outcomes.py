@@ -7,9 +7,9 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.items.remove import NoLedger
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.scripts import queue_args, queue_keys
-from rwq_cli.core.taking import NoLedger
+from rwq_cli.core.lua import queue_args, queue_keys
 from tests.conftest import QUEUE, Backend, Interleaved, no_call_over
 from tests.servers import PrivateServer
 

@@ -10,8 +10,8 @@ from redis import Redis
 
 from rwq_cli.core import Connection
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.cursor import walk_list, walk_processing, walk_scheduled
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.paging import walk_list, walk_processing, walk_scheduled
 from tests.conftest import Interleaved
 
 LIST = b"list"

@@ -10,9 +10,9 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, State, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied, WrongType
+from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
-from rwq_cli.core.parking import REASON_BYTES_MAX
 from tests.conftest import (
     HOLDER,
     QUEUE,

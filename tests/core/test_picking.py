@@ -8,8 +8,8 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Item, Lease, State, WorkQueue
 from rwq_cli.core.errors import PermissionDenied, WrongType
+from rwq_cli.core.items.lease_by_id import Picked
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.picking import Picked
 from tests.conftest import QUEUE, AsUser, Foreign, contents, no_call_over, seconds_left
 from tests.core.test_survey import zoo
 

@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Lease, State
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.pictures import (
+from rwq_cli.core.state.snapshot import (
     PICTURE_BYTES,
     End,
     LeftOut,

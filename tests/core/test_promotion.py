@@ -7,11 +7,11 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
-from rwq_cli.core.idling import Idling
+from rwq_cli.core.items.promote import Promoted, promote
+from rwq_cli.core.items.waiting import Goal
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.promotion import Promoted, promote
 from rwq_cli.core.queue import FOREVER
-from rwq_cli.core.waiting import Goal
+from rwq_cli.core.server.push_waiter import Idling
 from tests.conftest import QUEUE, AsUser, FakeClock, Foreign, Interleaved, contents
 
 FAR_MS = 9_999_999_999_999

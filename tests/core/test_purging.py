@@ -6,9 +6,9 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
-from rwq_cli.core.keeping import Verdict
-from rwq_cli.core.results import Result
-from rwq_cli.core.taking import NoLedger
+from rwq_cli.core.items.remove import NoLedger
+from rwq_cli.core.items.result_options import Verdict
+from rwq_cli.core.items.results import Result
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_over
 from tests.core.test_results import keep
 from tests.core.test_taking import Ledger, many

@@ -5,9 +5,9 @@ from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.keeping import Keeping, Verdict
+from rwq_cli.core.items.result_options import Keeping, Verdict
+from rwq_cli.core.items.results import Result, ResultLook
 from rwq_cli.core.queue import FOREVER
-from rwq_cli.core.results import Result, ResultLook
 from tests.conftest import FakeClock, Foreign, contents
 
 
@@ -138,7 +138,7 @@ class TestWait:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """It was gone for a moment, and is waited for again."""
-        from rwq_cli.core import results, waiting
+        from rwq_cli.core.items import results, waiting
 
         states = iter([foreign.waiting, lambda _: None])
         true_wait = waiting.wait_until

@@ -3,7 +3,7 @@
 from redis import Redis
 
 from rwq_cli.core import Connection
-from rwq_cli.core.scanning import scan_keys
+from rwq_cli.core.server.scan import scan_keys
 
 
 def fill(raw: Redis) -> None:

@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Selection, Source, State, WorkQueue
-from rwq_cli.core.selecting import ITEMS, SELECTABLE, choose_ids, source_of
+from rwq_cli.core.inspect.selection import ITEMS, SELECTABLE, choose_ids, source_of
 from tests.conftest import FakeClock, Foreign, Interleaved, contents
 
 FUTURE_MS = 9_999_999_999_999

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from rwq_cli.core import Connection, Facts, Lease, State, WorkQueue, state_of
+from rwq_cli.core.inspect.report import _leases, glance, lease_that_speaks
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.looking import _leases, glance, lease_that_speaks
-from rwq_cli.core.pictures import LeftOut, find_pictures
-from rwq_cli.core.states import is_guard
-from rwq_cli.core.suspicion import facts_of_many
+from rwq_cli.core.repair.finding_rules import facts_of_many
+from rwq_cli.core.state.rules import is_guard
+from rwq_cli.core.state.snapshot import LeftOut, find_pictures
 from tests.conftest import Foreign
 
 NOW_MS = 1_700_000_000_000

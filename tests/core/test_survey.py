@@ -9,8 +9,8 @@ from redis import Redis
 
 from rwq_cli.core import Connection
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.survey import Survey, listed_ids, scan_ids, survey
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.survey import Survey, listed_ids, scan_ids, survey
 from tests.conftest import Backend, Foreign, Interleaved
 
 FAR_MS = 10**13

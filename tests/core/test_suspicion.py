@@ -6,9 +6,9 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Code, Facts, Lease, WorkQueue, state_of
-from rwq_cli.core.connection import Connection
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.suspicion import examine, facts_of_many, findings_about
+from rwq_cli.core.repair.finding_rules import examine, facts_of_many, findings_about
+from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign, Interleaved
 from tests.zoo import ANIMALS
 

@@ -7,10 +7,10 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
+from rwq_cli.core.items.remove import Destination, NoLedger, fingerprint
+from rwq_cli.core.items.results import Result
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.pictures import Picture
-from rwq_cli.core.results import Result
-from rwq_cli.core.taking import Destination, NoLedger, fingerprint
+from rwq_cli.core.state.snapshot import Picture
 from tests.conftest import AsUser, Foreign, Interleaved, contents
 
 OTHER = QueueKeys(b"other")

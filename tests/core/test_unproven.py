@@ -6,8 +6,8 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection
+from rwq_cli.core.items.reconcile import Settled, settle_unproven
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.unproven import Settled, settle_unproven
 from tests.conftest import Foreign, Interleaved, contents
 
 

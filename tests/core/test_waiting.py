@@ -7,8 +7,8 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.items.waiting import Goal, Waited, wait_until
 from rwq_cli.core.model import Counts
-from rwq_cli.core.waiting import Goal, Waited, wait_until
 from tests.conftest import FakeClock, Foreign, Interleaved
 
 FUTURE_MS = 9_999_999_999_999

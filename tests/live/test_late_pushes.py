@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from rwq_cli.core import NewItem, WorkQueue, processing
+from rwq_cli.core import NewItem, WorkQueue
+from rwq_cli.core.items import processing
 from tests.live.foreign import Books, Upstream
 from tests.live.raw_keys import read_raw_keys
 from tests.live.watching import MeddledClock, WatchedConnection

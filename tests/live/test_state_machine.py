@@ -44,8 +44,8 @@ from rwq_cli.core import (
     parking,
     processing,
 )
-from rwq_cli.core.keeping import Keeping, Verdict
-from rwq_cli.core.paging import walk_list
+from rwq_cli.core.inspect.cursor import walk_list
+from rwq_cli.core.items.result_options import Keeping, Verdict
 from tests.live.adversity import (
     Adversity,
     Crash,

@@ -5,10 +5,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import rwq_cli
-from rwq_cli.command_line.reference import with_reference
-from rwq_cli.command_line.tree import all_commands
-from rwq_cli.exits import ExitStatus
-from rwq_cli.remedies import with_findings
+from rwq_cli.cli.app import all_commands
+from rwq_cli.cli.reference import with_reference
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.views.remedies import with_findings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -24,7 +24,7 @@ def test_readme_has_the_findings_as_the_code_makes_them() -> None:
 
 def test_readme_names_every_json_field_of_an_item() -> None:
     from rwq_cli.core.model import Item, State
-    from rwq_cli.render.views import item_fields
+    from rwq_cli.views.records import item_fields
 
     table = README.partition("An item in JSON has these fields")[2].partition("\n`show` adds")[0]
     named = set(re.findall(r"`([a-z0-9_]+)`", table))

@@ -16,8 +16,8 @@ from redis_work_queue import Item, KeyPrefix
 from redis_work_queue import WorkQueue as UpstreamQueue
 
 from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.inspect.survey import Survey, survey
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.survey import Survey, survey
 from tests.servers import PrivateServer
 
 ITEMS = 20_000

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from rwq_cli.core.importing import PUT_ITEMS
+from rwq_cli.core.items.importing import PUT_ITEMS
 from tests.conftest import until_alone
 from tests.servers import PrivateServer
 

@@ -1,0 +1,76 @@
+"""Asking before something that cannot be undone, on the terminal itself."""
+
+import os
+from collections.abc import Callable
+
+from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.output import human
+
+# From this many items on, the queue's name has to be typed.
+NAME_FROM_ITEMS = 1000
+
+
+class Declined(RwqError):
+    """The user said no."""
+
+    code = "declined"
+
+
+def confirm(
+    what: str,
+    items: int,
+    queue: str,
+    *,
+    yes: bool,
+    note: str = "",
+    ask: Callable[[str], str] | None = None,
+) -> None:
+    """Go on only if the user agrees.
+
+    The question goes to `/dev/tty`, because stdin may be a pipe of IDs and stdout a file.
+
+    Args:
+        what: The verb and its effect, such as `end the leases of`.
+        items: How many items it is about.
+        queue: The queue's name, escaped.
+        yes: The user has agreed on the command line.
+        note: What else to say of them, such as `, 3 of them leased`.
+        ask: Puts a question and returns the answer; None asks on the terminal.
+
+    Raises:
+        Declined: The answer was no.
+        InvalidArgument: There is no terminal to ask on.
+    """
+    if yes or not items:
+        return
+    noun = "item" if items == 1 else "items"
+    question = f"rwq will {what} {human.count(items)} {noun} of {queue}{note}."
+    put = ask or _ask_on_terminal
+    if items >= NAME_FROM_ITEMS:
+        agreed = put(f"{question} Type the queue's name to go on: ").rstrip("\r\n") == queue
+    else:
+        agreed = put(f"{question} Go on? [y/N] ").strip().lower() in ("y", "yes")
+    if not agreed:
+        raise Declined("declined, nothing was changed")
+
+
+def _ask_on_terminal(question: str) -> str:
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        raise InvalidArgument(
+            "this needs a confirmation, and there is no terminal to ask on", "say --yes"
+        )
+    try:
+        os.write(terminal, question.encode())
+        answer = b""
+        while not answer.endswith(b"\n"):
+            piece = os.read(terminal, 1024)
+            if not piece:
+                # Ctrl-D: what comes next begins a line of its own.
+                os.write(terminal, b"\n")
+                break
+            answer += piece
+        return answer.decode("utf-8", "replace")
+    finally:
+        os.close(terminal)

@@ -1,0 +1,68 @@
+"""The options that every command takes, before its name or after it."""
+
+from typing import Any
+
+from typer.core import TyperOption
+
+from rwq_cli.cli.settings import OutputFormat, Settings
+
+
+def _remember(context: Any, parameter: Any, value: Any) -> None:
+    """Keep what was given; what stands after the command's name wins over what stands before."""
+    settings: Settings = context.find_root().obj
+    if value not in (None, False, ()):
+        settings.given[parameter.name] = list(value) if isinstance(value, tuple) else value
+
+
+def global_options() -> list[TyperOption]:
+    """New parameter objects for one command: they cannot be shared between two."""
+
+    def option(*names: str, help: str, metavar: str | None = None, **more: Any) -> TyperOption:
+        return TyperOption(
+            param_decls=list(names),
+            help=help,
+            metavar=metavar,
+            callback=_remember,
+            expose_value=False,
+            **more,
+        )
+
+    return [
+        option("-q", "--queue", metavar="NAME", multiple=True, help="The queue. Else RWQ_QUEUE."),
+        option(
+            "-u",
+            "--url",
+            metavar="URL",
+            help="The server. Else RWQ_URL, else REDIS_URL, else redis://localhost:6379/0.",
+        ),
+        option("-o", "--output", metavar="FORMAT", help=f"{', '.join(OutputFormat)}."),
+        option(
+            "--password-file",
+            metavar="FILE",
+            help="A file with the password. Else the URL's, else RWQ_PASSWORD.",
+        ),
+        option("--tls-ca", metavar="FILE", help="Certificate authorities to trust (rediss://)."),
+        option("--tls-cert", metavar="FILE", help="The client's certificate."),
+        option("--tls-key", metavar="FILE", help="The client's key."),
+        option("--tls-insecure", is_flag=True, help="Accept any server certificate."),
+        option("--no-color", is_flag=True, help="No colour. Also NO_COLOR, set to anything."),
+        option("-v", "--verbose", is_flag=True, help="Say which server and queue, on stderr."),
+        option("--debug", is_flag=True, help="Show the traceback of an error."),
+    ]
+
+
+GLOBAL_NAMES = frozenset(
+    {
+        "queue",
+        "url",
+        "output",
+        "password_file",
+        "tls_ca",
+        "tls_cert",
+        "tls_key",
+        "tls_insecure",
+        "no_color",
+        "verbose",
+        "debug",
+    }
+)

@@ -1,0 +1,96 @@
+"""The README's reference, made from the commands themselves.
+
+`python -m rwq_cli.cli.reference README.md` writes it anew between its two marks; a test
+compares.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rwq_cli.cli.app import SECTIONS, Described, all_commands, help_record
+from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
+from rwq_cli.exit_codes import ExitStatus
+
+BEGIN = "<!-- reference: made by python -m rwq_cli.cli.reference README.md -->"
+END = "<!-- end of the reference -->"
+
+
+def reference() -> str:
+    """The reference as Markdown: every command, the common options, the exit codes."""
+    commands = {described.path: described for described in all_commands()}
+    parts = []
+    for heading, names in SECTIONS.items():
+        parts.append(f"### {heading}\n")
+        for path, described in commands.items():
+            if path.split()[0] in names:
+                parts.append(_command(described))
+    parts.append("### Common options\n\nBefore the command's name or after it.\n")
+    parts.append(_options(global_options(), None))
+    parts.append("### Exit codes\n")
+    rows = [f"| {int(status)} | {status.meaning} |" for status in ExitStatus]
+    parts.append("\n".join(["| code | meaning |", "| --- | --- |", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def _command(described: Described) -> str:
+    import typer
+
+    context = typer.Context(described.command, info_name=f"rwq {described.path}")
+    usage = " ".join(described.command.collect_usage_pieces(context))
+    lines = [f"#### `rwq {described.path}`\n", f"{described.command.help}\n"]
+    changes = "Changes nothing." if described.manual.reads_only else None
+    lines.append(f"`rwq {described.path} {usage}`{' ' + changes if changes else ''}\n")
+    own = [
+        parameter
+        for parameter in described.command.params
+        if parameter.name not in (*GLOBAL_NAMES, "help")
+    ]
+    if own:
+        lines.append(_options(own, context))
+    exits = "; ".join(f"{int(status)} {said}" for status, said in described.manual.exits.items())
+    if exits:
+        lines.append(f"Exit: {exits}.\n")
+    examples = "\n".join(described.manual.examples)
+    lines.append(f"```text\n{examples}\n```\n")
+    return "\n".join(lines)
+
+
+def _options(parameters: Sequence[Any], context: Any) -> str:
+    import typer
+
+    context = context or typer.Context(typer.main.get_command(_empty()))
+    rows = ["| option | meaning |", "| --- | --- |"]
+    for parameter in parameters:
+        record = help_record(parameter, context)
+        if record is None:
+            continue
+        names, said = (" ".join(text.split()).replace("|", "\\|") for text in record)
+        rows.append(f"| `{names}` | {said} |")
+    return "\n".join(rows) + "\n"
+
+
+def _empty() -> Any:
+    import typer
+
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(lambda: None)
+    return app
+
+
+def with_reference(text: str) -> str:
+    """A README with the reference between its marks as it is now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{reference()}\n{END}{after}"
+
+
+def main() -> None:
+    """Write the reference into the file named."""
+    file = Path(sys.argv[1])
+    file.write_text(with_reference(file.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""What the options, the environment variables and the defaults come to for one run."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import Environment
+
+if TYPE_CHECKING:
+    from rwq_cli.output.progress import TerminalProgress
+
+DEFAULT_URL = "redis://localhost:6379/0"
+
+
+class OutputFormat(StrEnum):
+    """The values of `-o`."""
+
+    TABLE = "table"
+    PLAIN = "plain"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    IDS = "ids"
+    DATA = "data"
+
+
+@dataclass
+class Settings:
+    """The global options of one run, wherever on the line they stood.
+
+    Attributes:
+        environment: Streams and variables.
+        given: The options that were given, by name.
+        monitors: Whether the command answers a monitor, errors included.
+        progress: Shows how long work goes; None where it is not to be shown.
+    """
+
+    environment: Environment
+    given: dict[str, Any] = field(default_factory=dict)
+    monitors: bool = False
+    progress: "TerminalProgress | None" = None
+
+    def end_progress(self) -> None:
+        """What comes now is written where progress may be shown."""
+        if self.progress is not None:
+            self.progress.end()
+
+    @property
+    def output(self) -> OutputFormat:
+        """The output format: `-o`, else a table on a terminal and plain lines elsewhere.
+
+        Raises:
+            InvalidArgument: There is no such format.
+        """
+        name = self.given.get("output")
+        if name is None:
+            on_screen = self.environment.stdout_is_terminal
+            return OutputFormat.TABLE if on_screen else OutputFormat.PLAIN
+        try:
+            return OutputFormat(name)
+        except ValueError:
+            raise InvalidArgument(
+                f"-o cannot be {name!r}", f"it is one of {', '.join(OutputFormat)}"
+            )
+
+    @property
+    def colour(self) -> bool:
+        """Whether colour may be used where a terminal is."""
+        return self.environment.allows_colour and not self.given.get("no_color")
+
+    @property
+    def debug(self) -> bool:
+        """Whether errors show their traceback."""
+        return bool(self.given.get("debug"))
+
+    @property
+    def verbose(self) -> bool:
+        """Whether to say what is being talked to."""
+        return bool(self.given.get("verbose"))
+
+    @property
+    def url(self) -> str:
+        """The server's URL: `-u`, else RWQ_URL, else REDIS_URL, else localhost."""
+        variables = self.environment.variables
+        given = self.given.get("url")
+        if given is not None:
+            return str(given)
+        return variables.get("RWQ_URL") or variables.get("REDIS_URL") or DEFAULT_URL
+
+    @property
+    def queues(self) -> Sequence[bytes]:
+        """The queues: every `-q`, else RWQ_QUEUE; may be none."""
+        names = self.given.get("queue")
+        if names:
+            return [os.fsencode(name) for name in names]
+        variable = self.environment.variables.get("RWQ_QUEUE")
+        return [os.fsencode(variable)] if variable else []
+
+    @property
+    def queue(self) -> bytes:
+        """The one queue to work on.
+
+        Raises:
+            InvalidArgument: None was given, or several.
+        """
+        names = self.queues
+        if not names:
+            raise InvalidArgument("no queue named", "give one with -q NAME or in RWQ_QUEUE")
+        if len(names) > 1:
+            raise InvalidArgument("this command works on one queue", "give -q once")
+        return names[0]
+
+    @property
+    def password(self) -> str | None:
+        """The password outside the URL: the file's first line, else RWQ_PASSWORD.
+
+        Raises:
+            InvalidArgument: The file cannot be read.
+        """
+        name = self.given.get("password_file")
+        if name is None:
+            return self.environment.variables.get("RWQ_PASSWORD")
+        try:
+            return Path(name).read_bytes().split(b"\n")[0].rstrip(b"\r").decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise InvalidArgument(
+                f"cannot read the password file {name}: {reason.lower()}", "check --password-file"
+            )
+
+    def path(self, name: str) -> Path | None:
+        """A global option that names a file."""
+        value = self.given.get(name)
+        return Path(value) if value is not None else None
+
+    @property
+    def holder(self) -> bytes:
+        """Who we are in a lease: `rwq:<user>@<host>:<session>`.
+
+        The session is RWQ_SESSION, else the number of the login session or job that this process
+        belongs to, so that the commands of one shell or script know their own leases.
+        """
+        variables = self.environment.variables
+        user = variables.get("USER") or variables.get("LOGNAME") or _account()
+        session = variables.get("RWQ_SESSION") or str(os.getsid(0))
+        return os.fsencode(f"rwq:{user}@{os.uname().nodename}:{session}")
+
+
+def _account() -> str:
+    """The name of the account we run under; its number where it has none."""
+    from pwd import getpwuid
+
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

@@ -1,0 +1,88 @@
+"""The queue handle: one value that every operation of the core takes first."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+from rwq_cli.core.clock import Clock, SystemClock
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.lua import queue_args, queue_keys
+from rwq_cli.core.progress import ProgressListener
+from rwq_cli.core.server.connection import Command, Connection
+
+
+class Queue:
+    """A queue on a server.
+
+    Every method that talks to the server raises `ServerError` if the server is unreachable, lost,
+    or refuses the command; the operations that take a handle do, too, and do not repeat it.
+
+    Args:
+        connection: The server, as `connect` gives it.
+        name: The queue's name, which is the prefix of its keys; text is taken as its UTF-8.
+        holder: The value of the leases that are taken through this handle; None for a random one.
+        clock: Measures and waits; tests bring their own.
+
+    Raises:
+        InvalidArgument: The name is empty.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: bytes | str,
+        *,
+        holder: bytes | str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.connection = connection
+        self.keys = QueueKeys(to_bytes(name))
+        self.holder = to_bytes(holder) if holder is not None else uuid4().hex.encode()
+        self.clock = clock or SystemClock()
+
+    @property
+    def name(self) -> bytes:
+        """The queue's name."""
+        return self.keys.name
+
+    @property
+    def progress(self) -> ProgressListener:
+        """Is told how long operations take."""
+        return self.connection.progress
+
+    def call(self, *command: Any) -> Any:
+        """Send one command; see `Connection.call`."""
+        return self.connection.call(*command)
+
+    def call_all(
+        self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
+    ) -> list[Any]:
+        """Send commands in one round trip; see `Connection.call_all`."""
+        return self.connection.call_all(commands, atomic=atomic, return_errors=return_errors)
+
+    def run(self, script: str, *args: Any) -> Any:
+        """Run a script of `core/lua/ops` on this queue, with its own ARGV."""
+        return self.connection.run(script, queue_keys(self.keys), (*queue_args(self.keys), *args))
+
+    def run_each(self, script: str, calls: Iterable[Sequence[Any] | None]) -> Iterator[Any]:
+        """Run a script once for each list of its own ARGV; see `Connection.run_each`."""
+        head = queue_args(self.keys)
+        return self.connection.run_each(
+            script,
+            queue_keys(self.keys),
+            (None if args is None else (*head, *args) for args in calls),
+        )
+
+    def sibling(self, name: bytes | str) -> "Queue":
+        """The handle of another queue on the same connection."""
+        return Queue(self.connection, name, holder=self.holder, clock=self.clock)
+
+    def now_ms(self) -> int:
+        """The server's clock, unix ms."""
+        seconds, microseconds = self.call("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+def to_bytes(text: bytes | str) -> bytes:
+    """Bytes as they are, text as its UTF-8."""
+    return text.encode() if isinstance(text, str) else text

@@ -1,0 +1,124 @@
+"""The queue's keys, as a walk over all keys finds them, without those of queues named like them.
+
+A queue may be called `jobs:item:mail`; its keys then look like items of `jobs`.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
+from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.scan import scan_keys
+
+# Where the name of a queue may end in a key; nothing is consumed, because colons are shared.
+_NAME_ENDS = re.compile(
+    rb"(?=%b)|(?=(?:%b)\Z)" % (b"|".join(MEMBERS), b"|".join(STRUCTURES)), re.DOTALL
+)
+# Each is asked for the types of all its structures at one instant.
+_OWNERS_PER_CALL = 50
+
+
+def nested_names(
+    queue: Queue,
+) -> tuple[bytes, ...]:
+    """The names of the queues that begin with our name and a colon, and that have a structure."""
+    own = queue.keys.structures
+    return names_among(
+        queue.connection,
+        [
+            key
+            for page in scan_keys(queue.connection, queue.keys.pattern)
+            for key in page
+            if key.endswith(STRUCTURES) and key not in own
+        ],
+    )
+
+
+def names_among(connection: Connection, suspects: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The names of the queues whose structures are among these keys.
+
+    Args:
+        connection: The server.
+        suspects: Keys that end like structures; one that holds a string is an item's data.
+    """
+    types = connection.call_all([("TYPE", key) for key in suspects])
+    names = {
+        key.rpartition(b":")[0]
+        for key, kind in zip(suspects, types, strict=True)
+        if kind in (b"list", b"zset", b"hash")
+    }
+    return tuple(sorted(names))
+
+
+def member_ids(
+    queue: Queue,
+    prefixes: tuple[bytes, ...],
+    names: tuple[bytes, ...],
+) -> Iterator[list[bytes]]:
+    """The IDs in our keys with these prefixes, in pages; some may be met twice, as SCAN says.
+
+    Args:
+        queue: The queue.
+        prefixes: Those of data, leases or results.
+        names: Queues whose keys are left out: see `nested_names`.
+    """
+    for page in scan_keys(queue.connection, queue.keys.pattern):
+        ids = [
+            key[len(prefix) :]
+            for key in page
+            for prefix in prefixes
+            if key.startswith(prefix) and not (names and is_key_of(key, names))
+        ]
+        if ids:
+            queue.progress.advance(len(ids))
+            yield ids
+
+
+def owners_of(keys: QueueKeys, item_id: bytes, prefixes: tuple[bytes, ...]) -> set[bytes]:
+    """The names of the other queues, if there are such, whose keys the keys of an ID may be.
+
+    Args:
+        keys: The queue.
+        item_id: The ID.
+        prefixes: Those of the keys that are meant: data, leases, results.
+    """
+    if b":" not in item_id and b":" + item_id not in STRUCTURES:
+        return set()
+    own = len(keys.name) + 1
+    return {
+        key[: match.start()]
+        for key in (prefix + item_id for prefix in prefixes)
+        for match in _NAME_ENDS.finditer(key, own)
+    }
+
+
+def without_anothers(
+    queue: Queue, ids: Collection[bytes], prefixes: tuple[bytes, ...]
+) -> list[bytes]:
+    """Those of the IDs whose keys belong to no other queue that has a structure now.
+
+    Such a queue may have come to life since `nested_names`; and in a walk over all keys its items
+    may have gone from the one list to the other just so that neither was met. So each is asked for
+    at one instant. Its producer sets an item's data before it pushes the ID: only what looked like
+    ours a grace period ago, and still does, is ours.
+
+    Args:
+        queue: The queue.
+        ids: The IDs.
+        prefixes: Those of the keys that would be touched: data, leases, results.
+    """
+    owners = {item_id: owners_of(queue.keys, item_id, prefixes) for item_id in ids}
+    alive: set[bytes] = set()
+    for names in in_batches(set().union(*owners.values()), items_max=_OWNERS_PER_CALL):
+        structures = [
+            (name, *each) for name in names for each in QueueKeys(name).structures.items()
+        ]
+        types = queue.call_all([("TYPE", key) for _, key, _ in structures], atomic=True)
+        alive.update(
+            name
+            for (name, _, expected), found in zip(structures, types, strict=True)
+            if found.decode() == expected
+        )
+    return [item_id for item_id in ids if alive.isdisjoint(owners[item_id])]

@@ -1,0 +1,44 @@
+"""IDs from arguments and stdin."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from rwq_cli.core.batches import Pause
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import Environment
+from rwq_cli.input.streams import split
+
+
+def read_ids(
+    environment: Environment, arguments: Sequence[str], *, null_separated: bool
+) -> Iterator[bytes | Pause]:
+    """The IDs that a command was given.
+
+    Args:
+        environment: Where stdin is.
+        arguments: IDs, or `-` alone to read them from stdin.
+        null_separated: They end with NUL on stdin instead of a line end.
+
+    Raises:
+        InvalidArgument: There are none, or `-` stands beside others.
+    """
+    if not arguments:
+        raise InvalidArgument("no IDs given", "name them, or give - to read them from stdin")
+    if "-" not in arguments:
+        if "" in arguments:
+            raise InvalidArgument("an ID is empty", "an unset variable in the script?")
+        return iter([os.fsencode(argument) for argument in arguments])
+    if len(arguments) > 1:
+        raise InvalidArgument("- reads the IDs from stdin and stands alone", "drop the other IDs")
+    if environment.stdin_is_terminal:
+        environment.note("reading IDs from the terminal, one a line; Ctrl-D ends")
+    separator = b"\0" if null_separated else b"\n"
+    return _flat(split(environment.stdin, separator, environment.flush))
+
+
+def _flat(groups: Iterable[list[bytes] | Pause]) -> Iterator[bytes | Pause]:
+    for group in groups:
+        if isinstance(group, Pause):
+            yield group
+        else:
+            yield from filter(None, group)

@@ -1,0 +1,42 @@
+"""The result that `rwq complete` keeps, from a file or stdin."""
+
+from typing import BinaryIO, cast
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import Environment
+from rwq_cli.input.records import ITEM_BYTES_MAX, Readable, open_input
+from rwq_cli.input.streams import whole
+
+
+def read_result(environment: Environment, name: str) -> bytes:
+    """All bytes of a file, as they are.
+
+    Args:
+        environment: Where stdin is.
+        name: The file; `-` is stdin.
+
+    Raises:
+        InvalidArgument: It cannot be read, or is larger than a server takes.
+    """
+    if not name:
+        raise InvalidArgument(
+            "the name of the result's file is empty", "an unset variable in the script?"
+        )
+    if name == "-":
+        if environment.stdin_is_closed:
+            raise InvalidArgument(
+                "stdin is closed, so there is no result on it",
+                "name a file, or leave --result out for an outcome without a result",
+            )
+        if environment.stdin_is_terminal:
+            environment.note("reading the result from the terminal; Ctrl-D ends")
+        result = whole(environment.stdin, environment.flush, bytes_max=ITEM_BYTES_MAX)
+    else:
+        with open_input(name) as file:
+            readable = cast(BinaryIO, Readable(name, file))
+            result = whole(readable, environment.flush, bytes_max=ITEM_BYTES_MAX)
+    if len(result) > ITEM_BYTES_MAX:
+        raise InvalidArgument(
+            "the result is larger than the 512 MB that a server takes", "keep it elsewhere"
+        )
+    return result

@@ -1,0 +1,153 @@
+"""The formats for machines: plain, json, jsonl, csv, ids and data, streamed record by record."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from rwq_cli.cli.settings import OutputFormat
+from rwq_cli.environment import Environment
+from rwq_cli.output.encode import flat, to_json
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import View
+
+T = TypeVar("T")
+
+
+class Writer(Generic[T]):
+    """Writes records in one format.
+
+    Args:
+        environment: Where to.
+        view: How a record looks.
+        output: The format; not a table.
+        null_separated: `ids` and `data` end each record with NUL, and IDs are not escaped.
+        bare: `data` adds nothing after the bytes, because one record was asked for.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        view: View[T],
+        output: OutputFormat,
+        null_separated: bool,
+        *,
+        bare: bool = False,
+    ) -> None:
+        self._environment = environment
+        self._out = environment.stdout
+        self._view = view
+        self._output = output
+        self._null_separated = null_separated
+        self._bare = bare
+        self._written = 0
+        self._changed_ids = 0
+        self._csv_header: list[str] | None = None
+
+    def write_all(self, records: Iterable[T]) -> int:
+        """Write all records with what stands around them; returns how many there were."""
+        for record in records:
+            self.write(record)
+        self.end()
+        return self._written
+
+    def write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
+        """Write the IDs of many records; returns how many there were."""
+        for ids in batches:
+            joined = b"".join(ids)
+            if not self._null_separated and joined.isascii() and joined.decode().isprintable():
+                self._out.write(b"\n".join(ids) + b"\n" if ids else b"")
+            else:
+                for item_id in ids:
+                    self._write_id(item_id)
+            self._written += len(ids)
+        self.end()
+        return self._written
+
+    def write(self, record: T) -> None:
+        """Write one record."""
+        output = self._output
+        if output is OutputFormat.PLAIN:
+            line = "\t".join(plain(column.raw(record)) for column in self._view.columns)
+            self._out.write(line.encode() + b"\n")
+        elif output is OutputFormat.JSON:
+            # Not sooner: an error before the first record leaves stdout empty.
+            self._out.write(b",\n " if self._written else b"[\n ")
+            self._out.write(to_json(self._view.fields(record)))
+        elif output is OutputFormat.JSONL:
+            self._out.write(to_json(self._view.fields(record)) + b"\n")
+        elif output is OutputFormat.CSV:
+            self._write_csv(flat(self._view.fields(record)))
+        elif output is OutputFormat.IDS:
+            self._write_id(self._view.item_id(record))
+        else:
+            self._write_data(self._view.data(record))
+        self._written += 1
+
+    def end(self) -> None:
+        """Write what stands after the last record, and say what a reader should know."""
+        if self._output is OutputFormat.JSON:
+            self._out.write(b"\n]\n" if self._written else b"[]\n")
+        if self._output is OutputFormat.CSV and not self._written:
+            self._write_csv_header(flat(self._view.fields(self._view.sample)))
+        if self._changed_ids:
+            self._environment.note(
+                f"{self._changed_ids:,} of these IDs are not UTF-8 or hold control characters and "
+                "are shown escaped; -0 gives them as they are"
+            )
+
+    def _write_csv(self, record: dict[str, Any]) -> None:
+        if self._csv_header is None:
+            self._write_csv_header(record)
+        assert self._csv_header is not None
+        self._write_csv_line([plain(record.get(name)) for name in self._csv_header])
+
+    def _write_csv_header(self, record: dict[str, Any]) -> None:
+        self._csv_header = list(record)
+        self._write_csv_line(self._csv_header)
+
+    def _write_csv_line(self, cells: Sequence[str]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        self._out.write(text.getvalue().encode())
+
+    def _write_id(self, item_id: bytes | None) -> None:
+        if item_id is None:
+            return
+        if self._null_separated:
+            self._out.write(item_id + b"\0")
+            return
+        shown = escaped(item_id).encode()
+        self._changed_ids += shown != item_id
+        self._out.write(shown + b"\n")
+
+    def _write_data(self, data: bytes | None) -> None:
+        if data is None:
+            return
+        self._out.write(data)
+        if self._null_separated:
+            self._out.write(b"\0")
+        elif not self._bare:
+            self._out.write(b"\n")
+
+
+def plain(value: Any) -> str:
+    """A value as a field of a line: raw numbers, escaped text, nothing for unknown."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return (
+        escaped(str(value).encode("utf-8", "surrogatepass"))
+        if isinstance(value, str)
+        else str(value)
+    )
+
+
+def write_fields(environment: Environment, view: View[T], records: Iterable[T]) -> None:
+    """Each field on a line of its own with its name; a blank line between records."""
+    for number, record in enumerate(records):
+        if number:
+            environment.stdout.write(b"\n")
+        for name, value in flat(view.fields(record)).items():
+            environment.stdout.write(f"{name}\t{plain(value)}\n".encode())

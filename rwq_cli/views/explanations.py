@@ -1,0 +1,190 @@
+"""What a state means, what happens next if nobody does anything, and what would move it on."""
+
+from dataclasses import dataclass, replace
+
+from rwq_cli.core.inspect.forecast import Forecast
+from rwq_cli.core.inspect.report import Sighting
+from rwq_cli.core.model import State
+from rwq_cli.core.repair.finding_rules import findings_about
+from rwq_cli.core.repair.findings import Code
+from rwq_cli.core.state.rules import state_of
+from rwq_cli.output import human
+from rwq_cli.output.shell_quoting import command_line, shell_word
+from rwq_cli.views.remedies import REMEDIES
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer to "why is it stuck?".
+
+    Attributes:
+        meaning: The state in words.
+        next: What happens if nobody does anything.
+        next_in_s: Seconds until then; None where nothing will, or nobody can know when.
+        commands: Command lines that would move the item on.
+        findings: What the doctor would find wrong with it.
+        causes: How each of those comes to be.
+        cures: What puts each right.
+    """
+
+    meaning: str
+    next: str
+    next_in_s: float | None
+    commands: tuple[str, ...]
+    findings: tuple[Code, ...]
+    causes: tuple[str, ...]
+    cures: tuple[str, ...]
+
+
+def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) -> Explanation:
+    """Explain what was seen of one ID.
+
+    Args:
+        queue: The queue's name.
+        sighting: What is known of it.
+        forecast: When its turn comes, if that was asked for and it waits.
+    """
+    facts = sighting.facts
+    state = state_of(facts)
+    lease = facts.lease
+    left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
+    place = _place(sighting.position, forecast)
+    meaning, following, verbs = {
+        State.WAITING: ("It waits to be leased.", place, _for_waiting(sighting)),
+        State.LEASED: (
+            "A worker has it under a lease.",
+            f"Unless it is completed or renewed, the lease ends in {left}; then it is abandoned "
+            "and the next light clean returns it.",
+            ("release --force", "touch", "complete"),
+        ),
+        State.HELD: (
+            "It has a lease without expiry, which no worker sets.",
+            "Nothing: no cleaner will ever return it while that lease exists.",
+            ("release --force", "touch"),
+        ),
+        State.ABANDONED: (
+            "It is in processing without a lease: its worker died or gave up.",
+            "The next light clean, by whatever cleaner, returns it to the queue.",
+            ("clean light", "release"),
+        ),
+        State.ORPHANED: (
+            "It is in no list and has no lease: a crash between two commands.",
+            "Only a deep clean returns it.",
+            ("clean deep", "release"),
+        ),
+        State.UNLISTED: (
+            "It has a lease but is in no list: its processing entry was lost.",
+            f"The lease ends in {left}; then it is orphaned, and a deep clean returns it.",
+            ("release --force", "complete"),
+        ),
+        State.DELAYED: (
+            "It is put off.",
+            _due(sighting),
+            ("release", "release --delay 5m", "complete"),
+        ),
+        State.DUE: (
+            "It was put off, and its time has come.",
+            _due(sighting),
+            ("release", "complete"),
+        ),
+        State.BURIED: (
+            "It was buried: set aside until somebody kicks it.",
+            "Nothing: no worker and no cleaner touches it.",
+            ("kick", "complete"),
+        ),
+        State.DUPLICATED: (
+            "It is in the lists more than once.",
+            "It can be leased twice at a time; after one complete the other entry is a ghost.",
+            ("doctor --fix", "clean deep"),
+        ),
+        State.GHOST: (
+            "The ID is in a list but has no data: it was completed while it was listed.",
+            "Leasing or cleaning drops the entry.",
+            ("clean deep",) if facts.in_main else ("clean light",),
+        ),
+        State.STRAY_LEASE: (
+            "There is a lease but no item: it was completed while it was leased.",
+            f"The lease ends by itself in {left}." if left else "Nothing: it has no expiry.",
+            () if left else ("complete",),
+        ),
+        State.GONE: ("There is no such item: it was completed, or never was.", "Nothing.", ()),
+        State.WRONG_TYPE: (
+            "A key holds another type than the protocol says; nothing can be concluded.",
+            "Nothing that can be foretold.",
+            (),
+        ),
+    }[state]
+    findings = findings_about(facts, [held.holder for _, held in sighting.leases])
+    remedies = [REMEDIES[code] for code in findings]
+    return Explanation(
+        meaning,
+        following,
+        _next_in_s(state, sighting, forecast),
+        (
+            *(command_line(verb, queue, facts.item_id) for verb in verbs),
+            *(f"redis-cli TYPE {shell_word(key)}" for key in facts.wrong_types),
+        ),
+        tuple(findings),
+        tuple(remedy.cause for remedy in remedies),
+        tuple(remedy.cure for remedy in remedies),
+    )
+
+
+def with_wrong_key(explanation: Explanation, key: bytes) -> Explanation:
+    """The same of an item whose result's key, too, holds what the protocol does not say."""
+    findings, remedy = explanation.findings, REMEDIES[Code.WRONG_TYPE]
+    if Code.WRONG_TYPE not in findings:
+        explanation = replace(
+            explanation,
+            findings=(*findings, Code.WRONG_TYPE),
+            causes=(*explanation.causes, remedy.cause),
+            cures=(*explanation.cures, remedy.cure),
+        )
+    command = f"redis-cli TYPE {shell_word(key)}"
+    return replace(explanation, commands=(*explanation.commands, command))
+
+
+def _next_in_s(state: State, sighting: Sighting, forecast: Forecast | None) -> float | None:
+    facts = sighting.facts
+    if state in (State.LEASED, State.UNLISTED, State.STRAY_LEASE):
+        ttl_ms = facts.lease.ttl_ms if facts.lease else None
+        return None if ttl_ms is None else ttl_ms / 1000
+    if state is State.DELAYED and facts.due_ms is not None:
+        return (facts.due_ms - facts.now_ms) / 1000
+    return forecast.turn_in_s if state is State.WAITING and forecast else None
+
+
+def _for_waiting(sighting: Sighting) -> tuple[str, ...]:
+    return ("release --front", "complete") if sighting.position else ("complete",)
+
+
+def _place(position: int | None, forecast: Forecast | None) -> str:
+    if not position:
+        return "It is the next to be leased."
+    ahead = human.count(position)
+    said = (
+        f"It is leased once the {ahead} ahead of it are"
+        if position > 1
+        else "It is leased once the one ahead of it is"
+    )
+    if forecast is None:
+        return f"{said}."
+    if forecast.turn_in_s is None:
+        return f"{said}; none of them was while it was watched."
+    return f"{said}: in about {human.duration(forecast.turn_in_s)} at the present rate."
+
+
+def _due(sighting: Sighting) -> str:
+    facts = sighting.facts
+    if facts.due_ms is None:
+        return ""
+    ahead_s = (facts.due_ms - facts.now_ms) / 1000
+    if ahead_s > 0:
+        return (
+            f"It is due in {human.duration(ahead_s)}; then rwq's next lease, clean or wait puts it "
+            "into the queue, or else a deep clean of any worker's once its guard has ended."
+        )
+    return (
+        f"It has been due for {human.duration(-ahead_s)}: rwq's next lease, clean or wait puts it "
+        "into the queue, or else a deep clean of any worker's once its guard has ended."
+    )
