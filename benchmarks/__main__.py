@@ -41,14 +41,14 @@ def main() -> int:
     if options.markdown:
         _print_markdown(rows, where)
     else:
-        _print(rows, where, judged=options.scale >= 1)
+        _print(rows, where, evaluations=options.scale >= 1)
     if options.json:
         made = [{**asdict(row), "reached": row.reached} for row in rows]
         options.json.write_text(json.dumps({"where": where, "rows": made}, indent=2) + "\n")
     return 0 if all(row.reached for row in rows) or options.scale < 1 else 1
 
 
-def _print(rows: list[Row], where: str, *, judged: bool) -> None:
+def _print(rows: list[Row], where: str, *, evaluations: bool) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("row", "rwq", "against"):
         table.add_column(title, no_wrap=True)
@@ -62,7 +62,7 @@ def _print(rows: list[Row], where: str, *, judged: bool) -> None:
             row.against,
             f"{row.ratio:.2f}",
             f"{sign} {row.limit:g}",
-            "missed" if judged and not row.reached else "",
+            "missed" if evaluations and not row.reached else "",
         )
     console = Console(width=None if sys.stdout.isatty() else 180, highlight=False)
     console.print(where)

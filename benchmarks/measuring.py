@@ -93,7 +93,7 @@ class BenchServer:
 def _name(words: list[bytes]) -> str:
     """A command's name, for a script of ours that of its file."""
     if words[0] == b"EVALSHA":
-        folder = Path(scripts.__file__).parent / 'ops'
+        folder = Path(scripts.__file__).parent / "ops"
         names = {load_script(file.stem).sha1: file.name for file in folder.glob("*.lua")}
         return names.get(words[1].decode(), "EVALSHA")
     return words[0].decode("latin-1")

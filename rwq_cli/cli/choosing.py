@@ -14,7 +14,7 @@ import typer
 from rwq_cli.cli.command_options import NullOption
 from rwq_cli.cli.confirm import confirm
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import Pause
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Selection
 from rwq_cli.core.model import State
@@ -80,7 +80,7 @@ SomeIdsArgument = Annotated[
 
 
 @dataclass(frozen=True)
-class Reach:
+class SelectionScope:
     """What a verb chooses from.
 
     Attributes:
@@ -114,7 +114,7 @@ class Choice:
         from_stdin: The IDs that were named are read from stdin.
     """
 
-    named: Iterator[bytes | Pause] | None
+    named: Iterator[bytes | Flush] | None
     selection: Selection
     limit: int | None
     null_separated: bool
@@ -126,7 +126,7 @@ class Choice:
         """Whether each item was named by whoever gave the command."""
         return self.named is not None
 
-    def ids(self, queue: WorkQueue, settings: Settings) -> Iterable[bytes | Pause]:
+    def ids(self, queue: WorkQueue, settings: Settings) -> Iterable[bytes | Flush]:
         """The IDs: a stream of those that were named, or a list of those that were chosen now.
 
         Raises:
@@ -142,20 +142,20 @@ class Choice:
         return chosen
 
 
-def choosing(reach: Reach) -> Callable[[Callable[..., Report]], Callable[..., Report]]:
+def choosing(scope: SelectionScope) -> Callable[[Callable[..., Report]], Callable[..., Report]]:
     """Give a command the arguments and options that choose items.
 
     The command takes a parameter `choice` for all of them, in whose place they stand in the help.
 
     Args:
-        reach: What the verb chooses from.
+        scope: What the verb chooses from.
     """
 
     def decorate(command: Callable[..., Report]) -> Callable[..., Report]:
         parameters: list[Parameter] = []
         for parameter in signature(command).parameters.values():
             if parameter.name == "choice":
-                option = typer.Option("--state", metavar="STATE", help=_state_help(reach.offers))
+                option = typer.Option("--state", metavar="STATE", help=_state_help(scope.offers))
                 state = _CHOOSING["state"].replace(annotation=Annotated[States, option])
                 parameters += {**_CHOOSING, "state": state}.values()
             else:
@@ -164,7 +164,7 @@ def choosing(reach: Reach) -> Callable[[Callable[..., Report]], Callable[..., Re
         @wraps(command)
         def choose_first(ctx: typer.Context, **given: Any) -> Report:
             chosen = {name: given.pop(name) for name in _CHOOSING}
-            return command(ctx, choice=read_choice(ctx.obj, reach, **chosen), **given)
+            return command(ctx, choice=read_choice(ctx.obj, scope, **chosen), **given)
 
         # Typer reads both of these, and neither through the wrapping.
         by_name = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
@@ -193,7 +193,7 @@ _CHOOSING = signature(_options).parameters
 
 def read_choice(
     settings: Settings,
-    reach: Reach,
+    scope: SelectionScope,
     *,
     ids: Sequence[str] | None,
     state: States,
@@ -208,7 +208,7 @@ def read_choice(
 
     Args:
         settings: The run's settings.
-        reach: What the verb chooses from.
+        scope: What the verb chooses from.
         ids: The arguments.
         state: Each `--state`.
         match: `--match`.
@@ -238,8 +238,8 @@ def read_choice(
     if ids:
         named = read_ids(settings.environment, ids, null_separated=null)
         return Choice(named, Selection(), None, null, from_stdin="-" in ids)
-    if reach.may_be_left_out and options in ([], ["--all"]):
-        return Choice(None, Selection(reach.everything), None, null, is_left_out=True)
+    if scope.may_be_left_out and options in ([], ["--all"]):
+        return Choice(None, Selection(scope.everything), None, null, is_left_out=True)
     if not options:
         raise InvalidArgument(
             "no items chosen",
@@ -249,12 +249,12 @@ def read_choice(
     if state and everything:
         raise InvalidArgument("--all and --state exclude each other", "give one of them")
     for name in state or ():
-        if name.value not in reach.offered:
+        if name.value not in scope.offered:
             raise InvalidArgument(
                 f"this cannot be done to {name.value} items",
-                f"--state is one of {', '.join(reach.offers)}",
+                f"--state is one of {', '.join(scope.offers)}",
             )
-    states = reach.everything if everything else states_of(state) or reach.default
+    states = scope.everything if everything else states_of(state) or scope.default
     selection = read_selection(states, match=match, id_glob=id_glob, older_than=older_than)
     return Choice(None, selection, limit or None, null)
 
@@ -304,7 +304,7 @@ def warn_of_use(settings: Settings, queue: WorkQueue, selection: Selection) -> N
 
 
 def asked(
-    what: str, ids: Iterable[bytes | Pause], queue: WorkQueue, *, yes: bool
+    what: str, ids: Iterable[bytes | Flush], queue: WorkQueue, *, yes: bool
 ) -> Iterator[bytes]:
     """The IDs, each once, if whoever gave the command agrees; see `rwq_cli.cli.confirm.confirm`.
 
@@ -318,7 +318,7 @@ def asked(
         Declined: The answer was no.
         InvalidArgument: There is no terminal to ask on.
     """
-    known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Pause)))
+    known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     queue.connection.progress.hide()
     confirm(what, len(known), escaped(queue.name), yes=yes)
     return iter(known)

@@ -12,10 +12,10 @@ from typing import Protocol
 
 
 class Listener(Protocol):
-    """Work that can be asked to end; see `rwq_cli.core.server.connection.Stop`."""
+    """Work that can be asked to end; see `rwq_cli.core.server.connection.CancelToken`."""
 
     asked: bool
-    is_heard: bool
+    is_polled: bool
 
 
 _listeners: list[Listener] = []
@@ -40,7 +40,7 @@ def listen(listener: Listener) -> None:
 
 def _ask_or_raise(number: int, frame: FrameType | None) -> None:
     for listener in _listeners:
-        if listener.is_heard and not listener.asked:
+        if listener.is_polled and not listener.asked:
             listener.asked = True
             return
     signal.default_int_handler(number, frame)

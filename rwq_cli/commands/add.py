@@ -11,13 +11,13 @@ from rwq_cli.cli.command_options import DryRunOption, NullIdsOption
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import OutputFormat, Settings
-from rwq_cli.core.batches import Pause
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due, NewItems, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.durations import parse_duration
-from rwq_cli.input.records import IdRule, InputFormat, Intake
+from rwq_cli.input.records import IdRule, InputFormat, RecordReader
 from rwq_cli.output.encode import bytes_fields, to_json
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, Report
@@ -121,7 +121,7 @@ def add(
             place = escaped(os.fsencode(where))
             environment.note(f"rwq: {place} {number}: {escaped(why.encode())}; not added")
 
-    intake = Intake(
+    reader = RecordReader(
         environment,
         input_format,
         IdRule.parse("uuid" if id_from is None else id_from),
@@ -130,8 +130,8 @@ def add(
         _due(queue, delay, at),
     )
     if settings.progress is not None:
-        settings.progress.fraction = intake.fraction
-    items = intake.from_arguments(data) if data else intake.from_files(file or ["-"])
+        settings.progress.fraction = reader.fraction
+    items = reader.from_arguments(data) if data else reader.from_files(file or ["-"])
     if not data and not file and environment.stdin_is_terminal:
         environment.note("reading items from the terminal, one a line; Ctrl-D ends")
     if item_id is not None:
@@ -147,7 +147,7 @@ def add(
         tells_only_shown=True,
         fields={**bytes_fields("queue", queue.name), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
-        extra=lambda: {"rejected": intake.rejected, "empty": intake.empty},
+        extra=lambda: {"rejected": reader.rejected, "empty": reader.empty},
         null_separated=null,
     )
 
@@ -165,11 +165,11 @@ def _due(queue: WorkQueue, delay: str | None, at: str | None) -> Due | None:
 _WORDS = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
 
 
-def _one_with_id(batches: Iterator[NewItems | Pause], item_id: bytes) -> Iterator[NewItems | Pause]:
+def _one_with_id(batches: Iterator[NewItems | Flush], item_id: bytes) -> Iterator[NewItems | Flush]:
     """The one item there is, under the ID given; nothing is added if there are more."""
     only: NewItems | None = None
     for batch in batches:
-        if isinstance(batch, Pause):
+        if isinstance(batch, Flush):
             continue
         if only is not None or len(batch.ids) > 1:
             raise InvalidArgument("--id names one item, but there are more", "use --id-from")

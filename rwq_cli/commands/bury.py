@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, Reach, asked, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope, asked, choosing
 from rwq_cli.cli.command_options import DryRunOption, ForceOption, YesToForceOption
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
@@ -36,14 +36,14 @@ MANUALS = {
 
 # What nobody has in hand.
 _FREE = frozenset({State.WAITING, State.ABANDONED})
-_REACH = Reach(default=_FREE, everything=_FREE, offered=ITEMS)
+_SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 
 @app.command(
     help="Set items aside, with a reason: no worker and no cleaner touches them until they are "
     "kicked. Chosen without --state, they are those that wait or are abandoned."
 )
-@choosing(_REACH)
+@choosing(_SCOPE)
 def bury(
     ctx: typer.Context,
     choice: Choice,

@@ -10,7 +10,7 @@ from rwq_cli.cli.connect import open_connection, open_queue
 from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, judge, worst
+from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, evaluate, worst
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import MonitoringStatus
@@ -163,7 +163,7 @@ def _for_prometheus(settings: Settings, limits: dict[Measure, Limits], *, deep: 
 def _verdict(found: list[Check], text: str, level: Level, *, one_only: bool) -> Report:
     return Verdict(
         view=View(
-            (), check_fields, lambda each: each.counts.queue, judge(Counts(b"", 0, 0, 0, 0), {})
+            (), check_fields, lambda each: each.counts.queue, evaluate(Counts(b"", 0, 0, 0, 0), {})
         ),
         records=found,
         text=text,

@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, Reach, asked, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope, asked, choosing
 from rwq_cli.cli.command_options import DryRunOption
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.result_options import RESULT_TTL_S, Keeping, Verdict
+from rwq_cli.core.items.result_options import RESULT_TTL_S, ResultOptions, Verdict
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.durations import parse_duration
@@ -39,7 +39,7 @@ MANUALS = {
     )
 }
 
-_REACH = Reach(default=frozenset({State.WAITING}), everything=ITEMS, offered=ITEMS)
+_SCOPE = SelectionScope(default=frozenset({State.WAITING}), everything=ITEMS, offered=ITEMS)
 
 
 @app.command(
@@ -47,7 +47,7 @@ _REACH = Reach(default=frozenset({State.WAITING}), everything=ITEMS, offered=ITE
     "--rejected or --result-ttl keep an outcome of what this call completes, in the same step; rwq "
     "result shows it."
 )
-@choosing(_REACH)
+@choosing(_SCOPE)
 def complete(
     ctx: typer.Context,
     choice: Choice,
@@ -84,9 +84,9 @@ def complete(
         raise InvalidArgument(
             "stdin cannot hold both the IDs and the result", "put one of them into a file"
         )
-    keeping = None
+    result_options = None
     if result is not None or rejected or result_ttl is not None:
-        keeping = Keeping(
+        result_options = ResultOptions(
             result=None if result is None else read_result(settings.environment, result),
             verdict=Verdict.REJECTED if rejected else Verdict.COMPLETED,
             ttl_ms=round(
@@ -102,7 +102,7 @@ def complete(
         queue.complete(
             chosen,
             owner=None if owner is None else os.fsencode(owner),
-            keeping=keeping,
+            result_options=result_options,
             dry_run=dry_run,
         ),
         done=Status.COMPLETED,

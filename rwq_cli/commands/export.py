@@ -5,16 +5,16 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, Reach, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import OutputFormat, Settings
-from rwq_cli.core.batches import Pause
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.exporting import Export
 from rwq_cli.core.items.results import Result
-from rwq_cli.core.state.snapshot import Picture
+from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
@@ -43,7 +43,7 @@ MANUALS = {
 
 # The formats in which an export has its own lines.
 _WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL)
-_REACH = Reach(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_left_out=True)
+_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_left_out=True)
 
 
 @app.command(
@@ -52,23 +52,23 @@ _REACH = Reach(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_left_out=T
     "instant. IDs, or options other than --all alone, choose some of the items. Results are "
     "left out then, and in the formats json, csv, ids and data."
 )
-@choosing(_REACH)
+@choosing(_SCOPE)
 def export(ctx: typer.Context, choice: Choice) -> Report:
     settings: Settings = ctx.obj
     queue = open_queue(settings)
     chosen: frozenset[bytes] | None = None
     if not choice.is_left_out:
         ids = choice.ids(queue, settings)
-        chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Pause))
+        chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
     run = queue.export(chosen)
 
     def missing(exported: int) -> int:
         """Those that were named and are nowhere."""
         if chosen is None or not choice.by_name:
             return 0
-        return len(chosen) - exported - len(run.left_out.wrong_types)
+        return len(chosen) - exported - len(run.skipped.wrong_types)
 
-    def everything() -> Iterator[Sequence[Picture | Result]]:
+    def everything() -> Iterator[Sequence[ItemSnapshot | Result]]:
         yield from run.batches()
         if chosen is not None or settings.output not in _WITH_RESULTS:
             return
@@ -79,7 +79,7 @@ def export(ctx: typer.Context, choice: Choice) -> Report:
 
     def summary(written: int) -> str:
         exported = written - run.results_read
-        for key in run.left_out.wrong_keys:
+        for key in run.skipped.wrong_keys:
             settings.environment.note(
                 f"rwq: {escaped(key)} holds another type than the protocol says; not exported"
             )
@@ -90,7 +90,7 @@ def export(ctx: typer.Context, choice: Choice) -> Report:
         return f"exported {human.count(exported)}{said}{_left_out(run)}"
 
     def status(exported: int) -> ExitStatus:
-        if not (run.left_out.wrong_types or missing(exported)):
+        if not (run.skipped.wrong_types or missing(exported)):
             return ExitStatus.OK
         return ExitStatus.PARTIAL if exported else ExitStatus.NO
 
@@ -108,9 +108,9 @@ def export(ctx: typer.Context, choice: Choice) -> Report:
 def _left_out(run: Export) -> str:
     """What was met and is no item, in words."""
     met = (
-        (len(run.left_out.wrong_types), "of a wrong type"),
-        (len(run.left_out.missing), "without data"),
-        (run.left_out.stray_leases, "stray leases"),
+        (len(run.skipped.wrong_types), "of a wrong type"),
+        (len(run.skipped.missing), "without data"),
+        (run.skipped.stray_leases, "stray leases"),
     )
     said = [f"{human.count(number)} {what}" for number, what in met if number]
     return f"; left out {', '.join(said)}" if said else ""

@@ -3,7 +3,7 @@
 import typer
 
 from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, Reach, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
 from rwq_cli.cli.command_options import DryRunOption
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
@@ -30,14 +30,14 @@ MANUALS = {
 }
 
 _BURIED = frozenset({State.BURIED})
-_REACH = Reach(default=_BURIED, everything=_BURIED, offered=_BURIED)
+_SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
 
 
 @app.command(
     help="Bring buried items back to the end of the queue, the longest buried first. What was "
     "counted of their returns is forgotten, so they get all their chances again."
 )
-@choosing(_REACH)
+@choosing(_SCOPE)
 def kick(ctx: typer.Context, choice: Choice, dry_run: DryRunOption = False) -> Report:
     settings: Settings = ctx.obj
     queue = open_queue(settings)

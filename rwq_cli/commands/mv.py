@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, Reach, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
 from rwq_cli.cli.command_options import DryRunOption, YesOption
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
@@ -40,14 +40,14 @@ MANUALS = {
 
 # What nobody holds; a lease, also that which keeps a delayed or buried item, needs --force.
 _FREE = frozenset({State.WAITING, State.ABANDONED, State.ORPHANED, State.DUPLICATED})
-_REACH = Reach(default=_FREE, everything=_FREE, offered=ITEMS)
+_SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 
 @app.command(
     help="Move items to the end of another queue of the same server, where they wait. Each is in "
     "one of the two queues at every instant."
 )
-@choosing(_REACH)
+@choosing(_SCOPE)
 def mv(
     ctx: typer.Context,
     choice: Choice,

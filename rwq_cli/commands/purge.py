@@ -12,7 +12,7 @@ from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import batch_of_taken, open_undo_file
 from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.items.purge import Remains
+from rwq_cli.core.items.purge import Leftovers
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
@@ -54,11 +54,11 @@ def purge(
         queue.connection.progress.hide()
         confirm("remove all", items, escaped(queue.name), yes=False)
     undo = open_undo_file(settings, queue, "purge")
-    remains = Remains()
+    leftovers = Leftovers()
     report = batch_of_taken(
         settings,
         queue,
-        queue.purge(undo, remains=remains, dry_run=dry_run),
+        queue.purge(undo, leftovers=leftovers, dry_run=dry_run),
         undo,
         done=Status.REMOVED,
         failures=(),
@@ -73,13 +73,15 @@ def purge(
         if dry_run:
             try:
                 count = queue.count_results()
-                would, remains.others = count.results, count.others
+                would, leftovers.others = count.results, count.others
             except PermissionDenied:
-                remains.is_unknown = True
-        if remains.is_unknown:
+                leftovers.is_unknown = True
+        if leftovers.is_unknown:
             settings.environment.note("rwq: this user may not touch results; those there are stay")
-        elif remains.others:
-            what = "1 key is" if remains.others == 1 else f"{human.count(remains.others)} keys are"
+        elif leftovers.others:
+            what = (
+                "1 key is" if leftovers.others == 1 else f"{human.count(leftovers.others)} keys are"
+            )
             settings.environment.note(f"rwq: {what} named like results, but none of ours; left")
 
     report.also_done = frozenset({"results"})

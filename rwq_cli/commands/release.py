@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, Reach, asked, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope, asked, choosing
 from rwq_cli.cli.command_options import DryRunOption, ForceOption, YesToForceOption
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
@@ -36,11 +36,11 @@ MANUALS = {
 }
 
 _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
-_REACH = Reach(default=_IN_PROCESSING, everything=_IN_PROCESSING, offered=ITEMS)
+_SCOPE = SelectionScope(default=_IN_PROCESSING, everything=_IN_PROCESSING, offered=ITEMS)
 
 
 @app.command(help="Put items back into the queue, now or after a delay, and end their leases.")
-@choosing(_REACH)
+@choosing(_SCOPE)
 def release(
     ctx: typer.Context,
     choice: Choice,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rwq_cli.cli.confirm import confirm
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import Pause
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
@@ -37,8 +37,8 @@ def open_undo_file(
 
 
 def asked(
-    what: str, ids: Iterable[bytes | Pause], queue: WorkQueue, *, yes: bool, ends_leases: bool
-) -> Iterable[bytes | Pause]:
+    what: str, ids: Iterable[bytes | Flush], queue: WorkQueue, *, yes: bool, ends_leases: bool
+) -> Iterable[bytes | Flush]:
     """The IDs, if whoever gave the command agrees; see `rwq_cli.cli.confirm.confirm`.
 
     Args:
@@ -55,7 +55,7 @@ def asked(
     """
     if yes:
         return ids
-    known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Pause)))
+    known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     leased = queue.count_leased(known) if ends_leases else 0
     note = f", {human.count(leased)} of them leased" if leased else ""
     queue.connection.progress.hide()

@@ -3,7 +3,7 @@
 import typer
 
 from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, Reach, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
 from rwq_cli.cli.command_options import DryRunOption, YesOption
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
@@ -30,14 +30,14 @@ MANUALS = {
     )
 }
 
-_REACH = Reach(default=ITEMS, everything=ITEMS, offered=ITEMS)
+_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
 
 
 @app.command(
     help="Remove items wherever they are, also those that a worker holds, without calling them "
     "completed. They are written to an undo file first."
 )
-@choosing(_REACH)
+@choosing(_SCOPE)
 def rm(
     ctx: typer.Context,
     choice: Choice,

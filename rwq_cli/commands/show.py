@@ -17,7 +17,7 @@ from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast
-from rwq_cli.core.inspect.report import Sighting
+from rwq_cli.core.inspect.report import ItemReport
 from rwq_cli.core.items.results import A_RESULT, NOTHING, Result
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Facts, Item, State
@@ -59,7 +59,7 @@ class Shown:
     """One item with all that is told of it."""
 
     item: Item
-    sighting: Sighting
+    item_report: ItemReport
     explanation: Explanation
     forecast: Forecast | None
     kept: Result | None = None
@@ -68,7 +68,7 @@ class Shown:
     @property
     def wrong_types(self) -> dict[bytes, str]:
         """All keys of it that hold something else than they should, with its type."""
-        return {**self.sighting.facts.wrong_types, **self.wrong_result}
+        return {**self.item_report.facts.wrong_types, **self.wrong_result}
 
 
 @app.command(
@@ -111,24 +111,24 @@ def show(
 
     def shown() -> Iterator[Shown]:
         for batch in in_batches(chosen):
-            sightings: Iterable[Sighting] = queue.facts(batch)
+            item_reports: Iterable[ItemReport] = queue.facts(batch)
             forecasts: Iterable[Forecast | None] = repeat(None)
             if sample_s is not None:
-                sightings = list(sightings)
-                forecasts = queue.forecast(sightings, sample_s=sample_s)
+                item_reports = list(item_reports)
+                forecasts = queue.forecast(item_reports, sample_s=sample_s)
             results, kinds = looked_up(batch)
-            for sighting, forecast, kept, kind in zip(
-                sightings, forecasts, results, kinds, strict=False
+            for item_report, forecast, kept, kind in zip(
+                item_reports, forecasts, results, kinds, strict=False
             ):
-                item = queue.describe(sighting, data=wants_data)
-                yield _shown(queue.name, item, sighting, forecast, kept, kind)
+                item = queue.describe(item_report, data=wants_data)
+                yield _shown(queue.name, item, item_report, forecast, kept, kind)
 
     nothing = Facts(b"", False, 0, 0, 0, None, None, None, 0)
     view = View(
         (),
         _fields,
         lambda record: record.item.item_id,
-        _shown(queue.name, Item(queue.name, b"", State.GONE), Sighting(nothing, None, (), None)),
+        _shown(queue.name, Item(queue.name, b"", State.GONE), ItemReport(nothing, None, (), None)),
         lambda record: record.item.data,
     )
     return Detail(
@@ -144,12 +144,12 @@ def show(
 def _shown(
     queue: bytes,
     item: Item,
-    sighting: Sighting,
+    item_report: ItemReport,
     forecast: Forecast | None = None,
     kept: Result | None = None,
     kind: str = NOTHING,
 ) -> Shown:
-    explanation = explain(queue, sighting, forecast)
+    explanation = explain(queue, item_report, forecast)
     if kept is not None and item.state is State.GONE:
         command = command_line("result", queue, item.item_id)
         explanation = replace(
@@ -162,11 +162,11 @@ def _shown(
         key = QueueKeys(queue).result(item.item_id)
         wrong[key] = kind
         explanation = with_wrong_key(explanation, key)
-    return Shown(item, sighting, explanation, forecast, kept, wrong)
+    return Shown(item, item_report, explanation, forecast, kept, wrong)
 
 
 def _fields(record: Shown) -> dict[str, Any]:
-    facts = record.sighting.facts
+    facts = record.item_report.facts
     return {
         **item_fields(record.item),
         "meaning": record.explanation.meaning,
@@ -184,12 +184,12 @@ def _fields(record: Shown) -> dict[str, Any]:
             "in_processing": facts.in_processing,
             "in_cleaning": facts.in_cleaning,
             "data_key": escaped(QueueKeys(record.item.queue).item(facts.item_id)),
-            "main_places": list(record.sighting.main_places),
-            "processing_places": list(record.sighting.processing_places),
-            "lease_keys": [escaped(key) for key in record.sighting.lease_keys],
+            "main_places": list(record.item_report.main_places),
+            "processing_places": list(record.item_report.processing_places),
+            "lease_keys": [escaped(key) for key in record.item_report.lease_keys],
             "leases": [
                 {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
-                for key, lease in record.sighting.leases
+                for key, lease in record.item_report.leases
             ],
             "wrong_types": [
                 {"key": escaped(key), "type": kind} for key, kind in record.wrong_types.items()
@@ -239,7 +239,7 @@ def _sections(record: Shown) -> list[Section]:
 
 
 def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
-    item, facts, sighting = record.item, record.sighting.facts, record.sighting
+    item, facts, item_report = record.item, record.item_report.facts, record.item_report
     data = "none"
     if facts.has_data:
         size = "" if item.payload_bytes is None else f"{human.size(item.payload_bytes)}, "
@@ -247,12 +247,12 @@ def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
         data = f"{size}last used {used}"
     rows: list[tuple[str, str, str | None]] = [("data", data, None)]
     main = _times(facts.in_main)
-    if sighting.position is not None:
-        main += f", {human.count(sighting.position)} ahead of it"
+    if item_report.position is not None:
+        main += f", {human.count(item_report.position)} ahead of it"
     rows.append(("main list", main, None))
     processing = _times(facts.in_processing)
-    if sighting.processing_places:
-        processing += f", {human.count(sighting.processing_places[0])} older than it"
+    if item_report.processing_places:
+        processing += f", {human.count(item_report.processing_places[0])} older than it"
     rows.append(("processing list", processing, None))
     if facts.in_cleaning:
         rows.append(("cleaning list", _times(facts.in_cleaning), None))
@@ -262,8 +262,8 @@ def _fact_rows(record: Shown) -> list[tuple[str, str, str | None]]:
         ttl_ms = facts.lease.ttl_ms
         ends = "no expiry" if ttl_ms is None else f"{human.duration(ttl_ms / 1000)} left"
         rows.append(("lease", f"{ends}, held by {escaped(facts.lease.holder)}", None))
-        for key in sighting.lease_keys:
-            rows.append(("lease key", escaped(key) + _disagreeing(sighting, key), "dim"))
+        for key in item_report.lease_keys:
+            rows.append(("lease key", escaped(key) + _disagreeing(item_report, key), "dim"))
     if facts.due_ms is not None:
         rows.append(("due", f"{facts.due_ms} (unix ms), {human.moment(facts.due_ms)}", None))
     if facts.buried_ms is not None:
@@ -290,9 +290,9 @@ def _kept(kept: Result, state: State) -> str:
     return f"{kept.verdict.value} {human.moment(kept.completed_ms)}, {given}, {ends}{whose}"
 
 
-def _disagreeing(sighting: Sighting, key: bytes) -> str:
+def _disagreeing(item_report: ItemReport, key: bytes) -> str:
     """What this lease key says, where the two do not say the same."""
-    leases = dict(sighting.leases)
+    leases = dict(item_report.leases)
     if key not in leases or len({lease.holder for lease in leases.values()}) < 2:
         return ""
     ttl_ms = leases[key].ttl_ms

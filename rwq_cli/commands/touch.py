@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, Reach, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
 from rwq_cli.cli.command_options import DryRunOption
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
@@ -33,11 +33,11 @@ MANUALS = {
 }
 
 _LEASED = frozenset({State.LEASED, State.HELD, State.UNLISTED})
-_REACH = Reach(default=frozenset({State.LEASED}), everything=_LEASED, offered=_LEASED)
+_SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, offered=_LEASED)
 
 
 @app.command(help="Give live leases a new expiry, counted from now.")
-@choosing(_REACH)
+@choosing(_SCOPE)
 def touch(
     ctx: typer.Context,
     choice: Choice,

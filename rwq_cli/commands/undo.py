@@ -19,7 +19,7 @@ from rwq_cli.core.items.importing import OnConflict
 from rwq_cli.core.items.results import Result
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.snapshot import Picture
+from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report
@@ -134,7 +134,7 @@ def _put_back(
     to = reader.taken.to
     if to is not None:
         return queue.take_back(reader.all, to, dry_run=dry_run).batches
-    pushes: tuple[tuple[Iterator[Picture | Result], bool], ...] = (
+    pushes: tuple[tuple[Iterator[ItemSnapshot | Result], bool], ...] = (
         (reader.last_first(), True),
         (reader.others(), False),
         (reader.results(), False),

@@ -10,7 +10,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.waiting import Goal, Waited
+from rwq_cli.core.items.waiting import WaitCondition, WaitResult
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import FOREVER
 from rwq_cli.exit_codes import ExitStatus
@@ -73,12 +73,12 @@ def wait(
         )
     if item_id and "" in item_id:
         raise InvalidArgument("an ID is empty", "an unset variable in the script?")
-    goal = Goal(below=below, ids=tuple(map(os.fsencode, item_id or ())))
+    condition = WaitCondition(below=below, ids=tuple(map(os.fsencode, item_id or ())))
     timeout_s = FOREVER if timeout is None else parse_duration(timeout)
     queue = open_queue(settings)
     return Detail(
         view=View((), _fields, lambda waited: waited.counts.queue, _NOTHING),
-        records=(queue.wait(each, timeout_s=timeout_s) for each in (goal,)),
+        records=(queue.wait(each, timeout_s=timeout_s) for each in (condition,)),
         sections=_sections,
         one_only=True,
         is_missing=lambda waited: not waited.reached,
@@ -86,10 +86,10 @@ def wait(
     )
 
 
-_NOTHING = Waited(True, Counts(b"", 0, 0, 0, 0), None, 0.0)
+_NOTHING = WaitResult(True, Counts(b"", 0, 0, 0, 0), None, 0.0)
 
 
-def _fields(waited: Waited) -> dict[str, Any]:
+def _fields(waited: WaitResult) -> dict[str, Any]:
     counts = waited.counts
     return {
         **bytes_fields("queue", counts.queue),
@@ -103,7 +103,7 @@ def _fields(waited: Waited) -> dict[str, Any]:
     }
 
 
-def _sections(waited: Waited) -> list[Section]:
+def _sections(waited: WaitResult) -> list[Section]:
     counts = waited.counts
     rows: list[tuple[str, str, str | None]] = [
         ("in time", "yes" if waited.reached else "no", None if waited.reached else "red")

@@ -6,11 +6,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Pause:
+class Flush:
     """In a stream of entries: the source has nothing more for now, so do not wait to fill up."""
 
 
-PAUSE = Pause()
+FLUSH = Flush()
 
 # What our scripts do with so many IDs takes the server two or three milliseconds.
 BATCH_ITEMS = 500
@@ -22,7 +22,7 @@ SCAN_BUDGET_ENTRIES = 500_000
 
 
 def in_batches(
-    entries: Iterable[T | Pause],
+    entries: Iterable[T | Flush],
     *,
     items_max: int = BATCH_ITEMS,
     bytes_max: int = BATCH_BYTES,
@@ -31,7 +31,7 @@ def in_batches(
     """Cut a stream into lists.
 
     Args:
-        entries: The stream; it is read no further than the batch that is being filled. A `PAUSE`
+        entries: The stream; it is read no further than the batch that is being filled. A `FLUSH`
             in it ends the batch.
         items_max: Entries in one batch at most.
         bytes_max: A batch ends when its sizes reach this many bytes.
@@ -43,7 +43,7 @@ def in_batches(
     batch: list[T] = []
     batch_bytes = 0
     for entry in entries:
-        if isinstance(entry, Pause):
+        if isinstance(entry, Flush):
             if batch:
                 yield batch
                 batch, batch_bytes = [], 0

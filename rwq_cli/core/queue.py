@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from rwq_cli.core.batches import Pause
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import (
@@ -25,22 +25,22 @@ from rwq_cli.core.model import (
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.forecast import Forecast
     from rwq_cli.core.inspect.listing import Selection, Source
-    from rwq_cli.core.inspect.report import Detail, Sighting
+    from rwq_cli.core.inspect.report import Detail, ItemReport
     from rwq_cli.core.inspect.thresholds import Check, Limits, Measure
     from rwq_cli.core.items.all_results import ResultCount, ResultTally
     from rwq_cli.core.items.exporting import Export
     from rwq_cli.core.items.importing import OnConflict
     from rwq_cli.core.items.lease import Leased
     from rwq_cli.core.items.lease_by_id import Picked
-    from rwq_cli.core.items.purge import Remains
-    from rwq_cli.core.items.remove import Destination, Ledger
-    from rwq_cli.core.items.result_options import Keeping
+    from rwq_cli.core.items.purge import Leftovers
+    from rwq_cli.core.items.remove import Destination, Journal
+    from rwq_cli.core.items.result_options import ResultOptions
     from rwq_cli.core.items.results import Result, ResultLook
     from rwq_cli.core.items.schedule import Burial, Delay
-    from rwq_cli.core.items.waiting import Goal, Waited
+    from rwq_cli.core.items.waiting import WaitCondition, WaitResult
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
-    from rwq_cli.core.state.snapshot import Picture
+    from rwq_cli.core.state.snapshot import ItemSnapshot
 
 # The modules that do the work are imported by the method that needs them: a point command then
 # loads one of them and not ten, which a shell loop pays for on every turn.
@@ -113,7 +113,7 @@ class WorkQueue(Queue):
         list(self.add_many([NewItem(new_id, to_bytes(data))], unique=True))
 
     def add_many(
-        self, items: Iterable[NewItem | Pause], *, unique: bool = False, dry_run: bool = False
+        self, items: Iterable[NewItem | Flush], *, unique: bool = False, dry_run: bool = False
     ) -> Outcomes:
         """Add a stream of items; see `rwq_cli.core.items.add.add_batches`."""
         from rwq_cli.core.items import add as adding
@@ -121,7 +121,7 @@ class WorkQueue(Queue):
         return self.add_batches(adding.batched_items(items), unique=unique, dry_run=dry_run)
 
     def add_batches(
-        self, batches: Iterable[NewItems | Pause], *, unique: bool = False, dry_run: bool = False
+        self, batches: Iterable[NewItems | Flush], *, unique: bool = False, dry_run: bool = False
     ) -> Outcomes:
         """Add items in batches of the caller's; see `rwq_cli.core.items.add.add_batches`."""
         from rwq_cli.core.items import add as adding
@@ -181,10 +181,10 @@ class WorkQueue(Queue):
 
     def complete(
         self,
-        ids: Iterable[bytes | Pause],
+        ids: Iterable[bytes | Flush],
         *,
         owner: bytes | None = None,
-        keeping: "Keeping | None" = None,
+        result_options: "ResultOptions | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
         """Complete items; see `rwq_cli.core.items.lease.complete_items`."""
@@ -192,7 +192,7 @@ class WorkQueue(Queue):
         from rwq_cli.core.items import lease as leasing
 
         verb = rehearsal.would_complete if dry_run else leasing.complete_items
-        return Outcomes(verb(self, ids, owner=owner, keeping=keeping))
+        return Outcomes(verb(self, ids, owner=owner, result_options=result_options))
 
     def result(
         self, item_id: bytes | str, *, wait: bool = False, timeout_s: float = FOREVER
@@ -228,7 +228,7 @@ class WorkQueue(Queue):
         return results.kinds_of(self, ids)
 
     def touch(
-        self, ids: Iterable[bytes | Pause], *, lease_s: float = 300.0, dry_run: bool = False
+        self, ids: Iterable[bytes | Flush], *, lease_s: float = 300.0, dry_run: bool = False
     ) -> Outcomes:
         """Give live leases a new expiry; see `rwq_cli.core.items.lease.touch_items`."""
         from rwq_cli.core.items import dry_run as rehearsal
@@ -241,7 +241,7 @@ class WorkQueue(Queue):
 
     def release(
         self,
-        ids: Iterable[bytes | Pause],
+        ids: Iterable[bytes | Flush],
         *,
         force: bool = False,
         front: bool = False,
@@ -265,20 +265,20 @@ class WorkQueue(Queue):
         from rwq_cli.core.items import dry_run as rehearsal
         from rwq_cli.core.items import lease as leasing
         from rwq_cli.core.items import schedule as parking
-        from rwq_cli.core.items.bulk import Authority
+        from rwq_cli.core.items.bulk import LeasePolicy
 
         delay_ms = round(delay_s * 1000)
         if delay_ms > 0:
             if front:
                 raise InvalidArgument("front and delay exclude each other", "give one of them")
             return self._park(ids, parking.Delay(delay_ms), force=force, dry_run=dry_run)
-        authority = Authority(self.holder, force)
+        lease_policy = LeasePolicy(self.holder, force)
         verb = rehearsal.would_release if dry_run else leasing.release_items
-        return Outcomes(verb(self, ids, authority, front=front))
+        return Outcomes(verb(self, ids, lease_policy, front=front))
 
     def bury(
         self,
-        ids: Iterable[bytes | Pause],
+        ids: Iterable[bytes | Flush],
         *,
         reason: bytes | None = None,
         force: bool = False,
@@ -290,17 +290,17 @@ class WorkQueue(Queue):
         return self._park(ids, parking.Burial(reason), force=force, dry_run=dry_run)
 
     def _park(
-        self, ids: Iterable[bytes | Pause], how: "Burial | Delay", *, force: bool, dry_run: bool
+        self, ids: Iterable[bytes | Flush], how: "Burial | Delay", *, force: bool, dry_run: bool
     ) -> Outcomes:
         from rwq_cli.core.items import dry_run as rehearsal
         from rwq_cli.core.items import schedule as parking
-        from rwq_cli.core.items.bulk import Authority
+        from rwq_cli.core.items.bulk import LeasePolicy
 
         verb = rehearsal.would_park if dry_run else parking.park_items
-        authority = Authority(self.holder, force)
-        return Outcomes(verb(self, ids, authority, how))
+        lease_policy = LeasePolicy(self.holder, force)
+        return Outcomes(verb(self, ids, lease_policy, how))
 
-    def kick(self, ids: Iterable[bytes | Pause], *, dry_run: bool = False) -> Outcomes:
+    def kick(self, ids: Iterable[bytes | Flush], *, dry_run: bool = False) -> Outcomes:
         """Bring buried items back; see `rwq_cli.core.items.schedule.kick_items`."""
         from rwq_cli.core.items import dry_run as rehearsal
         from rwq_cli.core.items import schedule as parking
@@ -317,7 +317,7 @@ class WorkQueue(Queue):
 
     def put(
         self,
-        entries: "Iterable[Picture | Result | Pause]",
+        entries: "Iterable[ItemSnapshot | Result | Flush]",
         *,
         on_conflict: "OnConflict",
         at_front: bool = False,
@@ -340,47 +340,51 @@ class WorkQueue(Queue):
 
     def take(
         self,
-        ids: Iterable[bytes | Pause],
-        ledger: "Ledger",
+        ids: Iterable[bytes | Flush],
+        journal: "Journal",
         *,
         destination: "Destination | None" = None,
-        unchanged: "Callable[[Picture], bool] | None" = None,
+        unchanged: "Callable[[ItemSnapshot], bool] | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Remove items, or move them to another queue; see `rwq_cli.core.items.remove.Taking`."""
+        """Remove items, or move them to another queue; see `rwq_cli.core.items.remove.Remover`."""
         from rwq_cli.core.items import remove as taking
 
         self.connection.look_only()
         if dry_run:
             return Outcomes(taking.would_take(self, ids, destination))
-        run = taking.Taking(self, ledger, destination, unchanged)
+        run = taking.Remover(self, journal, destination, unchanged)
         return Outcomes(run.take_ids(ids))
 
     def take_back(
-        self, pictures: "Callable[[], Iterable[Picture]]", came_to: bytes, *, dry_run: bool = False
+        self,
+        snapshots: "Callable[[], Iterable[ItemSnapshot]]",
+        came_to: bytes,
+        *,
+        dry_run: bool = False,
     ) -> Outcomes:
         """Move items back from another queue; see `rwq_cli.core.items.remove.take_back`."""
         from rwq_cli.core.items import remove as taking
 
         self.connection.look_only()
-        return Outcomes(taking.take_back(self, pictures, self.sibling(came_to), dry_run=dry_run))
+        return Outcomes(taking.take_back(self, snapshots, self.sibling(came_to), dry_run=dry_run))
 
     def count_leased(self, ids: Sequence[bytes]) -> int:
         """How many of these items somebody holds under a lease."""
-        from rwq_cli.core.inspect.report import glance
+        from rwq_cli.core.inspect.report import probe
         from rwq_cli.core.state.rules import is_guard
 
-        looks = glance(self, ids)
+        looks = probe(self, ids)
         return sum(
             look.has_data and look.lease is not None and not is_guard(look.lease) for look in looks
         )
 
     def purge(
         self,
-        ledger: "Ledger",
+        journal: "Journal",
         *,
         grace_s: float = 1.0,
-        remains: "Remains | None" = None,
+        leftovers: "Leftovers | None" = None,
         dry_run: bool = False,
     ) -> Outcomes:
         """Remove everything; see `rwq_cli.core.items.purge.purge`."""
@@ -392,10 +396,10 @@ class WorkQueue(Queue):
         return Outcomes(
             purging.purge(
                 self,
-                ledger,
+                journal,
                 grace_s=grace_s,
                 sleep=self.clock.sleep,
-                remains=remains,
+                leftovers=leftovers,
             )
         )
 
@@ -481,13 +485,15 @@ class WorkQueue(Queue):
 
         return counting.count_lengths(self)
 
-    def wait(self, goal: "Goal | None" = None, *, timeout_s: float = FOREVER) -> "Waited":
-        """Wait until the queue is empty, or for another goal; `rwq_cli.core.items.waiting.wait_until`."""
+    def wait(
+        self, condition: "WaitCondition | None" = None, *, timeout_s: float = FOREVER
+    ) -> "WaitResult":
+        """Wait until the queue is empty, or for another condition; `rwq_cli.core.items.waiting.wait_until`."""
         from rwq_cli.core.items import waiting
 
         return waiting.wait_until(
             self,
-            goal or waiting.Goal(),
+            condition or waiting.WaitCondition(),
             timeout_s=timeout_s,
             clock=self.clock,
         )
@@ -502,7 +508,7 @@ class WorkQueue(Queue):
     def check(
         self, limits: "Mapping[Measure, Limits]", *, deep: bool = False, grace_s: float = 1.0
     ) -> "Check":
-        """The counts, judged by limits; see `rwq_cli.core.inspect.thresholds.check`."""
+        """The counts, evaluations by limits; see `rwq_cli.core.inspect.thresholds.check`."""
         from rwq_cli.core.inspect import thresholds as checking
 
         return checking.check(
@@ -589,7 +595,7 @@ class WorkQueue(Queue):
             holder_glob=holder_glob,
         )
 
-    def facts(self, ids: Iterable[bytes]) -> "Iterator[Sighting]":
+    def facts(self, ids: Iterable[bytes]) -> "Iterator[ItemReport]":
         """What is known of each ID; see `rwq_cli.core.inspect.report.facts_of`."""
         from rwq_cli.core.inspect import report as looking
 
@@ -597,14 +603,14 @@ class WorkQueue(Queue):
         return looking.facts_of(self, ids)
 
     def forecast(
-        self, sightings: "Sequence[Sighting]", *, sample_s: float
+        self, item_reports: "Sequence[ItemReport]", *, sample_s: float
     ) -> "list[Forecast | None]":
         """When items' turns come; see `rwq_cli.core.inspect.forecast.forecast`."""
         from rwq_cli.core.inspect.forecast import forecast
 
         return forecast(
             self,
-            sightings,
+            item_reports,
             sample_s=sample_s,
             monotonic=self.clock.monotonic,
             sleep=self.clock.sleep,
@@ -618,14 +624,14 @@ class WorkQueue(Queue):
         """
         from rwq_cli.core.state.rules import state_of
 
-        (sighting,) = self.facts([to_bytes(item_id)])
-        return state_of(sighting.facts)
+        (item_report,) = self.facts([to_bytes(item_id)])
+        return state_of(item_report.facts)
 
-    def describe(self, sighting: "Sighting", *, data: bool = False) -> Item:
-        """The item that a sighting is of, with its idle time, size and preview."""
+    def describe(self, item_report: "ItemReport", *, data: bool = False) -> Item:
+        """The item that a item_report is of, with its idle time, size and preview."""
         from rwq_cli.core.inspect import report as looking
 
-        item = looking.item_from(self.name, sighting.facts, sighting.position)
+        item = looking.item_from(self.name, item_report.facts, item_report.position)
         detail = self._detail(data)
         (full,) = looking.with_details(self, [item], detail)
         return full
@@ -672,7 +678,7 @@ def lease_from(
     lease_ms = max(1, round(lease_s * 1000))
     batches = leasing.lease_batches(
         distinct,
-        leasing.Order(count, first.holder, lease_ms, data),
+        leasing.LeaseRequest(count, first.holder, lease_ms, data),
         wait_s=wait_s,
         clock=first.clock,
         shuffle=shuffle,

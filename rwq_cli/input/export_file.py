@@ -8,12 +8,12 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
-from rwq_cli.core.batches import Pause
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.result_options import RESULT_TTL_S, Verdict
 from rwq_cli.core.items.results import Result
 from rwq_cli.core.model import Lease, State
-from rwq_cli.core.state.snapshot import End, Picture, Place
+from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.records import ITEM_BYTES_MAX, BadRecord, Readable, open_input
 from rwq_cli.input.streams import split
@@ -67,7 +67,7 @@ def _taken(record: Any) -> Taken:
     return Taken(record["verb"], str(record.get("server")), _bytes_of(record, "to"))
 
 
-def parse_line(line: bytes) -> Picture | Result | Mark:
+def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
     """One line behind the header.
 
     Raises:
@@ -110,7 +110,7 @@ def parse_line(line: bytes) -> Picture | Result | Mark:
             raise BadRecord(f"its place is {place.value}, but it has no time for that")
     if place is Place.MAIN and not due_ms is buried_ms is None:
         raise BadRecord("its place is main, but it has the time of a delayed or a buried one")
-    return Picture(
+    return ItemSnapshot(
         item_id=item_id,
         data=data,
         state=_one_of(record, "state", State) or State.WAITING,
@@ -201,7 +201,7 @@ class ExportReader:
     Args:
         environment: Where stdin is.
         name: The file; `-` is stdin.
-        strict: Stop at the first bad line.
+        strict: CancelToken at the first bad line.
         report: Told of each bad line: its number, from 1, which is the header, and why.
 
     Attributes:
@@ -229,17 +229,17 @@ class ExportReader:
             file = self._open.enter_context(open_input(name))
             stream = cast(BinaryIO, Readable(name, file))
         self._lines = _numbered(split(stream, b"\n", environment.flush))
-        first = next((entry for entry in self._lines if not isinstance(entry, Pause)), (1, b""))
+        first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
         self.header = parse_header(first[1], "stdin" if name == "-" else name)
 
-    def entries(self) -> Iterator[Picture | Result | Pause]:
-        """The items and results, in order; at a `PAUSE` the source has nothing more for now.
+    def entries(self) -> Iterator[ItemSnapshot | Result | Flush]:
+        """The items and results, in order; at a `FLUSH` the source has nothing more for now.
 
         A result that has no expiry gets the usual one.
         """
         with self._open:
             for entry in self._lines:
-                if isinstance(entry, Pause):
+                if isinstance(entry, Flush):
                     yield entry
                     continue
                 number, line = entry
@@ -259,11 +259,11 @@ class ExportReader:
                 yield read
 
 
-def _numbered(groups: Iterable[list[bytes] | Pause]) -> Iterator[tuple[int, bytes] | Pause]:
+def _numbered(groups: Iterable[list[bytes] | Flush]) -> Iterator[tuple[int, bytes] | Flush]:
     """Lines with their numbers from 1; empty ones are left out."""
     number = 0
     for group in groups:
-        if isinstance(group, Pause):
+        if isinstance(group, Flush):
             yield group
             continue
         for line in group:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from rwq_cli.core.batches import Pause
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
 from rwq_cli.input.streams import split
@@ -11,7 +11,7 @@ from rwq_cli.input.streams import split
 
 def read_ids(
     environment: Environment, arguments: Sequence[str], *, null_separated: bool
-) -> Iterator[bytes | Pause]:
+) -> Iterator[bytes | Flush]:
     """The IDs that a command was given.
 
     Args:
@@ -36,9 +36,9 @@ def read_ids(
     return _flat(split(environment.stdin, separator, environment.flush))
 
 
-def _flat(groups: Iterable[list[bytes] | Pause]) -> Iterator[bytes | Pause]:
+def _flat(groups: Iterable[list[bytes] | Flush]) -> Iterator[bytes | Flush]:
     for group in groups:
-        if isinstance(group, Pause):
+        if isinstance(group, Flush):
             yield group
         else:
             yield from filter(None, group)

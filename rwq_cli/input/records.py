@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
-from rwq_cli.core.batches import BATCH_BYTES, Pause
+from rwq_cli.core.batches import BATCH_BYTES, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.add import ADD_ITEMS
 from rwq_cli.core.model import Due, NewItems
@@ -95,14 +95,14 @@ class IdRule:
 
 
 @dataclass
-class Intake:
+class RecordReader:
     """Reads items and counts what it could not use.
 
     Attributes:
         environment: Where stdin is, and where bad records are reported.
         input_format: How files and stdin are cut.
         id_rule: Where IDs come from.
-        strict: Stop at the first bad record.
+        strict: CancelToken at the first bad record.
         due: Until when items are put off that do not say it themselves; None for not at all.
         report: Told of each bad record: where it was, its number from 1, and why.
         rejected: Bad records so far.
@@ -122,12 +122,12 @@ class Intake:
     _current: BinaryIO | None = None
     _random: Iterator[bytes] = field(default_factory=_one_by_one)
 
-    def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Pause]:
+    def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Flush]:
         """One item an argument; with the jsonl format each argument is such a line."""
         cut = [os.fsencode(argument) for argument in arguments]
         return self._batches("argument", [cut], keep_empty=True)
 
-    def from_files(self, names: Iterable[str]) -> Iterator[NewItems | Pause]:
+    def from_files(self, names: Iterable[str]) -> Iterator[NewItems | Flush]:
         """The items of files, in order; `-` is stdin.
 
         Raises:
@@ -174,7 +174,7 @@ class Intake:
             total += found.st_size
         return total
 
-    def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Pause]:
+    def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Flush]:
         flush = self.environment.flush
         if self.input_format is InputFormat.RAW:
             record = whole(stream, flush, bytes_max=ITEM_BYTES_MAX)
@@ -183,8 +183,8 @@ class Intake:
         return self._batches(where, split(stream, separator, flush), keep_empty=False)
 
     def _batches(
-        self, where: str, groups: Iterable[list[bytes] | Pause], *, keep_empty: bool
-    ) -> Iterator[NewItems | Pause]:
+        self, where: str, groups: Iterable[list[bytes] | Flush], *, keep_empty: bool
+    ) -> Iterator[NewItems | Flush]:
         """Records to batches of items, in one loop: it runs once for each of millions of lines."""
         is_json = self.input_format is InputFormat.JSONL
         convert = self._from_json_line if is_json else self._as_it_is
@@ -197,7 +197,7 @@ class Intake:
         room_bytes = BATCH_BYTES
         number = 0
         for group in groups:
-            if isinstance(group, Pause):
+            if isinstance(group, Flush):
                 if ids:
                     yield NewItems(ids, payloads, dues if any(dues) else None)
                     ids, payloads, dues, room_bytes = [], [], [], BATCH_BYTES

@@ -1,6 +1,6 @@
 """Splitting a stream of bytes into records, without waiting for more than is there.
 
-A reader yields `PAUSE` before it would have to wait, so that a batch that is being filled from a
+A reader yields `FLUSH` before it would have to wait, so that a batch that is being filled from a
 slow pipe goes to the server now and not when it is full.
 """
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from io import UnsupportedOperation
 from typing import BinaryIO
 
-from rwq_cli.core.batches import PAUSE, Pause
+from rwq_cli.core.batches import FLUSH, Flush
 
 _CHUNK_BYTES = 1 << 18
 
 
-def chunks(stream: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[bytes | Pause]:
+def chunks(stream: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[bytes | Flush]:
     """The bytes of a stream as they come in.
 
     Args:
@@ -28,7 +28,7 @@ def chunks(stream: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[byt
     read = getattr(stream, "read1", stream.read)
     while True:
         if descriptor is not None and not _is_ready(descriptor):
-            yield PAUSE
+            yield FLUSH
             before_waiting()
         chunk = read(_CHUNK_BYTES)
         if not chunk:
@@ -45,7 +45,7 @@ def _is_ready(descriptor: int) -> bool:
 
 def split(
     stream: BinaryIO, separator: bytes, before_waiting: Callable[[], None]
-) -> Iterator[list[bytes] | Pause]:
+) -> Iterator[list[bytes] | Flush]:
     """The records of a stream that are ended, or at its end may be, by a separator byte.
 
     Args:
@@ -55,12 +55,12 @@ def split(
 
     Yields:
         The records that came in together, without their separators, empty ones included; and
-        `PAUSE` before each wait.
+        `FLUSH` before each wait.
     """
     # A record that has not ended yet is joined once, so that one of 100 MB costs its length.
     pieces: list[bytes] = []
     for chunk in chunks(stream, before_waiting):
-        if isinstance(chunk, Pause):
+        if isinstance(chunk, Flush):
             yield chunk
             continue
         records = chunk.split(separator)
@@ -90,7 +90,7 @@ def whole(stream: BinaryIO, before_waiting: Callable[[], None], *, bytes_max: in
     pieces: list[bytes] = []
     left = bytes_max + 1
     for chunk in chunks(stream, before_waiting):
-        if not isinstance(chunk, Pause):
+        if not isinstance(chunk, Flush):
             pieces.append(chunk[:left])
             left -= len(pieces[-1])
             if not left:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rwq_cli.core.items.results import Result
 from rwq_cli.core.model import State
-from rwq_cli.core.state.snapshot import Picture
+from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import View
@@ -86,12 +86,12 @@ def header_line(header: Header) -> bytes:
     return _line(fields)
 
 
-def picture_line(picture: Picture) -> bytes:
+def picture_line(snapshot: ItemSnapshot) -> bytes:
     """The line of an item, with its end."""
-    return _line(picture_fields(picture))
+    return _line(picture_fields(snapshot))
 
 
-def entry_line(entry: Picture | Result) -> bytes:
+def entry_line(entry: ItemSnapshot | Result) -> bytes:
     """The line of an item or of a result, with its end."""
     return result_line(entry) if isinstance(entry, Result) else picture_line(entry)
 
@@ -133,28 +133,28 @@ def result_restored_line(item_id: bytes) -> bytes:
     return _line({"restored": True, **bytes_fields("result_of", item_id)})
 
 
-def picture_fields(picture: Picture) -> dict[str, Any]:
+def picture_fields(snapshot: ItemSnapshot) -> dict[str, Any]:
     """An item's JSON object; a field that does not apply is null."""
     lease = None
-    if picture.lease is not None:
-        lease = {**bytes_fields("holder", picture.lease.holder), "ttl_ms": picture.lease.ttl_ms}
+    if snapshot.lease is not None:
+        lease = {**bytes_fields("holder", snapshot.lease.holder), "ttl_ms": snapshot.lease.ttl_ms}
     return {
-        **bytes_fields("id", picture.item_id),
-        **bytes_fields("data", picture.data),
-        "state": picture.state.value,
-        "place": None if picture.place is None else picture.place.value,
+        **bytes_fields("id", snapshot.item_id),
+        **bytes_fields("data", snapshot.data),
+        "state": snapshot.state.value,
+        "place": None if snapshot.place is None else snapshot.place.value,
         "lease": lease,
-        "due_ms": picture.due_ms,
-        "buried_ms": picture.buried_ms,
-        "reason": None if picture.reason is None else escaped(picture.reason),
-        "returns": picture.returns,
-        "nearer": None if picture.nearer is None else picture.nearer.value,
+        "due_ms": snapshot.due_ms,
+        "buried_ms": snapshot.buried_ms,
+        "reason": None if snapshot.reason is None else escaped(snapshot.reason),
+        "returns": snapshot.returns,
+        "nearer": None if snapshot.nearer is None else snapshot.nearer.value,
     }
 
 
-def picture_view() -> View[Picture]:
+def picture_view() -> View[ItemSnapshot]:
     """Items of an export, for the formats that are not its own."""
-    nothing = Picture(b"", b"", State.GONE, None)
+    nothing = ItemSnapshot(b"", b"", State.GONE, None)
     return View((), picture_fields, lambda p: p.item_id, nothing, lambda p: p.data)
 
 

@@ -25,7 +25,7 @@ from typing import BinaryIO
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.items.results import Result
-from rwq_cli.core.state.snapshot import End, Picture
+from rwq_cli.core.state.snapshot import End, ItemSnapshot
 from rwq_cli.output.export_file import (
     TRIED_LINE,
     Header,
@@ -87,14 +87,14 @@ class UndoFile:
         self.items = 0
         self.results = 0
 
-    def write(self, pictures: Sequence[Picture]) -> None:
+    def write(self, snapshots: Sequence[ItemSnapshot]) -> None:
         """Write items down, and see them on the disk.
 
         Raises:
             UndoFileError: That failed. What was written before is still good.
         """
-        self._write(b"".join(map(picture_line, pictures)))
-        self.items += len(pictures)
+        self._write(b"".join(map(picture_line, snapshots)))
+        self.items += len(snapshots)
 
     def write_results(self, results: Sequence[Result]) -> None:
         """Write results down, and see them on the disk.
@@ -271,7 +271,7 @@ class UndoReader:
             except BadRecord as error:
                 self.rejected.append((number, str(error)))
                 continue
-            if isinstance(read, Picture):
+            if isinstance(read, ItemSnapshot):
                 (front if read.nearer in ends else back).append(at)
                 in_doubt.add(read.item_id)
             elif isinstance(read, Result):
@@ -306,15 +306,15 @@ class UndoReader:
             return False
         return next(self.last_first(), None) is None and next(self.others(), None) is None
 
-    def last_first(self) -> Iterator[Picture]:
+    def last_first(self) -> Iterator[ItemSnapshot]:
         """The items that were nearer to the next end, the last one first."""
         return self._items(reversed(self._front))
 
-    def others(self) -> Iterator[Picture]:
+    def others(self) -> Iterator[ItemSnapshot]:
         """All other items, in the order in which they were taken away."""
         return self._items(self._back)
 
-    def all(self) -> Iterator[Picture]:
+    def all(self) -> Iterator[ItemSnapshot]:
         """All items, in the order in which they were taken away."""
         return self._items(sorted((*self._front, *self._back)))
 
@@ -374,11 +374,11 @@ class UndoReader:
             with suppress(OSError):
                 os.ftruncate(self._file.fileno(), self._end)
 
-    def _items(self, starts: "Iterator[int] | Sequence[int]") -> Iterator[Picture]:
+    def _items(self, starts: "Iterator[int] | Sequence[int]") -> Iterator[ItemSnapshot]:
         for at in starts:
             self._file.seek(at)
             read = self._parse(self._file.readline())
-            if isinstance(read, Picture) and self._settled_at.get(read.item_id, -1) < at:
+            if isinstance(read, ItemSnapshot) and self._settled_at.get(read.item_id, -1) < at:
                 yield read
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from rwq_cli.core.inspect.forecast import Forecast
-from rwq_cli.core.inspect.report import Sighting
+from rwq_cli.core.inspect.report import ItemReport
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
@@ -36,21 +36,21 @@ class Explanation:
     cures: tuple[str, ...]
 
 
-def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) -> Explanation:
+def explain(queue: bytes, item_report: ItemReport, forecast: Forecast | None = None) -> Explanation:
     """Explain what was seen of one ID.
 
     Args:
         queue: The queue's name.
-        sighting: What is known of it.
+        item_report: What is known of it.
         forecast: When its turn comes, if that was asked for and it waits.
     """
-    facts = sighting.facts
+    facts = item_report.facts
     state = state_of(facts)
     lease = facts.lease
     left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
-    place = _place(sighting.position, forecast)
+    place = _place(item_report.position, forecast)
     meaning, following, verbs = {
-        State.WAITING: ("It waits to be leased.", place, _for_waiting(sighting)),
+        State.WAITING: ("It waits to be leased.", place, _for_waiting(item_report)),
         State.LEASED: (
             "A worker has it under a lease.",
             f"Unless it is completed or renewed, the lease ends in {left}; then it is abandoned "
@@ -79,12 +79,12 @@ def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) 
         ),
         State.DELAYED: (
             "It is put off.",
-            _due(sighting),
+            _due(item_report),
             ("release", "release --delay 5m", "complete"),
         ),
         State.DUE: (
             "It was put off, and its time has come.",
-            _due(sighting),
+            _due(item_report),
             ("release", "complete"),
         ),
         State.BURIED: (
@@ -114,12 +114,12 @@ def explain(queue: bytes, sighting: Sighting, forecast: Forecast | None = None) 
             (),
         ),
     }[state]
-    findings = findings_about(facts, [held.holder for _, held in sighting.leases])
+    findings = findings_about(facts, [held.holder for _, held in item_report.leases])
     remedies = [REMEDIES[code] for code in findings]
     return Explanation(
         meaning,
         following,
-        _next_in_s(state, sighting, forecast),
+        _next_in_s(state, item_report, forecast),
         (
             *(command_line(verb, queue, facts.item_id) for verb in verbs),
             *(f"redis-cli TYPE {shell_word(key)}" for key in facts.wrong_types),
@@ -144,8 +144,8 @@ def with_wrong_key(explanation: Explanation, key: bytes) -> Explanation:
     return replace(explanation, commands=(*explanation.commands, command))
 
 
-def _next_in_s(state: State, sighting: Sighting, forecast: Forecast | None) -> float | None:
-    facts = sighting.facts
+def _next_in_s(state: State, item_report: ItemReport, forecast: Forecast | None) -> float | None:
+    facts = item_report.facts
     if state in (State.LEASED, State.UNLISTED, State.STRAY_LEASE):
         ttl_ms = facts.lease.ttl_ms if facts.lease else None
         return None if ttl_ms is None else ttl_ms / 1000
@@ -154,8 +154,8 @@ def _next_in_s(state: State, sighting: Sighting, forecast: Forecast | None) -> f
     return forecast.turn_in_s if state is State.WAITING and forecast else None
 
 
-def _for_waiting(sighting: Sighting) -> tuple[str, ...]:
-    return ("release --front", "complete") if sighting.position else ("complete",)
+def _for_waiting(item_report: ItemReport) -> tuple[str, ...]:
+    return ("release --front", "complete") if item_report.position else ("complete",)
 
 
 def _place(position: int | None, forecast: Forecast | None) -> str:
@@ -174,8 +174,8 @@ def _place(position: int | None, forecast: Forecast | None) -> str:
     return f"{said}: in about {human.duration(forecast.turn_in_s)} at the present rate."
 
 
-def _due(sighting: Sighting) -> str:
-    facts = sighting.facts
+def _due(item_report: ItemReport) -> str:
+    facts = item_report.facts
     if facts.due_ms is None:
         return ""
     ahead_s = (facts.due_ms - facts.now_ms) / 1000

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rwq_cli.core.inspect.thresholds import Check, Judged, Level, Limits, Measure
+from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
@@ -35,8 +35,10 @@ _METRICS = (
 def nagios_line(check: Check) -> str:
     """The line of a monitoring plugin: the level, in words what was found, and after a bar the
     same as performance data, `name=value;warn;critical;least`."""
-    said = [_in_words(each) for each in check.judged if _is_said(each)]
-    data = [_as_data(each) for each in check.judged if each.value is not None or _limited(each)]
+    said = [_in_words(each) for each in check.evaluations if _is_said(each)]
+    data = [
+        _as_data(each) for each in check.evaluations if each.value is not None or _limited(each)
+    ]
     line = _line(check.level, f"{escaped(check.counts.queue)}: {', '.join(said)}")
     return f"{line} | {' '.join(data)}\n"
 
@@ -55,15 +57,15 @@ def _line(level: Level, text: str) -> str:
     return f"RWQ {level.value} - {text}".replace("|", "\\x7c")
 
 
-def _limited(each: Judged) -> bool:
+def _limited(each: Evaluation) -> bool:
     return each.limits != Limits()
 
 
-def _is_said(each: Judged) -> bool:
+def _is_said(each: Evaluation) -> bool:
     return each.measure in _ALWAYS_SAID or _limited(each)
 
 
-def _in_words(each: Judged) -> str:
+def _in_words(each: Evaluation) -> str:
     if each.measure is Measure.AGE:
         said = f"oldest {'unknown' if each.value is None else human.duration(each.value)}"
     else:
@@ -71,7 +73,7 @@ def _in_words(each: Judged) -> str:
     return f"{said} ({above})" if (above := _above(each)) else said
 
 
-def _above(each: Judged) -> str:
+def _above(each: Evaluation) -> str:
     """The limit that was passed, in words; empty for none."""
     limit = each.limits.critical if each.level is Level.CRITICAL else each.limits.warn
     if limit is None or each.level not in (Level.WARNING, Level.CRITICAL):
@@ -80,7 +82,7 @@ def _above(each: Judged) -> str:
     return f"above {human.duration(limit) if is_age else human.count(int(limit))}"
 
 
-def _as_data(each: Judged) -> str:
+def _as_data(each: Evaluation) -> str:
     if each.value is None:
         return f"{each.measure}=U"
     unit = "s" if each.measure is Measure.AGE else ""
@@ -103,7 +105,7 @@ def check_fields(check: Check) -> dict[str, Any]:
         "orphaned": check[Measure.ORPHANED].value,
         "alerts": [
             f"{each.level.value}: {_in_words(each)}"
-            for each in check.judged
+            for each in check.evaluations
             if each.level is not Level.OK
         ],
     }

@@ -39,7 +39,7 @@ REMEDIES = {
         "A lease has no expiry, which no worker sets: somebody took the expiry away by hand.",
         "Put the item back, or give the lease an end.",
         "rwq release --force ID",
-        "it may be on purpose: somebody can be keeping the item from the workers",
+        "it may be on purpose: somebody can be result_options the item from the workers",
     ),
     Code.DUPLICATED: Remedy(
         "An item is listed more than once: add --unique of an ID that existed, or a copy by hand. "
@@ -193,9 +193,9 @@ def _table() -> str:
     rows = ["| code | severity | what it is | `--fix` |", "| --- | --- | --- | --- |"]
     for code in Code:
         remedy = REMEDIES[code]
-        done = "cured" if code.is_cured else "left"
+        done = "cured" if code.auto_fixable else "left"
         if remedy.kept:
-            done += f"{'; left where' if code.is_cured else ':'} {remedy.kept}"
+            done += f"{'; left where' if code.auto_fixable else ':'} {remedy.kept}"
         rows.append(f"| `{code.value}` | {code.severity.value} | {remedy.cause} | {done} |")
     return "\n".join(rows)
 

@@ -71,6 +71,6 @@ class CuttingProxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Stop listening and drop the lines."""
+        """CancelToken listening and drop the lines."""
         for each in (self._listener, *self._open):
             each.close()

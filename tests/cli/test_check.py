@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from rwq_cli.core.inspect.thresholds import Limits, Measure, judge
+from rwq_cli.core.inspect.thresholds import Limits, Measure, evaluate
 from rwq_cli.core.model import Counts
 from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.views.monitoring import nagios_line, prometheus_text
@@ -65,7 +65,7 @@ class TestLine:
     def test_of_large_numbers(self) -> None:
         counts = Counts(b"jobs", 1_234_567, 9, 0, 0, abandoned=0, oldest_waiting_s=86_400)
         limits = {Measure.WAITING: Limits(1000, 1_000_000), Measure.AGE: Limits(0.5)}
-        assert nagios_line(judge(counts, limits)) == (
+        assert nagios_line(evaluate(counts, limits)) == (
             "RWQ CRITICAL - jobs: 1,234,567 waiting (above 1,000,000), oldest 1d (above 0.5s), "
             "0 abandoned | waiting=1234567;1000;1000000;0 age=86400s;0.5;;0 abandoned=0;;;0 "
             "processing=9;;;0 delayed=0;;;0 buried=0;;;0\n"
@@ -73,7 +73,7 @@ class TestLine:
 
     def test_of_an_age_that_is_not_known(self) -> None:
         counts = Counts(b"jobs", 1, 0, 0, 0, abandoned=0)
-        assert nagios_line(judge(counts, {Measure.AGE: Limits(critical=60)})) == (
+        assert nagios_line(evaluate(counts, {Measure.AGE: Limits(critical=60)})) == (
             "RWQ UNKNOWN - jobs: 1 waiting, oldest unknown, 0 abandoned"
             f" | waiting=1;;;0 age=U abandoned=0;;;0 {NOTHING_ELSE}\n"
         )
@@ -287,7 +287,7 @@ class TestPrometheus:
 
     def test_the_queues_name_is_a_quoted_label(self) -> None:
         counts = Counts(b'a"b\\c\n\xff|', 1, 0, 0, 0)
-        text = prometheus_text([counts.queue], [judge(counts, {})])
+        text = prometheus_text([counts.queue], [evaluate(counts, {})])
         assert text.splitlines()[2] == 'rwq_up{queue="a\\"b\\\\c\\\\n\\\\xff|"} 1'
 
     def test_a_server_that_is_not_reached(self, rwq: Rwq) -> None:

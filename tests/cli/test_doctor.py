@@ -63,7 +63,7 @@ def test_whole_of_one_on_paper(rwq: Rwq, foreign: Foreign) -> None:
         "       cause  A lease has no expiry, which no worker sets: somebody took the",
         "              expiry away by hand.",
         "        cure  Put the item back, or give the lease an end.",
-        "left because  it may be on purpose: somebody can be keeping the item from the",
+        "left because  it may be on purpose: somebody can be result_options the item from the",
         "              workers",
         "     command  rwq release --force -q jobs $'a\\xff'",
         " for example  a\\xff",
@@ -171,7 +171,7 @@ def test_every_remedy_is_a_command_of_rwq_or_of_redis(rwq: Rwq, code: Code) -> N
         assert rwq(*(word for word in words if word != "ID"), "--help").code == 0
     assert re.fullmatch(r"[A-Z].*\.", remedy.cause)
     assert re.fullmatch(r"[A-Z].*\.", remedy.cure)
-    assert remedy.kept is not None or code.is_cured
+    assert remedy.kept is not None or code.auto_fixable
 
 
 class TestCodes:

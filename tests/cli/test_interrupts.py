@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from rwq_cli.cli.interrupts import _listeners, end_at_once, end_in_order, listen
-from rwq_cli.core.server.connection import Stop
+from rwq_cli.core.server.connection import CancelToken
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +29,11 @@ def test_at_once_and_then_in_order() -> None:
 def test_work_that_hears_it_is_asked_first() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_in_order()
-    stop = Stop()
+    stop = CancelToken()
     listen(stop)
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
-    stop.is_heard = True
+    stop.is_polled = True
     signal.raise_signal(signal.SIGINT)
     assert stop.asked
     with pytest.raises(KeyboardInterrupt):

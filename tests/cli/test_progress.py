@@ -34,90 +34,90 @@ def screen() -> Screen:
 
 
 def test_nothing_within_the_first_second(screen: Screen) -> None:
-    screen.meter.begin("adding")
+    screen.progress.begin("adding")
     screen.now_s += 0.99
-    screen.meter.advance(1000)
-    screen.meter.end()
+    screen.progress.advance(1000)
+    screen.progress.end()
     assert screen.stderr.getvalue() == b""
 
 
 def test_items_rate_and_time_left(screen: Screen) -> None:
-    screen.meter.begin("completing", 10_000)
+    screen.progress.begin("completing", 10_000)
     screen.now_s += 2
-    screen.meter.advance(2500)
+    screen.progress.advance(2500)
     assert screen.said() == "completing 2,500 of 10,000, 1,250/s, 6s left"
     screen.now_s += 2
-    screen.meter.advance(5000)
+    screen.progress.advance(5000)
     assert screen.said() == "completing 7,500 of 10,000, 1,875/s, 1s left"
-    screen.meter.end()
+    screen.progress.end()
 
 
 def test_the_total_is_asked_for_when_the_stage_begins(screen: Screen) -> None:
-    screen.meter.begin("listing", lambda: 4000)
+    screen.progress.begin("listing", lambda: 4000)
     screen.now_s += 4
-    screen.meter.advance(1000)
+    screen.progress.advance(1000)
     assert screen.said() == "listing 1,000 of 4,000, 250/s, 12s left"
-    screen.meter.end()
+    screen.progress.end()
 
 
 def test_without_a_total_no_time_left_is_made_up(screen: Screen) -> None:
-    screen.meter.begin("reading the data keys")
+    screen.progress.begin("reading the data keys")
     screen.now_s += 2
-    screen.meter.advance(3000)
+    screen.progress.advance(3000)
     assert screen.said() == "reading the data keys 3,000, 1,500/s"
-    screen.meter.end()
+    screen.progress.end()
 
 
 def test_what_only_the_caller_can_tell(screen: Screen) -> None:
-    screen.meter.fraction = lambda: 0.2
-    screen.meter.begin("adding")
+    screen.progress.fraction = lambda: 0.2
+    screen.progress.begin("adding")
     screen.now_s += 3
-    screen.meter.advance(600)
+    screen.progress.advance(600)
     assert screen.said() == "adding 600, 200/s, 12s left"
-    screen.meter.end()
+    screen.progress.end()
 
 
 def test_a_new_stage_counts_anew(screen: Screen) -> None:
-    screen.meter.begin("reading the lists", 100)
+    screen.progress.begin("reading the lists", 100)
     screen.now_s += 5
-    screen.meter.advance(100)
-    screen.meter.begin("returning", 50)
+    screen.progress.advance(100)
+    screen.progress.begin("returning", 50)
     assert screen.said() == "returning 0 of 50"
-    screen.meter.end()
+    screen.progress.end()
 
 
 def test_more_than_was_foretold(screen: Screen) -> None:
     """Others go on adding."""
-    screen.meter.begin("listing", 100)
+    screen.progress.begin("listing", 100)
     screen.now_s += 2
-    screen.meter.advance(150)
+    screen.progress.advance(150)
     assert screen.said() == "listing 150 of 150, 75/s, 1s left"
-    screen.meter.end()
+    screen.progress.end()
 
 
 def test_a_note_goes_above_the_line(screen: Screen) -> None:
-    screen.meter.begin("adding", 100)
+    screen.progress.begin("adding", 100)
     screen.now_s += 2
-    screen.meter.advance(1)
+    screen.progress.advance(1)
     screen.environment.note("rwq: line 7: [bold]not JSON[/bold]")
     assert "rwq: line 7: [bold]not JSON[/bold]" in screen.stderr.getvalue().decode()
     assert screen.said().startswith("adding 1 of 100")
-    screen.meter.end()
+    screen.progress.end()
 
 
 def test_hidden_it_comes_back_and_ended_it_does_not(screen: Screen) -> None:
-    screen.meter.begin("adding", 100)
+    screen.progress.begin("adding", 100)
     screen.now_s += 2
-    screen.meter.advance(1)
-    screen.meter.hide()
+    screen.progress.advance(1)
+    screen.progress.hide()
     assert screen.environment.note_above is None
     screen.now_s += 1
-    screen.meter.advance(1)
+    screen.progress.advance(1)
     assert screen.said().startswith("adding 2 of 100")
-    screen.meter.end()
+    screen.progress.end()
     drawn = screen.stderr.getvalue()
     screen.now_s += 1
-    screen.meter.advance(1)
+    screen.progress.advance(1)
     assert screen.stderr.getvalue() == drawn
     # The last thing is to erase the line, and the cursor was never hidden.
     assert drawn.rstrip().endswith(b"\x1b[2K")

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rwq_cli.core.batches import Pause
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.ids import read_ids
-from rwq_cli.input.records import IdRule, InputFormat, Intake, random_ids
+from rwq_cli.input.records import IdRule, InputFormat, RecordReader, random_ids
 from rwq_cli.input.streams import split, whole
 from rwq_cli.input.times import parse_time
 
@@ -75,7 +75,7 @@ def flattened(pieces: Iterable[object]) -> list[bytes]:
         elif isinstance(piece, list):
             records += piece
         else:
-            assert isinstance(piece, Pause)
+            assert isinstance(piece, Flush)
     return records
 
 
@@ -171,11 +171,13 @@ def records_of(*lines: bytes) -> list[tuple[bytes, bytes]]:
     """IDs and data of lines that go in together; a random ID is shown as empty."""
     told: list[object] = []
     world = environment(b"".join(line + b"\n" for line in lines))
-    intake = Intake(world, InputFormat.JSONL, IdRule("uuid"), False, lambda *bad: told.append(bad))
+    reader = RecordReader(
+        world, InputFormat.JSONL, IdRule("uuid"), False, lambda *bad: told.append(bad)
+    )
     items = [
         (b"" if len(item_id) == 32 else item_id, data)
-        for batch in intake.from_files(["-"])
-        if not isinstance(batch, Pause)
+        for batch in reader.from_files(["-"])
+        if not isinstance(batch, Flush)
         for item_id, data in zip(batch.ids, batch.data, strict=True)
     ]
     assert told == []
@@ -194,14 +196,14 @@ def test_a_broken_line_among_plain_ones_is_the_only_one_rejected() -> None:
     told: list[tuple[str, int, str]] = []
     # Joined by commas these three would be two objects.
     lines = b'{"data":["a"\n"b"]}\n{"data":"c"}\n'
-    intake = Intake(
+    reader = RecordReader(
         environment(lines),
         InputFormat.JSONL,
         IdRule("uuid"),
         False,
         lambda *bad: told.append(bad),
     )
-    batches = [batch for batch in intake.from_files(["-"]) if not isinstance(batch, Pause)]
+    batches = [batch for batch in reader.from_files(["-"]) if not isinstance(batch, Flush)]
     assert [data for batch in batches for data in batch.data] == [b"c"]
     assert [number for _, number, _ in told] == [1, 2]
 
@@ -209,14 +211,14 @@ def test_a_broken_line_among_plain_ones_is_the_only_one_rejected() -> None:
 def test_the_bytes_of_ids_count_too() -> None:
     """A batch that is full by bytes ends, whether they are of IDs or of data."""
     line = b"x" * 600_000
-    intake = Intake(
+    reader = RecordReader(
         environment((line + b"\n") * 10),
         InputFormat.LINES,
         IdRule("line"),
         False,
         lambda *_bad: None,
     )
-    batches = [batch for batch in intake.from_files(["-"]) if not isinstance(batch, Pause)]
+    batches = [batch for batch in reader.from_files(["-"]) if not isinstance(batch, Flush)]
     assert [len(batch.ids) for batch in batches] == [4, 4, 2]
 
 

@@ -5,7 +5,7 @@ import fcntl
 import pytest
 
 from rwq_cli.core import State
-from rwq_cli.core.state.snapshot import Picture, Place
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from rwq_cli.output.export_file import Header, Taken
 from rwq_cli.undo.file import UndoFile, UndoReader
 from tests.cli.driver import Rwq
@@ -157,7 +157,7 @@ def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
 def test_a_writer_holds_the_lock_until_it_ends(rwq: Rwq) -> None:
     taken = Taken("rm", rwq.variables["RWQ_URL"])
     writer = UndoFile(rwq.home / ".local/state/rwq/undo", lambda: Header(b"jobs", 0, taken))
-    writer.write([Picture(b"a", b"data", State.WAITING, Place.MAIN)])
+    writer.write([ItemSnapshot(b"a", b"data", State.WAITING, Place.MAIN)])
     assert rwq("undo", str(writer.path)).code == 1
     assert rwq("undo").notes.endswith(
         f"there is nothing to undo; undo files lie in {rwq.home}/.local/state/rwq/undo\n"

@@ -22,7 +22,7 @@ from rwq_cli.core import (
     WorkQueue,
     connect,
 )
-from rwq_cli.core.batches import PAUSE, Pause
+from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied, Unreachable, WrongType
 from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER
 from rwq_cli.core.items.promote import promote
@@ -223,10 +223,10 @@ def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue, raw: Redis)
     told: list[Outcome] = []
     told_at_each_pause: list[int] = []
 
-    def stream() -> Iterator[NewItem | Pause]:
+    def stream() -> Iterator[NewItem | Flush]:
         for item in numbered(4):
             yield item
-            yield PAUSE
+            yield FLUSH
             told_at_each_pause.append(len(told))
 
     for outcome in queue.add_many(stream()):

@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.batches import PAUSE
+from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.items.all_results import (
     ResultTally,
     count_all,
@@ -28,7 +28,7 @@ def a_result(item_id: bytes, result: bytes | None = b"r", ttl_ms: int | None = N
 
 def all_of(queue: WorkQueue) -> list[Result]:
     """Every result, in the order of the IDs."""
-    batches = read_all(queue.connection, queue.keys)
+    batches = read_all(queue)
     return sorted((found for batch in batches for found in batch), key=lambda r: r.item_id)
 
 
@@ -47,7 +47,7 @@ class TestRead:
             a_result(b"none given", None),
             Result(b"\xff", Verdict.REJECTED, WHEN, b"\xfe", b"\x00", 1),
         ]
-        count = count_all(queue.connection, queue.keys)
+        count = count_all(queue)
         assert (count.results, count.others) == (1502, 2)
         assert contents(raw) == before
 
@@ -65,7 +65,7 @@ class TestRead:
         for number in range(6):
             keep(raw, b"%d" % number, None, result=b"x" * 600_000)
         queue = WorkQueue(interleaved, b"jobs")
-        assert [len(batch) for batch in read_all(queue.connection, queue.keys)] == [2, 2, 2]
+        assert [len(batch) for batch in read_all(queue)] == [2, 2, 2]
 
     def test_one_that_ends_meanwhile(self, interleaved: Interleaved, raw: Redis) -> None:
         """It is gone between the look at its size and the reading."""
@@ -85,7 +85,7 @@ class TestPut:
     def put(self, queue: WorkQueue, *results: Result, **options: bool) -> str:
         """The letters of all."""
         given = {"replaces": False, **options}
-        batches = put_results(queue.connection, queue.keys, results, **given)
+        batches = put_results(queue, results, **given)
         return "".join(batch.letters for batch in batches)
 
     def test_there_and_back(self, queue: WorkQueue, raw: Redis) -> None:
@@ -133,7 +133,7 @@ class TestPut:
         queue = WorkQueue(interleaved, b"jobs")
         given = [a_result(b"%d" % n) for n in range(600)]
         large = [a_result(b"large %d" % n, b"x" * 600_000) for n in range(3)]
-        batches = put_results(queue.connection, queue.keys, [*given, PAUSE, *large], replaces=False)
+        batches = put_results(queue, [*given, FLUSH, *large], replaces=False)
         assert [len(batch) for batch in batches] == [250, 250, 100, 2, 1]
 
     @pytest.mark.real_only("the log of slow calls")
@@ -141,7 +141,7 @@ class TestPut:
         with no_call_over(raw, 100):
             self.put(queue, *(a_result(b"%d" % n) for n in range(5000)))
             self.put(queue, *(a_result(b"l%d" % n, b"x" * 2_000_000) for n in range(10)))
-            list(read_all(queue.connection, queue.keys))
+            list(read_all(queue))
         assert raw.dbsize() == 5010
 
 
@@ -163,7 +163,7 @@ def test_only_what_is_as_it_was_read_is_dropped(
     results = [*all_of(queue), a_result(b"string"), a_result(b"gone")]
     raw.hset("jobs:result:later", "completed_ms", WHEN + 1)
     foreign.data(b"added again")
-    drop_results(queue.connection, queue.keys, results)
+    drop_results(queue, results)
     assert sorted(raw.keys("jobs:result:*")) == [
         b"jobs:result:added again",
         b"jobs:result:later",

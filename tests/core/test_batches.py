@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from rwq_cli.core.batches import (
     BATCH_ITEMS,
-    PAUSE,
+    FLUSH,
     SCAN_BUDGET_ENTRIES,
-    Pause,
+    Flush,
     ids_per_call,
     in_batches,
 )
@@ -58,7 +58,7 @@ def test_the_stream_is_not_read_ahead() -> None:
 
 
 def test_a_pause_ends_a_batch() -> None:
-    stream = [PAUSE, 1, 2, PAUSE, PAUSE, 3, 4, 5, PAUSE, 6, Pause()]
+    stream = [FLUSH, 1, 2, FLUSH, FLUSH, 3, 4, 5, FLUSH, 6, Flush()]
     batches = in_batches(stream, items_max=3, bytes_max=7, size=lambda number: number)
     assert list(batches) == [[1, 2], [3, 4], [5], [6]]
 

@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core.inspect import foreign_keys as belongings
-from rwq_cli.core.inspect.foreign_keys import Strangers, may_be_anothers, odd_keys, shadowed_by_name
+from rwq_cli.core.inspect.foreign_keys import Strangers, may_be_nested, odd_keys, shadowed_by_name
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign
@@ -60,7 +60,7 @@ def test_there_is_an_end_to_the_names_that_are_remembered(monkeypatch: pytest.Mo
     ],
 )
 def test_what_may_be_anothers(item_id: bytes, may_be: bool) -> None:
-    assert may_be_anothers(item_id) is may_be
+    assert may_be_nested(item_id) is may_be
 
 
 class TestOddKeys:
@@ -72,7 +72,7 @@ class TestOddKeys:
         foreign.buried(b"c")
         raw.hset("jobs:result:a", mapping={"status": "completed", "completed_ms": 5})
         Foreign(raw, b"jobs:high").waiting(b"a")
-        found = odd_keys(connection, keys)
+        found = odd_keys(queue)
         assert (found.wrong_type.count, found.shadowing) == (0, [])
 
     @pytest.mark.parametrize("prefix", ["item", "lease", "leased_by_session"])
@@ -84,7 +84,7 @@ class TestOddKeys:
         raw.sadd(f"jobs:{prefix}:set", "x")
         raw.zadd(f"jobs:{prefix}:zset", {"x": 1})
         raw.xadd(f"jobs:{prefix}:stream", {"x": "y"})
-        found = odd_keys(connection, keys).wrong_type
+        found = odd_keys(queue).wrong_type
         assert found.count == 5
         assert set(found.examples) == {
             f"jobs:{prefix}:{kind}".encode() for kind in ("hash", "list", "set", "zset", "stream")
@@ -100,7 +100,7 @@ class TestOddKeys:
         raw.lpush("jobs:result:list", "x")
         raw.hset("jobs:result:returns", "1", 1)
         raw.set("jobs:result:x:item:1", "data")
-        found = odd_keys(connection, keys).wrong_type
+        found = odd_keys(queue).wrong_type
         assert found.count == 4
         assert set(found.examples) == {
             *(b"jobs:result:hash", b"jobs:result:half", b"jobs:result:list", b"jobs:result:string")
@@ -114,7 +114,7 @@ class TestOddKeys:
         raw.hset("jobs:item:x:returns", "a", 1)
         raw.hset("jobs:item:x:result:a", "x", "y")
         raw.hset("jobs:item:xy", "x", "y")
-        found = odd_keys(connection, keys)
+        found = odd_keys(queue)
         assert found.shadowing == [b"jobs:item:x"]
         assert found.wrong_type.examples == [b"jobs:item:xy"]
 

@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, judge, worst
+from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, evaluate, worst
 from rwq_cli.core.model import Counts
 from tests.conftest import FakeClock, Foreign, contents
 
@@ -27,7 +27,7 @@ COUNTS = Counts(
     ],
 )
 def test_above_a_limit(limits: Limits, level: Level) -> None:
-    found = judge(COUNTS, {Measure.WAITING: limits})
+    found = evaluate(COUNTS, {Measure.WAITING: limits})
     assert (found[Measure.WAITING].level, found.level) == (level, level)
     assert found[Measure.WAITING].limits == limits
 
@@ -45,8 +45,8 @@ def test_above_a_limit(limits: Limits, level: Level) -> None:
     ],
 )
 def test_what_is_measured(measure: Measure, value: int | None) -> None:
-    assert judge(COUNTS, {})[measure].value == value
-    assert [each.measure for each in judge(COUNTS, {}).judged] == list(Measure)
+    assert evaluate(COUNTS, {})[measure].value == value
+    assert [each.measure for each in evaluate(COUNTS, {}).evaluations] == list(Measure)
 
 
 class TestAge:
@@ -55,16 +55,16 @@ class TestAge:
 
     def test_that_is_not_known_is_unknown_where_it_has_a_limit(self) -> None:
         limits = {Measure.AGE: Limits(critical=10)}
-        assert judge(self.unknown(1), limits).level is Level.UNKNOWN
-        assert judge(self.unknown(1), {}).level is Level.OK
+        assert evaluate(self.unknown(1), limits).level is Level.UNKNOWN
+        assert evaluate(self.unknown(1), {}).level is Level.OK
 
     def test_of_nothing_is_none(self) -> None:
-        found = judge(self.unknown(0), {Measure.AGE: Limits(warn=0, critical=10)})
+        found = evaluate(self.unknown(0), {Measure.AGE: Limits(warn=0, critical=10)})
         assert (found[Measure.AGE].value, found.level) == (0, Level.OK)
 
     def test_that_is_not_known_does_not_hide_what_is_bad(self) -> None:
         limits = {Measure.AGE: Limits(warn=1), Measure.WAITING: Limits(warn=0)}
-        assert judge(self.unknown(1), limits).level is Level.WARNING
+        assert evaluate(self.unknown(1), limits).level is Level.WARNING
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ class TestOfAQueue:
         foreign.data(b"o")
         before = contents(raw)
         found = queue.check({}, deep=True)
-        assert {each.measure: each.value for each in found.judged if each.value} == {
+        assert {each.measure: each.value for each in found.evaluations if each.value} == {
             Measure.WAITING: 1,
             Measure.ABANDONED: 2,
             Measure.PROCESSING: 3,

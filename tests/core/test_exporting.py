@@ -5,21 +5,21 @@ from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.items.exporting import Export
-from rwq_cli.core.items.result_options import Keeping
+from rwq_cli.core.items.result_options import ResultOptions
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.state.snapshot import LeftOut, Picture, Place
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place, Skipped
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents
 
 
-def all_of(export: Export) -> list[Picture]:
+def all_of(export: Export) -> list[ItemSnapshot]:
     """Every item."""
-    return [picture for batch in export.batches() for picture in batch]
+    return [snapshot for batch in export.batches() for snapshot in batch]
 
 
 def test_nothing(queue: WorkQueue) -> None:
     export = queue.export()
     assert all_of(export) == []
-    assert export.left_out == LeftOut()
+    assert export.skipped == Skipped()
     assert (export.queue, export.exported_ms > 1_600_000_000_000) == (b"jobs", True)
 
 
@@ -33,11 +33,11 @@ def test_the_order(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.data(b"unlisted")
     foreign.lease(b"unlisted")
     before = contents(raw)
-    pictures = all_of(queue.export())
-    listed = [picture.item_id for picture in pictures]
+    snapshots = all_of(queue.export())
+    listed = [snapshot.item_id for snapshot in snapshots]
     assert listed[:8] == [b"w1", b"\xff", b"w2", b"l1", b"l2", b"d1", b"d2", b"b"]
     assert sorted(listed[8:]) == [b"orphan", b"unlisted"]
-    assert [p.state for p in pictures[:8]] == [
+    assert [p.state for p in snapshots[:8]] == [
         *[State.WAITING] * 3,
         *[State.LEASED] * 2,
         *[State.DELAYED] * 2,
@@ -61,7 +61,7 @@ def test_each_once_and_what_is_no_item(
         (b"a", Place.MAIN),
         (b"b", Place.MAIN),
     ]
-    assert export.left_out == LeftOut([b"ghost", b"ghost2"], [b"hash"], [keys.item(b"hash")], 1)
+    assert export.skipped == Skipped([b"ghost", b"ghost2"], [b"hash"], [keys.item(b"hash")], 1)
 
 
 def test_many_pages(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
@@ -69,10 +69,10 @@ def test_many_pages(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
     raw.mset({keys.item(item_id): b"d" + item_id for item_id in ids})
     raw.lpush(keys.main, *ids[:3000])
     raw.lpush(keys.processing, *ids[3000:])
-    pictures = all_of(queue.export())
-    assert [p.item_id for p in pictures] == ids
-    assert all(p.data == b"d" + p.item_id for p in pictures)
-    assert [p.place for p in pictures] == [Place.MAIN] * 3000 + [Place.PROCESSING] * 2000
+    snapshots = all_of(queue.export())
+    assert [p.item_id for p in snapshots] == ids
+    assert all(p.data == b"d" + p.item_id for p in snapshots)
+    assert [p.place for p in snapshots] == [Place.MAIN] * 3000 + [Place.PROCESSING] * 2000
 
 
 @pytest.mark.real_only("thousands of leases between our calls take the fake seconds")
@@ -93,10 +93,10 @@ def test_beside_a_live_worker(
             list(worker.release(held[:1]))
 
     interleaved.before = work
-    pictures = all_of(WorkQueue(interleaved, b"jobs").export())
-    assert sorted(p.item_id for p in pictures) == ids
-    for picture in pictures:
-        assert (picture.place is Place.MAIN) == (picture.lease is None), picture
+    snapshots = all_of(WorkQueue(interleaved, b"jobs").export())
+    assert sorted(p.item_id for p in snapshots) == ids
+    for snapshot in snapshots:
+        assert (snapshot.place is Place.MAIN) == (snapshot.lease is None), snapshot
 
 
 def test_results_come_behind_the_items(
@@ -107,7 +107,7 @@ def test_results_come_behind_the_items(
     export = queue.export()
     batches = export.batches()
     assert [p.item_id for p in next(batches)] == [b"a", b"b"]
-    list(queue.complete([b"a"], keeping=Keeping(b"done")))
+    list(queue.complete([b"a"], result_options=ResultOptions(b"done")))
     assert [p.item_id for batch in batches for p in batch] == []
     assert [r.item_id for batch in export.results() for r in batch] == [b"a"]
     assert (export.results_read, clock.slept_s) == (1, [])

@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.repair.guards import LOST_REASON, Guarded, find_unguarded, guard_anew
+from rwq_cli.core.repair.guards import LOST_REASON, Guarded, find_unguarded, restore_guards
 from tests.conftest import Foreign, Interleaved, contents, seconds_left
 
 FAR_MS = 10**13
@@ -28,7 +28,7 @@ def put_away(foreign: Foreign) -> None:
 def test_what_is_found(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
     put_away(foreign)
     lost = ("new", "old", "none")
-    assert find_unguarded(connection, keys) == {
+    assert find_unguarded(queue) == {
         **{b"d %s" % name.encode(): "delayed" for name in lost},
         **{b"b %s" % name.encode(): "buried" for name in lost},
     }
@@ -42,10 +42,10 @@ def test_both_names_are_guarded_again(
     names = (keys.lease(b"d whole"), keys.old_lease(b"b session"))
     before = [raw.get(name) for name in names]
 
-    unguarded = find_unguarded(connection, keys)
-    assert guard_anew(connection, keys, unguarded) == Guarded(list(unguarded), [])
+    unguarded = find_unguarded(queue)
+    assert restore_guards(queue, unguarded) == Guarded(list(unguarded), [])
 
-    assert find_unguarded(connection, keys) == {}
+    assert find_unguarded(queue) == {}
     for item_id in (b"d new", b"d old", b"d none"):
         both = (keys.lease(item_id), keys.old_lease(item_id))
         assert raw.mget(both) == [b"rwq-delayed:%d" % FAR_MS] * 2
@@ -63,11 +63,11 @@ def test_nothing_is_done_to_what_was_taken_meanwhile(
 ) -> None:
     foreign.buried(b"a")
     raw.delete(keys.old_lease(b"a"))
-    unguarded = find_unguarded(connection, keys)
+    unguarded = find_unguarded(queue)
     raw.lpush(keys.main, b"a")
     before = contents(raw)
     foreign.lease(b"a", generations="old")
-    assert guard_anew(connection, keys, [*unguarded, b"never"]).anew == []
+    assert restore_guards(queue, [*unguarded, b"never"]).anew == []
     raw.delete(keys.old_lease(b"a"))
     assert contents(raw).keys() <= before.keys()
 

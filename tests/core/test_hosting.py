@@ -3,14 +3,14 @@
 import pytest
 
 from rwq_cli.core import Connection, Server, connect
-from rwq_cli.core.server.config import Hosting, hash_tag, hosting
+from rwq_cli.core.server.config import ServerConfig, hash_tag, server_config
 from tests.conftest import AsUser, StartServer
 
 
-def told_by(start_server: StartServer, *options: str) -> Hosting:
+def told_by(start_server: StartServer, *options: str) -> ServerConfig:
     connection = connect(Server(start_server(*options).url))
     try:
-        return hosting(connection)
+        return server_config(connection)
     finally:
         connection.close()
 
@@ -18,20 +18,20 @@ def told_by(start_server: StartServer, *options: str) -> Hosting:
 @pytest.mark.parametrize(
     ("options", "expected", "may_evict"),
     [
-        ((), Hosting(0, "noeviction", False), False),
-        (("--maxmemory-policy", "allkeys-lru"), Hosting(0, "allkeys-lru", False), True),
+        ((), ServerConfig(0, "noeviction", False), False),
+        (("--maxmemory-policy", "allkeys-lru"), ServerConfig(0, "allkeys-lru", False), True),
         (
             ("--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"),
-            Hosting(2**30, "volatile-ttl", False),
+            ServerConfig(2**30, "volatile-ttl", False),
             True,
         ),
-        (("--maxmemory", "1gb"), Hosting(2**30, "noeviction", False), False),
-        (("--save", "60 1000"), Hosting(0, "noeviction", True), False),
-        (("--appendonly", "yes"), Hosting(0, "noeviction", True), False),
+        (("--maxmemory", "1gb"), ServerConfig(2**30, "noeviction", False), False),
+        (("--save", "60 1000"), ServerConfig(0, "noeviction", True), False),
+        (("--appendonly", "yes"), ServerConfig(0, "noeviction", True), False),
     ],
 )
 def test_what_it_says(
-    start_server: StartServer, options: tuple[str, ...], expected: Hosting, may_evict: bool
+    start_server: StartServer, options: tuple[str, ...], expected: ServerConfig, may_evict: bool
 ) -> None:
     told = told_by(start_server, *options)
     assert told == expected
@@ -41,21 +41,21 @@ def test_what_it_says(
 @pytest.mark.parametrize(
     ("denied", "expected"),
     [
-        (("-config",), Hosting(0, "noeviction", None)),
-        (("-info",), Hosting(None, None, None)),
-        (("-info", "-config"), Hosting(None, None, None)),
+        (("-config",), ServerConfig(0, "noeviction", None)),
+        (("-info",), ServerConfig(None, None, None)),
+        (("-info", "-config"), ServerConfig(None, None, None)),
     ],
 )
 def test_what_it_will_not_say_is_unknown(
-    as_user: AsUser, denied: tuple[str, ...], expected: Hosting
+    as_user: AsUser, denied: tuple[str, ...], expected: ServerConfig
 ) -> None:
-    told = hosting(as_user("+@all", *denied))
+    told = server_config(as_user("+@all", *denied))
     assert told == expected
     assert told.may_evict is False
 
 
 def test_the_fake_says_something_or_nothing(connection: Connection) -> None:
-    assert hosting(connection).may_evict is False
+    assert server_config(connection).may_evict is False
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import redis
 
 from rwq_cli.core import Connection, Server, connect
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied, ServerError, WrongType
-from rwq_cli.core.server.push_waiter import Idling
+from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import AsUser, StartServer, contents
 from tests.servers import PrivateServer
 
@@ -41,15 +41,15 @@ def blmoves(raw: redis.Redis) -> int:
     return told.get("cmdstat_blmove", {"calls": 0})["calls"]
 
 
-def seconds_of(idling: Idling, seconds: float) -> float:
+def seconds_of(waiter: PushWaiter, seconds: float) -> float:
     began = time.monotonic()
-    idling.until_pushed(seconds)
+    waiter.wait(seconds)
     return time.monotonic() - began
 
 
 def test_the_time_is_over(connection: Connection, raw: redis.Redis) -> None:
-    with Idling(connection, LISTS) as idling:
-        assert 0.05 <= seconds_of(idling, 0.05) < 0.5
+    with PushWaiter(connection, LISTS) as waiter:
+        assert 0.05 <= seconds_of(waiter, 0.05) < 0.5
         assert blocked(raw) == 3
     assert contents(raw) == {}
 
@@ -58,40 +58,40 @@ def test_the_time_is_over(connection: Connection, raw: redis.Redis) -> None:
 def test_a_push_onto_any_ends_it_and_stays(
     connection: Connection, raw: redis.Redis, pushed: bytes
 ) -> None:
-    with Idling(connection, LISTS) as idling:
-        idling.until_pushed(0.01)
+    with PushWaiter(connection, LISTS) as waiter:
+        waiter.wait(0.01)
         timer = Timer(0.05, raw.lpush, (pushed, b"1", b"2", b"3"))
         timer.start()
-        assert seconds_of(idling, 5) < 1
+        assert seconds_of(waiter, 5) < 1
         timer.join()
         assert contents(raw) == {pushed: [b"3", b"2", b"1"]}
 
 
 def test_an_entry_that_is_there_already(connection: Connection, raw: redis.Redis) -> None:
     raw.lpush(b"c:queue", b"1")
-    with Idling(connection, LISTS) as idling:
-        assert seconds_of(idling, 5) < 1
-        assert seconds_of(idling, 5) < 1
+    with PushWaiter(connection, LISTS) as waiter:
+        assert seconds_of(waiter, 5) < 1
+        assert seconds_of(waiter, 5) < 1
     assert contents(raw) == {b"c:queue": [b"1"]}
 
 
 def test_only_what_was_answered_is_asked_again(connection: Connection, raw: redis.Redis) -> None:
     raw.config_resetstat()
-    with Idling(connection, LISTS) as idling:
+    with PushWaiter(connection, LISTS) as waiter:
         for _ in range(5):
-            idling.until_pushed(0.005)
+            waiter.wait(0.005)
         assert (blmoves(raw), blocked(raw)) == (0, 3)
         raw.lpush(b"b:queue", b"1")
-        idling.until_pushed(5)
+        waiter.wait(5)
         assert (blmoves(raw), blocked(raw)) == (1, 2)
         raw.delete(b"b:queue")
-        idling.until_pushed(0.01)
+        waiter.wait(0.01)
         assert (blmoves(raw), blocked(raw)) == (1, 3)
 
 
 def test_its_own_connection_stays_free(connection: Connection) -> None:
-    with Idling(connection, LISTS) as idling:
-        idling.until_pushed(0.01)
+    with PushWaiter(connection, LISTS) as waiter:
+        waiter.wait(0.01)
         assert connection.call("PING") in (True, b"PONG")
 
 
@@ -100,8 +100,8 @@ def test_nothing_is_left_behind(connection: Connection, raw: redis.Redis) -> Non
     before = len(raw.client_list())
 
     def interrupted() -> None:
-        with Idling(connection, LISTS) as idling:
-            idling.until_pushed(0.01)
+        with PushWaiter(connection, LISTS) as waiter:
+            waiter.wait(0.01)
             connection.call("PING")
             assert len(raw.client_list()) == before + 3
             raise KeyboardInterrupt
@@ -117,44 +117,44 @@ def test_nothing_is_left_behind(connection: Connection, raw: redis.Redis) -> Non
 
 def test_without_a_wait_there_is_no_connection(connection: Connection, raw: redis.Redis) -> None:
     before = len(raw.client_list())
-    with Idling(connection, LISTS):
+    with PushWaiter(connection, LISTS):
         assert len(raw.client_list()) == before
 
 
 def test_the_server_is_lost(start_server: StartServer) -> None:
     private = start_server()
-    with Idling(connect(Server(private.url)), LISTS) as idling:
-        idling.until_pushed(0.01)
+    with PushWaiter(connect(Server(private.url)), LISTS) as waiter:
+        waiter.wait(0.01)
         private.kill()
         with pytest.raises(ConnectionLost):
-            idling.until_pushed(5)
+            waiter.wait(5)
 
 
 def test_one_connection_is_lost(connection: Connection, raw: redis.Redis) -> None:
-    with Idling(connection, LISTS) as idling:
-        idling.until_pushed(0.01)
+    with PushWaiter(connection, LISTS) as waiter:
+        waiter.wait(0.01)
         raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         with pytest.raises(ConnectionLost):
-            idling.until_pushed(5)
+            waiter.wait(5)
 
 
 def test_the_server_has_no_room_for_another(start_server: StartServer) -> None:
     private = start_server("--maxclients", "2")
     connection = connect(Server(private.url))
     connection.call("PING")
-    with Idling(connection, LISTS) as idling, pytest.raises(ServerError):
-        idling.until_pushed(5)
+    with PushWaiter(connection, LISTS) as waiter, pytest.raises(ServerError):
+        waiter.wait(5)
     assert connection.call("PING") in (True, b"PONG")
 
 
 def test_a_user_who_may_not(as_user: AsUser) -> None:
     limited = as_user("+@all", "-blmove")
-    with Idling(limited, LISTS) as idling, pytest.raises(PermissionDenied):
-        idling.until_pushed(5)
+    with PushWaiter(limited, LISTS) as waiter, pytest.raises(PermissionDenied):
+        waiter.wait(5)
 
 
 def test_a_key_of_another_type_is_named(connection: Connection, raw: redis.Redis) -> None:
     raw.set(b"b:queue", b"text")
-    with Idling(connection, LISTS) as idling, pytest.raises(WrongType) as caught:
-        idling.until_pushed(5)
+    with PushWaiter(connection, LISTS) as waiter, pytest.raises(WrongType) as caught:
+        waiter.wait(5)
     assert caught.value.message == "b:queue holds another type than the protocol says"

@@ -4,18 +4,18 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
-from rwq_cli.core.batches import PAUSE
+from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.items.importing import PUT_ITEMS, OnConflict, put_batches
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.state.snapshot import Picture, Place
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, Interleaved, contents, seconds_left
 
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
 
 
-def waits(*ids: bytes, data: bytes = b"new") -> list[Picture]:
+def waits(*ids: bytes, data: bytes = b"new") -> list[ItemSnapshot]:
     """Waiting items."""
-    return [Picture(item_id, data, State.WAITING, Place.MAIN) for item_id in ids]
+    return [ItemSnapshot(item_id, data, State.WAITING, Place.MAIN) for item_id in ids]
 
 
 def letters(outcomes: object) -> list[Status]:
@@ -35,14 +35,14 @@ def test_everything_comes_back_as_it_was(
     foreign.data(b"o")
     raw.hset(keys.returns, b"b", 3)
     before = contents(raw)
-    pictures = [p for batch in queue.export().batches() for p in batch]
+    snapshots = [p for batch in queue.export().batches() for p in batch]
     raw.flushall()
-    outcomes = list(queue.put(pictures, on_conflict=on_conflict))
-    assert outcomes == [Outcome(p.item_id, Status.IMPORTED) for p in pictures]
+    outcomes = list(queue.put(snapshots, on_conflict=on_conflict))
+    assert outcomes == [Outcome(p.item_id, Status.IMPORTED) for p in snapshots]
     assert contents(raw) == before
     assert seconds_left(raw, keys.lease(b"l1"), keys.old_lease(b"l1")) == [60, 60]
-    again = list(queue.put(pictures, on_conflict=on_conflict))
-    assert again == [Outcome(p.item_id, Status.ALREADY_THERE) for p in pictures]
+    again = list(queue.put(snapshots, on_conflict=on_conflict))
+    assert again == [Outcome(p.item_id, Status.ALREADY_THERE) for p in snapshots]
     assert contents(raw) == before
 
 
@@ -78,7 +78,7 @@ def test_replace(queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
     foreign.buried(b"b")
     raw.hset(keys.returns, b"b", 3)
     lease = Lease(b"me", None)
-    given = [*waits(b"b", b"w1"), Picture(b"l", b"new", State.HELD, Place.PROCESSING, lease)]
+    given = [*waits(b"b", b"w1"), ItemSnapshot(b"l", b"new", State.HELD, Place.PROCESSING, lease)]
     assert letters(queue.put(given, on_conflict=REPLACE)) == [Status.REPLACED] * 3
     assert contents(raw) == {
         b"jobs:item:b": b"new",
@@ -187,7 +187,7 @@ def test_batches_are_bounded_by_number_and_bytes() -> None:
     big = waits(b"1", b"2", b"3", data=b"x" * 600_000)
     assert [len(batch) for batch in put_batches(big)] == [2, 1]
     first, second = waits(b"1", b"2")
-    assert [len(batch) for batch in put_batches([first, PAUSE, second])] == [1, 1]
+    assert [len(batch) for batch in put_batches([first, FLUSH, second])] == [1, 1]
 
 
 @pytest.mark.parametrize(("lost_after", "imported"), [(0, 0), (1, 250), (3, 750)])
@@ -214,9 +214,9 @@ def test_the_order_of_those_of_one_time_is_kept(
     list(queue.add_many([NewItem(item_id, b"", in_time) for item_id in ids]))
     before = raw.zrange(b"jobs:delayed", 0, -1, withscores=True)
     assert [item_id for item_id, _ in before] == ids
-    pictures = [picture for batch in queue.export().batches() for picture in batch]
+    snapshots = [snapshot for batch in queue.export().batches() for snapshot in batch]
     other = WorkQueue(connection, b"other")
-    list(other.put(pictures, on_conflict=OnConflict.FAIL))
+    list(other.put(snapshots, on_conflict=OnConflict.FAIL))
     assert raw.zrange(b"other:delayed", 0, -1, withscores=True) == before
 
 
@@ -224,10 +224,10 @@ def test_a_guard_lasts_as_long_as_this_server_needs_it_to(queue: WorkQueue, raw:
     """The clock of the one that the item was exported from may be ahead of it."""
     seconds, _ = raw.time()
     guard = Lease(b"rwq-delayed:", 5_000)
-    picture = Picture(
+    snapshot = ItemSnapshot(
         b"a", b"", State.DELAYED, Place.DELAYED, guard, due_ms=(seconds + 3600) * 1000
     )
-    list(queue.put([picture], on_conflict=OnConflict.FAIL))
+    list(queue.put([snapshot], on_conflict=OnConflict.FAIL))
     assert all(
         3655 <= left <= 3660
         for left in seconds_left(raw, b"jobs:lease:a", b"jobs:leased_by_session:a")

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument, OutOfMemory, PermissionDenied, WrongType
-from rwq_cli.core.items.result_options import Keeping, Verdict, keeping_args
+from rwq_cli.core.items.result_options import ResultOptions, Verdict, result_args
 from tests.conftest import (
     HOLDER,
     QUEUE,
@@ -19,7 +19,7 @@ from tests.conftest import (
 )
 from tests.servers import PrivateServer
 
-HALF_A_MINUTE = Keeping(b"\x00\xff", ttl_ms=30_000)
+HALF_A_MINUTE = ResultOptions(b"\x00\xff", ttl_ms=30_000)
 
 
 def kept(raw: Redis, item_id: bytes) -> dict[bytes, bytes]:
@@ -38,7 +38,7 @@ def statuses(queue: WorkQueue, *ids: bytes, **options: object) -> list[Status]:
 
 def test_no_time_at_all() -> None:
     with pytest.raises(InvalidArgument):
-        Keeping(ttl_ms=0)
+        ResultOptions(ttl_ms=0)
 
 
 @pytest.mark.parametrize(
@@ -47,19 +47,19 @@ def test_no_time_at_all() -> None:
 )
 def test_how_many_fit_into_a_call(size: int | None, items: int) -> None:
     result = None if size is None else b"x" * size
-    assert Keeping(result).items_max == items
+    assert ResultOptions(result).items_max == items
 
 
 def test_what_a_script_is_told() -> None:
-    assert keeping_args(None) == (b"", b"", 0, b"")
-    assert keeping_args(Keeping()) == (3_600_000, "completed", 0, b"")
-    assert keeping_args(Keeping(b"", Verdict.REJECTED, 5)) == (5, "rejected", 1, b"")
+    assert result_args(None) == (b"", b"", 0, b"")
+    assert result_args(ResultOptions()) == (3_600_000, "completed", 0, b"")
+    assert result_args(ResultOptions(b"", Verdict.REJECTED, 5)) == (5, "rejected", 1, b"")
 
 
 class TestFew:
     def test_the_fields(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.leased(b"a", holder=b"\xffthem")
-        assert statuses(queue, b"a", keeping=HALF_A_MINUTE) == [Status.COMPLETED]
+        assert statuses(queue, b"a", result_options=HALF_A_MINUTE) == [Status.COMPLETED]
         assert raw.keys() == [b"jobs:result:a"]
         assert 29_000 < raw.pttl("jobs:result:a") <= 30_000
         assert kept(raw, b"a") == {
@@ -78,7 +78,7 @@ class TestFew:
         foreign.lease(b"cleaned", holder=b"rwq-clean:1")
         foreign.data(b"cleaned")
         ids = (b"w", b"\xff", b"twice", b"a", b"o", b"d", b"b", b"cleaned")
-        assert statuses(queue, *ids, keeping=Keeping(verdict=Verdict.REJECTED)) == [
+        assert statuses(queue, *ids, result_options=ResultOptions(verdict=Verdict.REJECTED)) == [
             Status.COMPLETED
         ] * len(ids)
         # A guard is nobody's lease.
@@ -87,7 +87,7 @@ class TestFew:
 
     def test_an_empty_result_is_one(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"a")
-        statuses(queue, b"a", keeping=Keeping(b""))
+        statuses(queue, b"a", result_options=ResultOptions(b""))
         assert kept(raw, b"a") == {b"status": b"completed", b"result": b""}
 
     def test_only_of_what_this_call_completes(
@@ -100,7 +100,7 @@ class TestFew:
         # In the way of nothing that is completed.
         raw.lpush("jobs:result:gone", "x")
         assert statuses(
-            queue, b"mine", b"theirs", b"gone", owner=HOLDER, keeping=HALF_A_MINUTE
+            queue, b"mine", b"theirs", b"gone", owner=HOLDER, result_options=HALF_A_MINUTE
         ) == [Status.COMPLETED, Status.NOT_OWNER, Status.MISSING]
         assert sorted(raw.keys("jobs:result:*")) == [b"jobs:result:gone", b"jobs:result:mine"]
 
@@ -108,10 +108,10 @@ class TestFew:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
-        statuses(queue, b"a", keeping=HALF_A_MINUTE)
+        statuses(queue, b"a", result_options=HALF_A_MINUTE)
         before = raw.hgetall("jobs:result:a")
-        for keeping in (None, Keeping(b"other"), Keeping()):
-            assert statuses(queue, b"a", keeping=keeping) == [Status.MISSING]
+        for result_options in (None, ResultOptions(b"other"), ResultOptions()):
+            assert statuses(queue, b"a", result_options=result_options) == [Status.MISSING]
             assert raw.hgetall("jobs:result:a") == before
             assert raw.pttl("jobs:result:a") <= 30_000
 
@@ -120,10 +120,10 @@ class TestFew:
     ) -> None:
         """Its completion says what is kept; nothing of the earlier one is taken for its own."""
         foreign.waiting(b"a", b"b", b"c")
-        statuses(queue, b"a", b"b", b"c", keeping=HALF_A_MINUTE)
+        statuses(queue, b"a", b"b", b"c", result_options=HALF_A_MINUTE)
         foreign.leased(b"a", b"b")
         statuses(queue, b"a")
-        statuses(queue, b"b", keeping=Keeping(verdict=Verdict.REJECTED))
+        statuses(queue, b"b", result_options=ResultOptions(verdict=Verdict.REJECTED))
         assert kept(raw, b"a") == {}
         assert kept(raw, b"b") == {b"status": b"rejected", b"holder": b"them"}
         assert kept(raw, b"c")[b"result"] == b"\x00\xff"
@@ -132,7 +132,7 @@ class TestFew:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
-        statuses(queue, b"a", keeping=HALF_A_MINUTE)
+        statuses(queue, b"a", result_options=HALF_A_MINUTE)
         foreign.leased(b"a")
         assert statuses(queue, b"a", owner=HOLDER) == [Status.NOT_OWNER]
         assert kept(raw, b"a")[b"result"] == b"\x00\xff"
@@ -152,7 +152,9 @@ def test_many(raw: Redis, place: bytes, size: int, interleaved: Interleaved) -> 
     raw.hset("jobs:result:0007", mapping=old)
     raw.hset("jobs:result:other 7", "result", "old")
     queue = WorkQueue(interleaved, QUEUE)
-    done = [o.status for o in queue.complete([*ids, b"gone"], keeping=Keeping(b"x" * size))]
+    done = [
+        o.status for o in queue.complete([*ids, b"gone"], result_options=ResultOptions(b"x" * size))
+    ]
     assert sorted(done) == [Status.COMPLETED] * count + [Status.MISSING]
     wanted = {b"status": b"completed", b"result": b"x" * size, b"holder": b"them"}
     assert [item_id for item_id in ids if kept(raw, item_id) != wanted] == []
@@ -160,7 +162,7 @@ def test_many(raw: Redis, place: bytes, size: int, interleaved: Interleaved) -> 
     assert sorted(raw.lrange(b"jobs:" + place, 0, -1)) == sorted(others)
     assert raw.dbsize() == count + len(others) + 2
     runs = [name for name in interleaved.calls if name.startswith("complete")]
-    assert len(runs) >= count // Keeping(b"x" * size).items_max
+    assert len(runs) >= count // ResultOptions(b"x" * size).items_max
     assert ("complete_waiting" in runs) is (place == b"queue")
 
 
@@ -191,7 +193,7 @@ def test_a_key_of_another_type_in_its_place(
     raw.lpush(b"jobs:result:" + ids[-1], "x")
     before = contents(raw)
     with pytest.raises(WrongType) as caught:
-        statuses(queue, *ids, keeping=HALF_A_MINUTE, dry_run=dry_run)
+        statuses(queue, *ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
     assert caught.value.message == (
         f"jobs:result:{ids[-1].decode()} holds another type than the protocol says: a list and "
         "not a hash"
@@ -219,7 +221,7 @@ def test_a_hash_that_is_no_result_of_ours(
     before = contents(raw)
     for dry_run in (True, False):
         with pytest.raises(WrongType) as caught:
-            statuses(queue, *ids, keeping=HALF_A_MINUTE, dry_run=dry_run)
+            statuses(queue, *ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
         assert caught.value.message == (
             f"jobs:result:{ids[-1].decode()} holds another type than the protocol says: a hash and "
             "not one of results"
@@ -233,7 +235,7 @@ def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.leased(b"a")
     raw.lpush("jobs:result:gone", "in nobody's way")
     before = contents(raw)
-    assert statuses(queue, b"a", b"gone", keeping=HALF_A_MINUTE, dry_run=True) == [
+    assert statuses(queue, b"a", b"gone", result_options=HALF_A_MINUTE, dry_run=True) == [
         Status.COMPLETED,
         Status.MISSING,
     ]
@@ -262,7 +264,7 @@ def test_a_user_who_may_not_touch_results(
         before = contents(raw)
         if raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
             with pytest.raises(PermissionDenied) as caught:
-                statuses(queue, *ids, keeping=HALF_A_MINUTE)
+                statuses(queue, *ids, result_options=HALF_A_MINUTE)
             assert "run the 'exists' command on jobs:result:x" in caught.value.message
             assert contents(raw) == before
         assert statuses(queue, *ids) == [Status.COMPLETED] * count
@@ -278,7 +280,7 @@ def test_a_user_who_may_not(as_user: AsUser, server: PrivateServer, lacking: str
         Foreign(raw).leased(b"a")
         before = contents(raw)
         with pytest.raises(PermissionDenied):
-            statuses(queue, b"a", keeping=HALF_A_MINUTE)
+            statuses(queue, b"a", result_options=HALF_A_MINUTE)
         assert contents(raw) == before
 
 
@@ -290,7 +292,7 @@ def test_no_call_is_long(queue: WorkQueue, raw: Redis) -> None:
         raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
         raw.lpush(b"jobs:processing", *ids)
         with no_call_over(raw, 300):
-            list(queue.complete(ids, keeping=Keeping(b"x" * size)))
+            list(queue.complete(ids, result_options=ResultOptions(b"x" * size)))
         assert raw.dbsize() == count
 
 
@@ -303,7 +305,7 @@ def test_on_a_server_that_has_no_memory(server: PrivateServer) -> None:
         try:
             queue = WorkQueue(Connection(raw), QUEUE)
             try:
-                done = statuses(queue, b"a", keeping=HALF_A_MINUTE) == [Status.COMPLETED]
+                done = statuses(queue, b"a", result_options=HALF_A_MINUTE) == [Status.COMPLETED]
             except OutOfMemory:
                 done = False
         finally:

@@ -1,4 +1,4 @@
-"""Taking items and what follows: lease, complete, touch, release; asserted on the raw keys."""
+"""Remover items and what follows: lease, complete, touch, release; asserted on the raw keys."""
 
 import random
 import time
@@ -26,7 +26,7 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.server.push_waiter import Idling
+from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
     HOLDER,
     QUEUE,
@@ -298,7 +298,7 @@ def waits(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Waits:
     """Takes the place of waiting for the server."""
     made = Waits(clock)
     monkeypatch.setattr(
-        Idling, "until_pushed", lambda self, seconds: made.wait(self._unwatched, seconds)
+        PushWaiter, "wait", lambda self, seconds: made.wait(self._unwatched, seconds)
     )
     return made
 

@@ -21,7 +21,7 @@ from rwq_cli.core import (
     looking,
     state_of,
 )
-from rwq_cli.core.inspect.report import Glance, glance, seen_in_list
+from rwq_cli.core.inspect.report import Probe, probe, seen_in_list
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, contents, supports_no_touch
 from tests.core.test_survey import zoo
@@ -46,9 +46,9 @@ DATA = replace(NOTHING, has_data=True)
 
 def facts_of(queue: WorkQueue, item_id: bytes = b"1") -> Facts:
     """The facts, their own instant checked and left out."""
-    (sighting,) = queue.facts([item_id])
-    assert abs(sighting.facts.now_ms - time.time() * 1000) < 5000
-    return replace(sighting.facts, now_ms=0)
+    (item_report,) = queue.facts([item_id])
+    assert abs(item_report.facts.now_ms - time.time() * 1000) < 5000
+    return replace(item_report.facts, now_ms=0)
 
 
 def test_a_glance(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
@@ -56,22 +56,22 @@ def test_a_glance(connection: Connection, keys: QueueKeys, foreign: Foreign) -> 
     foreign.leased(b"held", ttl_ms=None)
     foreign.lease(b"stray", ttl_ms=None, generations="old", holder=b"")
     ids = [b"stray", b"w", b"gone", b"held", b"w"]
-    assert glance(connection, keys, ids) == [
-        Glance(False, Lease(b"", None)),
-        Glance(True, None),
-        Glance(False, None),
-        Glance(True, Lease(b"them", None)),
-        Glance(True, None),
+    assert probe(queue, ids) == [
+        Probe(False, Lease(b"", None)),
+        Probe(True, None),
+        Probe(False, None),
+        Probe(True, Lease(b"them", None)),
+        Probe(True, None),
     ]
 
 
 def test_a_glance_at_nothing_and_at_thousands(
     connection: Connection, keys: QueueKeys, raw: Redis
 ) -> None:
-    assert glance(connection, keys, []) == []
+    assert probe(queue, []) == []
     raw.mset({b"jobs:item:%d" % number: b"" for number in range(0, 2500, 2)})
-    seen = glance(connection, keys, [b"%d" % number for number in range(2500)])
-    assert seen == [Glance(number % 2 == 0, None) for number in range(2500)]
+    seen = probe(queue, [b"%d" % number for number in range(2500)])
+    assert seen == [Probe(number % 2 == 0, None) for number in range(2500)]
 
 
 def test_a_glance_changes_nothing(
@@ -79,12 +79,12 @@ def test_a_glance_changes_nothing(
 ) -> None:
     zoo(foreign)
     before = contents(foreign.raw)
-    glance(connection, keys, [b"w1", b"l1", b"b1", b"gone"])
+    probe(queue, [b"w1", b"l1", b"b1", b"gone"])
     assert contents(foreign.raw) == before
 
 
 def test_what_a_list_tells_of_an_id() -> None:
-    look = Glance(True, Lease(b"me", 5))
+    look = Probe(True, Lease(b"me", 5))
     assert seen_in_list(b"1", look, processing=1) == replace(
         DATA, in_processing=1, lease=Lease(b"me", 5)
     )
@@ -168,21 +168,21 @@ def test_the_facts(
 @pytest.mark.parametrize("generations", ["old", "new", "both"])
 def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: str) -> None:
     foreign.leased(b"1", ttl_ms=60_000, generations=generations)
-    (sighting,) = queue.facts([b"1"])
-    lease = sighting.facts.lease
+    (item_report,) = queue.facts([b"1"])
+    lease = item_report.facts.lease
     assert lease is not None
     assert lease.ttl_ms is not None
     assert 55_000 < lease.ttl_ms <= 60_000
     assert lease.holder == b"them"
     assert (
-        sighting.lease_keys
+        item_report.lease_keys
         == {
             "new": (b"jobs:lease:1",),
             "old": (b"jobs:leased_by_session:1",),
             "both": (b"jobs:lease:1", b"jobs:leased_by_session:1"),
         }[generations]
     )
-    assert state_of(sighting.facts) is State.LEASED
+    assert state_of(item_report.facts) is State.LEASED
 
 
 @pytest.mark.real_only(NO_OBJECT)
@@ -195,9 +195,9 @@ def test_positions(
     foreign.waiting(b"0", b"1", b"2", b"1", b"4")
     foreign.leased(b"leased")
     ids = [b"0", b"1", b"2", b"4", b"leased", b"gone"]
-    sightings = list(queue.facts(iter(ids)))
+    item_reports = list(queue.facts(iter(ids)))
     # Of two places the one that is leased first counts.
-    assert [(sighting.facts.item_id, sighting.position) for sighting in sightings] == [
+    assert [(item_report.facts.item_id, item_report.position) for item_report in item_reports] == [
         (b"0", 0),
         (b"1", 1),
         (b"2", 2),
@@ -254,7 +254,7 @@ def test_strange_names_and_ids(backend: Backend, raw: Redis, name: bytes) -> Non
 def test_the_item_of_a_sighting(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.buried(b"1", b"exit 3: no such file")
     raw.hset(b"jobs:returns", b"1", 4)
-    (sighting,) = queue.facts([b"1"])
+    (item_report,) = queue.facts([b"1"])
     sizes = supports_no_touch(raw)
     expected = Item(
         queue=b"jobs",
@@ -267,10 +267,10 @@ def test_the_item_of_a_sighting(queue: WorkQueue, raw: Redis, foreign: Foreign) 
         reason=b"exit 3: no such file",
         returns=4,
     )
-    item = queue.describe(sighting)
+    item = queue.describe(item_report)
     assert item.idle_s in (0, 1)
     assert replace(item, idle_s=None) == expected
-    item = queue.describe(sighting, data=True)
+    item = queue.describe(item_report, data=True)
     assert replace(item, idle_s=None) == replace(
         expected, data=b"data of 1", payload_bytes=9, preview=b"data of 1"
     )
@@ -281,9 +281,9 @@ def test_a_server_that_may_not_say_how_old_an_item_is(
 ) -> None:
     """What cannot be read is shown as unknown, and the rest is shown."""
     Foreign(server.client()).waiting(b"1")
-    (sighting,) = WorkQueue(as_user("+@all", "-object"), QUEUE).facts([b"1"])
-    assert sighting.idle_s is None
-    assert state_of(sighting.facts) is State.WAITING
+    (item_report,) = WorkQueue(as_user("+@all", "-object"), QUEUE).facts([b"1"])
+    assert item_report.idle_s is None
+    assert state_of(item_report.facts) is State.WAITING
 
 
 @pytest.mark.real_only("idle times and DUMP")
@@ -322,8 +322,8 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     list(queue.items(both, Selection(older_than_s=0)))
     list(queue.leases())
     list(queue.leases(data=True))
-    for sighting in queue.facts(everything_there_is):
-        queue.describe(sighting, data=True)
+    for item_report in queue.facts(everything_there_is):
+        queue.describe(item_report, data=True)
 
     assert everything() == before
     # A waiting item's idle time is its age, which nothing else tells; that of a list is not.
@@ -338,7 +338,7 @@ def test_the_idle_time_is_the_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     foreign.unused_for(b"1", 7)
     for _ in range(2):
-        (sighting,) = queue.facts([b"1"])
-        assert sighting.idle_s in (7, 8)
+        (item_report,) = queue.facts([b"1"])
+        assert item_report.idle_s in (7, 8)
         (item,) = queue.items(Source(main=True))
         assert item.idle_s in (7, 8)

@@ -3,22 +3,27 @@
 from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
-from rwq_cli.core.inspect.nested_queues import member_ids, nested_names, owners_of, without_anothers
+from rwq_cli.core.inspect.nested_queues import (
+    exclude_nested_queues,
+    member_ids,
+    nested_names,
+    owners_of,
+)
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Backend, Foreign
 
 
 def ids(connection: Connection, keys: QueueKeys, *prefixes: bytes) -> list[bytes]:
     """What the walk finds, sorted."""
-    names = nested_names(connection, keys)
-    return sorted(i for page in member_ids(connection, keys, prefixes, names) for i in page)
+    names = nested_names(queue)
+    return sorted(i for page in member_ids(queue, prefixes, names) for i in page)
 
 
 def test_the_ids_of_a_prefix(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"\xff\n")
     foreign.leased(b"l", generations="old")
-    assert ids(connection, keys, keys.item_prefix) == [b"a", b"l", b"\xff\n"]
-    assert ids(connection, keys, keys.lease_prefix, keys.old_lease_prefix) == [b"l"]
+    assert ids(queue, keys.item_prefix) == [b"a", b"l", b"\xff\n"]
+    assert ids(queue, keys.lease_prefix, keys.old_lease_prefix) == [b"l"]
 
 
 def test_queues_that_are_named_like_us(
@@ -30,9 +35,9 @@ def test_queues_that_are_named_like_us(
         other.add(b"data", b"2")
         other.lease()
     foreign.waiting(b"mine", b"mail", b"mailbox:item:1")
-    assert nested_names(connection, keys) == (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x")
-    assert ids(connection, keys, keys.item_prefix) == [b"mail", b"mailbox:item:1", b"mine"]
-    assert ids(connection, keys, keys.lease_prefix, keys.old_lease_prefix) == []
+    assert nested_names(queue) == (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x")
+    assert ids(queue, keys.item_prefix) == [b"mail", b"mailbox:item:1", b"mine"]
+    assert ids(queue, keys.lease_prefix, keys.old_lease_prefix) == []
     assert raw.exists("jobs:lease:x:item:1") == 1
 
 
@@ -46,7 +51,7 @@ def test_an_id_that_ends_like_a_structure_is_an_item(
     connection: Connection, keys: QueueKeys, foreign: Foreign
 ) -> None:
     foreign.waiting(b"mail:queue", b"queue")
-    assert ids(connection, keys, keys.item_prefix) == [b"mail:queue", b"queue"]
+    assert ids(queue, keys.item_prefix) == [b"mail:queue", b"queue"]
 
 
 def test_whose_an_id_may_be(keys: QueueKeys) -> None:
@@ -67,9 +72,9 @@ def test_what_is_anothers_now(
     prefixes = (keys.item_prefix,)
     # Data that end like a structure are no structure.
     foreign.waiting(b"queue", b"mail:queue")
-    assert without_anothers(connection, keys, ids, prefixes) == ids
+    assert exclude_nested_queues(queue, ids, prefixes) == ids
     raw.zadd("jobs:item:mail:delayed", {b"x": 1})
-    assert without_anothers(connection, keys, ids, prefixes) == [b"x", b"item:x", b"queue"]
+    assert exclude_nested_queues(queue, ids, prefixes) == [b"x", b"item:x", b"queue"]
     raw.lpush("jobs:item:processing", b"x")
-    assert without_anothers(connection, keys, ids, prefixes) == [b"x"]
-    assert without_anothers(connection, keys, [], prefixes) == []
+    assert exclude_nested_queues(queue, ids, prefixes) == [b"x"]
+    assert exclude_nested_queues(queue, [], prefixes) == []

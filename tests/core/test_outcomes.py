@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.remove import NoLedger
+from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import queue_args, queue_keys
 from tests.conftest import QUEUE, Backend, Interleaved, no_call_over
@@ -194,7 +194,7 @@ def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) 
             queue = WorkQueue(Connection(raw), b"jobs")
             done = [outcome.status for outcome in queue.complete(ids[::2])]
             assert done == [Status.COMPLETED] * 1000
-            taken = list(queue.take(ids[1::2][:500], NoLedger()))
+            taken = list(queue.take(ids[1::2][:500], NoJournal()))
             assert len(taken) == 500
         finally:
             raw.config_set("maxmemory", 0)

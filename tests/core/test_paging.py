@@ -346,7 +346,7 @@ class TestScheduled:
 
     @staticmethod
     def read(connection: Connection, keys: QueueKeys, **options: Any) -> list[bytes]:
-        pages = walk_scheduled(connection, keys, "delayed", page_size=10, **options)
+        pages = walk_scheduled(queue, "delayed", page_size=10, **options)
         return [item_id for page in pages for item_id, _ in page]
 
     @pytest.mark.parametrize("count", [0, 1, 10, 35])
@@ -355,12 +355,12 @@ class TestScheduled:
         self, connection: Connection, raw: Redis, keys: QueueKeys, count: int, start: int
     ) -> None:
         ids = self.fill(raw, count) if count else []
-        assert self.read(connection, keys, start=start) == ids[start:]
-        assert self.read(connection, keys, start=start, latest_first=True) == ids[::-1][start:]
+        assert self.read(queue, start=start) == ids[start:]
+        assert self.read(queue, start=start, latest_first=True) == ids[::-1][start:]
 
     def test_scores(self, connection: Connection, raw: Redis, keys: QueueKeys) -> None:
         raw.zadd(b"jobs:buried", {b"a": 1_764_000_000_000.125, b"b": 1})
-        assert list(walk_scheduled(connection, keys, "buried")) == [
+        assert list(walk_scheduled(queue, "buried")) == [
             [(b"b", 1.0), (b"a", 1_764_000_000_000.125)]
         ]
 

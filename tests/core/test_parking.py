@@ -182,8 +182,8 @@ class TestReasons:
         foreign.waiting(b"a")
         list(queue.bury([b"a"], reason=reason))
         assert is_buried(raw, b"a", reason)
-        (sighting,) = queue.facts([b"a"])
-        assert queue.describe(sighting).reason == reason
+        (item_report,) = queue.facts([b"a"])
+        assert queue.describe(item_report).reason == reason
 
     def test_a_longer_one_is_refused(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"a")

@@ -8,17 +8,17 @@ from redis import Redis
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
 from rwq_cli.core.items.promote import Promoted, promote
-from rwq_cli.core.items.waiting import Goal
+from rwq_cli.core.items.waiting import WaitCondition
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.queue import FOREVER
-from rwq_cli.core.server.push_waiter import Idling
+from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import QUEUE, AsUser, FakeClock, Foreign, Interleaved, contents
 
 FAR_MS = 9_999_999_999_999
 
 
 def promoted(connection: Connection, keys: QueueKeys) -> list[Promoted]:
-    return list(promote(connection, keys))
+    return list(promote(queue))
 
 
 def due(foreign: Foreign, *ids: bytes) -> None:
@@ -34,12 +34,12 @@ class TestPromote:
         foreign.waiting(b"w")
         due(foreign, b"c", b"a", b"b")
         foreign.delayed(b"later", FAR_MS)
-        assert promoted(connection, keys) == [Promoted([b"c", b"a", b"b"], [])]
+        assert promoted(queue) == [Promoted([b"c", b"a", b"b"], [])]
         assert raw.lrange(keys.main, 0, -1) == [b"b", b"a", b"c", b"w"]
         assert raw.zrange(keys.delayed, 0, -1) == [b"later"]
         assert raw.exists(*(key for i in (b"a", b"b", b"c") for key in both(keys, i))) == 0
         assert raw.exists(*both(keys, b"later")) == 2
-        assert promoted(connection, keys) == []
+        assert promoted(queue) == []
 
     def test_equal_times_keep_their_fractions(
         self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
@@ -47,7 +47,7 @@ class TestPromote:
         foreign.delayed(b"a", 5)
         foreign.delayed(b"z", 5)
         raw.zadd(keys.delayed, {b"a": 5.002, b"z": 5.001})
-        assert promoted(connection, keys) == [Promoted([b"z", b"a"], [])]
+        assert promoted(queue) == [Promoted([b"z", b"a"], [])]
 
     def test_more_than_one_page(
         self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
@@ -60,7 +60,7 @@ class TestPromote:
                 foreign.lease(item_id, holder=b"rwq-clean:x")
             else:
                 foreign.delayed(item_id, at + 1)
-        found = [item_id for call in promote(connection, keys) for item_id in call.ids]
+        found = [item_id for call in promote(queue) for item_id in call.ids]
         left = ids[::3]
         assert found == [item_id for item_id in ids if item_id not in left]
         assert raw.lrange(keys.main, 0, -1)[::-1] == found
@@ -71,7 +71,7 @@ class TestPromote:
     ) -> None:
         due(foreign, b"gone", b"a")
         raw.delete(keys.item(b"gone"))
-        assert promoted(connection, keys) == [Promoted([b"a"], [b"gone"])]
+        assert promoted(queue) == [Promoted([b"a"], [b"gone"])]
         assert raw.lrange(keys.main, 0, -1) == [b"a"]
         assert raw.exists(keys.delayed, *both(keys, b"gone")) == 0
 
@@ -81,7 +81,7 @@ class TestPromote:
         """Returned by a cleaner of another language, and leased, before we came."""
         due(foreign, b"a")
         foreign.leased(b"a", generations="new", holder=b"worker")
-        assert promoted(connection, keys) == [Promoted([], [b"a"])]
+        assert promoted(queue) == [Promoted([], [b"a"])]
         assert raw.exists(keys.delayed, keys.main) == 0
         assert raw.get(keys.lease(b"a")) == b"worker"
 
@@ -90,7 +90,7 @@ class TestPromote:
     ) -> None:
         due(foreign, b"a")
         foreign.buried(b"a")
-        assert promoted(connection, keys) == [Promoted([], [b"a"])]
+        assert promoted(queue) == [Promoted([], [b"a"])]
         assert raw.exists(keys.delayed, keys.main) == 0
         assert raw.zrange(keys.buried, 0, -1) == [b"a"]
 
@@ -100,7 +100,7 @@ class TestPromote:
         due(foreign, b"a", b"b")
         raw.delete(keys.item(b"a"))
         raw.hset(keys.item(b"a"), "x", "y")
-        assert promoted(connection, keys) == [Promoted([b"b"], [])]
+        assert promoted(queue) == [Promoted([b"b"], [])]
         assert raw.zrange(keys.delayed, 0, -1) == [b"a"]
 
     @pytest.mark.real_only("the fake has no ACL")
@@ -133,7 +133,7 @@ class TestWithoutProof:
     ) -> None:
         due(foreign, b"a", b"b")
         unguard(raw, keys, b"a", left)
-        assert promoted(connection, keys) == [Promoted([b"b"], []), Promoted([b"a"], [])]
+        assert promoted(queue) == [Promoted([b"b"], []), Promoted([b"a"], [])]
         assert raw.lrange(keys.main, 0, -1) == [b"a", b"b"]
         assert raw.exists(keys.delayed, *both(keys, b"a")) == 0
 
@@ -149,7 +149,7 @@ class TestWithoutProof:
         due(foreign, b"a")
         unguard(raw, keys, b"a", left)
         raw.lpush(keys.main, b"a")
-        assert promoted(connection, keys) == [Promoted([], [b"a"])]
+        assert promoted(queue) == [Promoted([], [b"a"])]
         assert raw.lrange(keys.main, 0, -1) == [b"a"]
         assert raw.exists(keys.delayed, *both(keys, b"a")) == 0
 
@@ -215,7 +215,7 @@ class TestWithoutProof:
         raw.delete(*both(keys, b"a"))
         raw.lpush(keys.lease(b"a"), b"x")
         before = contents(raw)
-        assert promoted(connection, keys) == []
+        assert promoted(queue) == []
         assert contents(raw) == before
 
 
@@ -261,11 +261,11 @@ class TestLeasePromotes:
         foreign.delayed(b"a", round(time() * 1000) + 900)
         waited: list[float] = []
 
-        def wait(_: Idling, seconds: float) -> None:
+        def wait(_: PushWaiter, seconds: float) -> None:
             waited.append(seconds)
             foreign.delayed(b"a", 1)
 
-        monkeypatch.setattr(Idling, "until_pushed", wait)
+        monkeypatch.setattr(PushWaiter, "wait", wait)
         item = queue.lease(wait_s=FOREVER)
         assert item is not None
         assert item.item_id == b"a"
@@ -284,7 +284,7 @@ class TestWaitPromotes:
                 raw.delete(keys.item(b"a"))
 
         clock.during_sleep = work
-        assert queue.wait(Goal(ids=(b"a",)), timeout_s=5).reached
+        assert queue.wait(WaitCondition(ids=(b"a",)), timeout_s=5).reached
 
     @pytest.mark.real_only("the fake has no ACL")
     def test_who_may_not_write_waits_all_the_same(

@@ -6,12 +6,12 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
-from rwq_cli.core.items.remove import NoLedger
+from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.items.result_options import Verdict
 from rwq_cli.core.items.results import Result
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_over
 from tests.core.test_results import keep
-from tests.core.test_taking import Ledger, many
+from tests.core.test_taking import Journal, many
 
 pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
 
@@ -43,13 +43,13 @@ def broken(raw: Redis, foreign: Foreign) -> list[bytes]:
 
 def test_every_key(queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock) -> None:
     items = broken(raw, foreign)
-    ledger = Ledger()
+    journal = Journal()
     assert queue.count_items() == len(items)
-    outcomes = list(queue.purge(ledger))
+    outcomes = list(queue.purge(journal))
     assert sorted(outcomes, key=str) == sorted((Outcome(i, Status.REMOVED) for i in items), key=str)
     assert raw.keys() == []
-    assert {p.item_id: p.data for p in ledger.written} == {i: b"data of " + i for i in items}
-    assert ledger.results == [
+    assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in items}
+    assert journal.results == [
         Result(b"done", Verdict.COMPLETED, 1_700_000_000_000, None, b"\xff", 1)
     ]
     # Items in no list are looked at twice.
@@ -64,34 +64,34 @@ def test_an_item_whose_lease_cannot_be_read_stays(
     raw.lpush(key, "x")
     before = contents(raw)
     foreign.waiting(b"b")
-    ledger = Ledger()
-    assert set(queue.purge(ledger)) == {
+    journal = Journal()
+    assert set(queue.purge(journal)) == {
         Outcome(b"a", Status.WRONG_TYPE),
         Outcome(b"b", Status.REMOVED),
     }
     assert contents(raw) == before
-    assert [picture.item_id for picture in ledger.written] == [b"b"]
+    assert [snapshot.item_id for snapshot in journal.written] == [b"b"]
 
 
 def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     items = broken(raw, foreign)
     before = contents(raw)
-    outcomes = list(queue.purge(NoLedger(), dry_run=True))
+    outcomes = list(queue.purge(NoJournal(), dry_run=True))
     assert sorted(o.item_id for o in outcomes) == sorted(items)
     assert {o.status for o in outcomes} == {Status.REMOVED}
     assert contents(raw) == before
 
 
 def test_nothing(queue: WorkQueue, clock: FakeClock) -> None:
-    assert list(queue.purge(NoLedger())) == []
+    assert list(queue.purge(NoJournal())) == []
     assert clock.slept_s == []
 
 
 def test_many(queue: WorkQueue, raw: Redis) -> None:
     ids = many(raw, 5000)
-    ledger = Ledger()
-    assert [o.item_id for o in queue.purge(ledger)] == ids
-    assert [p.item_id for p in ledger.written] == ids
+    journal = Journal()
+    assert [o.item_id for o in queue.purge(journal)] == ids
+    assert [p.item_id for p in journal.written] == ids
     assert raw.keys() == []
 
 
@@ -106,15 +106,15 @@ def test_queues_that_are_named_like_it(
     before = contents(raw)
     foreign.waiting(b"a", b"mail")
     foreign.data(b"o")
-    ledger = Ledger()
-    list(queue.purge(ledger))
+    journal = Journal()
+    list(queue.purge(journal))
     assert contents(raw) == before
-    assert sorted(ledger.ids) == [b"a", b"mail", b"o"]
+    assert sorted(journal.ids) == [b"a", b"mail", b"o"]
 
 
 def test_a_data_key_of_another_type_is_left_and_told(queue: WorkQueue, raw: Redis) -> None:
     raw.hset("jobs:item:hash", "x", "y")
-    assert list(queue.purge(NoLedger())) == [Outcome(b"hash", Status.WRONG_TYPE)]
+    assert list(queue.purge(NoJournal())) == [Outcome(b"hash", Status.WRONG_TYPE)]
     assert raw.hgetall("jobs:item:hash") == {b"x": b"y"}
 
 
@@ -137,11 +137,11 @@ def test_what_a_producer_adds_meanwhile_stays(interleaved: Interleaved, raw: Red
     interleaved.before = produce
     clock = FakeClock()
     clock.during_sleep = lambda: produce("")
-    ledger = Ledger()
-    outcomes = list(WorkQueue(interleaved, b"jobs", clock=clock).purge(ledger))
+    journal = Journal()
+    outcomes = list(WorkQueue(interleaved, b"jobs", clock=clock).purge(journal))
     interleaved.before = None
     raw.lpush("jobs:queue", added[-1])
-    assert {o.item_id for o in outcomes} == set(ids) == set(ledger.ids)
+    assert {o.item_id for o in outcomes} == set(ids) == set(journal.ids)
     assert raw.lrange("jobs:queue", 0, -1) == added[::-1]
     assert raw.dbsize() == len(added) + 1
     assert len(added) > 10
@@ -159,18 +159,18 @@ def test_beside_live_workers(backend: Backend, interleaved: Interleaved, raw: Re
         completed.update(o.item_id for o in done if o.status is Status.COMPLETED)
 
     interleaved.before = work
-    ledger = Ledger()
-    list(WorkQueue(interleaved, b"jobs").purge(ledger))
+    journal = Journal()
+    list(WorkQueue(interleaved, b"jobs").purge(journal))
     assert raw.keys() == []
-    assert set(ledger.ids) == set(ids) - completed
+    assert set(journal.ids) == set(ids) - completed
     assert completed
 
 
 @pytest.mark.parametrize("at", [1, 5, 9, 20])
 def test_two_at_once(backend: Backend, interleaved: Interleaved, raw: Redis, at: int) -> None:
-    """A second one runs while the first is between two calls: each item is in one ledger."""
+    """A second one runs while the first is between two calls: each item is in one journal."""
     ids = many(raw, 3000)
-    first, second = Ledger(), Ledger()
+    first, second = Journal(), Journal()
     calls = 0
 
     def other(_: str) -> None:
@@ -199,9 +199,9 @@ def test_it_goes_no_further_than_the_newest_of_its_start(
             foreign.waiting(*(b"new%d" % number for number in range(100)))
 
     interleaved.before = others
-    ledger = Ledger()
-    list(WorkQueue(interleaved, b"jobs").purge(ledger))
-    assert ledger.ids == ids[100:]
+    journal = Journal()
+    list(WorkQueue(interleaved, b"jobs").purge(journal))
+    assert journal.ids == ids[100:]
     assert raw.llen("jobs:queue") == 100
     assert raw.dbsize() == 101
 
@@ -211,7 +211,7 @@ def test_what_a_dead_cleaner_of_01_had_in_hand(queue: WorkQueue, raw: Redis) -> 
     ids = many(raw, 1000)
     raw.lpush("jobs:cleaning", *ids, *(b"gone %d" % number for number in range(300_000)))
     with no_call_over(raw, 300):
-        assert [outcome.item_id for outcome in queue.purge(Ledger())] == ids
+        assert [outcome.item_id for outcome in queue.purge(Journal())] == ids
     assert raw.keys() == []
 
 
@@ -226,7 +226,7 @@ def test_what_a_live_cleaner_of_01_has_in_hand_stays(
             raw.lpush("jobs:cleaning", b"new")
 
     interleaved.before = clean
-    assert list(WorkQueue(interleaved, b"jobs").purge(Ledger())) == []
+    assert list(WorkQueue(interleaved, b"jobs").purge(Journal())) == []
     assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
 
 
@@ -249,9 +249,9 @@ class TestAQueueThatComesToLife:
                 Foreign(raw, name).waiting(b"new")
 
         interleaved.before = add
-        ledger = Ledger()
-        assert list(purge.purge(ledger)) == [Outcome(b"a", Status.REMOVED)]
-        assert ledger.ids == [b"a"]
+        journal = Journal()
+        assert list(purge.purge(journal)) == [Outcome(b"a", Status.REMOVED)]
+        assert journal.ids == [b"a"]
         assert contents(raw) == {name + b":item:new": b"data of new", name + b":queue": [b"new"]}
 
     @pytest.mark.parametrize("name", [b"jobs:item", b"jobs:lease"])
@@ -260,7 +260,7 @@ class TestAQueueThatComesToLife:
     ) -> None:
         Foreign(raw, name).data(b"new")
         clock.during_sleep = lambda: raw.lpush(name + b":queue", b"new")
-        list(purge.purge(Ledger()))
+        list(purge.purge(Journal()))
         assert raw.get(name + b":item:new") == b"data of new"
 
     def test_that_never_does(self, purge: WorkQueue, clock: FakeClock, raw: Redis) -> None:
@@ -268,7 +268,7 @@ class TestAQueueThatComesToLife:
         foreign = Foreign(raw)
         foreign.data(b"item:x")
         foreign.lease(b"item:y", b"queue")
-        assert list(purge.purge(Ledger())) == [Outcome(b"item:x", Status.REMOVED)]
+        assert list(purge.purge(Journal())) == [Outcome(b"item:x", Status.REMOVED)]
         assert raw.keys() == []
         assert clock.slept_s == [1.0, 1.0]
 
@@ -278,11 +278,11 @@ class TestResults:
         raw.hset("jobs:result:foreign", "code", 0)
         raw.set("jobs:result:string", "x")
         before = contents(raw)
-        assert list(queue.purge(Ledger())) == []
+        assert list(queue.purge(Journal())) == []
         assert contents(raw) == before
 
     def test_one_that_cannot_be_written_down_stays(self, queue: WorkQueue, raw: Redis) -> None:
-        class Full(Ledger):
+        class Full(Journal):
             def write_results(self, results: Sequence[Result]) -> None:
                 raise OSError(f"disk full: {len(results)}")
 
@@ -300,7 +300,7 @@ class TestResults:
                 Foreign(raw).waiting(b"a")
 
         interleaved.before = add
-        list(WorkQueue(interleaved, b"jobs", clock=FakeClock()).purge(Ledger()))
+        list(WorkQueue(interleaved, b"jobs", clock=FakeClock()).purge(Journal()))
         assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]
 
     def test_those_of_another_queue(
@@ -312,7 +312,7 @@ class TestResults:
         keep(raw, b"x:result:2", None)
         clock.during_sleep = lambda: raw.lpush("jobs:result:x:queue", "1")
         before = contents(raw)
-        list(queue.purge(Ledger()))
+        list(queue.purge(Journal()))
         assert raw.lrange("jobs:result:x:queue", 0, -1) == [b"1"]
         raw.delete("jobs:result:x:queue")
         assert contents(raw) == before

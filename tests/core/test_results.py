@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.result_options import Keeping, Verdict
+from rwq_cli.core.items.result_options import ResultOptions, Verdict
 from rwq_cli.core.items.results import Result, ResultLook
 from rwq_cli.core.queue import FOREVER
 from tests.conftest import FakeClock, Foreign, contents
@@ -41,7 +41,7 @@ class TestLook:
 
     def test_as_complete_keeps_it(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.leased(b"a", holder=b"them")
-        list(queue.complete([b"a"], keeping=Keeping(b"", Verdict.REJECTED)))
+        list(queue.complete([b"a"], result_options=ResultOptions(b"", Verdict.REJECTED)))
         found = queue.result(b"a").result
         assert found is not None
         assert (found.verdict, found.result, found.result_bytes, found.holder) == (
@@ -113,7 +113,7 @@ class TestWait:
 
         def complete() -> None:
             if clock.now_s > 5:
-                list(queue.complete([b"a"], keeping=Keeping(b"new")))
+                list(queue.complete([b"a"], result_options=ResultOptions(b"new")))
 
         clock.during_sleep = complete
         look = queue.result(b"a", wait=True, timeout_s=FOREVER)
@@ -149,10 +149,10 @@ class TestWait:
             return waited
 
         monkeypatch.setattr(waiting, "wait_until", wait_until)
-        clock.during_sleep = lambda: list(queue.complete([b"a"], keeping=Keeping(b"second")))
-        look = results.wait_for_result(
-            queue.connection, queue.keys, b"a", timeout_s=10, clock=clock
+        clock.during_sleep = lambda: list(
+            queue.complete([b"a"], result_options=ResultOptions(b"second"))
         )
+        look = results.wait_for_result(queue, b"a", timeout_s=10, clock=clock)
         assert look.result is not None
         assert look.result.result == b"second"
 
@@ -166,7 +166,7 @@ class TestWait:
         def work() -> None:
             item = queue.lease()
             if item is not None:
-                list(queue.complete([item.item_id], keeping=Keeping(b"done")))
+                list(queue.complete([item.item_id], result_options=ResultOptions(b"done")))
 
         clock.during_sleep = work
         look = queue.result(b"a", wait=True, timeout_s=10)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from rwq_cli.core import Connection, Facts, Lease, State, WorkQueue, state_of
-from rwq_cli.core.inspect.report import _leases, glance, lease_that_speaks
+from rwq_cli.core.inspect.report import _leases, effective_lease, probe
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.finding_rules import facts_of_many
 from rwq_cli.core.state.rules import is_guard
-from rwq_cli.core.state.snapshot import LeftOut, find_pictures
+from rwq_cli.core.state.snapshot import Skipped, find_snapshots
 from tests.conftest import Foreign
 
 NOW_MS = 1_700_000_000_000
@@ -186,7 +186,7 @@ def test_of_two_lease_keys_the_later_ending_one_speaks(
     connection: Connection, raw: Redis, keys: QueueKeys, new_ms, old_ms
 ) -> None:
     meant = arrange_leases(raw, keys, new_ms, old_ms)
-    (look,) = glance(connection, keys, [b"1"])
+    (look,) = probe(queue, [b"1"])
     assert look.has_data is True
     assert_same_lease(look.lease, meant, any_holder=new_ms == old_ms)
 
@@ -198,9 +198,9 @@ def test_the_facts_merge_two_lease_keys_the_same_way(
     queue: WorkQueue, raw: Redis, keys: QueueKeys, new_ms, old_ms
 ) -> None:
     meant = arrange_leases(raw, keys, new_ms, old_ms)
-    (sighting,) = queue.facts([b"1"])
-    assert_same_lease(sighting.facts.lease, meant, any_holder=new_ms == old_ms)
-    assert sighting.lease_keys == tuple(
+    (item_report,) = queue.facts([b"1"])
+    assert_same_lease(item_report.facts.lease, meant, any_holder=new_ms == old_ms)
+    assert item_report.lease_keys == tuple(
         key
         for key, ttl_ms in ((keys.lease(b"1"), new_ms), (keys.old_lease(b"1"), old_ms))
         if ttl_ms != "absent"
@@ -218,7 +218,7 @@ def test_merging_gives_a_sessions_lease_or_of_a_kind_the_last_to_end(
         return -1 if lease.ttl_ms is None else lease.ttl_ms, lease.holder
 
     seen = _leases((b"new", *reply(new)), (b"old", *reply(old)))
-    merged = lease_that_speaks(lease for _, lease in seen)
+    merged = effective_lease(lease for _, lease in seen)
     given_leases = [lease for lease in (new, old) if lease is not None]
     assert (merged in given_leases) if given_leases else (merged is None)
     for lease in given_leases:
@@ -246,15 +246,15 @@ def test_a_sessions_lease_speaks_before_a_guard_whichever_ends_later(
     raw.zadd(keys.buried, {b"1": NOW_MS})
     raw.set(worker_key, b"them", px=worker_ms)
     raw.set(guard_key, guard, px=guard_ms)
-    (look,) = glance(connection, keys, [b"1"])
+    (look,) = probe(queue, [b"1"])
     assert_same_lease(look.lease, Lease(b"them", worker_ms), any_holder=False)
-    (facts,) = facts_of_many(connection, keys, [b"1"])
+    (facts,) = facts_of_many(queue, [b"1"])
     assert_same_lease(facts.lease, Lease(b"them", worker_ms), any_holder=False)
     assert state_of(facts) is (State.HELD if worker_ms is None else State.LEASED)
     state = State.HELD if worker_ms is None else State.LEASED
-    (picture,) = next(find_pictures(connection, keys, [b"1"], LeftOut()))
-    assert_same_lease(picture.lease, Lease(b"them", worker_ms), any_holder=False)
-    assert picture.state is state
+    (snapshot,) = next(find_snapshots(queue, [b"1"], Skipped()))
+    assert_same_lease(snapshot.lease, Lease(b"them", worker_ms), any_holder=False)
+    assert snapshot.state is state
 
 
 @pytest.mark.real_only("the fake has no OBJECT, which the facts are read with")
@@ -264,9 +264,9 @@ def test_the_facts_of_one_have_the_lease_of_the_session(
     foreign.buried(b"1")
     raw.lpush(keys.processing, b"1")
     raw.set(keys.old_lease(b"1"), b"them", px=40_000)
-    (sighting,) = queue.facts([b"1"])
-    assert_same_lease(sighting.facts.lease, Lease(b"them", 40_000), any_holder=False)
-    assert state_of(sighting.facts) is State.LEASED
+    (item_report,) = queue.facts([b"1"])
+    assert_same_lease(item_report.facts.lease, Lease(b"them", 40_000), any_holder=False)
+    assert state_of(item_report.facts) is State.LEASED
 
 
 def end_ms(lease: Lease) -> float:

@@ -58,7 +58,7 @@ def zoo(foreign: Foreign) -> None:
 
 def found(connection: Connection, keys: QueueKeys) -> dict[str, Any]:
     """The survey, with what has no order of its own sorted."""
-    report = asdict(survey(connection, keys))
+    report = asdict(survey(queue))
     report["processing_ghosts"].sort()
     report["stale_schedule"].sort()
     for name in ("orphaned", "unlisted", "duplicated", "stale_cleaning", "stale_returns"):
@@ -70,12 +70,12 @@ NOTHING = asdict(Survey())
 
 
 def test_an_empty_queue(connection: Connection, keys: QueueKeys) -> None:
-    assert survey(connection, keys) == Survey()
+    assert survey(queue) == Survey()
 
 
 def test_the_zoo(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
     zoo(foreign)
-    assert found(connection, keys) == {
+    assert found(queue) == {
         "orphaned": [b"o in hand", b"o1", b"o2"],
         "unlisted": [b"u new", b"u old"],
         "held": [b"u held"],
@@ -108,7 +108,7 @@ def test_a_queue_whose_name_begins_like_our_data_keys(
     connection: Connection, keys: QueueKeys, raw: Redis, other: bytes
 ) -> None:
     zoo(Foreign(raw, other))
-    report = found(connection, keys)
+    report = found(queue)
     assert {**report, "items": 0} == NOTHING
 
 
@@ -118,7 +118,7 @@ def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
     """IDs are any bytes; the type of the key tells an item from another queue's list."""
     ids = [b"queue", b"x:queue", b"x:item:1", b"item:1", b"x:processing", b":delayed"]
     foreign.data(*ids)
-    assert found(connection, keys) == {**NOTHING, "orphaned": sorted(ids), "items": len(ids)}
+    assert found(queue) == {**NOTHING, "orphaned": sorted(ids), "items": len(ids)}
 
 
 def test_data_of_the_wrong_type_is_no_orphan(
@@ -126,7 +126,7 @@ def test_data_of_the_wrong_type_is_no_orphan(
 ) -> None:
     """Nothing is guessed about it, and no clean would return it."""
     raw.hset(b"jobs:item:1", "field", "value")
-    assert found(connection, keys)["orphaned"] == []
+    assert found(queue)["orphaned"] == []
 
 
 @pytest.mark.parametrize("structure", ["queue", "processing", "cleaning", "delayed", "returns"])
@@ -135,7 +135,7 @@ def test_a_structure_of_the_wrong_type(
 ) -> None:
     raw.set(f"jobs:{structure}", b"text")
     with pytest.raises(WrongType):
-        survey(connection, keys)
+        survey(queue)
 
 
 def test_thousands(connection: Connection, keys: QueueKeys, raw: Redis) -> None:
@@ -145,7 +145,7 @@ def test_thousands(connection: Connection, keys: QueueKeys, raw: Redis) -> None:
     crowd.leased(*(b"l%d" % number for number in range(1200)))
     crowd.data(*(b"o%d" % number for number in range(1100)))
     pipeline.execute()
-    assert found(connection, keys) == {
+    assert found(queue) == {
         **NOTHING,
         "orphaned": sorted(b"o%d" % number for number in range(1100)),
         "items": 4800,
@@ -160,10 +160,10 @@ def test_the_ids_of_all_data_keys(
     foreign.lease(b"stray")
     Foreign(raw, b"job").data(b"s:item:1")
     raw.set(b"xjobs:item:1", b"")
-    met = [item_id for page in scan_ids(connection, keys) for item_id in page]
+    met = [item_id for page in scan_ids(queue) for item_id in page]
     assert sorted(set(met)) == sorted(ids)
     others: set[bytes] = set()
-    met = [item_id for page in scan_ids(connection, keys, others.update) for item_id in page]
+    met = [item_id for page in scan_ids(queue, others.update) for item_id in page]
     assert sorted(set(met)) == sorted(ids)
     assert others == {b"jobs:lease:stray", b"jobs:leased_by_session:stray"}
 
@@ -171,8 +171,8 @@ def test_the_ids_of_all_data_keys(
 def test_what_is_listed(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
     zoo(foreign)
     candidates = [b"w1", b"l1", b"g main", b"d1", b"b1", b"o1", b"o in hand", b"u new", b"none"]
-    assert listed_ids(connection, keys, candidates) == {b"w1", b"l1", b"g main", b"d1", b"b1"}
-    assert listed_ids(connection, keys, []) == frozenset()
+    assert listed_ids(queue, candidates) == {b"w1", b"l1", b"g main", b"d1", b"b1"}
+    assert listed_ids(queue, []) == frozenset()
 
 
 WORK: dict[str, Callable[[Foreign], object]] = {

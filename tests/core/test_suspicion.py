@@ -24,8 +24,8 @@ def zoo(foreign: Foreign) -> list[bytes]:
 def test_of_many_as_of_each_alone(
     connection: Connection, keys: QueueKeys, queue: WorkQueue, zoo: list[bytes]
 ) -> None:
-    for facts, sighting in zip(facts_of_many(connection, keys, zoo), queue.facts(zoo), strict=True):
-        alone = sighting.facts
+    for facts, item_report in zip(facts_of_many(queue, zoo), queue.facts(zoo), strict=True):
+        alone = item_report.facts
         # Of a lease key of the wrong type only the one that looks at one ID knows the type.
         if not alone.wrong_types:
             assert state_of(facts) is state_of(alone), facts.item_id
@@ -38,14 +38,14 @@ def test_of_many_as_of_each_alone(
 
 
 def test_of_one_as_the_doctor_finds_them(queue: WorkQueue, zoo: list[bytes]) -> None:
-    for name, sighting in zip(zoo, queue.facts(zoo), strict=True):
-        holders = [lease.holder for _, lease in sighting.leases]
-        found = findings_about(sighting.facts, holders)
+    for name, item_report in zip(zoo, queue.facts(zoo), strict=True):
+        holders = [lease.holder for _, lease in item_report.leases]
+        found = findings_about(item_report.facts, holders)
         assert sorted(found) == sorted(ANIMALS[name.decode()].findings), name
 
 
 def test_letters(connection: Connection, keys: QueueKeys, zoo: list[bytes]) -> None:
-    letters = dict(zip(zoo, examine(connection, keys, zoo), strict=True))
+    letters = dict(zip(zoo, examine(queue, zoo), strict=True))
     assert letters == {
         name.encode(): letter
         for letter, names in {
@@ -80,14 +80,14 @@ def test_letters(connection: Connection, keys: QueueKeys, zoo: list[bytes]) -> N
 
 
 def test_no_ids(connection: Connection, keys: QueueKeys) -> None:
-    assert list(facts_of_many(connection, keys, [])) == []
+    assert list(facts_of_many(queue, [])) == []
 
 
 def test_more_than_one_batch(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
     ids = [b"%d" % number for number in range(1100)]
     foreign.abandoned(*ids)
-    assert "".join(examine(connection, keys, ids)) == "a" * 1100
-    assert [facts.in_processing for facts in facts_of_many(connection, keys, ids)] == [1] * 1100
+    assert "".join(examine(queue, ids)) == "a" * 1100
+    assert [facts.in_processing for facts in facts_of_many(queue, ids)] == [1] * 1100
 
 
 class TestTravellers:

@@ -1,4 +1,4 @@
-"""Taking items out: removed or moved with every trace, and nothing else is touched."""
+"""Remover items out: removed or moved with every trace, and nothing else is touched."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
-from rwq_cli.core.items.remove import Destination, NoLedger, fingerprint
+from rwq_cli.core.items.remove import Destination, NoJournal, fingerprint
 from rwq_cli.core.items.results import Result
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.state.snapshot import Picture
+from rwq_cli.core.state.snapshot import ItemSnapshot
 from tests.conftest import AsUser, Foreign, Interleaved, contents
 
 OTHER = QueueKeys(b"other")
@@ -18,18 +18,18 @@ OTHER = QueueKeys(b"other")
 pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
 
 
-class Ledger:
+class Journal:
     """Remembers what was written down, and what of it was taken back."""
 
     def __init__(self) -> None:
-        self.written: list[Picture] = []
+        self.written: list[ItemSnapshot] = []
         self.kept: list[bytes] = []
         self.results: list[Result] = []
         self._standing: dict[bytes, None] = {}
 
-    def write(self, pictures: Sequence[Picture]) -> None:
-        self.written += pictures
-        self._standing.update((picture.item_id, None) for picture in pictures)
+    def write(self, snapshots: Sequence[ItemSnapshot]) -> None:
+        self.written += snapshots
+        self._standing.update((snapshot.item_id, None) for snapshot in snapshots)
 
     def write_results(self, results: Sequence[Result]) -> None:
         self.results += results
@@ -46,9 +46,9 @@ class Ledger:
 
 
 @pytest.fixture
-def ledger() -> Ledger:
+def journal() -> Journal:
     """Where the test looks for what was written down."""
-    return Ledger()
+    return Journal()
 
 
 def many(raw: Redis, number: int, key: str = "jobs:queue") -> list[bytes]:
@@ -62,7 +62,7 @@ def many(raw: Redis, number: int, key: str = "jobs:queue") -> list[bytes]:
 class TestRemove:
     @pytest.mark.parametrize("many_more", [False, True])
     def test_every_trace(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, ledger: Ledger, many_more: bool
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, journal: Journal, many_more: bool
     ) -> None:
         """By name, and by pages."""
         foreign.waiting(b"w", b"stays")
@@ -79,7 +79,7 @@ class TestRemove:
             raw.hset("jobs:returns", item_id, 2)
         ids = [b"w", b"l", b"a", b"d", b"b", b"o", b"c"]
         more = [b"gone%d" % number for number in range(100 * many_more)]
-        outcomes = list(queue.take(ids + more, ledger))
+        outcomes = list(queue.take(ids + more, journal))
         assert sorted(outcomes, key=lambda o: o.item_id) == sorted(
             [
                 *(Outcome(item_id, Status.REMOVED) for item_id in ids),
@@ -88,12 +88,12 @@ class TestRemove:
             key=lambda o: o.item_id,
         )
         assert contents(raw) == {b"jobs:item:stays": b"data of stays", b"jobs:queue": [b"stays"]}
-        assert {p.item_id: p.data for p in ledger.written} == {i: b"data of " + i for i in ids}
-        assert ledger.kept == []
+        assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in ids}
+        assert journal.kept == []
 
     def test_few_in_the_order_given(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c")
-        assert [o.item_id for o in queue.take([b"c", b"a", b"c"], NoLedger())] == [b"c", b"a"]
+        assert [o.item_id for o in queue.take([b"c", b"a", b"c"], NoJournal())] == [b"c", b"a"]
 
     @pytest.mark.parametrize("place", ["queue", "processing"])
     @pytest.mark.parametrize(
@@ -102,23 +102,23 @@ class TestRemove:
         ids=["spread", "next", "last", "middle", "all"],
     )
     def test_many_leave_the_others_in_their_order(
-        self, queue: WorkQueue, raw: Redis, ledger: Ledger, place: str, chosen: slice
+        self, queue: WorkQueue, raw: Redis, journal: Journal, place: str, chosen: slice
     ) -> None:
         ids = many(raw, 9000, f"jobs:{place}")
         doomed = ids[chosen]
-        outcomes = list(queue.take(doomed[::-1], ledger))
+        outcomes = list(queue.take(doomed[::-1], journal))
         assert outcomes == [Outcome(item_id, Status.REMOVED) for item_id in doomed]
         gone = set(doomed)
         left = [item_id for item_id in ids if item_id not in gone]
         assert raw.lrange(f"jobs:{place}", 0, -1) == left[::-1]
         assert raw.dbsize() == len(left) + bool(left)
-        assert ledger.ids == doomed
+        assert journal.ids == doomed
 
     def test_no_call_passes_over_the_list_for_each(
         self, interleaved: Interleaved, raw: Redis
     ) -> None:
         ids = many(raw, 12_000)
-        list(WorkQueue(interleaved, b"jobs").take(ids[::4], NoLedger()))
+        list(WorkQueue(interleaved, b"jobs").take(ids[::4], NoJournal()))
         assert interleaved.calls.count("take") == 12
 
     def test_a_second_entry_is_no_ghost(self, queue: WorkQueue, raw: Redis) -> None:
@@ -127,13 +127,13 @@ class TestRemove:
         raw.linsert("jobs:queue", "AFTER", ids[100], ids[120])
         raw.lpush("jobs:queue", ids[200])
         raw.lpush("jobs:processing", ids[300])
-        list(queue.take(ids[50:400], NoLedger()))
+        list(queue.take(ids[50:400], NoJournal()))
         assert raw.lrange("jobs:queue", 0, -1) == (ids[:50] + ids[400:])[::-1]
         assert raw.exists("jobs:processing") == 0
 
     @pytest.mark.parametrize("chosen", [slice(0, 6000, 3), slice(0, 6000)])
     def test_beside_workers_and_producers(
-        self, interleaved: Interleaved, raw: Redis, ledger: Ledger, chosen: slice
+        self, interleaved: Interleaved, raw: Redis, journal: Journal, chosen: slice
     ) -> None:
         """Others pop, push, complete and give back before each call of ours."""
         ids = many(raw, 8000)
@@ -162,12 +162,12 @@ class TestRemove:
 
         interleaved.before = others
         counts = dict.fromkeys(Status, 0)
-        for outcome in WorkQueue(interleaved, b"jobs").take(sorted(doomed), ledger):
+        for outcome in WorkQueue(interleaved, b"jobs").take(sorted(doomed), journal):
             counts[outcome.status] += 1
         interleaved.before = None
         assert counts[Status.REMOVED] + counts[Status.MISSING] == len(doomed)
         assert counts[Status.REMOVED] == len(doomed - completed)
-        assert set(ledger.ids) == doomed - completed
+        assert set(journal.ids) == doomed - completed
         listed = raw.lrange("jobs:queue", 0, -1) + raw.lrange("jobs:processing", 0, -1)
         stored = {key[10:] for key in raw.scan_iter("jobs:item:*", count=10_000)}
         assert sorted(listed) == sorted(stored)
@@ -187,12 +187,12 @@ class TestRemove:
                 raw.lpush(f"jobs:{place}", b"o")
 
         interleaved.before = others
-        outcomes = list(WorkQueue(interleaved, b"jobs").take([*ids, b"o"], NoLedger()))
+        outcomes = list(WorkQueue(interleaved, b"jobs").take([*ids, b"o"], NoJournal()))
         assert Outcome(b"o", Status.REMOVED) in outcomes
         assert raw.keys() == []
 
     def test_what_changed_since_it_was_written_down_stays(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, ledger: Ledger
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, journal: Journal
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")
 
@@ -202,13 +202,13 @@ class TestRemove:
                 raw.delete("jobs:item:b")
 
         interleaved.before = others
-        outcomes = list(WorkQueue(interleaved, b"jobs").take([b"a", b"b", b"c"], ledger))
+        outcomes = list(WorkQueue(interleaved, b"jobs").take([b"a", b"b", b"c"], journal))
         assert outcomes == [
             Outcome(b"a", Status.CHANGED),
             Outcome(b"b", Status.MISSING),
             Outcome(b"c", Status.REMOVED),
         ]
-        assert ledger.ids == [b"c"]
+        assert journal.ids == [b"c"]
         assert contents(raw) == {
             b"jobs:item:a": b"another with this ID",
             b"jobs:queue": [b"a"],
@@ -220,9 +220,9 @@ class TestRemove:
         foreign.waiting(b"a")
         before = contents(raw)
 
-        class Full(NoLedger):
-            def write(self, pictures: Sequence[Picture]) -> None:
-                assert pictures
+        class Full(NoJournal):
+            def write(self, snapshots: Sequence[ItemSnapshot]) -> None:
+                assert snapshots
                 raise OSError(28, "No space left on device")
 
         with pytest.raises(OSError):
@@ -231,17 +231,17 @@ class TestRemove:
 
     @pytest.mark.parametrize("dry_run", [False, True])
     def test_the_list_of_another_queue_is_no_item(
-        self, queue: WorkQueue, raw: Redis, ledger: Ledger, dry_run: bool
+        self, queue: WorkQueue, raw: Redis, journal: Journal, dry_run: bool
     ) -> None:
         WorkQueue(queue.connection, b"jobs:item:mail").add(b"data", b"1")
         before = contents(raw)
-        outcomes = list(queue.take([b"mail:queue"], ledger, dry_run=dry_run))
+        outcomes = list(queue.take([b"mail:queue"], journal, dry_run=dry_run))
         assert outcomes == [Outcome(b"mail:queue", Status.WRONG_TYPE)]
         assert contents(raw) == before
-        assert ledger.written == []
+        assert journal.written == []
 
     def test_a_lost_reply_leaves_what_was_written_down(
-        self, interleaved: Interleaved, foreign: Foreign, ledger: Ledger
+        self, interleaved: Interleaved, foreign: Foreign, journal: Journal
     ) -> None:
         """Nobody knows whether it was taken."""
         foreign.waiting(b"a")
@@ -252,8 +252,8 @@ class TestRemove:
 
         interleaved.before = cut
         with pytest.raises(ConnectionLost):
-            list(WorkQueue(interleaved, b"jobs").take([b"a"], ledger))
-        assert ledger.ids == [b"a"]
+            list(WorkQueue(interleaved, b"jobs").take([b"a"], journal))
+        assert journal.ids == [b"a"]
 
     def test_of_large_items_both_ends_and_the_length_are_compared(self) -> None:
         big = b"x" * 3_000_000
@@ -272,25 +272,25 @@ class TestRemove:
         raw.setrange("jobs:item:a", 0, b"")
         raw.set("jobs:item:a", raw.getrange("jobs:item:a", 0, size - 1) if size else b"")
         raw.lpush("jobs:queue", "a")
-        assert [o.status for o in queue.take([b"a"], NoLedger())] == [Status.REMOVED]
+        assert [o.status for o in queue.take([b"a"], NoJournal())] == [Status.REMOVED]
         assert raw.keys() == []
 
 
 class TestMove:
     @pytest.mark.parametrize("number", [5, 5000])
     def test_in_order_behind_those_there(
-        self, queue: WorkQueue, raw: Redis, ledger: Ledger, number: int
+        self, queue: WorkQueue, raw: Redis, journal: Journal, number: int
     ) -> None:
         ids = many(raw, number)
         WorkQueue(queue.connection, b"other").add(b"first", b"there")
         moved = ids[1 : number - 1]
-        outcomes = list(queue.take(moved, ledger, destination=Destination(OTHER)))
+        outcomes = list(queue.take(moved, journal, destination=Destination(OTHER)))
         assert outcomes == [Outcome(item_id, Status.MOVED) for item_id in moved]
         assert raw.lrange("other:queue", 0, -1) == [*reversed(moved), b"there"]
         assert raw.lrange("jobs:queue", 0, -1) == [ids[-1], ids[0]]
         assert raw.get(b"other:item:" + moved[0]) == b"data of " + moved[0]
         assert raw.dbsize() == number + 1 + 2
-        assert ledger.ids == moved
+        assert journal.ids == moved
 
     def test_what_is_held_stays_unless_forced(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -299,7 +299,7 @@ class TestMove:
         foreign.buried(b"b")
         foreign.abandoned(b"a")
         raw.hset("jobs:returns", "a", 4)
-        outcomes = list(queue.take([b"l", b"b", b"a"], NoLedger(), destination=Destination(OTHER)))
+        outcomes = list(queue.take([b"l", b"b", b"a"], NoJournal(), destination=Destination(OTHER)))
         assert outcomes == [
             Outcome(b"l", Status.NOT_OWNER, b"them"),
             Outcome(b"b", Status.NOT_OWNER, b"rwq-buried:broken"),
@@ -308,7 +308,7 @@ class TestMove:
         assert raw.hgetall("other:returns") == {b"a": b"4"}
         assert raw.exists("jobs:returns") == 0
         forced = Destination(OTHER, force=True)
-        assert [o.status for o in queue.take([b"l", b"b"], NoLedger(), destination=forced)] == [
+        assert [o.status for o in queue.take([b"l", b"b"], NoJournal(), destination=forced)] == [
             Status.MOVED
         ] * 2
         assert raw.lrange("other:queue", 0, -1) == [b"b", b"l", b"a"]
@@ -317,13 +317,13 @@ class TestMove:
         ]
 
     def test_an_id_that_is_there_already_stays_here(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, ledger: Ledger
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, journal: Journal
     ) -> None:
         foreign.waiting(b"a", b"b")
         raw.set("other:item:a", "another")
-        outcomes = list(queue.take([b"a", b"b"], ledger, destination=Destination(OTHER)))
+        outcomes = list(queue.take([b"a", b"b"], journal, destination=Destination(OTHER)))
         assert outcomes == [Outcome(b"a", Status.CONFLICT), Outcome(b"b", Status.MOVED)]
-        assert ledger.ids == [b"b"]
+        assert journal.ids == [b"b"]
         assert contents(raw) == {
             b"jobs:item:a": b"data of a",
             b"jobs:queue": [b"a"],
@@ -333,28 +333,28 @@ class TestMove:
         }
 
     def test_leased_since_it_was_written_down(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, ledger: Ledger
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, journal: Journal
     ) -> None:
         foreign.waiting(b"a")
         interleaved.before = lambda call: call == "take" and foreign.lease(b"a", ttl_ms=None)
         outcomes = list(
-            WorkQueue(interleaved, b"jobs").take([b"a"], ledger, destination=Destination(OTHER))
+            WorkQueue(interleaved, b"jobs").take([b"a"], journal, destination=Destination(OTHER))
         )
         assert outcomes == [Outcome(b"a", Status.NOT_OWNER, b"them")]
-        assert (ledger.ids, raw.exists("other:item:a")) == ([], 0)
+        assert (journal.ids, raw.exists("other:item:a")) == ([], 0)
 
     @pytest.mark.parametrize("key", ["other:queue", "other:returns"])
     def test_a_key_of_another_type_there(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, ledger: Ledger, key: str
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, journal: Journal, key: str
     ) -> None:
         foreign.waiting(b"a")
         raw.set(key, "x")
         before = contents(raw)
         with pytest.raises(Exception) as caught:
-            list(queue.take([b"a"], ledger, destination=Destination(OTHER)))
+            list(queue.take([b"a"], journal, destination=Destination(OTHER)))
         assert key in str(caught.value)
         assert contents(raw) == before
-        assert ledger.ids == []
+        assert journal.ids == []
 
     def test_the_same_in_a_dry_run(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"there")
@@ -363,18 +363,18 @@ class TestMove:
         before = contents(raw)
         ids = [b"a", b"there", b"l", b"gone"]
         given = {"destination": Destination(OTHER)}
-        dry = list(queue.take(ids, NoLedger(), dry_run=True, **given))  # type: ignore[arg-type]
+        dry = list(queue.take(ids, NoJournal(), dry_run=True, **given))  # type: ignore[arg-type]
         assert contents(raw) == before
-        real = list(queue.take(ids, NoLedger(), **given))  # type: ignore[arg-type]
+        real = list(queue.take(ids, NoJournal(), **given))  # type: ignore[arg-type]
         assert sorted(real, key=str) == sorted(dry, key=str)
 
 
 class TestMoveBack:
     def test_what_nobody_touched(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        ledger = Ledger()
+        journal = Journal()
         foreign.waiting(b"a", b"b", b"c", b"d", b"e")
         ids = [b"a", b"b", b"c", b"d", b"e"]
-        list(queue.take(ids, ledger, destination=Destination(OTHER)))
+        list(queue.take(ids, journal, destination=Destination(OTHER)))
         raw.set("other:item:b", "changed")
         raw.set("other:lease:c", "them")
         raw.delete("other:item:d")
@@ -382,7 +382,7 @@ class TestMoveBack:
         for dry_run in (True, False):
             outcomes = {
                 o.item_id: o.status
-                for o in queue.take_back(lambda: ledger.written, b"other", dry_run=dry_run)
+                for o in queue.take_back(lambda: journal.written, b"other", dry_run=dry_run)
             }
             if not dry_run:
                 assert outcomes[b"b"] is Status.CHANGED
@@ -390,7 +390,7 @@ class TestMoveBack:
             assert (outcomes[b"c"], outcomes[b"d"]) == (Status.NOT_OWNER, Status.MISSING)
         assert raw.lrange("jobs:queue", 0, -1) == [b"e", b"a"]
         assert raw.lrange("other:queue", 0, -1) == [b"c", b"b"]
-        again = {o.item_id: o.status for o in queue.take_back(lambda: ledger.written, b"other")}
+        again = {o.item_id: o.status for o in queue.take_back(lambda: journal.written, b"other")}
         assert again[b"a"] is again[b"e"] is Status.ALREADY_THERE
 
 
@@ -399,14 +399,14 @@ def test_half_a_permission_takes_nothing(as_user: AsUser, missing: str) -> None:
     limited = as_user("+@all", f"-{missing}")
     limited_queue = WorkQueue(limited, b"jobs")
     limited_queue.add(b"data", b"a")
-    ledger = Ledger()
+    journal = Journal()
     if not limited.call("EVAL", "return redis.acl_check_cmd and 1 or 0", 0):
         pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
     with pytest.raises(PermissionDenied):
-        list(limited_queue.take([b"a"], ledger, destination=Destination(OTHER)))
+        list(limited_queue.take([b"a"], journal, destination=Destination(OTHER)))
     assert limited.call("LRANGE", "jobs:queue", 0, -1) == [b"a"]
-    assert ledger.ids == []
+    assert journal.ids == []
 
 
 def test_an_unused_connection_is_not_needed_for_nothing(connection: Connection) -> None:
-    assert list(WorkQueue(connection, b"jobs").take([], NoLedger())) == []
+    assert list(WorkQueue(connection, b"jobs").take([], NoJournal())) == []

@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection
-from rwq_cli.core.items.reconcile import Settled, settle_unproven
+from rwq_cli.core.items.reconcile import Settled, reconcile
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Foreign, Interleaved, contents
 
@@ -35,7 +35,7 @@ class TestSettle:
         raw.lpush(keys.main, b"b")
         raw.lpush(keys.processing, b"d")
         raw.hset(keys.returns, mapping={b"a": 2, b"b": 2})  # type: ignore[arg-type]
-        assert list(settle_unproven(connection, keys, which, [b"c", b"b", b"a", b"d"])) == [
+        assert list(reconcile(queue, which, [b"c", b"b", b"a", b"d"])) == [
             Settled([b"c", b"a"], []),
             Settled([], [b"b", b"d"]),
         ]
@@ -59,9 +59,7 @@ class TestSettle:
         for key, item_id in ((keys.main, b"a"), (keys.processing, b"b")):
             raw.lpush(key, item_id, *(b"other %d" % number for number in range(600)))
         before = raw.llen(keys.main)
-        assert list(settle_unproven(connection, keys, which, [b"a", b"b"])) == [
-            Settled([], [b"a", b"b"])
-        ]
+        assert list(reconcile(queue, which, [b"a", b"b"])) == [Settled([], [b"a", b"b"])]
         assert raw.llen(keys.main) == before
         assert raw.exists(keys.delayed, keys.buried) == 0
 
@@ -77,7 +75,7 @@ class TestSettle:
         parked(foreign, which, b"gone")
         raw.delete(keys.item(b"gone"))
         before = contents(raw)
-        assert list(settle_unproven(connection, keys, which, [b"o", b"gone"])) == []
+        assert list(reconcile(queue, which, [b"o", b"gone"])) == []
         assert contents(raw) == before
 
     def test_completed_meanwhile(
@@ -95,9 +93,7 @@ class TestSettle:
                 raw.delete(keys.item(b"a"))
 
         interleaved.before = complete
-        assert list(settle_unproven(interleaved, keys, which, [b"a", b"b"])) == [
-            Settled([b"b"], [b"a"])
-        ]
+        assert list(reconcile(interleaved, keys, which, [b"a", b"b"])) == [Settled([b"b"], [b"a"])]
         assert contents(raw) == {keys.main: [b"b"], keys.item(b"b"): b"data of b"}
 
     def test_put_away_anew_meanwhile(
@@ -119,7 +115,7 @@ class TestSettle:
                     foreign.buried(b"a", b"again")
 
         interleaved.before = put_away
-        (settled,) = settle_unproven(interleaved, keys, which, [b"a", b"b"])
+        (settled,) = reconcile(interleaved, keys, which, [b"a", b"b"])
         assert settled.pushed == [b"b"]
         zset = keys.delayed if which == "delayed" else keys.buried
         assert raw.zrange(zset, 0, -1) == [b"a"]

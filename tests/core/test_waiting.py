@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.waiting import Goal, Waited, wait_until
+from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_until
 from rwq_cli.core.model import Counts
 from tests.conftest import FakeClock, Foreign, Interleaved
 
@@ -28,7 +28,7 @@ def after(clock: FakeClock, seconds: float, act: Callable[[], object]) -> None:
 class TestEmpty:
     def test_at_once(self, queue: WorkQueue, clock: FakeClock) -> None:
         counts = Counts(b"jobs", 0, 0, 0, 0)
-        assert queue.wait(timeout_s=0) == Waited(True, counts, None, pytest.approx(0.05))
+        assert queue.wait(timeout_s=0) == WaitResult(True, counts, None, pytest.approx(0.05))
         # A second look, in case an item was between two lists.
         assert clock.slept_s == [0.05]
 
@@ -60,7 +60,7 @@ class TestEmpty:
     def test_not_in_time(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         waited = queue.wait(timeout_s=2.5)
-        assert waited == Waited(False, Counts(b"jobs", 2, 0, 0, 0), None, pytest.approx(2.5))
+        assert waited == WaitResult(False, Counts(b"jobs", 2, 0, 0, 0), None, pytest.approx(2.5))
         assert sum(clock.slept_s) == pytest.approx(2.5)
 
     def test_an_item_between_two_lists(
@@ -89,7 +89,7 @@ class TestBelow:
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")
         foreign.leased(b"d")
-        assert queue.wait(Goal(below=below), timeout_s=0).reached is reached
+        assert queue.wait(WaitCondition(below=below), timeout_s=0).reached is reached
         assert clock.slept_s == []
 
     def test_in_time(
@@ -97,26 +97,26 @@ class TestBelow:
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")
         after(clock, 1.0, lambda: raw.rpop(b"jobs:queue"))
-        waited = queue.wait(Goal(below=3), timeout_s=60)
+        waited = queue.wait(WaitCondition(below=3), timeout_s=60)
         assert (waited.reached, waited.counts.waiting) == (True, 2)
 
 
 class TestIds:
     def test_gone(self, queue: WorkQueue, clock: FakeClock) -> None:
-        waited = queue.wait(Goal(ids=(b"a", b"\xff")), timeout_s=0)
-        assert waited == Waited(True, Counts(b"jobs", 0, 0, 0, 0), 0, 0.0)
+        waited = queue.wait(WaitCondition(ids=(b"a", b"\xff")), timeout_s=0)
+        assert waited == WaitResult(True, Counts(b"jobs", 0, 0, 0, 0), 0, 0.0)
         assert clock.slept_s == []
 
     @pytest.mark.parametrize("place", ["waiting", "leased", "data", "buried"])
     def test_there(self, queue: WorkQueue, foreign: Foreign, place: str) -> None:
         getattr(foreign, place)(b"\xff")
-        waited = queue.wait(Goal(ids=(b"a", b"\xff", b"b")), timeout_s=0)
+        waited = queue.wait(WaitCondition(ids=(b"a", b"\xff", b"b")), timeout_s=0)
         assert (waited.reached, waited.remaining) == (False, 1)
 
     def test_in_time(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         after(clock, 5.0, lambda: list(queue.complete([b"a", b"b"])))
-        waited = queue.wait(Goal(ids=(b"a", b"b")), timeout_s=60)
+        waited = queue.wait(WaitCondition(ids=(b"a", b"b")), timeout_s=60)
         assert (waited.reached, waited.remaining) == (True, 0)
         assert 5.0 <= waited.waited_s <= 6.1
 
@@ -126,8 +126,8 @@ class TestIds:
         foreign.waiting(b"a", b"b", b"c")
         clock = FakeClock()
         after(clock, 0.01, lambda: raw.delete(b"jobs:item:a", b"jobs:item:b"))
-        goal = Goal(ids=(b"a", b"b", b"c"))
-        wait_until(interleaved, foreign.keys, goal, timeout_s=0.1, clock=clock)
+        condition = WaitCondition(ids=(b"a", b"b", b"c"))
+        wait_until(interleaved, foreign.keys, condition, timeout_s=0.1, clock=clock)
         asked = [call for call in interleaved.calls if call.startswith("EXISTS")]
         assert asked == ["EXISTS+EXISTS+EXISTS", "EXISTS+EXISTS+EXISTS", "EXISTS"]
 
@@ -135,7 +135,7 @@ class TestIds:
 def test_it_asks_less_often_the_longer_it_takes(interleaved: Interleaved, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     clock = FakeClock()
-    wait_until(interleaved, foreign.keys, Goal(), timeout_s=3600, clock=clock)
+    wait_until(interleaved, foreign.keys, WaitCondition(), timeout_s=3600, clock=clock)
     assert clock.slept_s[:4] == pytest.approx([0.05, 0.075, 0.1125, 0.16875])
     assert max(clock.slept_s) == 1.0
     assert len(clock.slept_s) < 3610

@@ -45,7 +45,7 @@ from rwq_cli.core import (
     processing,
 )
 from rwq_cli.core.inspect.cursor import walk_list
-from rwq_cli.core.items.result_options import Keeping, Verdict
+from rwq_cli.core.items.result_options import ResultOptions, Verdict
 from tests.live.adversity import (
     Adversity,
     Crash,
@@ -467,7 +467,9 @@ class QueueMachine(RuleBasedStateMachine):
         item=ids,
         many=st.booleans(),
         own_only=st.booleans(),
-        keeping=st.sampled_from((None, Keeping(), Keeping(b"\xff", Verdict.REJECTED))),
+        result_options=st.sampled_from(
+            (None, ResultOptions(), ResultOptions(b"\xff", Verdict.REJECTED))
+        ),
         adversity=adversities,
     )
     def complete(
@@ -475,7 +477,7 @@ class QueueMachine(RuleBasedStateMachine):
         item: int,
         many: bool,
         own_only: bool,
-        keeping: Keeping | None,
+        result_options: ResultOptions | None,
         adversity: Adversity,
     ) -> None:
         wanted = [self._target(item), *(b"never-%d" % n for n in range(_MANY) if many)]
@@ -483,7 +485,7 @@ class QueueMachine(RuleBasedStateMachine):
         def operation() -> None:
             before = self.connection.look()
             owner = b"ours" if own_only else None
-            told = list(self.queue.complete(wanted, owner=owner, keeping=keeping))
+            told = list(self.queue.complete(wanted, owner=owner, result_options=result_options))
             completed = _completed(told)
             assert completed == self.connection.vanished
             assert Counter(o.item_id for o in told) == Counter(wanted)
@@ -498,7 +500,7 @@ class QueueMachine(RuleBasedStateMachine):
                     assert item_id not in {*after.main, *after.processing, *after.cleaning}
                     assert not after.holders(item_id)
 
-        self.connection.keeps = keeping is not None
+        self.connection.keeps = result_options is not None
         self._under(adversity, operation)
         self.connection.keeps = False
 

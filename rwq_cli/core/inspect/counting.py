@@ -97,7 +97,7 @@ class _StrayLeases:
 
     def meet(self, page: Sequence[bytes]) -> None:
         """Keep those of a page of keys that look so: nearly always none."""
-        from rwq_cli.core.inspect.nested_queues import without_anothers
+        from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 
         for prefix in (self._queue.keys.lease_prefix, self._queue.keys.old_lease_prefix):
             ids = [key[len(prefix) :] for key in page if key.startswith(prefix)]
@@ -107,15 +107,15 @@ class _StrayLeases:
             stray = [item_id for item_id, count in zip(ids, there, strict=True) if not count]
             if stray:
                 # They may be those of a queue whose name begins like our leases.
-                own = without_anothers(self._queue, stray, (prefix,))
+                own = exclude_nested_queues(self._queue, stray, (prefix,))
                 self._without_data.update(own)
 
     def count(self, ghosts: Set[bytes]) -> int:
         """How many are so still, and are of none of these, which are in a list."""
-        from rwq_cli.core.inspect.report import glance
+        from rwq_cli.core.inspect.report import probe
 
         ids = [item_id for item_id in self._without_data if item_id not in ghosts]
-        looks = glance(self._queue, ids)
+        looks = probe(self._queue, ids)
         return sum(look.lease is not None and not look.has_data for look in looks)
 
 
@@ -141,14 +141,14 @@ class _Results:
 
     def meet(self, page: Sequence[bytes]) -> None:
         """Count those of a page of keys."""
-        from rwq_cli.core.inspect.nested_queues import without_anothers
+        from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 
         prefix = self._queue.keys.result_prefix
         ids = [key[len(prefix) :] for key in page if key.startswith(prefix)]
         if not (ids and self._may_read):
             return
         # They may be those of a queue whose name begins like our results.
-        own = without_anothers(self._queue, ids, (prefix,))
+        own = exclude_nested_queues(self._queue, ids, (prefix,))
         try:
             self._count.meet(own)
         except PermissionDenied:

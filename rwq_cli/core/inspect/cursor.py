@@ -53,7 +53,7 @@ def walk_list(
         if anchors and (not known or window[back - known : back] != anchors[-known:]):
             fresh = _after_anchors(window, anchors, back)
             if fresh is None and back < min(_ANCHORS, position):
-                # Further towards our end, as far as the anchors may reach.
+                # Further towards our end, as far as the anchors may scope.
                 overlap = _ANCHORS
                 continue
             place: int | None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.report import Sighting, facts_of
+from rwq_cli.core.inspect.report import ItemReport, facts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Forecast:
 
 def forecast(
     queue: Queue,
-    sightings: Sequence[Sighting],
+    item_reports: Sequence[ItemReport],
     *,
     sample_s: float,
     monotonic: Callable[[], float],
@@ -36,7 +36,7 @@ def forecast(
 
     Args:
         queue: The queue.
-        sightings: What was seen of the items a moment ago.
+        item_reports: What was seen of the items a moment ago.
         sample_s: How long to wait before the second look, seconds.
         monotonic: The time, seconds.
         sleep: Waits for so many seconds.
@@ -45,22 +45,22 @@ def forecast(
         A forecast for each, in order; None for what does not wait, or waits no more.
     """
     began_s = monotonic()
-    waiting = [sighting for sighting in sightings if sighting.position is not None]
+    waiting = [item_report for item_report in item_reports if item_report.position is not None]
     if not waiting:
-        return [None] * len(sightings)
+        return [None] * len(item_reports)
     sleep(sample_s)
     again = {
-        sighting.facts.item_id: sighting.position
-        for sighting in facts_of(queue, [s.facts.item_id for s in waiting])
+        item_report.facts.item_id: item_report.position
+        for item_report in facts_of(queue, [s.facts.item_id for s in waiting])
     }
     # The looks themselves take time, too.
     passed_s = max(monotonic() - began_s, 1e-3)
 
-    def of(sighting: Sighting) -> Forecast | None:
-        first, second = sighting.position, again.get(sighting.facts.item_id)
+    def of(item_report: ItemReport) -> Forecast | None:
+        first, second = item_report.position, again.get(item_report.facts.item_id)
         if first is None or second is None:
             return None
         rate_per_s = max(0.0, (first - second) / passed_s)
         return Forecast(rate_per_s, second / rate_per_s if rate_per_s else None)
 
-    return [of(sighting) for sighting in sightings]
+    return [of(item_report) for item_report in item_reports]

@@ -76,7 +76,7 @@ class Strangers:
         return found
 
 
-def may_be_anothers(item_id: bytes) -> bool:
+def may_be_nested(item_id: bytes) -> bool:
     """Whether what looks like a lease on this ID may be a key of a queue with a longer name.
 
     The data of a queue named `jobs:lease:x` are at `jobs:lease:x:item:1`, which to `jobs` is a
@@ -139,7 +139,7 @@ def _no_results(
     prefix = len(queue.keys.result_prefix)
     for page in scan_keys(queue.connection, queue.keys.result_pattern, count=_SCAN_COUNT):
         ids = [key[prefix:] for key in page if not key.endswith(STRUCTURES)]
-        own = [item_id for item_id in ids if not may_be_anothers(item_id)]
+        own = [item_id for item_id in ids if not may_be_nested(item_id)]
         try:
             kinds = kinds_of(queue, own)
         except PermissionDenied:

@@ -18,9 +18,9 @@ from rwq_cli.core.inspect.cursor import (
 from rwq_cli.core.inspect.report import (
     ITEMS_WITH_DATA,
     Detail,
-    Glance,
-    glance,
+    Probe,
     item_from,
+    probe,
     seen_in_list,
     seen_in_processing,
     with_details,
@@ -227,7 +227,7 @@ class _Elsewhere:
         # What the listing has met in processing; None if it does not walk it.
         self._listed = listed
 
-    def has(self, item_id: bytes, look: Glance) -> bool:
+    def has(self, item_id: bytes, look: Probe) -> bool:
         """Whether it is an item of processing, whatever entry it has in a zset."""
         if not look.has_data or is_guard(look.lease):
             return False
@@ -270,7 +270,7 @@ def _zset_pages(
     for page in walk_scheduled(queue, name, latest_first=tail, start=skip, page_size=page_size):
         pairs = [pair for pair in page if pattern is None or pattern.match(pair[0])]
         items = []
-        seen = glance(queue, [item_id for item_id, _ in pairs])
+        seen = probe(queue, [item_id for item_id, _ in pairs])
         for (item_id, score), look in zip(pairs, seen, strict=True):
             if elsewhere.has(item_id, look):
                 continue
@@ -320,7 +320,7 @@ def _page(
     if not chosen:
         return
     items = []
-    seen = glance(queue, [item_id for item_id, _ in chosen])
+    seen = probe(queue, [item_id for item_id, _ in chosen])
     for (item_id, position), look in zip(chosen, seen, strict=True):
         facts = seen_in_list(item_id, look, main=main)
         items.append(item_from(queue.keys.name, facts, position))

@@ -94,7 +94,7 @@ def owners_of(keys: QueueKeys, item_id: bytes, prefixes: tuple[bytes, ...]) -> s
     }
 
 
-def without_anothers(
+def exclude_nested_queues(
     queue: Queue, ids: Collection[bytes], prefixes: tuple[bytes, ...]
 ) -> list[bytes]:
     """Those of the IDs whose keys belong to no other queue that has a structure now.

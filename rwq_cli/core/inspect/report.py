@@ -19,7 +19,7 @@ _NO_DATA = (State.GHOST, State.GONE, State.STRAY_LEASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class Probe:
     """What decides most states, read for many IDs in one call.
 
     Attributes:
@@ -33,15 +33,15 @@ class Glance:
     wrong_type: bool = False
 
 
-def glance(queue: Queue, ids: Sequence[bytes]) -> list[Glance]:
+def probe(queue: Queue, ids: Sequence[bytes]) -> list[Probe]:
     """Whether each ID has data and a lease, in the order given."""
-    glances: list[Glance] = []
+    probes: list[Probe] = []
     for batch in in_batches(ids):
         reply = queue.run("look", *batch)
         for kind, ttl_ms, holder in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
             lease = None if ttl_ms == -2 else Lease(holder, None if ttl_ms == -1 else ttl_ms)
-            glances.append(Glance(kind > 0, lease, kind == 2))
-    return glances
+            probes.append(Probe(kind > 0, lease, kind == 2))
+    return probes
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> list[It
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ItemReport:
     """The facts about an ID, and what is shown beside them.
 
     Attributes:
@@ -134,7 +134,7 @@ class Sighting:
     leases: tuple[tuple[bytes, Lease], ...] = ()
 
 
-def facts_of(queue: Queue, ids: Iterable[bytes]) -> Iterator[Sighting]:
+def facts_of(queue: Queue, ids: Iterable[bytes]) -> Iterator[ItemReport]:
     """Everything that the server knows about each ID, each at one instant.
 
     Args:
@@ -142,13 +142,13 @@ def facts_of(queue: Queue, ids: Iterable[bytes]) -> Iterator[Sighting]:
         ids: The IDs.
 
     Yields:
-        One sighting an ID, in order.
+        One item_report an ID, in order.
     """
     for item_id in ids:
         yield _facts_of_one(queue, item_id)
 
 
-def _facts_of_one(queue: Queue, item_id: bytes) -> Sighting:
+def _facts_of_one(queue: Queue, item_id: bytes) -> ItemReport:
     item, lease, old_lease = (
         queue.keys.item(item_id),
         queue.keys.lease(item_id),
@@ -215,7 +215,7 @@ def _facts_of_one(queue: Queue, item_id: bytes) -> Sighting:
         in_main=len(places[0]),
         in_processing=len(places[1]),
         in_cleaning=len(places[2]),
-        lease=lease_that_speaks(lease for _, lease in each),
+        lease=effective_lease(lease for _, lease in each),
         due_ms=_int_or_none(due),
         buried_ms=_int_or_none(buried),
         now_ms=int(time_reply[0]) * 1000 + int(time_reply[1]) // 1000,
@@ -225,7 +225,7 @@ def _facts_of_one(queue: Queue, item_id: bytes) -> Sighting:
     keys_there = tuple(
         key for key, kind in zip((lease, old_lease), types[1:3], strict=True) if kind != "none"
     )
-    return Sighting(facts, position, keys_there, idle_s, places[0], places[1], each)
+    return ItemReport(facts, position, keys_there, idle_s, places[0], places[1], each)
 
 
 def _places_in_pages(queue: Queue, key: bytes, item_id: bytes) -> list[int]:
@@ -250,7 +250,7 @@ def _leases(*seen: tuple[bytes, object, object]) -> tuple[tuple[bytes, Lease], .
     )
 
 
-def lease_that_speaks(leases: Iterable[Lease]) -> Lease | None:
+def effective_lease(leases: Iterable[Lease]) -> Lease | None:
     """The lease that speaks where there are several; None for none.
 
     A session's speaks before a guard of ours, which is nobody's, whichever ends later. Of two of a
@@ -280,7 +280,7 @@ def seen_in_processing(queue: Queue, ids: Sequence[bytes]) -> list[Facts]:
     """
     facts: list[Facts] = []
     for batch in in_batches(ids):
-        seen = glance(queue, batch)
+        seen = probe(queue, batch)
         time, due, buried = queue.call_all(
             [
                 ("TIME",),
@@ -301,8 +301,8 @@ def seen_in_processing(queue: Queue, ids: Sequence[bytes]) -> list[Facts]:
     return facts
 
 
-def seen_in_list(item_id: bytes, seen: Glance, *, main: int = 0, processing: int = 0) -> Facts:
-    """The facts that a glance at an ID of a list gives; a duplicate elsewhere stays unseen."""
+def seen_in_list(item_id: bytes, seen: Probe, *, main: int = 0, processing: int = 0) -> Facts:
+    """The facts that a probe at an ID of a list gives; a duplicate elsewhere stays unseen."""
     return Facts(
         item_id=item_id,
         has_data=seen.has_data,

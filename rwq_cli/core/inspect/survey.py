@@ -9,7 +9,7 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing
 from rwq_cli.core.inspect.nested_queues import names_among
-from rwq_cli.core.inspect.report import glance, seen_in_list
+from rwq_cli.core.inspect.report import probe, seen_in_list
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, STRUCTURES, is_key_of
 from rwq_cli.core.model import State
 from rwq_cli.core.server.scan import SCAN_COUNT, scan_keys
@@ -97,7 +97,7 @@ def survey(
     _sort_unlisted(queue, unlisted, found)
     _sort_repeated(queue, repeated, places, found)
     _sort_scheduled(queue, scheduled, places, found)
-    for item_id, look in zip(in_hand, glance(queue, in_hand), strict=True):
+    for item_id, look in zip(in_hand, probe(queue, in_hand), strict=True):
         if places[item_id] or not look.has_data:
             found.stale_cleaning.append(item_id)
     return found
@@ -138,12 +138,12 @@ def listed_ids(
     """
     sought = frozenset(candidates)
     met: set[bytes] = set()
-    for _, page in _stations(queue, scheduled=scheduled):
+    for _, page in _locations(queue, scheduled=scheduled):
         met.update(sought.intersection(page))
     return frozenset(met)
 
 
-def _stations(queue: Queue, *, scheduled: bool = True) -> Iterator[tuple[str, list[bytes]]]:
+def _locations(queue: Queue, *, scheduled: bool = True) -> Iterator[tuple[str, list[bytes]]]:
     """Pages of the IDs that are listed, with where, in the direction in which items travel."""
     for page in walk_list(queue, queue.keys.main, newest_first=True):
         yield "main", page
@@ -180,7 +180,7 @@ def _walk_lists(
     numbers: set[int] = set()
     repeated: dict[bytes, None] = {}
     scheduled: dict[bytes, None] = {}
-    for where, page in _stations(
+    for where, page in _locations(
         queue,
     ):
         before = len(numbers)
@@ -240,7 +240,7 @@ def _read_returns(queue: Queue, found: Survey) -> None:
     ):
         ids = [item_id for item_id in page if hash(item_id) not in met]
         met.update(map(hash, ids))
-        for item_id, look in zip(ids, glance(queue, ids), strict=True):
+        for item_id, look in zip(ids, probe(queue, ids), strict=True):
             if look.has_data:
                 found.returned += 1
                 found.returns += as_count(page[item_id])
@@ -265,7 +265,7 @@ def _find(
 ) -> list[tuple[bytes, str]]:
     """Strike out what is listed after all; count where the sought IDs are; name the numbers."""
     named = []
-    for where, page in _stations(
+    for where, page in _locations(
         queue,
     ):
         for item_id in unlisted.keys() & page:
@@ -280,7 +280,7 @@ def _find(
 
 
 def _sort_ghosts(queue: Queue, suspects: list[tuple[bytes, str]], found: Survey) -> None:
-    seen = glance(queue, [item_id for item_id, _ in suspects])
+    seen = probe(queue, [item_id for item_id, _ in suspects])
     for (item_id, where), look in zip(suspects, seen, strict=True):
         # With data, it was added after the data keys were walked.
         if not look.has_data:
@@ -303,7 +303,7 @@ def _sort_repeated(
         for item_id in repeated
         if places[item_id]["main"] and places[item_id]["main"] + places[item_id]["processing"] > 1
     ]
-    for item_id, look in zip(still, glance(queue, still), strict=True):
+    for item_id, look in zip(still, probe(queue, still), strict=True):
         if look.has_data:
             found.duplicated.append(item_id)
 
@@ -322,7 +322,7 @@ def _sort_scheduled(
                 for item_id in batch
             ]
         )
-        seen = glance(queue, batch)
+        seen = probe(queue, batch)
         for item_id, held_by, look in zip(batch, holders, seen, strict=True):
             # Behind a whole guard it is an old entry in processing that means nothing.
             guarded = all(holder and holder.startswith(_GUARDS) for holder in held_by)
@@ -345,7 +345,7 @@ def _sort_unlisted(queue: Queue, unlisted: Iterable[bytes], found: Survey) -> No
     queue.progress.begin("looking at items", len(own))
     for batch in in_batches(own):
         queue.progress.advance(len(batch))
-        for item_id, look in zip(batch, glance(queue, batch), strict=True):
+        for item_id, look in zip(batch, probe(queue, batch), strict=True):
             state = state_of(seen_in_list(item_id, look))
             if state in lists:
                 lists[state].append(item_id)

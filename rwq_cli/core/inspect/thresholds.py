@@ -52,7 +52,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Evaluation:
     """One measure.
 
     Attributes:
@@ -74,19 +74,19 @@ class Check:
 
     Attributes:
         counts: The numbers.
-        judged: Every measure, in the order of `Measure`.
+        evaluations: Every measure, in the order of `Measure`.
     """
 
     counts: Counts
-    judged: tuple[Judged, ...]
+    evaluations: tuple[Evaluation, ...]
 
     @property
     def level(self) -> Level:
         """The worst of all."""
-        return worst([each.level for each in self.judged])
+        return worst([each.level for each in self.evaluations])
 
-    def __getitem__(self, measure: Measure) -> Judged:
-        return next(each for each in self.judged if each.measure is measure)
+    def __getitem__(self, measure: Measure) -> Evaluation:
+        return next(each for each in self.evaluations if each.measure is measure)
 
 
 def worst(levels: Sequence[Level]) -> Level:
@@ -102,7 +102,7 @@ def check(
     grace_s: float,
     sleep: Sleep,
 ) -> Check:
-    """Count a queue and judge the numbers.
+    """Count a queue and evaluate the numbers.
 
     A worker between its pop and its lease looks abandoned for a moment, and a producer's item
     orphaned between its data and its push. Where that would raise an alarm, they are counted by
@@ -116,7 +116,7 @@ def check(
         sleep: Waits for so many seconds.
     """
     counts = count_states(queue, sample_sizes=False, deep=deep)
-    found = judge(counts, limits)
+    found = evaluate(counts, limits)
     for measure in (Measure.ABANDONED, Measure.ORPHANED):
         if found[measure].level in (Level.WARNING, Level.CRITICAL):
             sought = Selection(states=frozenset({State(measure.value)}))
@@ -125,22 +125,22 @@ def check(
                 counts = replace(counts, abandoned=len(ids))
             else:
                 counts = replace(counts, orphaned=len(ids))
-            found = judge(counts, limits)
+            found = evaluate(counts, limits)
     return found
 
 
-def judge(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
+def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
     """Compare a queue's numbers with limits.
 
     Args:
         counts: The numbers, as `WorkQueue.counts` gives them.
         limits: The limits of the measures that have any.
     """
-    judged = []
+    evaluations = []
     for measure in Measure:
         own, value = limits.get(measure, Limits()), _value(counts, measure)
-        judged.append(Judged(measure, value, own, _level(value, own)))
-    return Check(counts, tuple(judged))
+        evaluations.append(Evaluation(measure, value, own, _level(value, own)))
+    return Check(counts, tuple(evaluations))
 
 
 def _value(counts: Counts, measure: Measure) -> int | None:

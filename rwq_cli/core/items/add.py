@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from rwq_cli.core.batches import BATCH_BYTES, PAUSE, Pause
+from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import Due, NewItem, NewItems, OutcomeBatch
@@ -17,7 +17,7 @@ ADD_ITEMS_LATER = 150
 
 
 def add_batches(
-    queue: Queue, batches: Iterable[NewItems | Pause], *, unique: bool
+    queue: Queue, batches: Iterable[NewItems | Flush], *, unique: bool
 ) -> Iterator[OutcomeBatch]:
     """Add a stream of items, batch by batch; memory does not grow with the stream.
 
@@ -25,7 +25,7 @@ def add_batches(
 
     Args:
         queue: The queue.
-        batches: What to add, at most 2,000 items a batch; at a `PAUSE` all outcomes are awaited.
+        batches: What to add, at most 2,000 items a batch; at a `FLUSH` all outcomes are awaited.
             Batches with items that are put off are cut into smaller ones.
         unique: The caller vouches that no ID is in the queue: skip the check. If that is wrong,
             the item is replaced and its ID is in the queue twice. In a batch with an item that is
@@ -43,7 +43,7 @@ def add_batches(
 
     def checked() -> Iterator[NewItems | None]:
         for batch in batches:
-            if isinstance(batch, Pause):
+            if isinstance(batch, Flush):
                 yield None
                 continue
             if b"" in batch.ids:
@@ -154,15 +154,15 @@ def _interleaved(ids: Sequence[bytes], data: Sequence[bytes]) -> list[bytes]:
     return words
 
 
-def batched_items(items: Iterable[NewItem | Pause]) -> Iterator[NewItems | Pause]:
-    """A stream of items in batches that `add_batches` takes; a `PAUSE` ends one early."""
+def batched_items(items: Iterable[NewItem | Flush]) -> Iterator[NewItems | Flush]:
+    """A stream of items in batches that `add_batches` takes; a `FLUSH` ends one early."""
     ids: list[bytes] = []
     data: list[bytes] = []
     dues: list[Due | None] = []
     size_bytes = 0
     for item in items:
-        pauses = isinstance(item, Pause)
-        if not isinstance(item, Pause):
+        pauses = isinstance(item, Flush)
+        if not isinstance(item, Flush):
             ids.append(item.item_id)
             data.append(item.data)
             dues.append(item.due)
@@ -171,6 +171,6 @@ def batched_items(items: Iterable[NewItem | Pause]) -> Iterator[NewItems | Pause
             yield NewItems(ids, data, dues if any(dues) else None)
             ids, data, dues, size_bytes = [], [], [], 0
         if pauses:
-            yield PAUSE
+            yield FLUSH
     if ids:
         yield NewItems(ids, data, dues if any(dues) else None)

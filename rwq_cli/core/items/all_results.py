@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rwq_cli.core.batches import Pause, in_batches
+from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
 from rwq_cli.core.items.results import A_RESULT, NOTHING, Result, kinds_of, read_results
 from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.state.snapshot import PICTURE_BYTES
+from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 # Each makes a new key.
 _PUT_ITEMS = 250
@@ -115,7 +115,7 @@ def count_all(
 
 def put_results(
     queue: Queue,
-    results: Iterable[Result | Pause],
+    results: Iterable[Result | Flush],
     *,
     replaces: bool,
     dry_run: bool = False,
@@ -126,7 +126,7 @@ def put_results(
 
     Args:
         queue: The queue.
-        results: The results; a `PAUSE` among them ends a batch.
+        results: The results; a `FLUSH` among them ends a batch.
         replaces: Whether one that is there gives way.
         dry_run: Say what would be done, and change nothing.
 
@@ -135,7 +135,7 @@ def put_results(
     """
     queue.progress.begin("putting in results")
     met: set[bytes] = set()
-    for batch in in_batches(results, items_max=_PUT_ITEMS, bytes_max=PICTURE_BYTES, size=_size):
+    for batch in in_batches(results, items_max=_PUT_ITEMS, bytes_max=SNAPSHOT_BYTES, size=_size):
         ids = [found.item_id for found in batch]
         queue.progress.advance(len(ids))
         if dry_run:

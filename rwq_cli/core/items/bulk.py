@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from os import urandom
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_ITEMS, Pause, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, Flush, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing
@@ -36,7 +36,7 @@ _WALKS = 10
 _DOING = {"complete": "completing", "release": "releasing", "park": "putting away"}
 
 
-class Authority(NamedTuple):
+class LeasePolicy(NamedTuple):
     """Whose leases may be ended where an item is taken from where it is.
 
     Attributes:
@@ -71,7 +71,7 @@ def act_on_ids(
     queue: Queue,
     script: str,
     args: Sequence[object],
-    ids: Iterable[bytes | Pause],
+    ids: Iterable[bytes | Flush],
     *,
     last_first: bool = False,
     waiting_script: str | None = None,
@@ -155,9 +155,9 @@ def act_on_ids(
         raise
 
 
-def _blocks(ids: Iterable[bytes | Pause], *, all_at_once: bool) -> Iterator[list[bytes]]:
+def _blocks(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:
     if all_at_once:
-        return iter([[item_id for item_id in ids if not isinstance(item_id, Pause)]])
+        return iter([[item_id for item_id in ids if not isinstance(item_id, Flush)]])
     return in_batches(ids, items_max=_BLOCK_IDS)
 
 

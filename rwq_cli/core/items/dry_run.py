@@ -4,22 +4,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from rwq_cli.core.batches import Pause, in_batches
+from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_list
 from rwq_cli.core.inspect.report import (
     ITEMS_WITH_DATA,
     Detail,
-    Glance,
-    glance,
+    Probe,
     item_from,
+    probe,
     seen_in_list,
     with_details,
 )
-from rwq_cli.core.items.bulk import Authority
+from rwq_cli.core.items.bulk import LeasePolicy
 from rwq_cli.core.items.processing import FEW_IDS
-from rwq_cli.core.items.result_options import Keeping
+from rwq_cli.core.items.result_options import ResultOptions
 from rwq_cli.core.items.results import check_places
 from rwq_cli.core.items.schedule import Burial, Delay
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD
@@ -28,7 +28,7 @@ from rwq_cli.core.state.rules import is_guard
 
 
 def would_add(
-    queue: Queue, batches: Iterable[NewItems | Pause], *, unique: bool
+    queue: Queue, batches: Iterable[NewItems | Flush], *, unique: bool
 ) -> Iterator[OutcomeBatch]:
     """Which items would be added; an ID that comes twice in the stream is a duplicate, too.
 
@@ -36,7 +36,7 @@ def would_add(
     """
     met: set[bytes] = set()
     for batch in batches:
-        if isinstance(batch, Pause):
+        if isinstance(batch, Flush):
             continue
         exists = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in batch.ids])
         letters = []
@@ -83,7 +83,7 @@ def _promoted(queue: Queue, detail: Detail) -> Iterator[Item]:
     for batch in in_batches(ids, items_max=ITEMS_WITH_DATA):
         (scores,) = queue.call_all([("ZMSCORE", queue.keys.delayed, *batch)])
         items = []
-        for item_id, seen, score in zip(batch, glance(queue, batch), scores, strict=True):
+        for item_id, seen, score in zip(batch, probe(queue, batch), scores, strict=True):
             # Without one it was promoted meanwhile.
             if score is not None:
                 due_ms = int(score)
@@ -102,41 +102,41 @@ def _once(items: Iterable[Item]) -> Iterator[Item]:
 
 def would_complete(
     queue: Queue,
-    ids: Iterable[bytes | Pause],
+    ids: Iterable[bytes | Flush],
     *,
     owner: bytes | None,
-    keeping: Keeping | None = None,
+    result_options: ResultOptions | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Which items would be completed."""
 
-    def letter(seen: Glance) -> str:
+    def letter(seen: Probe) -> str:
         if not seen.has_data:
             return "m"
         return "o" if owner and _holder(seen) != owner else "c"
 
-    for batch, glances in _glances(queue, ids):
-        if keeping is not None:
-            there = [item_id for item_id, seen in zip(batch, glances, strict=True) if seen.has_data]
+    for batch, probes in _probes(queue, ids):
+        if result_options is not None:
+            there = [item_id for item_id, seen in zip(batch, probes, strict=True) if seen.has_data]
             check_places(queue, there)
-        yield _batch(batch, "".join(map(letter, glances)), glances)
+        yield _batch(batch, "".join(map(letter, probes)), probes)
 
 
-def would_touch(queue: Queue, ids: Iterable[bytes | Pause]) -> Iterator[OutcomeBatch]:
+def would_touch(queue: Queue, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
     """Which leases would get a new expiry."""
 
-    def letter(seen: Glance) -> str:
+    def letter(seen: Probe) -> str:
         if not seen.has_data:
             return "m"
         return "n" if seen.lease is None or is_guard(seen.lease) else "t"
 
-    for batch, glances in _glances(queue, ids):
-        yield _batch(batch, "".join(map(letter, glances)), glances)
+    for batch, probes in _probes(queue, ids):
+        yield _batch(batch, "".join(map(letter, probes)), probes)
 
 
 def would_release(
     queue: Queue,
-    ids: Iterable[bytes | Pause],
-    authority: Authority,
+    ids: Iterable[bytes | Flush],
+    lease_policy: LeasePolicy,
     *,
     front: bool,
 ) -> Iterator[OutcomeBatch]:
@@ -148,15 +148,15 @@ def would_release(
             waiting.update(sought.intersection(page))
         if len(block) > FEW_IDS:
             waiting -= _behind_guards(queue, waiting)
-        for batch, glances in _glances(queue, block):
-            sessions = _sessions(glances)
+        for batch, probes in _probes(queue, block):
+            sessions = _sessions(probes)
             letters = []
-            for item_id, seen, session in zip(batch, glances, sessions, strict=True):
+            for item_id, seen, session in zip(batch, probes, sessions, strict=True):
                 if not seen.has_data:
                     letters.append("m")
                 elif item_id in waiting:
                     letters.append("r" if front else "w")
-                elif not authority.may_end(session):
+                elif not lease_policy.may_end(session):
                     letters.append("o")
                 else:
                     letters.append("r")
@@ -165,36 +165,36 @@ def would_release(
 
 def would_park(
     queue: Queue,
-    ids: Iterable[bytes | Pause],
-    authority: Authority,
+    ids: Iterable[bytes | Flush],
+    lease_policy: LeasePolicy,
     how: Burial | Delay,
 ) -> Iterator[OutcomeBatch]:
     """Which items would be put off or buried, and which are buried already."""
     is_delay = isinstance(how, Delay)
 
-    def letter(item_id: bytes, seen: Glance, session: bytes | None) -> str:
+    def letter(item_id: bytes, seen: Probe, session: bytes | None) -> str:
         if not seen.has_data:
             return "m"
-        if not authority.may_end(session):
+        if not lease_policy.may_end(session):
             return "o"
         return "l" if is_delay else "e" if item_id in buried else "b"
 
     for block in in_batches(ids, items_max=100_000):
         buried = set() if is_delay else _buried(queue, block)
-        for batch, glances in _glances(queue, block):
-            sessions = _sessions(glances)
-            yield _told(batch, list(map(letter, batch, glances, sessions)), sessions)
+        for batch, probes in _probes(queue, block):
+            sessions = _sessions(probes)
+            yield _told(batch, list(map(letter, batch, probes, sessions)), sessions)
 
 
-def would_kick(queue: Queue, ids: Iterable[bytes | Pause]) -> Iterator[OutcomeBatch]:
+def would_kick(queue: Queue, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
     """Which buried items would be brought back."""
     for block in in_batches(ids, items_max=100_000):
         entries = _entries(queue, block)
         buried = _buried(queue, block, kicked=True)
-        for batch, glances in _glances(queue, block):
-            sessions = _sessions(glances)
+        for batch, probes in _probes(queue, block):
+            sessions = _sessions(probes)
             letters = []
-            for item_id, seen, session in zip(batch, glances, sessions, strict=True):
+            for item_id, seen, session in zip(batch, probes, sessions, strict=True):
                 if not seen.has_data:
                     letters.append("m")
                 elif item_id in entries and session is not None:
@@ -258,10 +258,10 @@ def _behind_guards(queue: Queue, ids: Iterable[bytes]) -> set[bytes]:
     return found
 
 
-def _sessions(glances: list[Glance]) -> list[bytes | None]:
+def _sessions(probes: list[Probe]) -> list[bytes | None]:
     """The session that holds each item; None where nobody does, a guard being nobody's lease."""
     return [
-        seen.lease.holder if seen.lease and not is_guard(seen.lease) else None for seen in glances
+        seen.lease.holder if seen.lease and not is_guard(seen.lease) else None for seen in probes
     ]
 
 
@@ -274,24 +274,22 @@ def _told(
     return OutcomeBatch(ids, "".join(letters), holders)
 
 
-def _batch(ids: list[bytes], letters: str, glances: list[Glance]) -> OutcomeBatch:
-    holders = [
-        _holder(seen) for letter, seen in zip(letters, glances, strict=True) if letter == "o"
-    ]
+def _batch(ids: list[bytes], letters: str, probes: list[Probe]) -> OutcomeBatch:
+    holders = [_holder(seen) for letter, seen in zip(letters, probes, strict=True) if letter == "o"]
     return OutcomeBatch(ids, letters, holders)
 
 
-def _holder(seen: Glance) -> bytes:
+def _holder(seen: Probe) -> bytes:
     return seen.lease.holder if seen.lease else b""
 
 
-def _glances(
-    queue: Queue, ids: Iterable[bytes | Pause]
-) -> Iterator[tuple[list[bytes], list[Glance]]]:
+def _probes(
+    queue: Queue, ids: Iterable[bytes | Flush]
+) -> Iterator[tuple[list[bytes], list[Probe]]]:
     for batch in in_batches(ids):
         distinct = list(dict.fromkeys(batch))
-        glances = glance(queue, distinct)
-        for item_id, seen in zip(distinct, glances, strict=True):
+        probes = probe(queue, distinct)
+        for item_id, seen in zip(distinct, probes, strict=True):
             if seen.wrong_type:
                 raise WrongType.of(queue.keys.item(item_id))
-        yield distinct, glances
+        yield distinct, probes

@@ -6,10 +6,10 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing, walk_scheduled
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
-from rwq_cli.core.inspect.report import glance
+from rwq_cli.core.inspect.report import probe
 from rwq_cli.core.items.all_results import read_all
 from rwq_cli.core.items.results import Result
-from rwq_cli.core.state.snapshot import LeftOut, Picture, Place, Sight, take_pictures
+from rwq_cli.core.state.snapshot import ItemSnapshot, ListRange, Place, Skipped, read_snapshots
 
 
 class Export:
@@ -25,7 +25,7 @@ class Export:
     Attributes:
         queue: The queue's name.
         exported_ms: The server's clock when it began, unix ms.
-        left_out: What was met and is no item; complete when all was read.
+        skipped: What was met and is no item; complete when all was read.
         results_read: How many results were read.
     """
 
@@ -34,12 +34,12 @@ class Export:
         self._chosen = chosen
         self._met: set[int] = set()
         self.queue = queue.keys.name
-        self.left_out = LeftOut()
+        self.skipped = Skipped()
         self.results_read = 0
         seconds, microseconds = queue.call("TIME")
         self.exported_ms = int(seconds) * 1000 + int(microseconds) // 1000
 
-    def batches(self) -> Iterator[list[Picture]]:
+    def batches(self) -> Iterator[list[ItemSnapshot]]:
         """The items, read as they are asked for, each at one instant and each once.
 
         Main comes first, next to be leased first; then processing, longest leased first; then the
@@ -60,7 +60,7 @@ class Export:
             yield from self._listed(place, walk, None)
         for name in ("delayed", "buried"):
             for page in walk_scheduled(queue, name):
-                yield from self._pictures(None, 0, 0, [item_id for item_id, _ in page])
+                yield from self._snapshots(None, 0, 0, [item_id for item_id, _ in page])
         queue.progress.begin("looking for what is in no list")
         names = nested_names(queue)
         left = self._unmet(names, queue.keys.item_prefix)
@@ -72,7 +72,7 @@ class Export:
             ):
                 yield from self._listed(place, walk, left)
             for batch in in_batches(item_id for item_id in left if hash(item_id) not in self._met):
-                yield from self._pictures(None, 0, 0, batch)
+                yield from self._snapshots(None, 0, 0, batch)
         if self._chosen is None:
             self._count_strays(names)
 
@@ -97,21 +97,21 @@ class Export:
 
     def _listed(
         self, place: Place, walk: Iterator[list[bytes]], wanted: dict[bytes, None] | None
-    ) -> Iterator[list[Picture]]:
+    ) -> Iterator[list[ItemSnapshot]]:
         passed = 0
         for page in walk:
             ids = page if wanted is None else [entry for entry in page if entry in wanted]
             if ids:
-                yield from self._pictures(place, passed, len(page), ids)
+                yield from self._snapshots(place, passed, len(page), ids)
             passed += len(page)
 
-    def _pictures(
+    def _snapshots(
         self, place: Place | None, offset: int, span: int, ids: list[bytes]
-    ) -> Iterator[list[Picture]]:
+    ) -> Iterator[list[ItemSnapshot]]:
         """Those that were not met before."""
         fresh = [item_id for item_id in dict.fromkeys(ids) if self._is_wanted(item_id)]
         self._met.update(map(hash, fresh))
-        yield from take_pictures(self._queue, Sight(place, offset, span, fresh), self.left_out)
+        yield from read_snapshots(self._queue, ListRange(place, offset, span, fresh), self.skipped)
 
     def _unmet(self, names: tuple[bytes, ...], *prefixes: bytes) -> dict[bytes, None]:
         """IDs in keys with these prefixes that were not met yet."""
@@ -122,5 +122,5 @@ class Export:
         leased = self._unmet(
             names, self._queue.keys.lease_prefix, self._queue.keys.old_lease_prefix
         )
-        for look in glance(self._queue, list(leased)):
-            self.left_out.stray_leases += look.lease is not None and not look.has_data
+        for look in probe(self._queue, list(leased)):
+            self.skipped.stray_leases += look.lease is not None and not look.has_data

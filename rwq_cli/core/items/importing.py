@@ -5,7 +5,7 @@ from enum import StrEnum
 from itertools import chain, groupby
 from typing import cast
 
-from rwq_cli.core.batches import Pause, ids_per_call, in_batches
+from rwq_cli.core.batches import Flush, ids_per_call, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing
@@ -15,7 +15,7 @@ from rwq_cli.core.items.results import Result
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.server.connection import REFUSED
-from rwq_cli.core.state.snapshot import PICTURE_BYTES, Picture, Place
+from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place
 
 # One call takes the server about two milliseconds.
 PUT_ITEMS = 250
@@ -31,7 +31,7 @@ class OnConflict(StrEnum):
 
 def put_all(
     queue: Queue,
-    entries: Iterable[Picture | Result | Pause],
+    entries: Iterable[ItemSnapshot | Result | Flush],
     *,
     on_conflict: OnConflict,
     at_front: bool = False,
@@ -58,12 +58,12 @@ def put_all(
     """
     for is_result, run in _runs(entries):
         if is_result:
-            results = cast(Iterator[Result | Pause], run)
+            results = cast(Iterator[Result | Flush], run)
             replaces = on_conflict is OnConflict.REPLACE
             for batch in put_results(queue, results, replaces=replaces, dry_run=dry_run):
                 tally.add(batch)
             continue
-        items = cast(Iterator[Picture | Pause], run)
+        items = cast(Iterator[ItemSnapshot | Flush], run)
         if dry_run:
             yield from would_put(queue, items, on_conflict=on_conflict)
         else:
@@ -71,14 +71,14 @@ def put_all(
 
 
 def _runs(
-    entries: Iterable[Picture | Result | Pause],
-) -> Iterator[tuple[bool, Iterator[Picture | Result | Pause]]]:
+    entries: Iterable[ItemSnapshot | Result | Flush],
+) -> Iterator[tuple[bool, Iterator[ItemSnapshot | Result | Flush]]]:
     """Items and results that follow one another, each with whether they are results."""
     is_result = False
 
-    def kind(entry: Picture | Result | Pause) -> bool:
+    def kind(entry: ItemSnapshot | Result | Flush) -> bool:
         nonlocal is_result
-        if not isinstance(entry, Pause):
+        if not isinstance(entry, Flush):
             is_result = isinstance(entry, Result)
         return is_result
 
@@ -87,7 +87,7 @@ def _runs(
 
 def put_items(
     queue: Queue,
-    pictures: Iterable[Picture | Pause],
+    snapshots: Iterable[ItemSnapshot | Flush],
     *,
     on_conflict: OnConflict,
     at_front: bool = False,
@@ -105,8 +105,8 @@ def put_items(
 
     Args:
         queue: The queue.
-        pictures: The items. Those of main in the order in which they shall be leased, those of
-            processing longest leased first; a `PAUSE` among them ends a batch.
+        snapshots: The items. Those of main in the order in which they shall be leased, those of
+            processing longest leased first; a `FLUSH` among them ends a batch.
         on_conflict: What to do with an ID that exists with other data. One that is replaced loses
             its place, lease and times to the new one; that costs the lists' length each.
         at_front: Put each of main before all that wait, instead of behind. The items must then
@@ -120,7 +120,7 @@ def put_items(
     """
     acknowledged = 0
     try:
-        for outcome in _outcomes(queue, put_batches(pictures), on_conflict, at_front):
+        for outcome in _outcomes(queue, put_batches(snapshots), on_conflict, at_front):
             acknowledged += len(outcome)
             queue.progress.advance(len(outcome))
             yield outcome
@@ -129,16 +129,16 @@ def put_items(
         raise
 
 
-def put_batches(pictures: Iterable[Picture | Pause]) -> Iterator[list[Picture]]:
+def put_batches(snapshots: Iterable[ItemSnapshot | Flush]) -> Iterator[list[ItemSnapshot]]:
     """Items in batches that one call takes."""
     return in_batches(
-        pictures, items_max=PUT_ITEMS, bytes_max=PICTURE_BYTES, size=lambda p: len(p.data)
+        snapshots, items_max=PUT_ITEMS, bytes_max=SNAPSHOT_BYTES, size=lambda p: len(p.data)
     )
 
 
 def _outcomes(
     queue: Queue,
-    batches: Iterator[list[Picture]],
+    batches: Iterator[list[ItemSnapshot]],
     on_conflict: OnConflict,
     at_front: bool,
 ) -> Iterator[OutcomeBatch]:
@@ -146,7 +146,7 @@ def _outcomes(
     listed = sum(queue.call_all([("LLEN", queue.keys.main), ("LLEN", queue.keys.processing)]))
     first = next(batches, [])
     if listed and len(first) <= max(FEW_IDS, ids_per_call(listed)):
-        ids = {picture.item_id for picture in first}
+        ids = {snapshot.item_id for snapshot in first}
         yield from _one_after_the_other(queue, [first], on_conflict, at_front, ids)
         first = next(batches, [])
     if not first:
@@ -189,7 +189,7 @@ def _ghosts(
 
 def _sent_ahead(
     queue: Queue,
-    batches: Iterable[list[Picture]],
+    batches: Iterable[list[ItemSnapshot]],
     on_conflict: OnConflict,
     at_front: bool,
 ) -> Iterator[OutcomeBatch]:
@@ -197,7 +197,7 @@ def _sent_ahead(
 
     def calls() -> Iterator[Sequence[object] | None]:
         for batch in batches:
-            sent.append([picture.item_id for picture in batch])
+            sent.append([snapshot.item_id for snapshot in batch])
             yield _arguments(queue.keys, batch, on_conflict, at_front)
 
     for reply in queue.run_each("put", calls()):
@@ -208,7 +208,7 @@ def _sent_ahead(
 
 def _one_after_the_other(
     queue: Queue,
-    batches: Iterable[list[Picture]],
+    batches: Iterable[list[ItemSnapshot]],
     on_conflict: OnConflict,
     at_front: bool,
     ghosts: Collection[bytes],
@@ -220,40 +220,40 @@ def _one_after_the_other(
             lengths = queue.call_all([("LLEN", queue.keys.main), ("LLEN", queue.keys.processing)])
             reply = queue.run(
                 "put",
-                _arguments(
+                *_arguments(
                     queue.keys, left, on_conflict, at_front, ids_per_call(sum(lengths)), ghosts
                 ),
             )
             letters = reply[0].decode("ascii")
-            yield OutcomeBatch([picture.item_id for picture in left[: len(letters)]], letters)
+            yield OutcomeBatch([snapshot.item_id for snapshot in left[: len(letters)]], letters)
             left = left[len(letters) :]
 
 
 def _arguments(
     keys: QueueKeys,
-    batch: Sequence[Picture],
+    batch: Sequence[ItemSnapshot],
     on_conflict: OnConflict,
     at_front: bool,
     removals_max: int = 0,
     ghosts: Collection[bytes] = (),
 ) -> list[object]:
     words: list[object] = [on_conflict.value, int(at_front), removals_max]
-    for picture in batch:
-        lease = picture.lease
+    for snapshot in batch:
+        lease = snapshot.lease
         ttl_ms = -2
         if lease is not None:
             # A lease that was about to end still has to end by itself.
             ttl_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
         words += (
-            picture.item_id,
-            int(picture.item_id in ghosts),
-            picture.data,
-            _LETTERS.get(picture.place, "-") if picture.place else "-",
+            snapshot.item_id,
+            int(snapshot.item_id in ghosts),
+            snapshot.data,
+            _LETTERS.get(snapshot.place, "-") if snapshot.place else "-",
             lease.holder if lease else b"",
             ttl_ms,
-            _or_nothing(picture.due_ms),
-            _or_nothing(picture.buried_ms),
-            _or_nothing(picture.returns),
+            _or_nothing(snapshot.due_ms),
+            _or_nothing(snapshot.buried_ms),
+            _or_nothing(snapshot.returns),
         )
     return words
 
@@ -267,7 +267,7 @@ def _or_nothing(number: float | None) -> str:
 
 def would_put(
     queue: Queue,
-    pictures: Iterable[Picture | Pause],
+    snapshots: Iterable[ItemSnapshot | Flush],
     *,
     on_conflict: OnConflict,
 ) -> Iterator[OutcomeBatch]:
@@ -277,24 +277,24 @@ def would_put(
     """
     met: dict[bytes, int] = {}
     letter_of = {OnConflict.FAIL: "f", OnConflict.SKIP: "s", OnConflict.REPLACE: "p"}
-    for batch in put_batches(pictures):
+    for batch in put_batches(snapshots):
         commands: list[tuple[object, ...]] = []
-        for picture in batch:
+        for snapshot in batch:
             commands += (
-                ("TYPE", queue.keys.item(picture.item_id)),
-                ("GET", queue.keys.item(picture.item_id)),
+                ("TYPE", queue.keys.item(snapshot.item_id)),
+                ("GET", queue.keys.item(snapshot.item_id)),
             )
         replies = queue.call_all(commands, return_errors=True)
         letters = []
-        for picture, kind, data in zip(batch, replies[::2], replies[1::2], strict=True):
-            if picture.item_id in met:
-                letters.append("h" if met[picture.item_id] == hash(picture.data) else "f")
+        for snapshot, kind, data in zip(batch, replies[::2], replies[1::2], strict=True):
+            if snapshot.item_id in met:
+                letters.append("h" if met[snapshot.item_id] == hash(snapshot.data) else "f")
             elif kind not in (b"none", b"string"):
                 letters.append("y")
             elif data is None:
                 letters.append("i")
             else:
-                letters.append("h" if data == picture.data else letter_of[on_conflict])
+                letters.append("h" if data == snapshot.data else letter_of[on_conflict])
             if letters[-1] in "ip":
-                met[picture.item_id] = hash(picture.data)
-        yield OutcomeBatch([picture.item_id for picture in batch], "".join(letters))
+                met[snapshot.item_id] = hash(snapshot.data)
+        yield OutcomeBatch([snapshot.item_id for snapshot in batch], "".join(letters))

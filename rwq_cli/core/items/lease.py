@@ -1,4 +1,4 @@
-"""Taking items, and what the holder of a lease may do with it."""
+"""Remover items, and what the holder of a lease may do with it."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Pause, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_ITEMS, Flush, in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import OutOfMemory, PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.report import PREVIEW_BYTES
-from rwq_cli.core.items.bulk import Authority, act_on_ids, outcome_batch
+from rwq_cli.core.items.bulk import LeasePolicy, act_on_ids, outcome_batch
 from rwq_cli.core.items.promote import promote
-from rwq_cli.core.items.result_options import Keeping, keeping_args
+from rwq_cli.core.items.result_options import ResultOptions, result_args
 from rwq_cli.core.model import Item, Lease, OutcomeBatch, State
 from rwq_cli.core.server.connection import REFUSED
-from rwq_cli.core.server.push_waiter import Idling
+from rwq_cli.core.server.push_waiter import PushWaiter
 
 # Two new keys an item: while the server makes room in its table of keys, each costs it up to
 # fifteen microseconds instead of two.
@@ -50,7 +50,7 @@ def _batch(queue: Queue, reply: Sequence[Any]) -> LeasedBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LeaseRequest:
     """What to lease, and as whom.
 
     Attributes:
@@ -74,7 +74,7 @@ class Order:
 
 def lease_batches(
     queues: Sequence[Queue],
-    order: Order,
+    order: LeaseRequest,
     *,
     wait_s: float,
     clock: Clock,
@@ -105,7 +105,7 @@ def lease_batches(
     deadline_s = clock.monotonic() + wait_s
     # A few more entries than items are wanted, for the ghosts among them.
     entries = order.count + 32
-    with Idling(queues[0].connection, [queue.keys.main for queue in queues]) as idling:
+    with PushWaiter(queues[0].connection, [queue.keys.main for queue in queues]) as waiter:
         while True:
             turn = list(queues)
             if shuffle is not None:
@@ -117,7 +117,7 @@ def lease_batches(
             left_s = deadline_s - clock.monotonic()
             if left_s <= 0:
                 return
-            idling.until_pushed(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
+            waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
     # Whatever becomes of the rest: what is leased is told.
     yield first.batch
     if first.more_due:
@@ -144,7 +144,7 @@ class _First(NamedTuple):
     due_in_s: float
 
 
-def _lease_from_first(queues: Iterable[Queue], order: Order, entries: int) -> _First:
+def _lease_from_first(queues: Iterable[Queue], order: LeaseRequest, entries: int) -> _First:
     """Try the queues in turn."""
     due_in_s = float("inf")
     for queue in queues:
@@ -165,7 +165,7 @@ def _lease_from_first(queues: Iterable[Queue], order: Order, entries: int) -> _F
     return _First(queue, None, False, due_in_s)
 
 
-def _lease_the_rest(queue: Queue, order: Order, count: int) -> Iterator[LeasedBatch]:
+def _lease_the_rest(queue: Queue, order: LeaseRequest, count: int) -> Iterator[LeasedBatch]:
     """Lease up to `count` more, until there is nothing, with calls sent ahead of the replies.
 
     All calls on their way together never ask for more than is still wanted.
@@ -239,10 +239,10 @@ def leased_item(
 
 def complete_items(
     queue: Queue,
-    ids: Iterable[bytes | Pause],
+    ids: Iterable[bytes | Flush],
     *,
     owner: bytes | None,
-    keeping: Keeping | None = None,
+    result_options: ResultOptions | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Complete items wherever they are; of all completes of an item, ever, one wins.
 
@@ -253,7 +253,7 @@ def complete_items(
         queue: The queue.
         ids: The IDs; read in batches.
         owner: Only where this holder still has the lease; None for any.
-        keeping: The outcome to keep of each; None for none.
+        result_options: The outcome to keep of each; None for none.
 
     Raises:
         ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
@@ -265,18 +265,18 @@ def complete_items(
     return act_on_ids(
         queue,
         "complete",
-        (owner or b"", *keeping_args(keeping)),
+        (owner or b"", *result_args(result_options)),
         ids,
         waiting_script="complete_waiting",
         parked_first=True,
-        items_max=BATCH_ITEMS if keeping is None else keeping.items_max,
+        items_max=BATCH_ITEMS if result_options is None else result_options.items_max,
     )
 
 
 def release_items(
     queue: Queue,
-    ids: Iterable[bytes | Pause],
-    authority: Authority,
+    ids: Iterable[bytes | Flush],
+    lease_policy: LeasePolicy,
     *,
     front: bool,
 ) -> Iterator[OutcomeBatch]:
@@ -285,7 +285,7 @@ def release_items(
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        authority: Whose leases may be ended.
+        lease_policy: Whose leases may be ended.
         front: Make them the next to be leased, in this order, instead of the last.
 
     Raises:
@@ -294,12 +294,12 @@ def release_items(
     Yields:
         For each ID `RELEASED`, `ALREADY_WAITING`, `NOT_OWNER` or `MISSING`.
     """
-    args = (*authority.args(), "1" if front else "0")
+    args = (*lease_policy.args(), "1" if front else "0")
     return act_on_ids(queue, "release", args, ids, last_first=front, parked_first=True)
 
 
 def touch_items(
-    queue: Queue, ids: Iterable[bytes | Pause], *, lease_ms: int
+    queue: Queue, ids: Iterable[bytes | Flush], *, lease_ms: int
 ) -> Iterator[OutcomeBatch]:
     """Give live leases a new expiry.
 

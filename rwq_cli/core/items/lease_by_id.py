@@ -48,7 +48,7 @@ def pick_items(queue: Queue, ids: Iterable[bytes], *, lease: Lease, data: bool) 
     wants_data = "1" if data else "0"
     for item_id in dict.fromkeys(ids):
         words = (lease.holder, lease.ttl_ms, wants_data, item_id)
-        found, holder, left_ms, payload, returns = queue.run("lease_id", words)
+        found, holder, left_ms, payload, returns = queue.run("lease_id", *words)
         if found == b"waiting":
             count = count_of(returns)
             yield Picked(leased_item(queue.keys.name, item_id, payload, lease, count), True)
@@ -60,13 +60,13 @@ def pick_items(queue: Queue, ids: Iterable[bytes], *, lease: Lease, data: bool) 
 
 def would_pick(queue: Queue, ids: Iterable[bytes]) -> Iterator[Picked]:
     """Which items would be leased."""
-    for sighting in facts_of(queue, dict.fromkeys(ids)):
-        facts = sighting.facts
+    for item_report in facts_of(queue, dict.fromkeys(ids)):
+        facts = item_report.facts
         if facts.wrong_types:
             raise WrongType.of(next(iter(facts.wrong_types)))
         reason = _reason_to_leave(facts)
         if reason is None:
-            items = [item_from(queue.keys.name, facts, sighting.position)]
+            items = [item_from(queue.keys.name, facts, item_report.position)]
             (item,) = with_details(queue, items, Detail(data=True))
             yield Picked(item, True)
         else:

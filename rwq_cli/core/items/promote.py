@@ -39,24 +39,22 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[Promoted]:
     Yields:
         What each call did, if it did anything.
     """
-    unproven: dict[bytes, None] = {}
+    unguarded: dict[bytes, None] = {}
     passing = _Passing()
     for skipped, reply in _replies(queue, passing, dry_run=dry_run):
         looked_at, count = reply[0], reply[1]
         ids, rest = reply[2 : 2 + count], reply[2 + count :]
         dropped, left = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
-        unproven.update(dict.fromkeys(left))
+        unguarded.update(dict.fromkeys(left))
         # A call that was sent before this was known looks at some of them again.
         passing.kept = max(passing.kept, skipped + looked_at - len(ids) - len(dropped))
         if ids or dropped:
             yield Promoted(ids, dropped)
-    if unproven:
-        from rwq_cli.core.items.reconcile import settle_unproven, would_settle
+    if unguarded:
+        from rwq_cli.core.items.reconcile import reconcile, would_settle
 
-        ids = list(unproven)
-        for settled in (
-            would_settle(queue, ids) if dry_run else settle_unproven(queue, "delayed", ids)
-        ):
+        ids = list(unguarded)
+        for settled in would_settle(queue, ids) if dry_run else reconcile(queue, "delayed", ids):
             yield Promoted(settled.pushed, settled.stale)
 
 
@@ -81,7 +79,7 @@ def _replies(queue: Queue, passing: _Passing, *, dry_run: bool) -> Iterator[tupl
         return (_PROMOTE_ITEMS, passed[-1], "0" if dry_run else "1")
 
     asked = 0
-    reply = queue.run("promote", words())
+    reply = queue.run("promote", *words())
     yield passed.popleft(), reply
     done = reply[0] < _PROMOTE_ITEMS
 

@@ -1,4 +1,4 @@
-"""Taking away a whole queue: every item, and every key that is left then."""
+"""Remover away a whole queue: every item, and every key that is left then."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -7,12 +7,17 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, lengths_of
-from rwq_cli.core.inspect.nested_queues import member_ids, nested_names, owners_of, without_anothers
-from rwq_cli.core.inspect.report import glance
+from rwq_cli.core.inspect.nested_queues import (
+    exclude_nested_queues,
+    member_ids,
+    nested_names,
+    owners_of,
+)
+from rwq_cli.core.inspect.report import probe
 from rwq_cli.core.inspect.survey import listed_ids
 from rwq_cli.core.items.all_results import ResultCount, drop_results
 from rwq_cli.core.items.exporting import Export
-from rwq_cli.core.items.remove import Ledger, Taking
+from rwq_cli.core.items.remove import Journal, Remover
 from rwq_cli.core.items.results import read_results
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.repair.clean import prune, prune_cleaning_by_pages
@@ -20,7 +25,7 @@ from rwq_cli.core.state.snapshot import Place
 
 
 @dataclass(slots=True)
-class Remains:
+class Leftovers:
     """What is left under the names of results.
 
     Attributes:
@@ -34,11 +39,11 @@ class Remains:
 
 def purge(
     queue: Queue,
-    ledger: Ledger,
+    journal: Journal,
     *,
     grace_s: float,
     sleep: Callable[[float], None],
-    remains: Remains | None = None,
+    leftovers: Leftovers | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Remove all items that are in the queue now, and then what belongs to no item.
 
@@ -49,10 +54,10 @@ def purge(
 
     Args:
         queue: The queue.
-        ledger: Where the items, and the results that are kept of others, are written down first.
+        journal: Where the items, and the results that are kept of others, are written down first.
         grace_s: Seconds between the two looks at what is in no list.
         sleep: Waits for so many seconds.
-        remains: Takes what of results is left.
+        leftovers: Takes what of results is left.
 
     Raises:
         ServerError: The server refused, or was lost; `acknowledged` says how many were removed.
@@ -64,7 +69,7 @@ def purge(
     acknowledged = 0
     queue.progress.begin("removing", lengths_of(queue, queue.keys.main, queue.keys.processing))
     try:
-        for batch in _items(queue, ledger, grace_s, sleep):
+        for batch in _items(queue, journal, grace_s, sleep):
             # A ghost was no item.
             told = [at for at, letter in enumerate(batch.letters) if letter != "m"]
             if told:
@@ -74,7 +79,7 @@ def purge(
                 acknowledged += outcomes.letters.count("x")
                 queue.progress.advance(len(outcomes))
                 yield outcomes
-        _take_results(queue, ledger, grace_s, sleep, remains or Remains())
+        _take_results(queue, journal, grace_s, sleep, leftovers or Leftovers())
         _sweep(queue, grace_s, sleep)
     except ServerError as error:
         error.acknowledged = acknowledged
@@ -89,8 +94,8 @@ def would_purge(
         queue,
     )
     for batch in export.batches():
-        yield OutcomeBatch([picture.item_id for picture in batch], "x" * len(batch))
-    if wrong := export.left_out.wrong_types:
+        yield OutcomeBatch([snapshot.item_id for snapshot in batch], "x" * len(batch))
+    if wrong := export.skipped.wrong_types:
         yield OutcomeBatch(wrong, "y" * len(wrong))
 
 
@@ -108,11 +113,11 @@ def count_items(
 
 def _items(
     queue: Queue,
-    ledger: Ledger,
+    journal: Journal,
     grace_s: float,
     sleep: Callable[[float], None],
 ) -> Iterator[OutcomeBatch]:
-    taking = Taking(queue, ledger)
+    taking = Remover(queue, journal)
     newest, waiting = queue.call_all(
         [("LINDEX", queue.keys.main, 0), ("LLEN", queue.keys.main)], atomic=True
     )
@@ -136,7 +141,7 @@ def _items(
         sleep(grace_s)
         prefixes = (queue.keys.item_prefix, queue.keys.lease_prefix, queue.keys.old_lease_prefix)
         for batch in in_batches(_unlisted(queue, left)):
-            own = without_anothers(queue, batch, prefixes)
+            own = exclude_nested_queues(queue, batch, prefixes)
             yield from taking.take_unlisted(own)
 
 
@@ -186,18 +191,18 @@ def _own(
                 doubtful[item_id] = None
                 ids.pop(item_id, None)
         yield list(ids)
-    if ours := without_anothers(queue, doubtful, prefixes):
+    if ours := exclude_nested_queues(queue, doubtful, prefixes):
         sleep(grace_s)
         for batch in in_batches(ours):
-            yield without_anothers(queue, batch, prefixes)
+            yield exclude_nested_queues(queue, batch, prefixes)
 
 
 def _take_results(
     queue: Queue,
-    ledger: Ledger,
+    journal: Journal,
     grace_s: float,
     sleep: Callable[[float], None],
-    remains: Remains,
+    leftovers: Leftovers,
 ) -> None:
     """Delete the results of items that are gone; what is no result of ours stays."""
     queue.progress.begin("removing results")
@@ -208,15 +213,15 @@ def _take_results(
         try:
             count.meet(ids)
         except PermissionDenied:
-            remains.is_unknown = True
+            leftovers.is_unknown = True
             return
-        looks = glance(queue, ids)
+        looks = probe(queue, ids)
         gone = [item_id for item_id, look in zip(ids, looks, strict=True) if not look.has_data]
         for results in read_results(queue, gone):
-            ledger.write_results(results)
+            journal.write_results(results)
             drop_results(queue, results)
             queue.progress.advance(len(results))
-    remains.others = count.others
+    leftovers.others = count.others
 
 
 def _sweep(queue: Queue, grace_s: float, sleep: Callable[[float], None]) -> None:
@@ -241,7 +246,7 @@ def _sweep(queue: Queue, grace_s: float, sleep: Callable[[float], None]) -> None
             break
 
     def without_data(page: list[bytes]) -> list[bytes]:
-        looks = glance(queue, page)
+        looks = probe(queue, page)
         return [item_id for item_id, look in zip(page, looks, strict=True) if not look.has_data]
 
     queue.progress.begin("reading cleaning", lengths_of(queue, queue.keys.cleaning))

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.report import glance
+from rwq_cli.core.inspect.report import probe
 from rwq_cli.core.inspect.survey import listed_ids
 from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
 from rwq_cli.core.state.rules import is_guard
@@ -24,7 +24,7 @@ class Settled(NamedTuple):
     stale: Sequence[bytes]
 
 
-def settle_unproven(
+def reconcile(
     queue: Queue,
     which: Literal["delayed", "buried"],
     ids: Sequence[bytes],
@@ -60,10 +60,10 @@ def settle_unproven(
 
 
 def would_settle(queue: Queue, ids: Sequence[bytes]) -> Iterator[Settled]:
-    """What `settle_unproven` would do, found out by reading."""
+    """What `reconcile` would do, found out by reading."""
     free = [
         item_id
-        for item_id, look in zip(ids, glance(queue, ids), strict=True)
+        for item_id, look in zip(ids, probe(queue, ids), strict=True)
         if look.has_data and (look.lease is None or is_guard(look.lease))
     ]
     if free:

@@ -1,6 +1,6 @@
-"""Taking items out of a queue: to remove them, or to move them to another queue.
+"""Remover items out of a queue: to remove them, or to move them to another queue.
 
-What is taken away is written down first, by whoever asks for it: see `Ledger`.
+What is taken away is written down first, by whoever asks for it: see `Journal`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -9,17 +9,24 @@ from hashlib import sha1
 from typing import Protocol
 from uuid import uuid4
 
-from rwq_cli.core.batches import Pause, ids_per_call, in_batches
+from rwq_cli.core.batches import Flush, ids_per_call, in_batches
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing
-from rwq_cli.core.inspect.report import glance
+from rwq_cli.core.inspect.report import probe
 from rwq_cli.core.items.bulk import outcome_batch
 from rwq_cli.core.items.processing import FEW_IDS
 from rwq_cli.core.items.results import Result
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.state.snapshot import LeftOut, Picture, Place, Sight, find_pictures, take_pictures
+from rwq_cli.core.state.snapshot import (
+    ItemSnapshot,
+    ListRange,
+    Place,
+    Skipped,
+    find_snapshots,
+    read_snapshots,
+)
 
 # IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
 # walk over the lists serves a whole block.
@@ -35,10 +42,10 @@ _OVERLAP = 256
 _FINGERPRINT_BYTES = 1024 * 1024
 
 
-class Ledger(Protocol):
+class Journal(Protocol):
     """Where items are written down before they are taken away."""
 
-    def write(self, pictures: Sequence[Picture]) -> None:
+    def write(self, snapshots: Sequence[ItemSnapshot]) -> None:
         """Write items down so that they outlast a crash of this machine; raise if that fails."""
 
     def write_results(self, results: Sequence[Result]) -> None:
@@ -48,10 +55,10 @@ class Ledger(Protocol):
         """Those items, the last to be written, were not taken away after all."""
 
 
-class NoLedger:
+class NoJournal:
     """For what needs not be written down: it is in another queue, or in a file already."""
 
-    def write(self, pictures: Sequence[Picture]) -> None:
+    def write(self, snapshots: Sequence[ItemSnapshot]) -> None:
         """Nothing."""
 
     def write_results(self, results: Sequence[Result]) -> None:
@@ -93,12 +100,12 @@ class _Seen:
     by_name: bool = False
 
 
-class Taking:
+class Remover:
     """Takes items out of one queue.
 
     Args:
         queue: The queue.
-        ledger: Where they are written down first.
+        journal: Where they are written down first.
         destination: Where they are moved to; None to remove them.
         unchanged: Says of an item whether it may be taken; None for any.
     """
@@ -106,18 +113,18 @@ class Taking:
     def __init__(
         self,
         queue: Queue,
-        ledger: Ledger,
+        journal: Journal,
         destination: Destination | None = None,
-        unchanged: Callable[[Picture], bool] | None = None,
+        unchanged: Callable[[ItemSnapshot], bool] | None = None,
     ) -> None:
         self._queue = queue
-        self._ledger = ledger
+        self._journal = journal
         self._destination = destination
         self._unchanged = unchanged
         # No ID of anybody's: it stands in a list only while one script runs.
         self._mark = b"rwq-taken:" + uuid4().hex.encode()
 
-    def take_ids(self, ids: Iterable[bytes | Pause]) -> Iterator[OutcomeBatch]:
+    def take_ids(self, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
         """Take the items with these IDs.
 
         A few are looked for one by one, and so taken in the order given. Of many, those in the
@@ -269,60 +276,62 @@ class Taking:
         Yields:
             Outcomes of all but those that were not where they were seen.
         """
-        left_out = LeftOut()
-        sight = Sight(seen.place, seen.offset, seen.span, seen.ids)
+        skipped = Skipped()
+        sight = ListRange(seen.place, seen.offset, seen.span, seen.ids)
         if seen.by_name:
-            pictures = find_pictures(self._queue, seen.ids, left_out)
+            snapshots = find_snapshots(self._queue, seen.ids, skipped)
         else:
-            pictures = take_pictures(self._queue, sight, left_out)
-        for batch in pictures:
+            snapshots = read_snapshots(self._queue, sight, skipped)
+        for batch in snapshots:
             yield from self._refused(batch)
-            wanted = [picture for picture in batch if self._refusal(picture) is None]
+            wanted = [snapshot for snapshot in batch if self._refusal(snapshot) is None]
             if not wanted:
                 continue
-            self._ledger.write(wanted)
-            ids = [picture.item_id for picture in wanted]
+            self._journal.write(wanted)
+            ids = [snapshot.item_id for snapshot in wanted]
             try:
                 done = self._run(
-                    replace(seen, ids=ids), [fingerprint(picture.data) for picture in wanted]
+                    replace(seen, ids=ids), [fingerprint(snapshot.data) for snapshot in wanted]
                 )
             except ConnectionLost:
                 # Nobody knows whether it ran: what was written down stays.
                 raise
             except ServerError:
-                self._ledger.take_back(ids)
+                self._journal.take_back(ids)
                 raise
             not_taken = [
-                picture.item_id
-                for picture, letter in zip(wanted, done[0].decode("ascii"), strict=True)
+                snapshot.item_id
+                for snapshot, letter in zip(wanted, done[0].decode("ascii"), strict=True)
                 if letter not in "xv"
             ]
             if not_taken:
-                self._ledger.take_back(not_taken)
+                self._journal.take_back(not_taken)
             outcomes = outcome_batch(ids, done)
             if len(outcomes):
                 yield outcomes
-        if left_out.wrong_types:
-            yield OutcomeBatch(left_out.wrong_types, "y" * len(left_out.wrong_types))
-        if left_out.missing:
-            ghosts = replace(seen, ids=left_out.missing)
+        if skipped.wrong_types:
+            yield OutcomeBatch(skipped.wrong_types, "y" * len(skipped.wrong_types))
+        if skipped.missing:
+            ghosts = replace(seen, ids=skipped.missing)
             outcomes = outcome_batch(ghosts.ids, self._run(ghosts, [""] * len(ghosts.ids)))
             if len(outcomes):
                 yield outcomes
 
-    def _refusal(self, picture: Picture) -> str | None:
-        if self._unchanged is not None and not self._unchanged(picture):
+    def _refusal(self, snapshot: ItemSnapshot) -> str | None:
+        if self._unchanged is not None and not self._unchanged(snapshot):
             return "g"
-        if self._destination and not self._destination.force and picture.lease:
+        if self._destination and not self._destination.force and snapshot.lease:
             return "o"
         return None
 
-    def _refused(self, pictures: Sequence[Picture]) -> Iterator[OutcomeBatch]:
+    def _refused(self, snapshots: Sequence[ItemSnapshot]) -> Iterator[OutcomeBatch]:
         """Outcomes of what need not be tried."""
-        refused = [(picture, letter) for picture in pictures if (letter := self._refusal(picture))]
+        refused = [
+            (snapshot, letter) for snapshot in snapshots if (letter := self._refusal(snapshot))
+        ]
         if refused:
             yield OutcomeBatch(
-                [picture.item_id for picture, _ in refused],
+                [snapshot.item_id for snapshot, _ in refused],
                 "".join(letter for _, letter in refused),
                 [p.lease.holder for p, letter in refused if letter == "o" and p.lease],
             )
@@ -378,7 +387,7 @@ def fingerprint(data: bytes) -> str:
 
 def take_back(
     queue: Queue,
-    pictures: Callable[[], Iterable[Picture]],
+    snapshots: Callable[[], Iterable[ItemSnapshot]],
     came_to: Queue,
     *,
     dry_run: bool,
@@ -390,24 +399,24 @@ def take_back(
 
     Args:
         queue: The queue that they come back to.
-        pictures: Gives the items as they were; asked twice.
+        snapshots: Gives the items as they were; asked twice.
         came_to: The queue that they were moved to.
         dry_run: Change nothing.
 
     Yields:
         One outcome for each item.
     """
-    written = {picture.item_id: fingerprint(picture.data) for picture in pictures()}
-    ids = (picture.item_id for picture in pictures())
+    written = {snapshot.item_id: fingerprint(snapshot.data) for snapshot in snapshots()}
+    ids = (snapshot.item_id for snapshot in snapshots())
     destination = Destination(queue.keys)
     if dry_run:
         batches = would_take(came_to, ids, destination)
     else:
-        batches = Taking(
+        batches = Remover(
             came_to,
-            NoLedger(),
+            NoJournal(),
             destination,
-            lambda picture: fingerprint(picture.data) == written[picture.item_id],
+            lambda snapshot: fingerprint(snapshot.data) == written[snapshot.item_id],
         ).take_ids(ids)
     for batch in batches:
         back = queue.call_all(
@@ -426,10 +435,10 @@ def take_back(
 
 def would_take(
     queue: Queue,
-    ids: Iterable[bytes | Pause],
+    ids: Iterable[bytes | Flush],
     destination: Destination | None,
 ) -> Iterator[OutcomeBatch]:
-    """What `Taking.take_ids` would do."""
+    """What `Remover.take_ids` would do."""
     met: set[bytes] = set()
     for batch in in_batches(ids):
         distinct = [item_id for item_id in dict.fromkeys(batch) if item_id not in met]
@@ -440,7 +449,7 @@ def would_take(
             there = queue.call_all(
                 [("EXISTS", destination.keys.item(item_id)) for item_id in distinct]
             )
-        looks = glance(queue, distinct)
+        looks = probe(queue, distinct)
         for look, exists in zip(looks, there, strict=True):
             if look.wrong_type:
                 letters.append("y")

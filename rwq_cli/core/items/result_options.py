@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class ResultOptions:
     """The outcome to keep of each item that a call completes.
 
     Attributes:
@@ -48,9 +48,14 @@ class Keeping:
         return max(1, min(_KEPT_ITEMS, BATCH_BYTES // max(1, len(self.result or b""))))
 
 
-def keeping_args(keeping: Keeping | None) -> tuple[object, ...]:
+def result_args(result_options: ResultOptions | None) -> tuple[object, ...]:
     """What the scripts that complete are told of it; None keeps nothing."""
-    if keeping is None:
+    if result_options is None:
         return (b"", b"", 0, b"")
-    has_result = int(keeping.result is not None)
-    return (keeping.ttl_ms, keeping.verdict.value, has_result, keeping.result or b"")
+    has_result = int(result_options.result is not None)
+    return (
+        result_options.ttl_ms,
+        result_options.verdict.value,
+        has_result,
+        result_options.result or b"",
+    )

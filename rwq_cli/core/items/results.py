@@ -11,7 +11,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.result_options import Verdict
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import State
-from rwq_cli.core.state.snapshot import PICTURE_BYTES
+from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 _FIELDS = ("status", "completed_ms", "holder")
 # What may be under the key of a result, besides the types of what is none.
@@ -97,12 +97,12 @@ def wait_for_result(
     Raises:
         ServerError: The server refused, or was lost; or the key of the result holds another type.
     """
-    from rwq_cli.core.items.waiting import Goal, wait_until
+    from rwq_cli.core.items.waiting import WaitCondition, wait_until
 
     deadline_s = clock.monotonic() + timeout_s
     while True:
         left_s = max(0.0, deadline_s - clock.monotonic())
-        waited = wait_until(queue, Goal(ids=(item_id,)), timeout_s=left_s, clock=clock)
+        waited = wait_until(queue, WaitCondition(ids=(item_id,)), timeout_s=left_s, clock=clock)
         look = look_for_result(queue, item_id)
         if look.state is State.GONE:
             return look
@@ -143,7 +143,7 @@ def read_results(queue: Queue, ids: Sequence[bytes]) -> Iterator[list[Result]]:
         ServerError: The connection was lost.
     """
     there = [found for found in peek(queue, ids) if found is not None]
-    for batch in in_batches(there, bytes_max=PICTURE_BYTES, size=lambda r: r.result_bytes or 0):
+    for batch in in_batches(there, bytes_max=SNAPSHOT_BYTES, size=lambda r: r.result_bytes or 0):
         commands = [
             command for found in batch for command in _whole_result(queue.keys, found.item_id)
         ]
@@ -202,10 +202,10 @@ def _state(queue: Queue, item_id: bytes, there: int) -> State:
 
     if not there:
         return State.GONE
-    (sighting,) = facts_of(queue, [item_id])
-    state = state_of(sighting.facts)
+    (item_report,) = facts_of(queue, [item_id])
+    state = state_of(item_report.facts)
     # Gone since; what is left of it, if anything, is no item.
-    return state if sighting.facts.has_data else State.GONE
+    return state if item_report.facts.has_data else State.GONE
 
 
 def _whole_result(keys: QueueKeys, item_id: bytes) -> tuple[tuple[object, ...], ...]:

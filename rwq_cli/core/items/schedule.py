@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rwq_cli.core.batches import Pause, ids_per_call, in_batches
+from rwq_cli.core.batches import Flush, ids_per_call, in_batches
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Authority, act_on_ids, outcome_batch
+from rwq_cli.core.items.bulk import LeasePolicy, act_on_ids, outcome_batch
 from rwq_cli.core.items.processing import FEW_IDS
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.server.connection import REFUSED
@@ -68,8 +68,8 @@ def check_reason(reason: bytes | None) -> None:
 
 def park_items(
     queue: Queue,
-    ids: Iterable[bytes | Pause],
-    authority: Authority,
+    ids: Iterable[bytes | Flush],
+    lease_policy: LeasePolicy,
     how: Burial | Delay,
 ) -> Iterator[OutcomeBatch]:
     """Put items away, wherever they are.
@@ -77,7 +77,7 @@ def park_items(
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        authority: Whose leases may be ended.
+        lease_policy: Whose leases may be ended.
         how: Whether to bury them or to delay them.
 
     Raises:
@@ -90,7 +90,7 @@ def park_items(
     return act_on_ids(
         queue,
         "park",
-        (*authority.args(), *how.args()),
+        (*lease_policy.args(), *how.args()),
         ids,
         waiting_script="park_waiting",
         parked_first=True,
@@ -98,7 +98,7 @@ def park_items(
     )
 
 
-def kick_items(queue: Queue, ids: Iterable[bytes | Pause]) -> Iterator[OutcomeBatch]:
+def kick_items(queue: Queue, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
     """Put buried items back at the end of the queue, and forget how often they had come back.
 
     What is behind a full guard goes onto main in the order given. Another, which a cleaner of
@@ -139,7 +139,7 @@ def _kick(queue: Queue, ids: list[bytes]) -> Iterator[OutcomeBatch]:
     while ids:
         batches = list(in_batches(ids, items_max=per_call))
         calls = (("1" if looks else "0", *batch) for batch in batches)
-        unproven: list[bytes] = []
+        unguarded: list[bytes] = []
         replies = queue.run_each("kick", calls)
         for batch, reply in zip(batches, replies, strict=True):
             if reply is REFUSED:
@@ -147,17 +147,17 @@ def _kick(queue: Queue, ids: list[bytes]) -> Iterator[OutcomeBatch]:
             told = outcome_batch(batch, reply)
             if len(told) < len(batch):
                 known = frozenset(told.ids)
-                unproven += [item_id for item_id in batch if item_id not in known]
+                unguarded += [item_id for item_id in batch if item_id not in known]
             if len(told):
                 yield told
-        if not unproven:
+        if not unguarded:
             return
-        from rwq_cli.core.items.reconcile import settle_unproven
+        from rwq_cli.core.items.reconcile import reconcile
 
         settled: set[bytes] = set()
-        for pushed, stale in settle_unproven(queue, "buried", unproven):
+        for pushed, stale in reconcile(queue, "buried", unguarded):
             settled.update(pushed, stale)
             if pushed or stale:
                 yield OutcomeBatch([*pushed, *stale], "k" * len(pushed) + "u" * len(stale))
         # What changed hands meanwhile is looked at anew.
-        ids = [item_id for item_id in unproven if item_id not in settled]
+        ids = [item_id for item_id in unguarded if item_id not in settled]

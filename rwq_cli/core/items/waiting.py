@@ -19,14 +19,14 @@ _GROWTH = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class WaitCondition:
     """What to wait for; without a field, that the queue is empty.
 
     A queue is empty when no item waits, is in processing or is delayed; buried ones stay until
     somebody comes for them, so they do not count.
 
     Attributes:
-        below: Fewer than this many items wait; None for another goal.
+        below: Fewer than this many items wait; None for another condition.
         ids: All of these items are gone: completed, removed, or never there; empty for another.
     """
 
@@ -35,13 +35,13 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
+class WaitResult:
     """How a wait ended.
 
     Attributes:
-        reached: Whether the goal was reached in time.
+        reached: Whether the condition was reached in time.
         counts: The lengths of the queue's structures at the end.
-        remaining: How many of the goal's items were still there; None for another goal.
+        remaining: How many of the condition's items were still there; None for another condition.
         waited_s: How long it took, seconds.
     """
 
@@ -51,8 +51,10 @@ class Waited:
     waited_s: float
 
 
-def wait_until(queue: Queue, goal: Goal, *, timeout_s: float, clock: Clock) -> Waited:
-    """Look again and again, in one round trip each, until the goal is reached.
+def wait_until(
+    queue: Queue, condition: WaitCondition, *, timeout_s: float, clock: Clock
+) -> WaitResult:
+    """Look again and again, in one round trip each, until the condition is reached.
 
     An item that a cleaner of another language returns is in no list for a moment, between its two
     commands. So a queue is empty only when two looks in a row, a moment apart, say so.
@@ -62,37 +64,37 @@ def wait_until(queue: Queue, goal: Goal, *, timeout_s: float, clock: Clock) -> W
 
     Args:
         queue: The queue.
-        goal: What to wait for.
+        condition: What to wait for.
         timeout_s: How long, seconds; 0 for one look, infinity for ever.
         clock: Measures the waiting, and waits.
     """
     started_s = clock.monotonic()
     pause_s, seen_empty = _FIRST_PAUSE_S, False
-    left_ids: Sequence[bytes] = goal.ids
+    left_ids: Sequence[bytes] = condition.ids
     promotes = True
     while True:
         counts: Counts | None = None
-        if goal.ids:
+        if condition.ids:
             left_ids = _still_there(queue, left_ids)
             reached = not left_ids
         else:
             counts = count_lengths(
                 queue,
             )
-            if goal.below is not None:
-                reached = counts.waiting < goal.below
+            if condition.below is not None:
+                reached = counts.waiting < condition.below
             else:
                 is_empty = not (counts.waiting or counts.processing or counts.delayed)
                 reached, seen_empty = is_empty and seen_empty, is_empty
         waited_s = clock.monotonic() - started_s
         if reached or (waited_s >= timeout_s and not seen_empty):
-            return Waited(
+            return WaitResult(
                 reached=reached,
                 counts=counts
                 or count_lengths(
                     queue,
                 ),
-                remaining=len(left_ids) if goal.ids else None,
+                remaining=len(left_ids) if condition.ids else None,
                 waited_s=waited_s,
             )
         if seen_empty:

@@ -17,8 +17,8 @@ from os import urandom
 from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, lengths_of, walk_list, walk_processing
-from rwq_cli.core.inspect.nested_queues import without_anothers
-from rwq_cli.core.inspect.report import glance
+from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
+from rwq_cli.core.inspect.report import probe
 from rwq_cli.core.inspect.survey import (
     Survey,
     as_count,
@@ -31,7 +31,7 @@ from rwq_cli.core.items.processing import FEW_IDS, act_by_pages, act_one_by_one
 from rwq_cli.core.items.promote import promote
 from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
 from rwq_cli.core.model import CleanAction, Repair, State
-from rwq_cli.core.repair.guards import find_unguarded, guard_anew
+from rwq_cli.core.repair.guards import find_unguarded, restore_guards
 from rwq_cli.core.state.rules import is_guard
 
 Sleep = Callable[[float], None]
@@ -149,7 +149,7 @@ def deep_clean(
         yield from _with_buried(queue, left, bury_after)
         return
     yield from mend(queue, suspects, first, bury_after)
-    for item_id in unschedule_listed(queue, guard_anew(queue, unguarded).listed):
+    for item_id in unschedule_listed(queue, restore_guards(queue, unguarded).listed):
         yield CleanAction(item_id, Repair.PRUNED, State.GHOST, unguarded[item_id])
 
 
@@ -238,7 +238,7 @@ def _broken_in_processing(queue: Queue, foreseen: Mapping[bytes, Repair]) -> Sus
     for page in walk_processing(
         queue,
     ):
-        for item_id, look in zip(page, glance(queue, page), strict=True):
+        for item_id, look in zip(page, probe(queue, page), strict=True):
             guard_ends = item_id in foreseen and is_guard(look.lease)
             leased = look.lease is not None and not guard_ends
             if look.wrong_type or (look.has_data and leased):
@@ -352,7 +352,7 @@ def _return_orphans(
         return settled
 
     # A queue whose items looked like ours may have come to life since.
-    orphans = without_anothers(
+    orphans = exclude_nested_queues(
         queue,
         orphans,
         (queue.keys.item_prefix, queue.keys.lease_prefix, queue.keys.old_lease_prefix),
@@ -480,7 +480,7 @@ def _still_stale(queue: Queue, ids: list[bytes]) -> list[bytes]:
     listed = listed_ids(queue, ids)
     return [
         item_id
-        for item_id, look in zip(ids, glance(queue, ids), strict=True)
+        for item_id, look in zip(ids, probe(queue, ids), strict=True)
         if item_id in listed or not look.has_data
     ]
 

@@ -17,7 +17,7 @@ from rwq_cli.core.inspect.foreign_keys import (
     EXAMPLES,
     Strangers,
     Tally,
-    may_be_anothers,
+    may_be_nested,
     odd_keys,
     shadowed_by_name,
 )
@@ -28,8 +28,8 @@ from rwq_cli.core.model import Facts, State
 from rwq_cli.core.repair.clean import Sleep, Suspects, mend, unschedule_listed
 from rwq_cli.core.repair.finding_rules import HOLDS, LATE_MS, examine, facts_of_many
 from rwq_cli.core.repair.findings import Code, Finding, Severity
-from rwq_cli.core.repair.guards import guard_anew
-from rwq_cli.core.server.config import hash_tag, hosting
+from rwq_cli.core.repair.guards import restore_guards
+from rwq_cli.core.server.config import hash_tag, server_config
 
 # By code, the IDs that look so, in the order in which they were met.
 _Suspected = dict[Code, dict[bytes, None]]
@@ -162,7 +162,7 @@ def _about_keys(code: Code, tally: Tally) -> Finding:
 def _about_server_and_name(
     queue: Queue,
 ) -> Iterator[Finding]:
-    host = hosting(queue.connection)
+    host = server_config(queue.connection)
     if host.may_evict:
         policy = (host.eviction or "").encode()
         yield Finding(Code.EVICTING_SERVER, 1, (policy,), True, 0, 1)
@@ -220,7 +220,7 @@ def _first_look(queue: Queue, strangers: Strangers) -> tuple[int, _Suspected]:
             leased = [key[length:] for key in page if key.startswith(prefix)]
             if not working.issuperset(map(hash, leased)):
                 elsewhere = [i for i in leased if hash(i) not in working]
-                suspect(_OF_LEASED, [i for i in elsewhere if not may_be_anothers(i)])
+                suspect(_OF_LEASED, [i for i in elsewhere if not may_be_nested(i)])
         for key in [key for key in page if not key.startswith(own)]:
             if key not in structures:
                 strangers.take(key)
@@ -323,7 +323,7 @@ def _would_cure(seen: _Seen) -> _Cured:
             for item_id, facts in ids.items()
             if code is not Code.EMPTY_ID or not facts.has_data
         }
-        if code.is_cured
+        if code.auto_fixable
         else set()
         for code, ids in seen.items()
     }
@@ -406,7 +406,7 @@ def _reschedule(queue: Queue, seen: _Seen) -> Iterator[bytes]:
     listed = dict.fromkeys(seen.get(Code.STALE_SCHEDULE, ()))
     due = seen.get(Code.DUE, {})
     listed.update(dict.fromkeys(i for i, facts in due.items() if facts.in_processing))
-    guarded = guard_anew(queue, seen.get(Code.UNGUARDED, ()))
+    guarded = restore_guards(queue, seen.get(Code.UNGUARDED, ()))
     listed.update(dict.fromkeys(guarded.listed))
     yield from guarded.anew
     yield from unschedule_listed(queue, listed)

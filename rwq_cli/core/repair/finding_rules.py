@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing
-from rwq_cli.core.inspect.foreign_keys import may_be_anothers
-from rwq_cli.core.inspect.report import glance
+from rwq_cli.core.inspect.foreign_keys import may_be_nested
+from rwq_cli.core.inspect.report import probe
 from rwq_cli.core.model import Facts, Lease, State
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import is_guard, state_of
@@ -55,7 +55,7 @@ def facts_of_many(queue: Queue, ids: Collection[bytes]) -> Iterator[Facts]:
     after = _entries(walk_list(queue, queue.keys.main, newest_first=True), sought)
     noted = _entries(walk_list(queue, queue.keys.cleaning, newest_first=True), sought)
     for batch in in_batches(ids, items_max=_FACTS_IDS):
-        seen = glance(queue, batch)
+        seen = probe(queue, batch)
         time, due, buried, returns = queue.call_all(
             [
                 ("TIME",),
@@ -129,7 +129,7 @@ def _is_endless_stray(facts: Facts) -> bool:
     lease = facts.lease
     if facts.has_data or facts.wrong_types or lease is None or lease.ends:
         return False
-    if may_be_anothers(facts.item_id):
+    if may_be_nested(facts.item_id):
         return False
     # The guard of a buried ghost goes with its entry.
     return not (facts.buried_ms is not None and is_guard(lease))
@@ -184,7 +184,7 @@ HOLDS: Mapping[Code, Callable[[Facts], bool]] = {
         not facts.has_data
         and facts.lease is not None
         and facts.lease.ends
-        and not may_be_anothers(facts.item_id)
+        and not may_be_nested(facts.item_id)
     ),
     Code.STALE_RETURNS: lambda facts: facts.returns is not None and not facts.has_data,
 }

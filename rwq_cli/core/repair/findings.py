@@ -45,7 +45,7 @@ class Code(StrEnum):
         return Severity.NOTE if self in _NOTES else Severity.WARNING
 
     @property
-    def is_cured(self) -> bool:
+    def auto_fixable(self) -> bool:
         """Whether it can be put right without choosing for the user."""
         return self in _CURED
 

@@ -55,7 +55,7 @@ def find_unguarded(
     return found
 
 
-def guard_anew(queue: Queue, ids: Iterable[bytes]) -> Guarded:
+def restore_guards(queue: Queue, ids: Iterable[bytes]) -> Guarded:
     """Guard delayed and buried items that have lost their guard, or half of it.
 
     Args:

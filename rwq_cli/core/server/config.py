@@ -6,7 +6,7 @@ from rwq_cli.core.server.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Hosting:
+class ServerConfig:
     """How safe keys are on a server. None is unknown: managed services may refuse to say.
 
     Attributes:
@@ -28,7 +28,7 @@ class Hosting:
         return self.eviction not in (None, "noeviction")
 
 
-def hosting(connection: Connection) -> Hosting:
+def server_config(connection: Connection) -> ServerConfig:
     """Ask a server how it is set up.
 
     Raises:
@@ -45,7 +45,7 @@ def hosting(connection: Connection) -> Hosting:
         persists = True
     elif appends is not None and (rules := _save_rules(saves)) is not None:
         persists = bool(rules)
-    return Hosting(
+    return ServerConfig(
         maxmemory_bytes=None if limit is None else int(str(limit)),
         eviction=None if "maxmemory_policy" not in told else str(told["maxmemory_policy"]),
         persists=persists,

@@ -24,17 +24,17 @@ Command = Sequence[Any]
 _SENT_AHEAD = 2
 
 
-class Stop:
+class CancelToken:
     """How whoever is in charge asks work that sends ahead to end at its next safe point.
 
     Attributes:
         asked: Set by them: send nothing more, wait for what was sent, and raise KeyboardInterrupt.
-        is_heard: Whether the work would notice. While it waits for its source it would not.
+        is_polled: Whether the work would notice. While it waits for its source it would not.
     """
 
     def __init__(self) -> None:
         self.asked = False
-        self.is_heard = False
+        self.is_polled = False
 
 
 class Connection:
@@ -55,7 +55,7 @@ class Connection:
         self._client: Any = client
         self.name = name
         self.progress = ProgressListener()
-        self.stop = Stop()
+        self.stop = CancelToken()
         self._knows_no_touch = True
 
     def call(self, *command: Any) -> Any:
@@ -151,7 +151,7 @@ class Connection:
         """Run lists of commands, each in MULTI and EXEC, sending ahead of the replies.
 
         For what needs no decision on the server: data that go through a script cost it as much
-        again as keeping them.
+        again as result_options them.
 
         Args:
             transactions: The commands of each; None says that the source pauses.
@@ -175,7 +175,7 @@ class Connection:
             going = True
             while going:
                 call = None
-                self.stop.is_heard = False
+                self.stop.is_polled = False
                 try:
                     if self.stop.asked:
                         raise KeyboardInterrupt
@@ -185,7 +185,7 @@ class Connection:
                 except BaseException as error:
                     # What was sent is told before the source's failure is passed on.
                     going, failure = False, error
-                self.stop.is_heard = True
+                self.stop.is_polled = True
                 if call is not None:
                     with self._translated():
                         flight.send(call)
@@ -193,7 +193,7 @@ class Connection:
                 while len(flight) > (_SENT_AHEAD if call is not None else 0):
                     try:
                         with self._translated():
-                            reply = flight.land()
+                            reply = flight.receive()
                     except (errors.ConnectionLost, errors.Unreachable):
                         raise
                     except errors.ServerError as error:
@@ -204,7 +204,7 @@ class Connection:
             if failure is not None:
                 raise failure
         finally:
-            self.stop.is_heard = False
+            self.stop.is_polled = False
             # With replies outstanding the connection cannot be used again.
             if len(flight):
                 wire.disconnect()
@@ -335,7 +335,7 @@ class _Flight:
         """Send one call."""
         raise NotImplementedError
 
-    def land(self) -> Any:
+    def receive(self) -> Any:
         """The reply to the oldest call; raises what the server answered to it."""
         raise NotImplementedError
 
@@ -363,7 +363,7 @@ class _ScriptFlight(_Flight):
         self._write((*self._head, *call))
         self._sent.append(call)
 
-    def land(self) -> Any:
+    def receive(self) -> Any:
         if not self._landed:
             self._landed.append(self._read())
             if isinstance(self._landed[0], rx.NoScriptError):
@@ -392,7 +392,7 @@ class _TransactionFlight(_Flight):
         self._write(("MULTI",), *call, ("EXEC",))
         self._sent.append(call)
 
-    def land(self) -> Any:
+    def receive(self) -> Any:
         # MULTI's own reply, one for each command that was queued, and that of EXEC.
         replies = [self._read() for _ in range(len(self._sent[0]) + 2)]
         self._sent.popleft()

@@ -11,7 +11,7 @@ from rwq_cli.core.server.connection import Connection, Wire
 _BLOCKED_S = 30
 
 
-class Idling:
+class PushWaiter:
     """Hears of pushes.
 
     Each list is watched on a connection of its own by `BLMOVE list list RIGHT RIGHT`, which blocks
@@ -29,7 +29,7 @@ class Idling:
         self._unwatched = list(lists)
         self._selector: DefaultSelector | None = None
 
-    def until_pushed(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Wait until one of the lists has an entry.
 
         Args:
@@ -58,7 +58,7 @@ class Idling:
         if self._selector is not None:
             self._selector.close()
 
-    def __enter__(self) -> "Idling":
+    def __enter__(self) -> "PushWaiter":
         return self
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""Pictures of items: everything about one, with its data, at one instant."""
+"""Snapshots of items: everything about one, with its data, at one instant."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,9 +13,9 @@ from rwq_cli.core.model import Facts, Lease, State
 from rwq_cli.core.state.rules import state_of
 
 # What the server does for 500 IDs takes it about two milliseconds.
-PICTURE_ITEMS = 500
+SNAPSHOT_ITEMS = 500
 # Of one reply; the item that crosses it is still in it.
-PICTURE_BYTES = 1024 * 1024
+SNAPSHOT_BYTES = 1024 * 1024
 
 _FIELDS = 8
 
@@ -41,7 +41,7 @@ _ENDS = {b"n": End.NEXT, b"l": End.LAST}
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ItemSnapshot:
     """Everything about one item.
 
     Attributes:
@@ -71,7 +71,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ListRange:
     """Where IDs were seen.
 
     Attributes:
@@ -88,7 +88,7 @@ class Sight:
 
 
 @dataclass(slots=True)
-class LeftOut:
+class Skipped:
     """What was met and is no item.
 
     Attributes:
@@ -104,13 +104,15 @@ class LeftOut:
     stray_leases: int = 0
 
 
-def take_pictures(queue: Queue, sight: Sight, left_out: LeftOut) -> Iterator[list[Picture]]:
+def read_snapshots(
+    queue: Queue, sight: ListRange, skipped: Skipped
+) -> Iterator[list[ItemSnapshot]]:
     """Read items with their data, in batches of a bounded number of bytes.
 
     Args:
         queue: The queue.
         sight: The IDs, and where they were seen. What has left that place by now is looked for.
-        left_out: Takes what turns out to be no item.
+        skipped: Takes what turns out to be no item.
 
     Yields:
         Non-empty lists, in the order of the IDs, each read at one instant.
@@ -118,33 +120,35 @@ def take_pictures(queue: Queue, sight: Sight, left_out: LeftOut) -> Iterator[lis
     drift = at = 0
     ids = sight.ids
     while at < len(ids):
-        batch = ids[at : at + PICTURE_ITEMS]
+        batch = ids[at : at + SNAPSHOT_ITEMS]
         # Those before were `at` entries of it at least.
         where = (sight.place, max(0, sight.offset + at + drift), max(0, sight.span - at))
         reply = _read(queue, where, batch, lookups=0)
         drift += int(reply[1])
-        pictures, unplaced = _developed(queue.keys, batch, reply, left_out)
+        snapshots, unplaced = _developed(queue.keys, batch, reply, skipped)
         at += (len(reply) - 2) // _FIELDS
         if unplaced:
-            pictures = _completed(queue, pictures, unplaced, left_out)
-        if pictures:
-            yield pictures
+            snapshots = _completed(queue, snapshots, unplaced, skipped)
+        if snapshots:
+            yield snapshots
 
 
-def find_pictures(queue: Queue, ids: Sequence[bytes], left_out: LeftOut) -> Iterator[list[Picture]]:
-    """Like `take_pictures`, for few IDs of which nobody knows where they are.
+def find_snapshots(
+    queue: Queue, ids: Sequence[bytes], skipped: Skipped
+) -> Iterator[list[ItemSnapshot]]:
+    """Like `read_snapshots`, for few IDs of which nobody knows where they are.
 
     Each is looked for in both lists, which costs their length.
     """
     at = 0
     while at < len(ids):
         lengths = queue.call_all([("LLEN", queue.keys.main), ("LLEN", queue.keys.processing)])
-        batch = ids[at : at + min(PICTURE_ITEMS, ids_per_call(sum(lengths)))]
+        batch = ids[at : at + min(SNAPSHOT_ITEMS, ids_per_call(sum(lengths)))]
         reply = _read(queue, (None, 0, 0), batch, lookups=len(batch))
         at += (len(reply) - 2) // _FIELDS
-        pictures, _ = _developed(queue.keys, batch, reply, left_out)
-        if pictures:
-            yield pictures
+        snapshots, _ = _developed(queue.keys, batch, reply, skipped)
+        if snapshots:
+            yield snapshots
 
 
 def _read(
@@ -155,7 +159,9 @@ def _read(
     lookups: int,
 ) -> list[Any]:
     place, offset, span = where
-    reply: list[Any] = queue.run("picture", place or "", offset, span, PICTURE_BYTES, lookups, *ids)
+    reply: list[Any] = queue.run(
+        "snapshot", place or "", offset, span, SNAPSHOT_BYTES, lookups, *ids
+    )
     return reply
 
 
@@ -164,19 +170,19 @@ _WRONG_KEYS = {2: QueueKeys.item, 3: QueueKeys.lease, 4: QueueKeys.old_lease}
 
 
 def _developed(
-    keys: QueueKeys, ids: Sequence[bytes], reply: Sequence[Any], left_out: LeftOut
-) -> tuple[list[Picture], list[bytes]]:
-    """The pictures of a reply, and those of its IDs whose place it does not know."""
+    keys: QueueKeys, ids: Sequence[bytes], reply: Sequence[Any], skipped: Skipped
+) -> tuple[list[ItemSnapshot], list[bytes]]:
+    """The snapshots of a reply, and those of its IDs whose place it does not know."""
     now_ms = int(reply[0])
-    pictures, unplaced = [], []
+    snapshots, unplaced = [], []
     for index in range((len(reply) - 2) // _FIELDS):
         at = 2 + index * _FIELDS
         kind, data, ttl_ms, holder, letter, due, buried, returns = reply[at : at + _FIELDS]
         if kind == 0:
-            left_out.missing.append(ids[index])
+            skipped.missing.append(ids[index])
         elif kind in _WRONG_KEYS:
-            left_out.wrong_types.append(ids[index])
-            left_out.wrong_keys.append(_WRONG_KEYS[kind](keys, ids[index]))
+            skipped.wrong_types.append(ids[index])
+            skipped.wrong_keys.append(_WRONG_KEYS[kind](keys, ids[index]))
         elif letter == b"?":
             unplaced.append(ids[index])
         else:
@@ -195,12 +201,12 @@ def _developed(
                 now_ms=now_ms,
                 returns=_whole(returns),
             )
-            picture = _picture(facts, data, _ENDS.get(letter))
-            if picture.place is not Place.MAIN:
+            snapshot = _snapshot(facts, data, _ENDS.get(letter))
+            if snapshot.place is not Place.MAIN:
                 # Left over, where it waits: our cleans prune them.
-                picture = replace(picture, due_ms=_time_ms(due), buried_ms=_time_ms(buried))
-            pictures.append(picture)
-    return pictures, unplaced
+                snapshot = replace(snapshot, due_ms=_time_ms(due), buried_ms=_time_ms(buried))
+            snapshots.append(snapshot)
+    return snapshots, unplaced
 
 
 def _whole(reply: bytes) -> int | None:
@@ -215,7 +221,7 @@ def _time_ms(score: bytes) -> float | None:
     return int(time_ms) if time_ms.is_integer() else time_ms
 
 
-def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
+def _snapshot(facts: Facts, data: bytes, nearer: End | None) -> ItemSnapshot:
     place = None
     if facts.in_main:
         place = Place.MAIN
@@ -228,7 +234,7 @@ def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
     reason = None
     if place is not Place.MAIN and facts.buried_ms is not None and facts.lease is not None:
         reason = reason_of(facts.lease)
-    return Picture(
+    return ItemSnapshot(
         item_id=facts.item_id,
         data=data,
         state=state_of(facts),
@@ -242,10 +248,10 @@ def _picture(facts: Facts, data: bytes, nearer: End | None) -> Picture:
 
 def _completed(
     queue: Queue,
-    pictures: list[Picture],
+    snapshots: list[ItemSnapshot],
     unplaced: Sequence[bytes],
-    left_out: LeftOut,
-) -> list[Picture]:
-    """The pictures with those of the IDs that had to be looked for, behind the others."""
-    found = [picture for some in find_pictures(queue, unplaced, left_out) for picture in some]
-    return pictures + found
+    skipped: Skipped,
+) -> list[ItemSnapshot]:
+    """The snapshots with those of the IDs that had to be looked for, behind the others."""
+    found = [snapshot for some in find_snapshots(queue, unplaced, skipped) for snapshot in some]
+    return snapshots + found
