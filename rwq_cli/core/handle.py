@@ -60,13 +60,22 @@ class Queue:
         """Send commands in one round trip; see `Connection.call_all`."""
         return self.connection.call_all(commands, atomic=atomic, return_errors=return_errors)
 
-    def run(self, script: str, *args: Any) -> Any:
-        """Run a script of `core/lua/ops` on this queue, with its own ARGV."""
-        return self.connection.run(script, queue_keys(self.keys), (*queue_args(self.keys), *args))
+    def run(self, script: str, *args: Any, dry_run: bool = False) -> Any:
+        """Run a script of `core/lua/ops` on this queue.
 
-    def run_each(self, script: str, calls: Iterable[Sequence[Any] | None]) -> Iterator[Any]:
+        Args:
+            script: The operation.
+            args: Its own ARGV.
+            dry_run: Return what the script would reply, before its first write.
+        """
+        head = queue_args(self.keys, dry_run=dry_run)
+        return self.connection.run(script, queue_keys(self.keys), (*head, *args))
+
+    def run_each(
+        self, script: str, calls: Iterable[Sequence[Any] | None], *, dry_run: bool = False
+    ) -> Iterator[Any]:
         """Run a script once for each list of its own ARGV; see `Connection.run_each`."""
-        head = queue_args(self.keys)
+        head = queue_args(self.keys, dry_run=dry_run)
         return self.connection.run_each(
             script,
             queue_keys(self.keys),

@@ -27,6 +27,7 @@ from rwq_cli.core.errors import InvalidArgument
 
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
+SETTLING_GUARD = b"rwq-settling:"
 CLEANING_GUARD = b"rwq-clean:"
 # Long enough to read the lists of a very large queue; if we die, it ends by itself.
 CLEANING_GUARD_MS = 120_000

@@ -1,10 +1,11 @@
 """What the core takes and returns: frozen dataclasses; bytes stay bytes, fields say their unit."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class State(StrEnum):
@@ -26,6 +27,10 @@ class State(StrEnum):
     WRONG_TYPE = "wrong-type"
 
 
+# One letter for each state, in which scripts reply; made into a Lua table by `core/lua`.
+STATE_CODES = dict(zip(State, "wlhaoudtbDgsGW", strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A lease that exists.
@@ -42,37 +47,6 @@ class Lease:
     def ends(self) -> bool:
         """Whether the lease ends by itself."""
         return self.ttl_ms is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """All that the server knows about one ID at one instant.
-
-    Attributes:
-        item_id: The ID.
-        has_data: Whether the data key exists.
-        in_main: How often the ID is in the main list.
-        in_processing: How often it is in the processing list.
-        in_cleaning: How often it is in the list of a 0.1 cleaner.
-        lease: The lease, or None.
-        due_ms: Due time in unix ms if the ID is in the delayed zset, else None.
-        buried_ms: When it was buried in unix ms if it is in the buried zset, else None.
-        now_ms: The server's clock at that instant, unix ms.
-        returns: How often a cleaner brought it back; None where nobody counted.
-        wrong_types: Keys that hold another type than the protocol says, with that type.
-    """
-
-    item_id: bytes
-    has_data: bool
-    in_main: int
-    in_processing: int
-    in_cleaning: int
-    lease: Lease | None
-    due_ms: int | None
-    buried_ms: int | None
-    now_ms: int
-    returns: int | None = None
-    wrong_types: Mapping[bytes, str] = field(default_factory=dict)
 
 
 class Due(NamedTuple):
@@ -177,6 +151,19 @@ class Status(StrEnum):
     ALREADY_BURIED = "already-buried"
     KICKED = "kicked"
     NOT_BURIED = "not-buried"
+    PROMOTED = "promoted"
+    RETURNED = "returned"
+    DROPPED = "dropped"
+    PRUNED = "pruned"
+    GUARDED = "guarded"
+    # Not where the caller saw it: it has to be looked for again. No operation of the core reports it.
+    ELSEWHERE = "elsewhere"
+
+
+# One letter for each status, in which scripts reply and batches are kept. Made into a Lua table by
+# `core/lua`; nothing else knows the letters.
+STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUG-", strict=True))
+_STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,80 +181,81 @@ class Outcome:
     holder: bytes | None = None
 
 
-_STATUS_OF_LETTER = {
-    "a": Status.ADDED,
-    "d": Status.DUPLICATE,
-    "c": Status.COMPLETED,
-    "t": Status.TOUCHED,
-    "r": Status.RELEASED,
-    "w": Status.ALREADY_WAITING,
-    "m": Status.MISSING,
-    "o": Status.NOT_OWNER,
-    "n": Status.NOT_LEASED,
-    "i": Status.IMPORTED,
-    "h": Status.ALREADY_THERE,
-    "s": Status.SKIPPED,
-    "p": Status.REPLACED,
-    "f": Status.CONFLICT,
-    "x": Status.REMOVED,
-    "v": Status.MOVED,
-    "g": Status.CHANGED,
-    "y": Status.WRONG_TYPE,
-    "l": Status.DELAYED,
-    "b": Status.BURIED,
-    "e": Status.ALREADY_BURIED,
-    "k": Status.KICKED,
-    "u": Status.NOT_BURIED,
-}
-
-
 class OutcomeBatch:
-    """What became of the IDs of one call, kept as compactly as the server told it.
+    """What became of the IDs of one call, kept as compactly as the server replied.
 
     Args:
         ids: The IDs.
-        letters: One letter an ID: a added, d duplicate, c completed, t touched, r released, w
-            already waiting, m missing, o leased by another, n not leased; i imported, h already
-            there, s skipped, p replaced, f conflict, x removed, v moved, g changed, y wrong type;
-            l delayed, b buried, e already buried, k kicked, u not buried.
-        holders: Who holds the lease, for each `o` in order.
+        codes: One code of `STATUS_CODES` for each ID.
+        holders: Who holds the lease, for each `NOT_OWNER` in order.
     """
 
-    __slots__ = ("holders", "ids", "letters")
+    __slots__ = ("_codes", "_holders", "ids")
 
-    def __init__(self, ids: Sequence[bytes], letters: str, holders: Sequence[bytes] = ()) -> None:
+    def __init__(self, ids: Sequence[bytes], codes: str, holders: Sequence[bytes] = ()) -> None:
         self.ids = ids
-        self.letters = letters
-        self.holders = holders
+        self._codes = codes
+        self._holders = holders
+
+    @classmethod
+    def of(cls, outcomes: Iterable[Outcome]) -> "OutcomeBatch":
+        """A batch of these outcomes."""
+        known = list(outcomes)
+        return cls(
+            [outcome.item_id for outcome in known],
+            "".join(STATUS_CODES[outcome.status] for outcome in known),
+            [outcome.holder or b"" for outcome in known if outcome.status is Status.NOT_OWNER],
+        )
+
+    @classmethod
+    def all_of(cls, ids: Sequence[bytes], status: Status) -> "OutcomeBatch":
+        """A batch in which all IDs have one status."""
+        return cls(ids, STATUS_CODES[status] * len(ids))
+
+    @classmethod
+    def from_reply(cls, ids: Sequence[bytes], reply: Sequence[Any]) -> "OutcomeBatch":
+        """A batch of a script's reply: the codes, then the holders."""
+        return cls(ids, reply[0].decode("ascii"), reply[1:])
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Outcome]:
-        holders = iter(self.holders)
-        for item_id, letter in zip(self.ids, self.letters, strict=True):
-            holder = (next(holders, b"") or None) if letter == "o" else None
-            yield Outcome(item_id, _STATUS_OF_LETTER[letter], holder)
+        holders = iter(self._holders)
+        for item_id, code in zip(self.ids, self._codes, strict=True):
+            status = _STATUS_OF_CODE[code]
+            holder = (next(holders, b"") or None) if status is Status.NOT_OWNER else None
+            yield Outcome(item_id, status, holder)
 
     def only(self, wanted: Set[bytes]) -> "OutcomeBatch":
         """The outcomes of those IDs alone."""
         if wanted >= set(self.ids):
             return self
-        kept = [outcome for outcome in self if outcome.item_id in wanted]
-        letters = {status: letter for letter, status in _STATUS_OF_LETTER.items()}
-        return OutcomeBatch(
-            [outcome.item_id for outcome in kept],
-            "".join(letters[outcome.status] for outcome in kept),
-            [outcome.holder or b"" for outcome in kept if outcome.status is Status.NOT_OWNER],
-        )
+        return OutcomeBatch.of(outcome for outcome in self if outcome.item_id in wanted)
+
+    def located(self) -> "OutcomeBatch":
+        """The outcomes without `ELSEWHERE`."""
+        if STATUS_CODES[Status.ELSEWHERE] not in self._codes:
+            return self
+        return OutcomeBatch.of(o for o in self if o.status is not Status.ELSEWHERE)
+
+    def ids_with(self, *statuses: Status) -> list[bytes]:
+        """The IDs that have one of these statuses, in order."""
+        codes = {STATUS_CODES[status] for status in statuses}
+        if codes.issuperset(self._codes):
+            return list(self.ids)
+        if codes.isdisjoint(self._codes):
+            return []
+        pairs = zip(self.ids, self._codes, strict=True)
+        return [item_id for item_id, code in pairs if code in codes]
+
+    def count(self, *statuses: Status) -> int:
+        """How many IDs have one of these statuses."""
+        return sum(self._codes.count(STATUS_CODES[status]) for status in statuses)
 
     def counts(self) -> dict[Status, int]:
         """How many IDs have which status."""
-        return {
-            status: number
-            for letter, status in _STATUS_OF_LETTER.items()
-            if (number := self.letters.count(letter))
-        }
+        return {_STATUS_OF_CODE[code]: number for code, number in Counter(self._codes).items()}
 
 
 class Outcomes(Iterator[Outcome]):

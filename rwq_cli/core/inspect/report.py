@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import BURIED_GUARD
-from rwq_cli.core.model import Facts, Item, Lease, State
+from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.rules import is_guard, state_of
 
 PREVIEW_BYTES = 200

@@ -1,323 +1,392 @@
-"""Running a verb's script on many IDs, by the way that costs the server least."""
+"""Running an operation on any number of IDs, wherever they are in the lists.
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+A few IDs are looked for by name, each in all of both lists. For more, both lists are read once; then the
+IDs are acted on in pages of processing, in stretches of main, and, if they are in no list, in batches.
+That is a choice of how to look, never of what to believe: a script checks again what the caller saw, and
+leaves an ID that is not there any more for another try.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from os import urandom
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_ITEMS, Flush, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, Flush, ids_per_call, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing
-from rwq_cli.core.items.processing import (
-    FEW_IDS,
-    act_by_pages,
-    act_one_by_one,
-    repeated_in_processing,
-)
-from rwq_cli.core.model import OutcomeBatch
+from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
+from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
+from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.state.places import ListRange, Where
 
-# IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
-# turn of the processing list serves a whole block.
+# Looking for one ID passes the whole list; reading the lists in pages costs about thirty times that.
+FEW_IDS = 30
+# IDs are taken from their stream in blocks of this many, so that memory stays bounded while one walk
+# over the lists serves a whole block.
 _BLOCK_IDS = 200_000
-# IDs that passed by unseen while others worked on the list are sought so often by pages.
-_TURNS = 3
-# Of main so many entries are read at once, and so many IDs are dealt with by a call, which passes
-# over half of the list at most.
-_STRETCH = 4000
-_FEW_WAITING = FEW_IDS
-_WAITING_IDS = 250
-# Where a call may deal with fewer IDs, turning the list round by such pages costs more than looking
-# for each of them.
+# IDs that were not where they were seen are looked for by a walk over the lists this often.
+_WALKS = 3
+# Pages of processing that are read ahead.
+_WINDOW_PAGES = 8
+# With smaller pages, rotating the list costs more than looking for each ID.
 _PAGE_MIN = 50
-# Others may have popped or pushed so many entries since a stretch was read.
+# An ID may be missed in its page this often before it is looked for otherwise.
+_LOOKS = 5
+# Entries of main that are read at once, and IDs of them for one call, which passes half of the list at
+# most.
+_STRETCH_ENTRIES = 4000
+_STRETCH_IDS = 250
+# Others may have pushed or popped this many entries since a stretch was read.
 _SLACK = 500
-# So often it is asked whether many IDs are really in processing more than once.
-_WALKS = 10
-_DOING = {"complete": "completing", "release": "releasing", "park": "putting away"}
+# An ID that seems to be in processing more than once is looked at again this often.
+_REPEATED_LOOKS = 10
+_CLAIM_IDS = BATCH_ITEMS // 4
+
+# What a call does to some ranges, in order; an `ELSEWHERE` is tried again.
+Perform = Callable[[Iterable[ListRange]], Iterator[OutcomeBatch]]
+
+# With these, an ID keeps its list entries.
+_STAYS = (
+    Status.ALREADY_WAITING,
+    Status.CHANGED,
+    Status.CONFLICT,
+    Status.ELSEWHERE,
+    Status.NOT_BURIED,
+    Status.NOT_OWNER,
+    Status.SKIPPED,
+    Status.WRONG_TYPE,
+)
 
 
-class LeasePolicy(NamedTuple):
-    """Whose leases may be ended where an item is taken from where it is.
+class Places(NamedTuple):
+    """In which lists IDs are.
 
     Attributes:
-        own_holder: Those of this holder.
-        force: Those of all others, too.
+        main: Those in main.
+        processing: Those in processing.
+        several: Those that are in the lists more than once.
     """
 
-    own_holder: bytes
-    force: bool
+    main: set[bytes]
+    processing: set[bytes]
+    several: set[bytes]
 
-    def may_end(self, session: bytes | None) -> bool:
-        """Whether nobody has a lease, or one that may be ended."""
-        return self.force or session in (None, self.own_holder)
-
-    def args(self) -> tuple[object, ...]:
-        """How the scripts are told."""
-        return self.own_holder, "1" if self.force else "0"
+    @property
+    def listed(self) -> set[bytes]:
+        """Those in any of the two."""
+        return self.main | self.processing
 
 
-def outcome_batch(ids: Sequence[bytes], reply: Sequence[Any]) -> OutcomeBatch:
-    """A script's reply of letters and holders, without the IDs that it did not deal with."""
-    letters = reply[0].decode("ascii")
-    if "-" in letters:
-        kept = [
-            (item_id, letter) for item_id, letter in zip(ids, letters, strict=True) if letter != "-"
-        ]
-        ids, letters = [item_id for item_id, _ in kept], "".join(letter for _, letter in kept)
-    return OutcomeBatch(ids, letters, reply[1:])
+def find_places(queue: Queue, ids: Collection[bytes]) -> Places:
+    """Read both lists in pages to see where IDs are.
+
+    Main is read before processing, so that an item that is leased meanwhile is seen in one of them.
+    """
+    wanted = frozenset(ids)
+    main, several = _places_in(ListCursor(queue, queue.keys.main, from_left=True), wanted)
+    processing, repeated = _places_in(walk_processing(queue), wanted)
+    for _ in range(_REPEATED_LOOKS):
+        if len(repeated) <= FEW_IDS:
+            break
+        # While others rotate the list, entries that stand there once are read twice.
+        repeated &= _places_in(walk_processing(queue), frozenset(repeated))[1]
+    return Places(main, processing, several | repeated | (main & processing))
 
 
-def act_on_ids(
+def _places_in(
+    pages: Iterable[list[bytes]], wanted: frozenset[bytes]
+) -> tuple[set[bytes], set[bytes]]:
+    """The wanted IDs that are in a list, and those that are in it more than once."""
+    found: set[bytes] = set()
+    repeated: set[bytes] = set()
+    for page in pages:
+        entries = set(page)
+        hits = wanted & entries
+        repeated.update(hits & found)
+        found |= hits
+        if len(entries) < len(page):
+            counts = Counter(page)
+            repeated.update(item_id for item_id in hits if counts[item_id] > 1)
+    return found, repeated
+
+
+class Operation(NamedTuple):
+    """An operation on IDs.
+
+    Attributes:
+        script: Its script, which takes the arguments of a `ListRange` first.
+        args: Its own arguments before the IDs.
+        doing: What it does, for a progress listener, such as `completing`.
+        pushes: Whether it pushes IDs that are in no list: then it claims them before the lists are
+            read for the last time, so that no cleaner pushes them meanwhile.
+        items_max: How many IDs a call may have at most.
+    """
+
+    script: str
+    args: Sequence[object]
+    doing: str
+    pushes: bool = False
+    items_max: int = BATCH_ITEMS
+
+
+def act(
     queue: Queue,
-    script: str,
-    args: Sequence[object],
+    operation: Operation,
     ids: Iterable[bytes | Flush],
     *,
-    last_first: bool = False,
-    waiting_script: str | None = None,
-    parked_first: bool = False,
-    items_max: int = BATCH_ITEMS,
+    in_order: bool = False,
+    dry_run: bool = False,
 ) -> Iterator[OutcomeBatch]:
-    """Run `complete`, `release` or `park` on a stream of IDs.
-
-    A few IDs are looked for one by one. Of many, those that are in processing and not in main are
-    dealt with page by page, so are those that are in main alone where there is a script for them,
-    and the rest one by one. Of many, what is delayed or buried behind a full guard is taken to be
-    in no list: where the script asks for that, such items come first, and no list is read for them.
+    """Run an operation on a stream of IDs.
 
     Args:
         queue: The queue.
-        script: The script; its first argument is the page's size, or 0.
-        args: Its further arguments before the IDs.
-        ids: The IDs.
-        last_first: Each batch goes on top of the one before, so the last has to go first; this
-            takes the IDs all at once, and one by one.
-        waiting_script: The script for stretches of main; None for none.
-        parked_first: Whether the script deals with what is delayed or buried on its own, where its
-            first argument is -2.
-        items_max: How many IDs a call may have at most.
+        operation: The operation.
+        ids: The IDs, taken from the stream in blocks.
+        in_order: Each call puts its IDs in front of those of the call before it: take all IDs at
+            once, look for each by name, and make the calls in reverse order.
+        dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` says how many IDs were done.
 
     Yields:
-        One outcome for each distinct ID; in the order given where they are looked for one by one.
+        One outcome for each distinct ID, as the server acknowledges it; in the order given if there
+        are few.
     """
-    acknowledged = 0
-    try:
-        for block in _blocks(ids, all_at_once=last_first):
-            left = dict.fromkeys(block)
-            if parked_first and len(left) > FEW_IDS and not last_first:
-                for batch in _behind_guards(queue, script, args, left, items_max):
+    mark = new_mark()
+
+    def perform(ranges: Iterable[ListRange]) -> Iterator[OutcomeBatch]:
+        sent: list[ListRange] = []
+
+        def calls() -> Iterator[Sequence[object]]:
+            for each in ranges:
+                sent.append(each)
+                yield (*each.args(mark), *operation.args, *each.ids)
+
+        for reply in queue.run_each(operation.script, calls(), dry_run=dry_run):
+            done = sent.pop(0)
+            if reply is not REFUSED:
+                yield OutcomeBatch.from_reply(done.ids, reply)
+
+    run = BulkRun(
+        queue,
+        perform,
+        mark,
+        doing=operation.doing,
+        pushes=operation.pushes,
+        items_max=operation.items_max,
+        dry_run=dry_run,
+    )
+    return run.act(ids, in_order=in_order)
+
+
+def new_mark() -> bytes:
+    """A value that is no ID of anybody's: it stands in a list only while one script runs."""
+    return b"rwq-mark:" + urandom(16).hex().encode()
+
+
+class BulkRun:
+    """One run over any number of IDs.
+
+    Args:
+        queue: The queue.
+        perform: What is done to each range; it may send several calls ahead of their replies.
+        mark: The value that `perform` passes to its script.
+        doing: What is done, for a progress listener.
+        pushes: See `Operation`.
+        items_max: See `Operation`.
+        dry_run: Nothing is changed.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        perform: Perform,
+        mark: bytes,
+        *,
+        doing: str,
+        pushes: bool = False,
+        items_max: int = BATCH_ITEMS,
+        dry_run: bool = False,
+    ) -> None:
+        self._queue = queue
+        self._perform = perform
+        self._claim = CLEANING_GUARD + mark
+        self._doing = doing
+        self._pushes = pushes
+        self._items_max = items_max
+        self._dry_run = dry_run
+
+    def act(
+        self, ids: Iterable[bytes | Flush], *, in_order: bool = False
+    ) -> Iterator[OutcomeBatch]:
+        """Act on a stream of IDs; see `act`."""
+        acknowledged = 0
+        try:
+            for block in self._blocks(ids, all_at_once=in_order):
+                left = dict.fromkeys(block)
+                batches = self._by_name(list(left), reverse=True) if in_order else self._act(left)
+                for batch in batches:
                     acknowledged += len(batch)
+                    self._queue.progress.advance(len(batch))
                     yield batch
-            # Of few not even what a guard says is believed.
-            listed: set[bytes] = set(left) if len(left) <= FEW_IDS else set()
-            if len(left) > FEW_IDS and not last_first:
+        except ServerError as error:
+            error.acknowledged = acknowledged
+            raise
+
+    def act_on(self, ids: Collection[bytes], places: Places | None = None) -> Iterator[OutcomeBatch]:
+        """Act on these IDs, whose places the caller may have read."""
+        yield from self._act(dict.fromkeys(ids), places)
+
+    @staticmethod
+    def _blocks(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:
+        if all_at_once:
+            return iter([[item_id for item_id in ids if not isinstance(item_id, Flush)]])
+        return in_batches(ids, items_max=_BLOCK_IDS)
+
+    def _act(self, left: dict[bytes, None], places: Places | None = None) -> Iterator[OutcomeBatch]:
+        queue = self._queue
+        for _ in range(_WALKS):
+            if len(left) <= FEW_IDS:
+                break
+            if places is None:
                 entries = lengths_of(queue, queue.keys.main, queue.keys.processing)
                 queue.progress.begin("reading the lists", entries)
-                listed = _listed_elsewhere(queue, left)
-                queue.progress.begin(_DOING[script], len(block))
-                for batch in _in_pages(queue, script, args, left, listed, items_max):
-                    acknowledged += len(batch)
-                    queue.progress.advance(len(batch))
-                    yield batch
-                if waiting_script:
-                    for batch in _waiting(
-                        queue,
-                        waiting_script,
-                        _DOING[script],
-                        args,
-                        left,
-                        listed,
-                        items_max,
-                    ):
-                        acknowledged += len(batch)
-                        queue.progress.advance(len(batch))
-                        yield batch
-            for page_size, ids_left in (
-                (0, [item_id for item_id in left if item_id in listed]),
-                (-1, [item_id for item_id in left if item_id not in listed]),
-            ):
-                for batch in _one_by_one(
-                    queue,
-                    script,
-                    (page_size, *args),
-                    ids_left,
-                    last_first=last_first,
-                    items_max=items_max,
-                ):
-                    acknowledged += len(batch)
-                    queue.progress.advance(len(batch))
-                    yield batch
-    except ServerError as error:
-        error.acknowledged = acknowledged
-        raise
-
-
-def _blocks(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:
-    if all_at_once:
-        return iter([[item_id for item_id in ids if not isinstance(item_id, Flush)]])
-    return in_batches(ids, items_max=_BLOCK_IDS)
-
-
-def _behind_guards(
-    queue: Queue,
-    script: str,
-    args: Sequence[object],
-    left: dict[bytes, None],
-    items_max: int,
-) -> Iterator[OutcomeBatch]:
-    """Deal with what is delayed or buried behind a full guard; that leaves `left`."""
-    entries = queue.call_all([("ZCARD", key) for key in (queue.keys.delayed, queue.keys.buried)])
-    if not sum(entries):
-        return
-    queue.progress.begin(_DOING[script], len(left))
-    for ids in in_batches(list(left), items_max=items_max):
-        scores = queue.call_all(
-            [("ZMSCORE", key, *ids) for key in (queue.keys.delayed, queue.keys.buried)]
-        )
-        scheduled = [
-            item_id
-            for item_id, due_ms, buried_ms in zip(ids, *scores, strict=True)
-            if due_ms is not None or buried_ms is not None
-        ]
-        if not scheduled:
-            continue
-        words = (-2, *args, *scheduled)
-        batch = outcome_batch(scheduled, queue.run(script, *words))
-        for item_id in batch.ids:
-            del left[item_id]
-        queue.progress.advance(len(batch))
-        if len(batch):
-            yield batch
-
-
-def _listed_elsewhere(queue: Queue, ids: dict[bytes, None]) -> set[bytes]:
-    """Which IDs have to be looked for by name: those in main, and those twice in processing."""
-    listed: set[bytes] = set()
-    for page in walk_list(queue, queue.keys.main, newest_first=True):
-        listed.update(ids.keys() & page)
-    repeated = set(repeated_in_processing(queue, ids.keys()))
-    for _ in range(_WALKS):
-        if len(repeated) <= FEW_IDS:
-            break
-        # While others turn the list round, entries that stand there once are met twice.
-        repeated &= set(repeated_in_processing(queue, repeated))
-    return listed | repeated
-
-
-def _in_pages(
-    queue: Queue,
-    script: str,
-    args: Sequence[object],
-    left: dict[bytes, None],
-    listed: set[bytes],
-    items_max: int,
-) -> Iterator[OutcomeBatch]:
-    """Deal with what is in processing alone; what is dealt with leaves `left`."""
-    if items_max < _PAGE_MIN:
-        return
-    sought = left.keys() - listed
-
-    def dealt_with(ids: Sequence[bytes], reply: Sequence[Any]) -> Sequence[bytes]:
-        return outcome_batch(ids, reply).ids
-
-    for _ in range(_TURNS):
-        before = len(left)
-        for ids, reply in act_by_pages(
-            queue,
-            script,
-            args,
-            sought & left.keys(),
-            dealt_with,
-            page_items=items_max,
-        ):
-            # A second entry of an ID that was dealt with already says nothing new.
-            batch = outcome_batch(ids, reply).only(left.keys())
-            for item_id in batch.ids:
-                del left[item_id]
-            if len(batch):
-                yield batch
-        if before == len(left) or len(left.keys() & sought) <= FEW_IDS:
-            return
-
-
-def _waiting(
-    queue: Queue,
-    script: str,
-    doing: str,
-    args: Sequence[object],
-    left: dict[bytes, None],
-    listed: set[bytes],
-    items_max: int,
-) -> Iterator[OutcomeBatch]:
-    """Deal with what is in main, once, and in no other list; what is dealt with leaves `left`."""
-    mark = b"rwq-mark:" + urandom(16).hex().encode()
-    for _ in range(_TURNS):
-        if len(left.keys() & listed) <= _FEW_WAITING:
-            return
-        entries = lengths_of(queue, queue.keys.main, queue.keys.processing)
-        queue.progress.begin("reading the lists", entries)
-        sought = _in_main_alone(queue, left.keys() & listed)
-        queue.progress.begin(doing, len(left))
-        before = len(left)
-        passed = 0
-        while sought:
-            start = max(0, passed - _SLACK)
-            stretch = queue.call("LRANGE", queue.keys.main, -(passed + _STRETCH), -(start + 1))
-            stretch.reverse()
-            if len(stretch) <= passed - start:
-                break
-            met = {item_id: start + at for at, item_id in enumerate(stretch) if item_id in sought}
-            gone = 0
-            for ids in in_batches(met, items_max=min(_WAITING_IDS, items_max // 2)):
-                places = [met[item_id] for item_id in ids]
-                begin, last = max(0, min(places) - gone - _SLACK), max(places)
-                words = (begin, last + _SLACK - begin, mark, *args, *ids)
-                reply = queue.run(script, *words)
-                outcomes = outcome_batch(ids, reply)
-                gone += sum(letter != "o" for letter in outcomes.letters)
-                for item_id in outcomes.ids:
+                places = find_places(queue, left.keys())
+            queue.progress.begin(self._doing, len(left))
+            before = len(left)
+            for batch in self._act_by_places(left.keys(), places):
+                # A second entry of an ID that was acted on says nothing new.
+                known = batch.located().only(left.keys())
+                for item_id in known.ids:
                     del left[item_id]
-                    sought.discard(item_id)
-                if len(outcomes):
-                    yield outcomes
-            passed = start + len(stretch) - gone
-        if before == len(left):
+                if len(known):
+                    yield known
+            # What is in the lists several times is looked for by name.
+            if len(left) == before or left.keys() <= places.several:
+                break
+            places = None
+        queue.progress.begin(self._doing, len(left))
+        yield from self._by_name(list(left))
+
+    def _act_by_places(self, left: Set[bytes], places: Places) -> Iterator[OutcomeBatch]:
+        once = frozenset(left) - places.several
+        if self._items_max >= _PAGE_MIN:
+            yield from self._in_processing(once & places.processing)
+        yield from self._in_main(once & places.main)
+        listed = places.listed
+        yield from self._unlisted([item_id for item_id in list(left) if item_id not in listed])
+
+    def _in_processing(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
+        """Act on what is in processing, page by page, rotating the list until all is done.
+
+        The pages that are read are the pages that the script takes off, unless others took entries
+        off in between; then some IDs are missed, and read again when their turn comes. It ends when
+        all are done, or when the list was rotated without success: what is left then is not in it
+        any more, or was rotated away by somebody else all the time.
+        """
+        queue, size = self._queue, self._items_max
+        left = set(wanted)
+        length = int(queue.call("LLEN", queue.keys.processing)) if left else 0
+        alone, fruitless, skipped = True, 0.0, 0
+        while left and fruitless < length:
+            # Several pages are read at once, so that calls can be sent ahead of the replies. If
+            # others rotate the list, too, what was read ahead is not there any more: then one page
+            # is taken off at a time, and the next is looked for with it.
+            entries = (_WINDOW_PAGES if alone else 2) * size
+            window = queue.call(
+                "LRANGE", queue.keys.processing, -(skipped + min(length, entries)), -(skipped + 1)
+            )
+            if not window:
+                return
+            pages = [window[max(0, end - size) : end] for end in range(len(window), 0, -size)]
+            batches = [_wanted_of(page, left) for page in pages]
+            expected = sum(map(len, batches)) if alone else len(batches[0])
+            if not alone:
+                pages, batches = pages[:1], [_wanted_of(window, left)]
+            found = 0
+            ranges = self._page_ranges(pages, batches, skipped)
+            for page, batch in zip(pages, self._perform(ranges), strict=False):
+                done = batch.located().ids
+                left.difference_update(done)
+                found += len(done)
+                # A page with IDs that were missed is worth another look.
+                fruitless = 0 if done else fruitless + len(page) / (_LOOKS if len(batch) else 1)
+                if len(batch):
+                    yield batch
+            alone = found >= expected
+            if self._dry_run:
+                # Nothing is rotated, so the next window stands behind this one.
+                skipped += len(window)
+
+    def _page_ranges(
+        self, pages: list[list[bytes]], batches: list[list[bytes]], skipped: int
+    ) -> Iterator[ListRange]:
+        for page, ids in zip(pages, batches, strict=True):
+            yield ListRange(Where.PROCESSING, skipped, len(page), ids)
+            if self._dry_run:
+                skipped += len(page)
+
+    def _in_main(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
+        """Act on what is in main, in stretches from its right end."""
+        if not wanted:
             return
+        cursor = ListCursor(self._queue, self._queue.keys.main, page_size=_STRETCH_ENTRIES)
+        left = set(wanted)
+        for page in cursor:
+            places = {entry: at for at, entry in enumerate(page) if entry in left}
+            gone: set[bytes] = set()
+            for ids in in_batches(places, items_max=min(_STRETCH_IDS, self._items_max)):
+                # What was taken off before stood nearer to the right end.
+                first = max(0, cursor.offset + places[ids[0]] - len(gone) - _SLACK)
+                last = cursor.offset + places[ids[-1]] + _SLACK
+                for batch in self._perform([ListRange(Where.MAIN, first, last - first + 1, ids)]):
+                    if not self._dry_run:
+                        gone.update(set(batch.ids).difference(batch.ids_with(*_STAYS)))
+                    left.difference_update(batch.located().ids)
+                    yield batch
+            cursor.removed(gone)
+            if not left:
+                return
+
+    def _unlisted(self, ids: list[bytes]) -> Iterator[OutcomeBatch]:
+        listed: Set[bytes] = frozenset()
+        if self._pushes and ids and not self._dry_run:
+            listed = self._claim_unlisted(ids)
+        unlisted = in_batches(
+            (item_id for item_id in ids if item_id not in listed), items_max=self._items_max
+        )
+        yield from self._perform(ListRange(Where.UNLISTED, 0, 0, batch) for batch in unlisted)
+
+    def _claim_unlisted(self, ids: list[bytes]) -> Set[bytes]:
+        """Claim what no lease protects, and return those of them that are in a list after all."""
+        queue = self._queue
+        claimed: list[bytes] = []
+        for batch in in_batches(ids, items_max=_CLAIM_IDS):
+            claimed += queue.run("claim", self._claim, CLEANING_GUARD_MS, *batch)
+        if not claimed:
+            return frozenset()
+        listed = find_places(queue, claimed).listed
+        for batch in in_batches(listed):
+            queue.run("unclaim", self._claim, *batch)
+        return listed
+
+    def _by_name(self, ids: list[bytes], *, reverse: bool = False) -> Iterator[OutcomeBatch]:
+        if not ids:
+            return
+        keys = self._queue.keys
+        length = sum(self._queue.call_all([("LLEN", key) for key in (keys.main, keys.processing)]))
+        batches = list(in_batches(ids, items_max=min(self._items_max, ids_per_call(length))))
+        if reverse:
+            batches.reverse()
+        yield from self._perform(ListRange(Where.NAME, 0, 0, batch) for batch in batches)
 
 
-def _in_main_alone(queue: Queue, ids: Set[bytes]) -> set[bytes]:
-    """Which of the IDs are in main, once, and not in processing."""
-    once: set[bytes] = set()
-    several: set[bytes] = set()
-    for page in walk_list(queue, queue.keys.main, newest_first=True):
-        for item_id in page:
-            if item_id in ids:
-                (several if item_id in once else once).add(item_id)
-    for page in walk_processing(
-        queue,
-    ):
-        several.update(once.intersection(page))
-    return once - several
-
-
-def _one_by_one(
-    queue: Queue,
-    script: str,
-    args: Sequence[object],
-    ids: list[bytes],
-    *,
-    last_first: bool,
-    items_max: int,
-) -> Iterator[OutcomeBatch]:
-    if not ids:
-        return
-    length = sum(
-        queue.call_all([("LLEN", key) for key in (queue.keys.main, queue.keys.processing)])
-    )
-    for called, reply in act_one_by_one(
-        queue, script, args, ids, length, last_first=last_first, items_max=items_max
-    ):
-        yield outcome_batch(called, reply)
+def _wanted_of(page: list[bytes], wanted: Set[bytes]) -> list[bytes]:
+    """Those of a page's IDs that are wanted, each once."""
+    distinct = dict.fromkeys(page)
+    if distinct.keys() <= wanted:
+        return list(distinct)
+    return [item_id for item_id in distinct if item_id in wanted]

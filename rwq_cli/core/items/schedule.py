@@ -1,46 +1,53 @@
-"""Putting items away and bringing them back: bury, delay, kick."""
+"""Delayed and buried items: bury, delay, kick, promote."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rwq_cli.core.batches import Flush, ids_per_call, in_batches
-from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.batches import Flush
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import LeasePolicy, act_on_ids, outcome_batch
-from rwq_cli.core.items.processing import FEW_IDS
-from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.inspect.cursor import PAGE_SIZE
+from rwq_cli.core.items.bulk import Operation, act
+from rwq_cli.core.items.release import LeasePolicy
+from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 
-# What a guard says of a buried item is kept twice, once for each lease name.
+# The guard of a buried item holds the reason twice, once under each lease name.
 REASON_BYTES_MAX = 1024
 NO_REASON = b"by hand"
-# Two keys an item come or go: while the server makes its table of keys larger or smaller, each
-# costs it up to fifteen microseconds instead of two.
-_PARK_ITEMS = 250
-# Of a long stream so many are looked up at once.
-_BLOCK_IDS = 100_000
+# Two keys an item come or go: while the server resizes its table of keys, each costs up to fifteen
+# microseconds instead of two.
+_SCHEDULE_ITEMS = 250
 
 
 @dataclass(frozen=True, slots=True)
 class Burial:
-    """To set items aside until somebody kicks them.
+    """Set items aside until they are kicked.
 
     Attributes:
-        reason: Why, to be shown with them; it replaces that of what is buried already. None for
-            `NO_REASON`, which does not.
+        reason: Why, to be shown with them; replaces the reason of an item that is buried already.
+            None for `NO_REASON`, which does not.
+
+    Raises:
+        InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
     """
 
     reason: bytes | None
 
+    def __post_init__(self) -> None:
+        if self.reason is not None and len(self.reason) > REASON_BYTES_MAX:
+            raise InvalidArgument(
+                f"the reason has {len(self.reason)} bytes, and {REASON_BYTES_MAX} at most are kept",
+                "say it shorter, and keep the long story elsewhere",
+            )
+
     def args(self) -> tuple[object, ...]:
-        """How the scripts are told."""
-        check_reason(self.reason)
+        """The arguments that the script takes for it."""
         return ("bury", NO_REASON) if self.reason is None else ("rebury", self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """To put items off: they come back by themselves when they are due.
+    """Delay items: they become due by themselves.
 
     Attributes:
         delay_ms: For how long, milliseconds from now by the server's clock.
@@ -49,115 +56,114 @@ class Delay:
     delay_ms: int
 
     def args(self) -> tuple[object, ...]:
-        """How the scripts are told."""
+        """The arguments that the script takes for it."""
         return self.delay_ms, b""
 
 
-def check_reason(reason: bytes | None) -> None:
-    """Refuse a reason that is no reason but a report.
-
-    Raises:
-        InvalidArgument: It is longer than `REASON_BYTES_MAX`.
-    """
-    if reason is not None and len(reason) > REASON_BYTES_MAX:
-        raise InvalidArgument(
-            f"the reason has {len(reason)} bytes, and {REASON_BYTES_MAX} at most are kept",
-            "say it shorter, and keep the long story elsewhere",
-        )
-
-
-def park_items(
+def bury(
     queue: Queue,
     ids: Iterable[bytes | Flush],
-    lease_policy: LeasePolicy,
-    how: Burial | Delay,
-) -> Iterator[OutcomeBatch]:
-    """Put items away, wherever they are.
+    *,
+    reason: bytes | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Outcomes:
+    """Set items aside until they are kicked, wherever they are.
 
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        lease_policy: Whose leases may be ended.
-        how: Whether to bury them or to delay them.
+        reason: See `Burial`.
+        force: End leases of other sessions, too.
+        dry_run: Change nothing, and report what would be done.
 
     Raises:
         InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
-        ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` says how many IDs were done.
 
     Returns:
-        For each ID `BURIED`, `ALREADY_BURIED` or `DELAYED`, and `NOT_OWNER` or `MISSING`.
+        For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER` or `MISSING`.
     """
-    return act_on_ids(
-        queue,
-        "park",
-        (*lease_policy.args(), *how.args()),
-        ids,
-        waiting_script="park_waiting",
-        parked_first=True,
-        items_max=_PARK_ITEMS,
+    policy = LeasePolicy(queue.holder, force)
+    return schedule(queue, ids, policy, Burial(reason), dry_run=dry_run)
+
+
+def schedule(
+    queue: Queue,
+    ids: Iterable[bytes | Flush],
+    policy: LeasePolicy,
+    how: Burial | Delay,
+    *,
+    dry_run: bool,
+) -> Outcomes:
+    """Bury or delay items; see `bury` and `release`."""
+    operation = Operation(
+        "schedule",
+        (*policy.args(), *how.args()),
+        "burying" if isinstance(how, Burial) else "delaying",
+        pushes=True,
+        items_max=_SCHEDULE_ITEMS,
     )
+    return Outcomes(act(queue, operation, ids, dry_run=dry_run))
 
 
-def kick_items(queue: Queue, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
-    """Put buried items back at the end of the queue, and forget how often they had come back.
-
-    What is behind a full guard goes onto main in the order given. Another, which a cleaner of
-    another language may have returned, comes after those, once the lists were read for it. So does
-    one that waits in spite of its guard, because a producer of 0.1 added it anew; it is looked for
-    where few IDs are named, as that costs the length of the lists for each.
+def kick(queue: Queue, ids: Iterable[bytes | Flush], *, dry_run: bool = False) -> Outcomes:
+    """Put buried items at the end of the main list, and forget how often cleans returned them.
 
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
+        dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: The server refused, or was lost; `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` says how many IDs were done.
+
+    Returns:
+        For each ID `KICKED`, `NOT_BURIED`, `MISSING`, or `NOT_OWNER` if a session holds a lease.
+    """
+    return Outcomes(act(queue, _push("buried", "kicking"), ids, dry_run=dry_run))
+
+
+def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
+    """Put all items that are due at the end of the main list, the earliest due first.
+
+    Args:
+        queue: The queue.
+        dry_run: Change nothing, and report what would be done.
 
     Yields:
-        For each ID `KICKED`, `NOT_BURIED`, `MISSING`, or `NOT_OWNER` where a session has a lease.
+        `PROMOTED` for an item that waits now, and `DROPPED` for an entry that means nothing any more,
+        because the item is gone or in a list all the same.
     """
-    acknowledged = 0
-    queue.progress.begin("kicking")
-    try:
-        for block in in_batches(ids, items_max=_BLOCK_IDS):
-            for batch in _kick(queue, list(dict.fromkeys(block))):
-                acknowledged += len(batch)
-                queue.progress.advance(len(batch))
-                yield batch
-    except ServerError as error:
-        error.acknowledged = acknowledged
-        raise
+    due = _due_ids(queue)
+    if not due:
+        return
+    for batch in act(queue, _push("delayed", "promoting"), due, dry_run=dry_run):
+        done = batch.only(set(batch.ids_with(Status.PROMOTED, Status.DROPPED)))
+        if len(done):
+            yield done
 
 
-def _kick(queue: Queue, ids: list[bytes]) -> Iterator[OutcomeBatch]:
-    looks, per_call = len(ids) <= FEW_IDS, _PARK_ITEMS
-    if looks:
-        lengths = queue.call_all(
-            [("LLEN", key) for key in (queue.keys.main, queue.keys.processing)]
+def _push(which: str, doing: str) -> Operation:
+    return Operation(
+        "push_scheduled", (which,), doing, pushes=True, items_max=_SCHEDULE_ITEMS
+    )
+
+
+def _due_ids(queue: Queue) -> list[bytes]:
+    """The IDs of all delayed items that are due now, the earliest first."""
+    now_ms = queue.now_ms()
+    due: list[bytes] = []
+    while True:
+        page = queue.call(
+            "ZRANGEBYSCORE",
+            queue.keys.delayed,
+            "-inf",
+            now_ms,
+            "LIMIT",
+            len(due),
+            PAGE_SIZE,
         )
-        per_call = min(per_call, ids_per_call(sum(lengths)))
-    while ids:
-        batches = list(in_batches(ids, items_max=per_call))
-        calls = (("1" if looks else "0", *batch) for batch in batches)
-        unguarded: list[bytes] = []
-        replies = queue.run_each("kick", calls)
-        for batch, reply in zip(batches, replies, strict=True):
-            if reply is REFUSED:
-                continue
-            told = outcome_batch(batch, reply)
-            if len(told) < len(batch):
-                known = frozenset(told.ids)
-                unguarded += [item_id for item_id in batch if item_id not in known]
-            if len(told):
-                yield told
-        if not unguarded:
-            return
-        from rwq_cli.core.items.reconcile import reconcile
-
-        settled: set[bytes] = set()
-        for pushed, stale in reconcile(queue, "buried", unguarded):
-            settled.update(pushed, stale)
-            if pushed or stale:
-                yield OutcomeBatch([*pushed, *stale], "k" * len(pushed) + "u" * len(stale))
-        # What changed hands meanwhile is looked at anew.
-        ids = [item_id for item_id in unguarded if item_id not in settled]
+        due += page
+        if len(page) < PAGE_SIZE:
+            return list(dict.fromkeys(due))

@@ -1,65 +1,259 @@
-"""The Lua scripts: one file a verb, each behind the same prelude.
+"""The Lua scripts: operations in `ops`, shared code in `lib`, and what belongs together.
 
-Every verb's script is called with the same KEYS and leading ARGV (`queue_keys`, `queue_args`), and
-`shared/prelude.lua` gives them names, so that no body has to know a number. What several verbs
-share beyond that is in the other files of `shared`; a verb names those that it needs in its header,
-as `-- Uses: guards, places`, and gets them behind the prelude.
+A script is the prelude, the libraries of its operation, a check of what it needs, and the operation
+itself. Every script gets the same KEYS and the same first ARGV, which `lib/prelude.lua` names.
 """
 
-import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import STATE_CODES, STATUS_CODES
 
-_USES = re.compile(r"^-- Uses: (.+)$", re.MULTILINE)
+# The libraries of each operation, and the libraries that a library needs itself.
+INCLUDES: dict[str, tuple[str, ...]] = {
+    "facts": ("state",),
+    "locate": ("facts",),
+    "results": ("facts",),
+    "returns": ("schedule",),
+    "schedule": ("facts",),
+    # Operations.
+    "ops/add": ("schedule",),
+    "ops/claim": ("facts",),
+    "ops/complete": ("locate", "results"),
+    "ops/delete_endless_leases": ("facts",),
+    "ops/delete_results": ("results",),
+    "ops/delete_stray_leases": ("facts",),
+    "ops/lease": ("schedule",),
+    "ops/lease_by_id": ("locate", "schedule"),
+    "ops/probe": ("facts",),
+    "ops/prune": ("schedule",),
+    "ops/push_scheduled": ("locate", "schedule"),
+    "ops/release": ("locate", "schedule"),
+    "ops/remove": ("locate",),
+    "ops/repair": ("locate", "schedule", "returns"),
+    "ops/restore": ("schedule",),
+    "ops/restore_guards": ("locate", "schedule"),
+    "ops/restore_results": ("results",),
+    "ops/schedule": ("locate", "schedule"),
+    "ops/scheduled_page": (),
+    "ops/snapshot": ("locate",),
+    "ops/states": ("facts",),
+    "ops/touch": ("facts",),
+    "ops/unclaim": ("facts",),
+}
+
+_FORGET = {
+    "leases": "DEL",
+    "delayed": "ZREM",
+    "buried": "ZREM",
+    "returns": "HDEL",
+    "cleaning": "LREM",
+}
+_OFF_THE_LISTS = {"processing": "LREM RPOP LPUSH", "main": "LREM LSET RPOP"}
+_PUSH = {"main": "LREM LSET RPOP LPUSH RPUSH"}
+_UNSCHEDULE = {"delayed": "ZREM ZREMRANGEBYSCORE", "buried": "ZREM ZREMRANGEBYSCORE"}
+
+# What a script must be allowed to run before it may write anything, by key: a script that is denied
+# halfway is not rolled back. The script checks the group of its own name, unless it is a dry run;
+# the others are checked when they turn out to be needed.
+NEEDS: dict[str, dict[str, str]] = {
+    "ops/add": {"item": "SETNX MSETNX", "main": "LPUSH"},
+    "add_delayed": {"leases": "SET", "delayed": "ZADD", "": "TIME"},
+    "forget_leftovers": {"leases": "DEL GET", "delayed": "ZREM", "buried": "ZREM", "returns": "HDEL"},
+    "ops/claim": {"leases": "SET GET"},
+    "ops/complete": {**_OFF_THE_LISTS, **_FORGET, "item": "DEL"},
+    "read_results": {"result": "EXISTS TYPE HMGET"},
+    "keep_results": {"result": "EXISTS TYPE HMGET HSET PEXPIRE", "": "TIME"},
+    "delete_results": {"result": "DEL"},
+    "ops/delete_endless_leases": {"leases": "DEL"},
+    "ops/delete_results": {"result": "DEL"},
+    "ops/delete_stray_leases": {"leases": "DEL"},
+    "ops/lease": {"main": "RPOP LPUSH", "processing": "LPUSH LREM", "leases": "SET"},
+    "promote": {**_UNSCHEDULE, "leases": "DEL GET", "main": "LPUSH", "processing": "LREM"},
+    "ops/lease_by_id": {
+        **_UNSCHEDULE,
+        "main": "LREM",
+        "processing": "LREM LPUSH",
+        "leases": "SET",
+        "": "TIME",
+    },
+    "ops/prune": {
+        "cleaning": "LREM RPOP LPUSH",
+        "delayed": "ZREM",
+        "buried": "ZREM",
+        "returns": "HDEL",
+        "leases": "DEL GET",
+    },
+    "ops/push_scheduled": {
+        **_OFF_THE_LISTS,
+        **_UNSCHEDULE,
+        **_PUSH,
+        "leases": "DEL GET",
+        "returns": "HDEL",
+        "": "TIME",
+    },
+    "ops/release": {**_OFF_THE_LISTS, **_UNSCHEDULE, **_PUSH, "leases": "DEL GET"},
+    "ops/remove": {**_OFF_THE_LISTS, **_FORGET, "item": "DEL GET GETRANGE"},
+    "ops/repair": {
+        **_OFF_THE_LISTS,
+        **_UNSCHEDULE,
+        **_PUSH,
+        "leases": "DEL GET",
+        "returns": "HSET",
+        "": "TIME",
+    },
+    "bury_returned": {"leases": "MSET", "buried": "ZADD"},
+    "ops/restore": {
+        **_FORGET,
+        "item": "SET GET",
+        "main": "LPUSH RPUSH LREM",
+        "processing": "LPUSH LREM",
+        "delayed": "ZADD ZREM",
+        "buried": "ZADD ZREM",
+        "returns": "HSET HDEL",
+        "leases": "SET DEL",
+        "": "TIME",
+    },
+    "ops/restore_guards": {"leases": "SET GET", "": "TIME"},
+    "ops/restore_results": {"result": "HSET HDEL PEXPIRE PERSIST"},
+    "ops/schedule": {
+        **_OFF_THE_LISTS,
+        "leases": "SET GET",
+        "delayed": "ZADD ZREM ZREMRANGEBYSCORE",
+        "buried": "ZADD ZREM ZREMRANGEBYSCORE",
+        "": "TIME",
+    },
+    "ops/touch": {"leases": "SET GET"},
+    "ops/unclaim": {"leases": "DEL GET"},
+}
+
+# Arguments that make a command complete enough for an ACL check; of any other none.
+_SAMPLE_ARGS = {
+    "GETRANGE": ", 0, 1",
+    "HDEL": ", 'x'",
+    "HMGET": ", 'x'",
+    "HSET": ", 'x', '1'",
+    "LPUSH": ", 'x'",
+    "LREM": ", 0, 'x'",
+    "LSET": ", 0, 'x'",
+    "MSET": ", 'x'",
+    "MSETNX": ", 'x'",
+    "PEXPIRE": ", 1",
+    "RPUSH": ", 'x'",
+    "SET": ", 'x'",
+    "SETNX": ", 'x'",
+    "ZADD": ", 0, 'x'",
+    "ZREM": ", 'x'",
+    "ZREMRANGEBYSCORE": ", 0, 0",
+}
+_KEYS = {
+    "item": ("item_prefix .. 'x'",),
+    "leases": ("lease_prefix .. 'x'", "old_lease_prefix .. 'x'"),
+    "result": ("result_prefix .. 'x'",),
+}
+_HERE = Path(__file__).parent
 
 
 class Script(NamedTuple):
     """A script as it is sent.
 
     Attributes:
-        text: The prelude, what the verb uses, and its own text.
+        text: The whole text.
         sha1: Its SHA-1 in hexadecimal, by which EVALSHA knows it.
+        parts: The files that it is made of, each with its number of lines; "" for generated lines.
     """
 
     text: str
     sha1: str
+    parts: tuple[tuple[str, int], ...]
+
+    def origin(self, line: int) -> tuple[str, int]:
+        """The file and the line in it of a line of the text, counted from 1."""
+        for name, length in self.parts:
+            if line <= length:
+                return name, line
+            line -= length
+        return "", line
 
 
 @cache
 def load_script(name: str) -> Script:
-    """Read a script of this package.
+    """Read a script.
 
     Args:
-        name: The file's name without `.lua`.
+        name: The operation: a file of `ops` without `.lua`.
 
     Raises:
-        FileNotFoundError: There is no such script.
+        FileNotFoundError: There is no such operation.
     """
-    # importlib.resources would take longer to load than all our scripts to read.
-    here = Path(__file__).parent
-    own = (here / "ops" / f"{name}.lua").read_text("utf-8")
-    shared = {"prelude": (here / "lib" / "prelude.lua").read_text("utf-8")}
-    _add_used(own, shared, here / "lib")
-    text = "".join(shared.values()) + own
-    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+    operation = f"ops/{name}"
+    libraries = dict.fromkeys(_libraries(operation))
+    tables = [
+        f"local {name} = {{ {', '.join(_codes(codes))} }}"
+        for name, codes in (("CODES", STATUS_CODES), ("STATE_CODES", STATE_CODES))
+    ]
+    tables += [
+        f"NEEDS['{group}'] = {{ {', '.join(_commands(group))} }}"
+        for group in NEEDS
+        if group == operation or (not group.startswith("ops/") and _uses(group, operation))
+    ]
+    check = f"if not dry_run and denied('{operation}') then return denied('{operation}') end"
+    parts = [
+        ("lib/prelude.lua", _read("lib/prelude.lua")),
+        ("", "\n".join(tables) + "\n"),
+        *((f"lib/{library}.lua", _read(f"lib/{library}.lua")) for library in libraries),
+        ("", check + "\n"),
+        (f"{operation}.lua", _read(f"{operation}.lua")),
+    ]
+    text = "".join(part for _, part in parts)
+    digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
+    return Script(text, digest, tuple((name, part.count("\n")) for name, part in parts))
 
 
-def _add_used(text: str, shared: dict[str, str], folder: Path) -> None:
-    """Add what a text's header names, each behind what it uses itself."""
-    line = _USES.search(text)
-    for name in line[1].split(", ") if line else ():
-        if name not in shared:
-            used = (folder / f"{name}.lua").read_text("utf-8")
-            _add_used(used, shared, folder)
-            shared[name] = used
+def library_text(*names: str) -> str:
+    """The text of libraries with all that they need, for tests of a library alone."""
+    needed = dict.fromkeys(other for name in names for other in (*_libraries(name), name))
+    return "".join(_read(f"lib/{name}.lua") for name in needed)
+
+
+@cache
+def _read(name: str) -> str:
+    # importlib.resources would take longer to load than all scripts to read.
+    return (_HERE / name).read_text("utf-8")
+
+
+def _libraries(name: str) -> Iterator[str]:
+    """The libraries that a file needs, each behind those that it needs itself."""
+    for library in INCLUDES.get(name, ()):
+        yield from _libraries(library)
+        yield library
+
+
+def _uses(group: str, operation: str) -> bool:
+    names = (f"{operation}.lua", *(f"lib/{library}.lua" for library in _libraries(operation)))
+    return any(f"denied('{group}')" in _read(name) for name in names)
+
+
+def _codes(codes: Mapping[Any, str]) -> Iterator[str]:
+    return (f"['{name.value}'] = '{code}'" for name, code in codes.items())
+
+
+def _commands(group: str) -> Iterator[str]:
+    """The commands of a group as Lua tables."""
+    for key, commands in NEEDS[group].items():
+        for command in commands.split():
+            if not key:
+                yield f"{{ '{command}' }}"
+            for name in _KEYS.get(key, (key,)) if key else ():
+                yield f"{{ '{command}', {name}{_SAMPLE_ARGS.get(command, '')} }}"
 
 
 def queue_keys(keys: QueueKeys) -> tuple[bytes, ...]:
-    """The KEYS of every script, as `prelude.lua` binds them."""
+    """The KEYS of every script, as `prelude.lua` names them."""
     return (
         keys.main,
         keys.processing,
@@ -70,6 +264,12 @@ def queue_keys(keys: QueueKeys) -> tuple[bytes, ...]:
     )
 
 
-def queue_args(keys: QueueKeys) -> tuple[bytes, ...]:
-    """The first ARGV of every script, as `prelude.lua` binds them."""
-    return (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix, keys.result_prefix)
+def queue_args(keys: QueueKeys, *, dry_run: bool) -> tuple[bytes, ...]:
+    """The first ARGV of every script, as `prelude.lua` names them."""
+    return (
+        keys.item_prefix,
+        keys.lease_prefix,
+        keys.old_lease_prefix,
+        keys.result_prefix,
+        b"1" if dry_run else b"0",
+    )

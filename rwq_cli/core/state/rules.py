@@ -1,58 +1,148 @@
-"""One pure function from the facts about an ID to its state.
+"""The facts about an ID, its effective lease and its state.
 
-Everything that shows, counts, explains or repairs asks this function, so two commands can never
-call the same facts by two names.
+Everything that shows, counts, explains or repairs asks these functions. Scripts ask the same functions
+in `core/lua/lib/state.lua`; a test compares the two over every combination of facts.
 """
 
-from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD
-from rwq_cli.core.model import Facts, Lease, State
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 
-# In these an entry in processing is an old one that means nothing.
+from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
+from rwq_cli.core.model import Lease, State
+
+# States of items that are in no list.
 SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the server knows about one ID at one instant.
+
+    Attributes:
+        item_id: The ID.
+        has_data: Whether the data key exists.
+        in_main: How often the ID is in the main list.
+        in_processing: How often it is in the processing list.
+        in_cleaning: How often it is in the list of a 0.1 cleaner.
+        new_lease: The lease under the name of 0.2 and later, or None. A key that holds no string is
+            a lease with an empty holder.
+        old_lease: The lease under the name of 0.1, or None; likewise.
+        due_ms: Its score in the delayed sorted set, unix ms, or None.
+        buried_ms: Its score in the buried sorted set, unix ms, or None.
+        now_ms: The server's clock at that instant, unix ms.
+        returns: How often a cleaner returned it; None if none did.
+        wrong_types: Keys that hold another type than the protocol says, with that type.
+    """
+
+    item_id: bytes
+    has_data: bool
+    in_main: int = 0
+    in_processing: int = 0
+    in_cleaning: int = 0
+    new_lease: Lease | None = None
+    old_lease: Lease | None = None
+    due_ms: float | None = None
+    buried_ms: float | None = None
+    now_ms: int = 0
+    returns: int | None = None
+    wrong_types: Mapping[bytes, str] = field(default_factory=dict)
+
+    @property
+    def lease(self) -> Lease | None:
+        """The effective lease."""
+        return effective_lease(self.new_lease, self.old_lease)
+
+    @property
+    def session(self) -> Lease | None:
+        """The effective lease if somebody works under it: a guard is nobody's."""
+        lease = self.lease
+        return None if is_guard(lease) else lease
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether it has an entry in the delayed or the buried sorted set."""
+        return self.due_ms is not None or self.buried_ms is not None
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether guards under both lease names prove that it is delayed or buried."""
+        new, old = guard_kind(self.new_lease), guard_kind(self.old_lease)
+        score = {BURIED_GUARD: self.buried_ms, DELAYED_GUARD: self.due_ms}.get(new or b"")
+        return new == old and score is not None
+
+    @property
+    def state(self) -> State:
+        """The state that the facts say."""
+        return state_of(self)
+
+
+def guard_kind(lease: Lease | None) -> bytes | None:
+    """The prefix of a lease value of ours that is nobody's lease; None for any other lease."""
+    if lease is None:
+        return None
+    guards = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
+    return next((guard for guard in guards if lease.holder.startswith(guard)), None)
+
+
 def is_guard(lease: Lease | None) -> bool:
-    """Whether a lease is ours, only to keep cleaners away from a delayed or buried item."""
-    return lease is not None and lease.holder.startswith((DELAYED_GUARD, BURIED_GUARD))
+    """Whether a lease only keeps cleaners off an item of ours."""
+    return guard_kind(lease) is not None
+
+
+def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
+    """The lease that counts where the two names disagree.
+
+    A lease whose holder cannot be read counts before that of a session, and that before a guard of a
+    delayed or buried item. Of two of a kind, the one that ends later. A settling lease never counts.
+
+    Args:
+        new: The lease under the name of 0.2 and later.
+        old: The lease under the name of 0.1.
+    """
+    return max(
+        (lease for lease in (new, old) if lease is not None and _rank(lease)[0]),
+        key=_rank,
+        default=None,
+    )
+
+
+def _rank(lease: Lease) -> tuple[int, float]:
+    kind = guard_kind(lease)
+    rank = 3 if not lease.holder else 2 if kind is None else 0 if kind == SETTLING_GUARD else 1
+    return rank, float("inf") if lease.ttl_ms is None else lease.ttl_ms
 
 
 def state_of(facts: Facts) -> State:
-    """The state that the facts say.
+    """The state that the facts say, by the table of the protocol.
 
-    The lists decide before the zsets: an item that a worker can lease, or has leased, is that,
-    whatever entry of ours was left behind (our cleans prune it).
+    The lists decide before the sorted sets: an item that a worker can lease, or has leased, is that,
+    whatever entry of ours was left behind; our cleans prune it.
 
     Args:
-        facts: What one atomic look saw.
-
-    Returns:
-        The state, by the table of the protocol.
+        facts: What one atomic read saw.
     """
     if facts.wrong_types:
         return State.WRONG_TYPE
-    listed = facts.in_main + facts.in_processing
-    scheduled = facts.due_ms is not None or facts.buried_ms is not None
     if not facts.has_data:
-        if listed or scheduled:
+        if facts.in_main or facts.in_processing or facts.is_scheduled:
             return State.GHOST
         return State.STRAY_LEASE if facts.lease is not None else State.GONE
     if facts.in_main > 1 or (facts.in_main and facts.in_processing):
         return State.DUPLICATED
     if facts.in_main:
         return State.WAITING
-    guarded = is_guard(facts.lease) and scheduled
-    if facts.in_processing and not guarded:
-        return _state_in_processing(facts.lease)
+    with_lease = partial(_state_with_lease, facts.session)
+    if facts.in_processing and not facts.is_guarded:
+        return with_lease(State.LEASED, State.ABANDONED)
     if facts.buried_ms is not None:
         return State.BURIED
     if facts.due_ms is not None:
         return State.DUE if facts.due_ms <= facts.now_ms else State.DELAYED
-    if facts.lease is None:
-        return State.ORPHANED
-    return State.UNLISTED if facts.lease.ends else State.HELD
+    return with_lease(State.UNLISTED, State.ORPHANED)
 
 
-def _state_in_processing(lease: Lease | None) -> State:
-    if lease is None:
-        return State.ABANDONED
-    return State.LEASED if lease.ends else State.HELD
+def _state_with_lease(session: Lease | None, leased: State, otherwise: State) -> State:
+    if session is None:
+        return otherwise
+    return leased if session.ends else State.HELD

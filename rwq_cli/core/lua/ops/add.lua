@@ -1,49 +1,33 @@
--- Add items, deciding duplicates by whether the data key existed.
+-- Add items; whether the data key existed decides what is a duplicate.
 --
--- arg 1     'distinct' where the caller knows that no ID is here twice, else 'any'
--- arg 2     until when the items are put off: a word and ';' for each of them, or one for all; the word
---           is empty for at once, '+ms' for so long from now, 'ms' for a time, unix ms. '': all at once
--- arg 3..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most, and far fewer of those put off, which
---           take three keys each; none: only the checks)
--- Returns the 0-based indexes of the items that were duplicates and so were not added.
--- Uses: guards
-local refusal = denied(
-  { 'LPUSH', main, 'x' },
-  { 'SETNX', item_prefix .. 'x', 'x' },
-  { 'MSETNX', item_prefix .. 'x', 'x' }
-)
-local puts_off = arg(2) ~= ''
-if puts_off and not refusal then
-  refusal = denied(
-    { 'ZADD', delayed, 0, 'x' },
-    { 'SET', lease_prefix .. 'x', 'x' },
-    { 'SET', old_lease_prefix .. 'x', 'x' }
-  )
-end
+-- arg 1     'distinct' if the caller knows that no ID is here twice, else 'any'
+-- arg 2     the delays: a word and ';' for each item, or one for all; the word is empty for none,
+--           '+ms' for a delay from now, 'ms' for a due time, unix ms. '': no item is delayed
+-- arg 3..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most, far fewer of delayed items, which take
+--           three keys each; none: only the checks)
+-- Returns the 0-based indexes of the items that were duplicates and so were not added. In a dry run, an
+-- ID that is here twice is a duplicate the second time, too.
+local delays = arg(2) ~= ''
+local refusal = delays and not dry_run and denied('add_delayed')
 if refusal then
   return refusal
 end
--- What was completed from elsewhere while it was delayed or buried, or had come back, has left an entry
--- behind, and a guard perhaps: a new item of that ID begins without them.
-local leaves = {}
+-- An item of this ID that was completed from elsewhere while it was delayed or buried, or had been
+-- returned, may have left an entry and a guard: the new item begins without them.
+local leftovers = {}
 for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
   if present[key] then
-    leaves[key] = command
-    refusal = refusal
-      or denied({ command, key, 'x' }, { 'DEL', lease_prefix .. 'x' }, { 'DEL', old_lease_prefix .. 'x' })
+    leftovers[key] = command
+    refusal = refusal or (not dry_run and denied('forget_leftovers'))
   end
 end
 if refusal then
   return refusal
 end
-local function forget_past(added)
-  for key, command in pairs(leaves) do
+local function forget_leftovers(added)
+  for key, command in pairs(leftovers) do
     if for_all(command, key, added) > 0 and key ~= returns then
-      for id, holder in pairs(lease_holders(added)) do
-        if holder then
-          drop_guards(id)
-        end
-      end
+      delete_guards(added)
     end
   end
 end
@@ -54,10 +38,10 @@ for at = 1, #keys_and_data, 2 do
   keys_and_data[at] = item_prefix .. id
 end
 
--- Items of one due time keep the order in which they were put in: the score of each is a thousandth of
--- a millisecond above that of the one before. From `at_ms` on, whole unix ms, this is the first score
--- that is free. As many as a thousand fill a millisecond and go on into the next, so the full ones are
--- passed over, in steps that double and then are halved.
+-- Items of one due time keep the order in which they were added: the score of each is a thousandth of
+-- a millisecond above that of the one before. This finds the first free score from `at_ms` on, whole
+-- unix ms. A thousand items fill a millisecond and go on into the next, so full ones are skipped, in
+-- steps that double and then are halved.
 local STEP_MS = 0.001
 local function first_free(at_ms)
   local function last_within(ms)
@@ -89,9 +73,9 @@ local function first_free(at_ms)
   return last and tonumber(as_ms(last + STEP_MS)) or at_ms
 end
 
--- By ID, when it is due, unix ms, or false where it is not put off or its time has come. Of an ID that
--- is here twice it is the first that counts.
-local now_ms = puts_off and clock_ms()
+-- By ID, when it is due, unix ms, or false if it is not delayed or already due. If an ID is here twice,
+-- its first delay counts.
+local now_ms = delays and clock_ms()
 local function due_times()
   local words, due, free = {}, {}, {}
   for word in string.gmatch(arg(2), '([^;]*);') do
@@ -114,19 +98,19 @@ local function due_times()
   return due
 end
 
--- Put what was added where it belongs.
-local due = puts_off and due_times()
+-- Put added items where they belong.
+local due = delays and due_times()
 local function enter(added)
-  forget_past(added)
+  forget_leftovers(added)
   local for_main, for_delayed = due and {} or added, {}
-  -- Writing out a number takes as long as setting a key: a guard is worded once for its millisecond,
-  -- and the scores are left to the server.
-  local worded_ms, holder, lease_ms = -1, nil, nil
+  -- Formatting a number takes as long as setting a key: a guard is made once for its millisecond, and
+  -- the scores are formatted by the server.
+  local guard_ms, holder, lease_ms = -1, nil, nil
   for _, id in ipairs(due and added or {}) do
     local due_ms = due[id]
     if due_ms then
-      if due_ms < worded_ms or due_ms >= worded_ms + 1 then
-        worded_ms = math.floor(due_ms)
+      if due_ms < guard_ms or due_ms >= guard_ms + 1 then
+        guard_ms = math.floor(due_ms)
         holder, lease_ms = delayed_guard(due_ms, now_ms)
       end
       set_lease(id, holder, lease_ms)
@@ -140,8 +124,18 @@ local function enter(added)
   for_all('LPUSH', main, for_main)
 end
 
--- All new, as nearly always: one call. MSETNX sets all or none, and of an ID that is twice in it the
--- last, where the first must win.
+if dry_run then
+  local duplicates, seen = {}, {}
+  for i, id in ipairs(ids) do
+    if seen[id] or has_data(id) then
+      duplicates[#duplicates + 1] = i - 1
+    end
+    seen[id] = true
+  end
+  return duplicates
+end
+-- All are new, as nearly always: one call. MSETNX sets all or none; if an ID is in it twice the last
+-- would win, where the first must.
 if arg(1) == 'distinct' and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}

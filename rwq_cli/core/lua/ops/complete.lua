@@ -1,91 +1,48 @@
--- Complete items: delete the data, and with it every trace; keep an outcome where one is wanted. The
--- DEL of the data decides who won.
+-- Complete items: delete the data, and with them every trace; keep an outcome if one is wanted. The DEL
+-- of the data decides which complete of an item wins.
 --
--- arg 1     0: find each ID wherever it is. n: only those in the n oldest entries of processing.
---           -1: like 0, but the caller saw them in no list: what has no data is not looked for there.
---           -2: only those that are delayed or buried behind a guard of both names, and so in no list
--- arg 2     only where this holder still has the lease; '' for any
--- arg 3     how long to keep an outcome of each, ms; '' to keep none
--- arg 4     what the outcome says: 'completed' | 'rejected'
--- arg 5     '1' where there is a result to keep with it, else '0'
--- arg 6     that result, bytes
--- arg 7..   IDs, each once; with a page, those of them that are elsewhere are left for another call
--- Returns { statuses, holder, ... }: a letter for each ID in order, c completed, m missing, o not the
--- owner, - not dealt with; then for each o who holds the lease, or ''.
--- Uses: places, parking, results
-local refusal = denied(
-  { 'LREM', processing, 0, 'x' },
-  { 'RPOP', processing },
-  { 'LPUSH', processing, 'x' },
-  { 'DEL', item_prefix .. 'x' },
-  { 'DEL', lease_prefix .. 'x' },
-  { 'DEL', old_lease_prefix .. 'x' },
-  { 'LREM', main, 0, 'x' },
-  { 'LREM', cleaning, 0, 'x' },
-  { 'ZREM', delayed, 'x' },
-  { 'ZREM', buried, 'x' },
-  { 'HDEL', returns, 'x' }
-)
+-- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
+-- arg 5     only where this holder still has the lease; '' for any
+-- arg 6     how long to keep an outcome of each, ms; '' to keep none
+-- arg 7     what the outcome says: 'completed' | 'rejected'
+-- arg 8     '1' if there is a result to keep with it, else '0'
+-- arg 9     that result, bytes
+-- arg 10..  IDs, each once
+-- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, elsewhere.
+local owner, ids = arg(5), args_from(10)
+local needs_leases = owner ~= '' or arg(6) ~= '' or present[delayed] or present[buried]
+local facts = read_facts(ids, claim, not needs_leases)
+local wrong = wrong_data(ids, facts)
+if wrong then
+  return wrong
+end
+locate(ids, facts)
+local outcomes, finished, completed = {}, {}, {}
+for _, id in ipairs(ids) do
+  local found = facts[id]
+  if found.main == nil then
+    outcomes[id] = 'elsewhere'
+  elseif owner ~= '' and found.data == 'string' and (effective_lease(found) or '') ~= owner then
+    outcomes[id] = 'not-owner'
+  else
+    finished[#finished + 1] = id
+    if found.data == 'string' then
+      outcomes[id] = 'completed'
+      completed[#completed + 1] = id
+    else
+      outcomes[id] = 'missing'
+    end
+  end
+end
+local results, refusal = prepare_results(completed, facts, arg(6), arg(7), arg(8) == '1' and arg(9) or nil)
 if refusal then
   return refusal
 end
-local page_size, owner, ids = tonumber(arg(1)), arg(2), args_from(7)
-local exists, odd = with_data_of_right_type(ids)
-if odd then
-  return odd
+if not dry_run then
+  -- This comes first: a server without memory lets a script go on that has begun with what needs none.
+  for_all('DEL', nil, prefixed(item_prefix, completed))
+  forget(finished)
+  remove_entries(finished, facts)
+  settle_results(completed, results)
 end
-local results, unfit = prepare_results(ids, exists, arg(3), arg(4), arg(5) == '1' and arg(6) or nil)
-if unfit then
-  return unfit
-end
-local statuses, holders = {}, {}
-local refused, holder_of = {}, {}
-
-local function is_refused(id)
-  if owner ~= '' and refused[id] == nil then
-    holder_of[id] = lease_holder(id) or ''
-    refused[id] = exists[id] and holder_of[id] ~= owner
-  end
-  return refused[id]
-end
-
--- Of many, what is behind a guard of both names is looked for in no list. Where few are named it is: the
--- add_item of upstream 0.1 pushes what was put away without a look.
-local parked = {}
-if page_size < 0 and (present[delayed] or present[buried]) then
-  local _
-  _, parked = sessions_and_parked(ids)
-end
-local waits_again = page_size > 0 and just_pushed(main) or {}
-local function may_take(id)
-  return not waits_again[id] and not parked[id] and not is_refused(id)
-    and (page_size >= 0 or (page_size == -1 and exists[id]))
-end
-
-local here = {}
-for _, id in ipairs(take_from_processing(page_size, ids, may_take)) do
-  here[id] = true
-end
-local finished = {}
-for i, id in ipairs(ids) do
-  if page_size == -2 and not parked[id] then
-    statuses[i] = '-'
-  elseif (page_size <= 0 and not is_refused(id)) or here[id] then
-    local won = exists[id]
-    statuses[i] = won and 'c' or 'm'
-    finished[#finished + 1] = id
-    if not parked[id] and (page_size == 0 or (won and page_size < 0)) then
-      -- A waiting item, or a second entry of a listed one, must not stay behind as a ghost.
-      redis.call('LREM', main, 0, id)
-    end
-  elseif refused[id] then
-    statuses[i] = 'o'
-    holders[#holders + 1] = holder_of[id]
-  else
-    statuses[i] = '-'
-  end
-end
-for_all('DEL', nil, item_keys(finished))
-forget(finished)
-settle_results(finished, results)
-return { table.concat(statuses), unpack(holders) }
+return outcome_reply(ids, outcomes, facts)

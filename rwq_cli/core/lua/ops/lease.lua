@@ -1,35 +1,74 @@
--- Lease items: pop, read and lease in one step, dropping ghosts on the way.
+-- Lease items: pop, read and lease in one step, and drop ghosts on the way. Items that are due are
+-- promoted first, as many as can be looked for in the lists in a short call.
 --
 -- arg 1  holder of the lease, bytes
 -- arg 2  lease time, ms
 -- arg 3  how many items at most
--- arg 4  how many bytes of data to return at most (the item that crosses it is still taken)
--- arg 5  how many entries of main to look at, at most
+-- arg 4  how many bytes of data to return at most (the item that crosses it is still leased)
+-- arg 5  how many entries to look at, at most
 -- arg 6  '1' to return the data, '0' for an empty string in its place
--- What is due is promoted first, a page of it.
--- Returns { entries dropped, more due, due in, returns, ID, data, ID, data, ... }: how many ghosts were
--- dropped; 1 if more than this call could promote is due, else 0; ms until the next delayed item is due,
--- -1 if there is none, which is read only where nothing was leased; how often a clean brought each item
--- back, in order, none at all where nobody counted.
--- Error WRONGTYPE, naming the key, if the next item's data is no string: nothing was taken.
--- Uses: guards, promoting
-local refusal = denied(
-  { 'RPOP', main },
-  { 'LPUSH', processing, 'x' },
-  { 'SET', lease_prefix .. 'x', 'x' },
-  { 'SET', old_lease_prefix .. 'x', 'x' }
-) or denied_to_promote()
-if refusal then
-  return refusal
-end
+-- arg 7  how many entries to skip first: in a dry run, those that earlier calls looked at; else 0
+-- Returns { entries looked at, ghosts dropped, due in, returns, ID, data, ID, data, ... }: `due in` is
+-- the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
+-- `returns` is how often a clean returned each item, in order, or empty if none was.
+-- Error WRONGTYPE, naming the key, if the next item's data is no string: then nothing was leased.
 local holder, lease_ms = arg(1), arg(2)
 local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg(6) == '1'
+local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
 
--- Of so many entries the leases are asked for at once, because nearly always none of them has one.
+-- LPOS compares about 100 entries in a microsecond, so this is about 5 ms of one call.
+local SCAN_BUDGET = 500000
+local PROMOTE_MAX = 100
+-- Leases are read for this many entries at once, because hardly any of them has one.
 local CHUNK = 32
 
--- The data of an item, or its length where the data are not wanted; false where there are none. Asked
--- for one by one: what many of them together weigh is known only when they have been read.
+local main_length = redis.call('LLEN', main)
+local processing_length = redis.call('LLEN', processing)
+local now_ms = present[delayed] and clock_ms() or 0
+
+-- Items to promote, the earliest due first, and entries of Q:delayed that mean nothing any more.
+local promoted, stale, due_facts = {}, {}, {}
+local promote_max = math.min(PROMOTE_MAX, math.floor(SCAN_BUDGET / (main_length + processing_length + 1)))
+if present[delayed] and promote_max > 0 then
+  local ids = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', 0, promote_max)
+  if #ids > 0 and not dry_run then
+    local refusal = denied('promote')
+    if refusal then
+      return refusal
+    end
+  end
+  due_facts = read_facts(ids)
+  for _, id in ipairs(ids) do
+    local found = due_facts[id]
+    found.main = #redis.call('LPOS', main, id, 'COUNT', 0)
+    found.processing = #redis.call('LPOS', processing, id, 'COUNT', 0)
+    local verdict = entry_verdict(found, 'delayed', now_ms)
+    if verdict == 'push' then
+      promoted[#promoted + 1] = id
+    elseif verdict then
+      stale[#stale + 1] = id
+    end
+  end
+end
+
+-- The entries to look at, next first: those of main, then what is promoted, which goes behind them.
+local candidates = {}
+local page = redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1))
+for at = #page, 1, -1 do
+  candidates[#candidates + 1] = page[at]
+end
+for i = math.max(1, skip - main_length + 1), #promoted do
+  if #candidates < entries_max then
+    candidates[#candidates + 1] = promoted[i]
+  end
+end
+local is_promoted = {}
+for _, id in ipairs(promoted) do
+  is_promoted[id] = true
+end
+
+-- The data of an item, or its length if the data are not wanted; false if there are none. One by one,
+-- because their size is known only when they have been read.
 local function read(id)
   local data = redis.pcall(wants_data and 'GET' or 'STRLEN', item_prefix .. id)
   if data == 0 and not has_data(id) then
@@ -38,70 +77,85 @@ local function read(id)
   return data
 end
 
--- So much in front of the lease itself keeps the call short.
-local PROMOTE_MAX = 100
-local now_ms = present[delayed] and clock_ms() or 0
-local _, _, unproven, due = promote_due(PROMOTE_MAX, 0, now_ms)
-local more_due = (#unproven > 0 or due == PROMOTE_MAX) and 1 or 0
+local looks_left = math.max(1, math.floor(SCAN_BUDGET / (processing_length + 1)))
+local reply, leased, seen = { 0, 0, -1, {} }, {}, {}
+local looked_at, bytes, stopped = 0, 0, false
 
-local page = redis.call('LRANGE', main, -tonumber(arg(5)), -1)
-local reply, taken, leases, seen = { 0, more_due, -1, {} }, {}, {}, {}
-local count, passed, bytes = 0, 0, 0
-local at, stopped = #page, false
-while at >= 1 and count < count_max and bytes < bytes_max and not stopped do
-  local chunk = math.min(at, CHUNK, count_max - count)
-  local ids = {}
-  for i = 1, chunk do
-    ids[i] = page[at + 1 - i]
+-- Whether a session works on a waiting item; nil if finding out would take too long for this call.
+local function is_worked_on(id, new, old)
+  if is_promoted[id] or not session_of({ new = new, old = old, left = function() return 0 end }) then
+    return false
+  elseif looks_left == 0 then
+    return nil
   end
-  local keys = lease_keys(ids)
-  local some_leased = redis.call('EXISTS', unpack(keys)) > 0
-  for i, id in ipairs(ids) do
-    if bytes >= bytes_max then
+  looks_left = looks_left - 1
+  return redis.call('LPOS', processing, id) ~= false
+end
+
+while looked_at < #candidates and #leased < count_max and bytes < bytes_max and not stopped do
+  local chunk = {}
+  for i = 1, math.min(CHUNK, #candidates - looked_at, count_max - #leased) do
+    chunk[i] = candidates[looked_at + i]
+  end
+  local values = lease_values(chunk)
+  for i, id in ipairs(chunk) do
+    if bytes >= bytes_max or stopped then
       break
     end
     local data = read(id)
+    local worked_on = data and type(data) ~= 'table' and is_worked_on(id, values[2 * i - 1], values[2 * i])
     if type(data) == 'table' then
       if string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
         return data
-      end
-      if passed == 0 then
-        return redis.error_reply('WRONGTYPE ' .. item_prefix .. id
-          .. ' holds another type than the protocol says: it is the data of the next item')
+      elseif looked_at == 0 then
+        return wrong_type(item_prefix .. id, redis.call('TYPE', item_prefix .. id).ok,
+          'a string; it is the data of the next item')
       end
       stopped = true
-      break
-    end
-    at = at - 1
-    passed = passed + 1
-    -- A second entry of what is taken here, or of what somebody works on, is dropped like a ghost: it
-    -- comes back by a clean if they fail.
-    if data and not seen[id]
-        and not (some_leased and has_lease(id) and redis.call('LPOS', processing, id)) then
-      seen[id] = true
-      count = count + 1
-      taken[count] = id
-      leases[2 * count - 1] = keys[2 * i - 1]
-      leases[2 * count] = keys[2 * i]
-      reply[2 * count + 3] = id
-      reply[2 * count + 4] = wants_data and data or ''
-      bytes = bytes + (wants_data and #data or 0)
+    elseif worked_on == nil then
+      stopped = true
+    else
+      looked_at = looked_at + 1
+      -- A second entry of what is leased here, or of what a session works on, is dropped like a ghost:
+      -- if that session fails, a clean returns the item.
+      if data and not seen[id] and not worked_on then
+        seen[id] = true
+        leased[#leased + 1] = id
+        reply[2 * #leased + 3] = id
+        reply[2 * #leased + 4] = wants_data and data or ''
+        bytes = bytes + (wants_data and #data or 0)
+      end
     end
   end
 end
-if present[returns] and count > 0 then
-  reply[4] = redis.call('HMGET', returns, unpack(taken))
+reply[1], reply[2] = looked_at, looked_at - #leased
+if present[returns] and #leased > 0 then
+  reply[4] = redis.call('HMGET', returns, unpack(leased))
 end
--- All is read; now the writes.
-if passed > 0 then
-  redis.call('RPOP', main, passed)
-  for_all('LPUSH', processing, taken)
-  for i = 1, 2 * count do
-    redis.call('SET', leases[i], holder, 'PX', lease_ms)
+if #leased == 0 and present[delayed] then
+  local next_due = redis.call(
+    'ZRANGEBYSCORE', delayed, '(' .. as_ms(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1
+  )
+  reply[3] = #next_due > 0 and math.ceil(tonumber(next_due[2]) - now_ms) or -1
+end
+if dry_run then
+  return reply
+end
+for _, id in ipairs(promoted) do
+  if due_facts[id].processing > 0 then
+    redis.call('LREM', processing, 0, id)
   end
 end
-reply[1] = passed - count
-if count == 0 then
-  reply[3] = due_in_ms(now_ms)
+unschedule(promoted, due_facts)
+for_all('DEL', nil, lease_keys(promoted))
+for_all('ZREM', delayed, stale)
+delete_guards(stale)
+push(promoted)
+if looked_at > 0 then
+  redis.call('RPOP', main, looked_at)
+  for_all('LPUSH', processing, leased)
+  for _, key in ipairs(lease_keys(leased)) do
+    redis.call('SET', key, holder, 'PX', lease_ms)
+  end
 end
 return reply

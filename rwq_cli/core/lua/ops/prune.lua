@@ -1,30 +1,18 @@
--- Remove entries of Q:cleaning, Q:delayed, Q:buried and Q:returns that belong to nothing any more.
+-- Remove entries of Q:cleaning, Q:delayed, Q:buried and Q:returns that belong to no item any more.
 --
--- arg 1     which: 'cleaning' | 'delayed' | 'buried' | 'returns'
--- arg 2     of 'cleaning', how many of its oldest entries to take off at once, of which those that are
---           not among the IDs go back on at the other end: their order means nothing to anybody. 0 to
---           look for each ID in all of the list, which costs its length: few at a time
--- arg 3..   IDs that looked superfluous a grace period ago
--- Returns the IDs whose entry was removed. Entries of delayed, buried and returns go only while the
--- item has no data; entries of cleaning go also when it has: the caller saw it to be in a list.
--- Uses: guards
-local refusal = denied(
-  { 'LREM', cleaning, 0, 'x' },
-  { 'RPOP', cleaning },
-  { 'LPUSH', cleaning, 'x' },
-  { 'ZREM', delayed, 'x' },
-  { 'ZREM', buried, 'x' },
-  { 'HDEL', returns, 'x' },
-  { 'DEL', lease_prefix .. 'x' },
-  { 'DEL', old_lease_prefix .. 'x' }
-)
-if refusal then
-  return refusal
-end
-local which, page_size, ids = arg(1), tonumber(arg(2)), args_from(3)
+-- arg 1     'cleaning' | 'delayed' | 'buried' | 'returns'
+-- arg 2     for 'cleaning', how many of its oldest entries to take off at once; those that are not among
+--           the IDs go back on at the other end, because their order means nothing. 0 to look for
+--           each ID in the whole list, which costs its length: few at a time
+-- arg 3     how many entries to skip first: in a dry run, those that earlier calls looked at; else 0
+-- arg 4..   IDs that looked superfluous a grace period ago
+-- Returns the IDs whose entry was removed. Entries of delayed, buried and returns go only while the item
+-- has no data. Entries of cleaning go even if it has: the caller saw the item in a list.
+local which, page_size, skip, ids = arg(1), tonumber(arg(2)), tonumber(arg(3)), args_from(4)
 local pruned = {}
 if which == 'cleaning' and page_size > 0 then
-  local superfluous, kept, page = {}, {}, redis.call('LRANGE', cleaning, -page_size, -1)
+  local superfluous, kept = {}, {}
+  local page = redis.call('LRANGE', cleaning, -(skip + page_size), -(skip + 1))
   for _, id in ipairs(ids) do
     superfluous[id] = true
   end
@@ -32,31 +20,32 @@ if which == 'cleaning' and page_size > 0 then
     local into = superfluous[page[at]] and pruned or kept
     into[#into + 1] = page[at]
   end
-  if #page > 0 then
+  if #page > 0 and not dry_run then
     redis.call('RPOP', cleaning, #page)
     for_all('LPUSH', cleaning, kept)
   end
   return pruned
 end
+local key = ({ cleaning = cleaning, delayed = delayed, buried = buried, returns = returns })[which]
+local exists = { cleaning = 'LPOS', delayed = 'ZSCORE', buried = 'ZSCORE', returns = 'HEXISTS' }
 for _, id in ipairs(ids) do
-  local removed = 0
-  if which == 'cleaning' then
-    removed = redis.call('LREM', cleaning, 0, id)
-  elseif not has_data(id) then
-    if which == 'delayed' then
-      removed = redis.call('ZREM', delayed, id)
-    elseif which == 'buried' then
-      removed = redis.call('ZREM', buried, id)
-    else
-      removed = redis.call('HDEL', returns, id)
-    end
-    if which ~= 'returns' then
-      -- What is left of its guard would keep cleaners off a new item of this ID.
-      drop_guards(id)
-    end
-  end
-  if removed > 0 then
+  local found = redis.call(exists[which], key, id)
+  if found and not (which == 'returns' and found == 0) and (which == 'cleaning' or not has_data(id)) then
     pruned[#pruned + 1] = id
+  end
+end
+if dry_run then
+  return pruned
+end
+if which == 'cleaning' then
+  for _, id in ipairs(pruned) do
+    redis.call('LREM', cleaning, 0, id)
+  end
+else
+  for_all(which == 'returns' and 'HDEL' or 'ZREM', key, pruned)
+  if which ~= 'returns' then
+    -- What is left of a guard would keep cleaners off a new item of this ID.
+    delete_guards(pruned)
   end
 end
 return pruned

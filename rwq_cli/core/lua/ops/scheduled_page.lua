@@ -1,4 +1,4 @@
--- Read a page of Q:delayed or Q:buried in the order of time, behind the entries that were read before.
+-- Read a page of Q:delayed or Q:buried by score, behind the entries that were read before.
 -- Writes nothing.
 --
 -- arg 1     which: 'delayed' | 'buried'

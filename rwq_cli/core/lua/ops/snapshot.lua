@@ -1,89 +1,48 @@
 -- Read everything about items, each with its data, all at one instant. Writes nothing.
 --
--- arg 1     the list that the caller saw them in: 'main' | 'processing' | '' for none
--- arg 2     where the first of them stood in it, counted from the right end
--- arg 3     how many entries there were from the first to the last
--- arg 4     how many bytes of data to stop after (the item that crosses it is still read)
--- arg 5     how many of those that do not stand there may be looked for in all of both lists
--- arg 6..   IDs, in the order of the list
--- Returns { unix ms now, how far they drifted, ... } and then, for each ID that was read: 0 no data,
--- 1 data, 2 a data key that holds no string, 3 or 4 a new or old lease key that holds none; the data;
--- ms left of its lease (-1 no expiry, -2 none); its holder; its place (n main, nearer its next end; l
--- main, nearer its last end; p processing; - neither; ? not looked for); due and buried at, unix ms, or
--- ''; its returns, or ''.
--- Uses: places
-local list = arg(1) == 'main' and main or arg(1) == 'processing' and processing
-local offset, span, bytes_max = tonumber(arg(2)), tonumber(arg(3)), tonumber(arg(4))
-local lookups, ids = tonumber(arg(5)), args_from(6)
-local clock = redis.call('TIME')
-local places, drift = {}, 0
-if list then
-  places, drift = places_near(list, ids, offset, span)
-end
-local main_length = redis.call('LLEN', main)
-local holders, values = lease_holders(ids)
-local new_in_main, new_in_processing
-
-local function in_main(from_right)
-  return from_right * 2 < main_length and 'n' or 'l'
-end
+-- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
+-- arg 5     how many bytes of data to stop after (the item that crosses it is still read)
+-- arg 6..   IDs
+-- Returns { unix ms now, ... } and then, for each ID that was read: the type of its data key; the data;
+-- the value of its new lease key, and the ms left of it, -1 for no expiry, -2 for no lease, -3 for a key
+-- that holds no string; the same of its old lease key; its place ('next' main, nearer its next end; 'last' main, nearer its last end;
+-- 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due time and its time of
+-- burial, unix ms, or ''; how often a clean returned it, or ''.
+local bytes_max, ids = tonumber(arg(5)), args_from(6)
+local facts, length = read_facts(ids), redis.call('LLEN', main)
+locate(ids, facts)
 
 local function place_of(id)
-  if places[id] then
-    return list == processing and 'p' or in_main(places[id][#places[id]])
-  end
-  if lookups > 0 then
-    lookups = lookups - 1
-    local index = redis.call('LPOS', main, id, 'RANK', -1)
-    if index then
-      return in_main(main_length - 1 - index)
+  local found = facts[id]
+  if found.main == nil then
+    return 'elsewhere'
+  elseif found.main > 0 then
+    local from_right = place[id]
+    if not from_right then
+      from_right = length - 1 - redis.call('LPOS', main, id, 'RANK', -1)
     end
-    return redis.call('LPOS', processing, id) and 'p' or '-'
+    return from_right * 2 < length and 'next' or 'last'
   end
-  -- Leased or released a moment ago, it stands where the new ones are.
-  new_in_main = new_in_main or just_pushed(main)
-  new_in_processing = new_in_processing or just_pushed(processing)
-  if new_in_main[id] then
-    return 'l'
-  elseif new_in_processing[id] then
-    return 'p'
-  end
-  return list and '?' or '-'
+  return found.processing > 0 and 'processing' or 'none'
 end
 
--- 1; or 3 or 4 where a lease cannot be read.
-local function kind_of_item(id)
-  -- Only then nobody can say who holds it.
-  if holders[id] == '' then
-    for kind, key in pairs({ [3] = lease_prefix .. id, [4] = old_lease_prefix .. id }) do
-      local found = redis.call('TYPE', key).ok
-      if found ~= 'none' and found ~= 'string' then
-        return kind
-      end
-    end
-  end
-  return 1
-end
-
-local reply, bytes = { clock[1] * 1000 + math.floor(clock[2] / 1000), drift }, 0
-for at, id in ipairs(ids) do
+local reply, bytes = { string.format('%.0f', math.floor(clock_ms())) }, 0
+for _, id in ipairs(ids) do
   if bytes >= bytes_max then
     break
   end
-  local kind = redis.call('TYPE', item_prefix .. id).ok
-  local data = kind == 'string' and redis.call('GET', item_prefix .. id) or ''
-  local holder, ttl = holders[id], -2
-  if holder then
-    ttl = lease_left_ms(id, holder, values[2 * at - 1], values[2 * at])
-  end
+  local found = facts[id]
+  local data = found.data == 'string' and redis.call('GET', item_prefix .. id) or ''
   bytes = bytes + #data
-  reply[#reply + 1] = kind == 'none' and 0 or kind == 'string' and kind_of_item(id) or 2
-  reply[#reply + 1] = data
-  reply[#reply + 1] = ttl
-  reply[#reply + 1] = holder or ''
-  reply[#reply + 1] = kind == 'string' and place_of(id) or '-'
-  reply[#reply + 1] = present[delayed] and redis.call('ZSCORE', delayed, id) or ''
-  reply[#reply + 1] = present[buried] and redis.call('ZSCORE', buried, id) or ''
-  reply[#reply + 1] = present[returns] and redis.call('HGET', returns, id) or ''
+  for _, value in ipairs({
+    found.data, data,
+    text_of(found.new), left_of(found, 'new'), text_of(found.old), left_of(found, 'old'),
+    found.data == 'string' and place_of(id) or 'none',
+    present[delayed] and redis.call('ZSCORE', delayed, id) or '',
+    present[buried] and redis.call('ZSCORE', buried, id) or '',
+    present[returns] and redis.call('HGET', returns, id) or '',
+  }) do
+    reply[#reply + 1] = value
+  end
 end
 return reply

@@ -1,31 +1,26 @@
 -- Give live leases a new expiry.
 --
--- arg 1     new time left, ms
--- arg 2..   IDs
--- Returns { statuses }: a letter for each ID in order, t touched, n not leased, m missing.
--- A guard of a delayed or buried item is no lease that anybody works under: not leased.
-local refusal = denied(
-  { 'SET', lease_prefix .. 'x', 'x' },
-  { 'SET', old_lease_prefix .. 'x', 'x' }
-)
-if refusal then
-  return refusal
-end
+-- arg 1   the new time left, ms
+-- arg 2.. IDs
+-- Returns the outcomes of `outcome_reply`: touched, not-leased, missing.
 local lease_ms, ids = arg(1), args_from(2)
-local exists, odd = with_data_of_right_type(ids)
-if odd then
-  return odd
+local facts = read_facts(ids)
+local wrong = wrong_data(ids, facts)
+if wrong then
+  return wrong
 end
-local holders, statuses = lease_holders(ids), {}
-for i, id in ipairs(ids) do
-  local holder = holders[id]
-  if not exists[id] then
-    statuses[i] = 'm'
-  elseif not holder or holder == '' or is_guard(holder) then
-    statuses[i] = 'n'
+local outcomes = {}
+for _, id in ipairs(ids) do
+  local session = session_of(facts[id])
+  if facts[id].data == 'none' then
+    outcomes[id] = 'missing'
+  elseif not session or session == '' then
+    outcomes[id] = 'not-leased'
   else
-    set_lease(id, holder, lease_ms)
-    statuses[i] = 't'
+    outcomes[id] = 'touched'
+    if not dry_run then
+      set_lease(id, session, lease_ms)
+    end
   end
 end
-return { table.concat(statuses) }
+return outcome_reply(ids, outcomes, facts)

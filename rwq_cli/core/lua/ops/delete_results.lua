@@ -1,12 +1,7 @@
 -- Delete results that are still the ones that were read, and whose items are gone.
 --
--- arg 1..   for each: ID; when it was completed as the result says, unix ms
+-- arg 1..   for each: ID; its completion time as the result gives it, unix ms
 -- Returns how many were deleted.
--- Uses: results
-local refusal = denied({ 'DEL', result_prefix .. 'x' })
-if refusal then
-  return refusal
-end
 local words, outdated = args_from(1), {}
 for at = 1, #words, 2 do
   local id = words[at]
@@ -16,4 +11,4 @@ for at = 1, #words, 2 do
     outdated[#outdated + 1] = key
   end
 end
-return for_all('DEL', nil, outdated)
+return dry_run and #outdated or for_all('DEL', nil, outdated)

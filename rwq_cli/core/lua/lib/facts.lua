@@ -1,0 +1,149 @@
+-- Reading what an ID's own keys and scores say, for many IDs in a few calls.
+
+-- Both lease keys of each ID: the new one, then the old.
+local function lease_keys(ids)
+  local made = {}
+  for i, id in ipairs(ids) do
+    made[2 * i - 1] = lease_prefix .. id
+    made[2 * i] = old_lease_prefix .. id
+  end
+  return made
+end
+
+-- The value of one lease key: false for none, true for a key that holds no string.
+local function lease_value(key)
+  local value = redis.pcall('GET', key)
+  if type(value) ~= 'table' then
+    return value
+  elseif string.sub(value.err, 1, 9) ~= 'WRONGTYPE' then
+    error(value)
+  end
+  return true
+end
+
+-- The values of the lease keys, in the order of `lease_keys`.
+local function lease_values(ids)
+  local keys = lease_keys(ids)
+  local values, count = read_all('MGET', nil, keys), 0
+  for i = 1, #keys do
+    count = count + (values[i] and 1 or 0)
+  end
+  -- MGET gives nothing for a key that holds no string, but it is a lease.
+  if count ~= for_all('EXISTS', nil, keys) then
+    for i, key in ipairs(keys) do
+      values[i] = lease_value(key)
+    end
+  end
+  return values
+end
+
+-- By ID, its score in a zset, or nil.
+local function scores_of(zset, ids)
+  local scores = {}
+  if present[zset] then
+    local values = read_all('ZMSCORE', zset, ids)
+    for i, id in ipairs(ids) do
+      scores[id] = values[i] and tonumber(values[i]) or nil
+    end
+  end
+  return scores
+end
+
+local function is_scheduling_guard(value)
+  local kind = value and value ~= true and guard_kind(value)
+  return kind == 'delayed' or kind == 'buried'
+end
+
+-- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose
+-- value is `claim` is one of the caller's own and counts as none. `without_leases` leaves the leases
+-- out, for operations that need none.
+local function read_facts(ids, claim, without_leases)
+  local facts = {}
+  local values = without_leases and {} or lease_values(ids)
+  local due_ms, buried_ms = scores_of(delayed, ids), scores_of(buried, ids)
+  for i, id in ipairs(ids) do
+    local new, old = values[2 * i - 1] or false, values[2 * i] or false
+    facts[id] = {
+      data = redis.call('TYPE', item_prefix .. id).ok,
+      new = new ~= claim and new,
+      old = old ~= claim and old,
+      is_claimed = claim ~= nil and (new == claim or is_scheduling_guard(new))
+        and (old == claim or is_scheduling_guard(old)),
+      left = function(name)
+        return redis.call('PTTL', (name == 'new' and lease_prefix or old_lease_prefix) .. id)
+      end,
+      due_ms = due_ms[id],
+      buried_ms = buried_ms[id],
+    }
+  end
+  return facts
+end
+
+-- The error for the first ID whose data key holds no string, or nil: it may be a key of another queue
+-- whose name begins like our data keys, and must not be deleted as an item.
+local function wrong_data(ids, facts)
+  for _, id in ipairs(ids) do
+    local found = facts[id].data
+    if found ~= 'none' and found ~= 'string' then
+      return wrong_type(item_prefix .. id, found, 'a string')
+    end
+  end
+  return nil
+end
+
+local function has_data(id)
+  return redis.call('EXISTS', item_prefix .. id) == 1
+end
+
+local function set_lease(id, holder, lease_ms)
+  redis.call('SET', lease_prefix .. id, holder, 'PX', lease_ms)
+  redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
+end
+
+-- Delete every trace of items but their data and their entries in main and processing.
+--
+-- Each ID costs a pass over `cleaning`. If that would hold the server for more than a few
+-- milliseconds, because a cleaner of 0.1 left a long list behind, the entries stay: without data they
+-- mean nothing to any worker, and our next clean removes them page by page.
+local CLEANING_ENTRIES_MAX = 500000
+local function forget(ids)
+  for_all('DEL', nil, lease_keys(ids))
+  for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
+    if present[key] then
+      for_all(command, key, ids)
+    end
+  end
+  if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= CLEANING_ENTRIES_MAX then
+    for _, id in ipairs(ids) do
+      redis.call('LREM', cleaning, 0, id)
+    end
+  end
+end
+
+-- The reply of an operation on IDs: one code for each ID in order, then who holds the lease of each
+-- that is not ours. CODES is made from `core/model.py`.
+local function outcome_reply(ids, outcomes, facts)
+  local codes, holders = {}, {}
+  for i, id in ipairs(ids) do
+    codes[i] = CODES[outcomes[id] or 'elsewhere']
+    if outcomes[id] == 'not-owner' then
+      local holder = effective_lease(facts[id])
+      holders[#holders + 1] = holder ~= true and holder or ''
+    end
+  end
+  return { table.concat(codes), unpack(holders) }
+end
+
+-- The value of a lease key as a reply.
+local function text_of(value)
+  return value and value ~= true and value or ''
+end
+
+-- The ms left of a lease key as a reply: -1 for no expiry, -2 for no lease, -3 for a key that holds no
+-- string.
+local function left_of(facts, name)
+  if facts[name] == true then
+    return -3
+  end
+  return facts[name] and facts.left(name) or -2
+end

@@ -1,0 +1,160 @@
+-- Finding the list entries of IDs the way the caller has chosen, and taking them off.
+--
+-- arg 1  how the caller knows where the IDs are:
+--        'name'        it does not: each is looked for in all of both lists
+--        'unlisted'    it saw them in no list
+--        'processing'  it saw each once in processing, in the page below, and not in main
+--        'main'        it saw each once in main, in the stretch below, and not in processing
+-- arg 2  how many entries at the right end of that list to skip
+-- arg 3  how many entries to read behind those
+-- arg 4  a value that is no ID, unique to this run of the caller
+--
+-- What the caller saw is checked again: an ID that is not where it was seen, or was pushed anew since,
+-- is left for another call. The entries that were pushed last stand at the left end, so only those
+-- are read for that.
+local mode, offset, count, mark = arg(1), tonumber(arg(2)), tonumber(arg(3)), arg(4)
+-- The lease that the caller put on IDs that it saw in no list, so that no cleaner pushes them.
+local claim = 'rwq-clean:' .. mark
+local PUSHED_LATELY = 500
+
+local function pushed_lately(list)
+  local ids = {}
+  for _, id in ipairs(redis.call('LRANGE', list, 0, PUSHED_LATELY - 1)) do
+    ids[id] = true
+  end
+  return ids
+end
+
+-- The page of processing, or the stretch of main, rightmost entry last.
+local located_list = mode == 'processing' and processing or mode == 'main' and main
+local page = located_list and redis.call('LRANGE', located_list, -(offset + count), -(offset + 1)) or {}
+
+local function set_places(facts, in_main, in_processing)
+  facts.main, facts.processing = in_main, in_processing
+end
+
+local function locate_by_name(ids, facts)
+  for _, id in ipairs(ids) do
+    set_places(
+      facts[id],
+      #redis.call('LPOS', main, id, 'COUNT', 0),
+      #redis.call('LPOS', processing, id, 'COUNT', 0)
+    )
+  end
+end
+
+local function locate_unlisted(ids, facts)
+  local in_main, in_processing = pushed_lately(main), pushed_lately(processing)
+  for _, id in ipairs(ids) do
+    if not (in_main[id] or in_processing[id]) then
+      set_places(facts[id], 0, 0)
+    end
+  end
+end
+
+local function locate_in_processing(ids, facts)
+  local in_main, entries = pushed_lately(main), {}
+  for _, id in ipairs(page) do
+    entries[id] = (entries[id] or 0) + 1
+  end
+  for _, id in ipairs(ids) do
+    if entries[id] and not in_main[id] then
+      set_places(facts[id], 0, entries[id])
+    end
+  end
+end
+
+-- By ID, where it is in main, counted from the right end.
+local place = {}
+
+local function locate_in_main(ids, facts)
+  local length, in_processing = redis.call('LLEN', main), pushed_lately(processing)
+  for at, id in ipairs(page) do
+    if facts[id] then
+      -- Twice in the stretch: not alone.
+      place[id] = place[id] == nil and offset + #page - at
+    end
+  end
+  for at, id in ipairs(redis.call('LRANGE', main, 0, PUSHED_LATELY - 1)) do
+    if place[id] and place[id] ~= length - at then
+      place[id] = false
+    end
+  end
+  for _, id in ipairs(ids) do
+    if place[id] and not in_processing[id] then
+      set_places(facts[id], 1, 0)
+    end
+  end
+end
+
+-- Sets `main` and `processing` of the facts about each ID that is where the caller saw it; those of
+-- the others stay nil.
+local function locate(ids, facts)
+  local how = {
+    name = locate_by_name,
+    unlisted = locate_unlisted,
+    processing = locate_in_processing,
+    main = locate_in_main,
+  }
+  how[mode](ids, facts)
+end
+
+-- Take entries off a list by their places, counted from the right end; the others keep their order.
+-- The list is passed once, from the nearer end and no further than the last place: an LREM for each
+-- entry would pass it each time.
+local function remove_places(list, places)
+  table.sort(places)
+  if #places > 0 and places[#places] == #places - 1 then
+    redis.call('RPOP', list, #places)
+  elseif #places > 0 then
+    local length = redis.call('LLEN', list)
+    local from_left = places[1] > length - 1 - places[#places]
+    for _, from_right in ipairs(places) do
+      redis.call('LSET', list, from_left and length - 1 - from_right or -1 - from_right, mark)
+    end
+    redis.call('LREM', list, from_left and #places or -#places, mark)
+  end
+end
+
+-- Take all list entries of located IDs off their lists.
+--
+-- A page of processing is turned round: the entries that stay go back on at the left end, so that the
+-- next page stands at the right end. The order of processing means nothing to any worker. So this has
+-- to be called for every page, with no IDs too.
+local function remove_entries(ids, facts)
+  if mode == 'name' then
+    for _, id in ipairs(ids) do
+      for list, entries in pairs({ [main] = facts[id].main, [processing] = facts[id].processing }) do
+        if entries > 0 then
+          redis.call('LREM', list, entries, id)
+        end
+      end
+    end
+  elseif mode == 'main' then
+    local places = {}
+    for i, id in ipairs(ids) do
+      places[i] = place[id]
+    end
+    remove_places(main, places)
+  elseif mode == 'processing' and #page > 0 then
+    local removed, kept = {}, {}
+    for _, id in ipairs(ids) do
+      removed[id] = true
+    end
+    for at = #page, 1, -1 do
+      if not removed[page[at]] then
+        kept[#kept + 1] = page[at]
+      end
+    end
+    redis.call('RPOP', processing, #page)
+    for_all('LPUSH', processing, kept)
+  end
+end
+
+-- Whether an ID that is in no list may be pushed: by name it was looked for in this very script; else
+-- something must have kept every cleaner from pushing it since the caller read the lists. A dry run
+-- claims nothing.
+local function may_push_unlisted(facts)
+  return mode ~= 'unlisted' or dry_run or facts.is_claimed or is_guarded(facts)
+    or session_of(facts) ~= false
+end

@@ -1,0 +1,128 @@
+-- Delayed and buried items: their guards, which keep every cleaner off them, and their scores.
+
+-- The guard of a delayed item outlives its due time by this much: time for us to promote it before a
+-- cleaner in another language may return it.
+local GUARD_MARGIN_MS = 60000
+
+-- The value of the guard, and how long it lasts, ms.
+local function delayed_guard(due_ms, now_ms)
+  local left_ms = math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS
+  return string.format('rwq-delayed:%.0f', math.floor(due_ms)), string.format('%.0f', left_ms)
+end
+
+local function guard_delayed(id, due_ms, now_ms)
+  set_lease(id, delayed_guard(due_ms, now_ms))
+end
+
+-- The guard of a buried item has no expiry; its value gives the reason.
+local function guard_buried(id, reason)
+  redis.call('SET', lease_prefix .. id, 'rwq-buried:' .. reason)
+  redis.call('SET', old_lease_prefix .. id, 'rwq-buried:' .. reason)
+end
+
+-- The reason that a guard of a buried item gives, or nil.
+local function reason_of(value)
+  return value and value ~= true and guard_kind(value) == 'buried' and string.sub(value, 12) or nil
+end
+
+-- Delete the guards of IDs, and no lease that somebody holds under the other name.
+local function delete_guards(ids)
+  local guards = {}
+  for i, value in ipairs(lease_values(ids)) do
+    if value and value ~= true and guard_kind(value) then
+      guards[#guards + 1] = lease_keys({ ids[math.ceil(i / 2)] })[2 - i % 2]
+    end
+  end
+  for_all('DEL', nil, guards)
+end
+
+-- Take the entries of IDs off Q:delayed and Q:buried.
+local function unschedule(ids, facts)
+  for zset, score in pairs({ [delayed] = 'due_ms', [buried] = 'buried_ms' }) do
+    local entries, first, last = {}, math.huge, -math.huge
+    for _, id in ipairs(present[zset] and ids or {}) do
+      local at_ms = facts[id][score]
+      if at_ms then
+        entries[#entries + 1] = id
+        first, last = math.min(first, at_ms), math.max(last, at_ms)
+      end
+    end
+    -- Entries that stand together go at once: looking for each in the sorted set takes longer.
+    if #entries > 1 and redis.call('ZCOUNT', zset, as_score(first), as_score(last)) == #entries then
+      redis.call('ZREMRANGEBYSCORE', zset, as_score(first), as_score(last))
+    else
+      for_all('ZREM', zset, entries)
+    end
+  end
+end
+
+-- What an entry of Q:delayed or Q:buried says of an item that is located: 'push' if it is due or to be
+-- kicked; 'leased' if a session holds it; 'stale' if the item has no data or is in a list all the
+-- same; nil if it is not due, its data are of another type, or there is no entry.
+local function entry_verdict(facts, which, now_ms)
+  local at_ms = which == 'delayed' and facts.due_ms or which == 'buried' and facts.buried_ms
+  if not at_ms or (which == 'delayed' and at_ms > now_ms) then
+    return nil
+  elseif facts.data == 'none' then
+    return 'stale'
+  elseif facts.data ~= 'string' then
+    return nil
+  end
+  local session = session_of(facts)
+  if session then
+    -- A cleaner that has claimed it is about to push it.
+    return string.sub(session, 1, 10) ~= 'rwq-clean:' and 'leased' or nil
+  end
+  local state = state_of(facts, now_ms)
+  return (state == 'due' or state == 'delayed' or state == 'buried') and 'push' or 'stale'
+end
+
+-- Bury items that are in no list, in this order; the caller has unscheduled them.
+local function bury_all(ids, reason, now_ms)
+  local scores = {}
+  for i, id in ipairs(ids) do
+    scores[2 * i - 1], scores[2 * i] = as_ms(now_ms + i / 1000), id
+    guard_buried(id, reason)
+  end
+  for_all('ZADD', buried, scores)
+end
+
+-- Delay items that are in no list; the first is promoted first. The caller has unscheduled them.
+local function delay_all(ids, delay_ms, now_ms)
+  local scores = {}
+  for i, id in ipairs(ids) do
+    local due_ms = now_ms + delay_ms + i / 1000
+    scores[2 * i - 1], scores[2 * i] = as_ms(due_ms), id
+    guard_delayed(id, due_ms, now_ms)
+  end
+  for_all('ZADD', delayed, scores)
+end
+
+-- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at
+-- its front. The caller has taken them off every other structure and deleted their leases.
+local function push(ids, front)
+  if not front then
+    for_all('LPUSH', main, ids)
+    return
+  end
+  local last_first = {}
+  for i = #ids, 1, -1 do
+    last_first[#last_first + 1] = ids[i]
+  end
+  for_all('RPUSH', main, last_first)
+end
+
+-- Whether a cleaner that knows only of one lease name could return a delayed or buried item before its
+-- time: its guard is missing under a name, or ends too early.
+local function is_guard_weak(facts, now_ms)
+  if not is_guarded(facts) then
+    return true
+  end
+  for _, name in ipairs({ 'new', 'old' }) do
+    local left_ms = facts.left(name)
+    if left_ms ~= -1 and (facts.buried_ms or left_ms < facts.due_ms - now_ms) then
+      return true
+    end
+  end
+  return false
+end

@@ -1,0 +1,120 @@
+-- The effective lease and the state of an ID: pure functions of facts, the same as those of
+-- `core/state/rules.py`. A test compares them over every combination of facts.
+--
+-- The facts about an ID are a table:
+--   data        'string', 'none', or the type of what the data key holds instead
+--   main        how often the ID is in the main list
+--   processing  how often it is in the processing list
+--   new, old    the values of the two lease keys: false for none, true for one that is no string
+--   left        a function of 'new' or 'old': the ms left of that lease, -1 for no expiry
+--   due_ms      its score in Q:delayed, or nil
+--   buried_ms   its score in Q:buried, or nil
+
+-- 'delayed', 'buried' or 'settling' for a lease value of ours that is nobody's lease; else nil.
+local function guard_kind(value)
+  if string.sub(value, 1, 4) ~= 'rwq-' then
+    return nil
+  elseif string.sub(value, 1, 12) == 'rwq-delayed:' then
+    return 'delayed'
+  elseif string.sub(value, 1, 11) == 'rwq-buried:' then
+    return 'buried'
+  elseif string.sub(value, 1, 13) == 'rwq-settling:' then
+    return 'settling'
+  end
+  return nil
+end
+
+-- How much the value of a lease key counts: a lease whose holder cannot be read before that of a
+-- session, that before a guard. A settling lease does not count.
+local function lease_rank(value)
+  if not value then
+    return 0
+  elseif value == true or value == '' then
+    return 3
+  end
+  local kind = guard_kind(value)
+  return not kind and 2 or kind == 'settling' and 0 or 1
+end
+
+-- Whether a lease that has `a` ms left ends later than one that has `b` ms left.
+local function ends_later(a, b)
+  return b ~= -1 and (a == -1 or a > b)
+end
+
+-- The lease that counts where the two names disagree: the higher rank, then the one that ends later.
+-- The time left is read only where it decides.
+-- Returns its value, false for none, and whether the new and the old key hold it.
+local function effective_lease(facts)
+  local new, old = facts.new, facts.old
+  local new_rank, old_rank = lease_rank(new), lease_rank(old)
+  if new_rank == 0 and old_rank == 0 then
+    return false, false, false
+  elseif new_rank ~= old_rank then
+    local is_new = new_rank > old_rank
+    return is_new and new or old, is_new, not is_new
+  elseif new ~= old and ends_later(facts.left('old'), facts.left('new')) then
+    return old, false, true
+  end
+  return new, true, new == old
+end
+
+-- The ms left of the effective lease: -1 for no expiry, -2 for no lease.
+local function effective_left_ms(facts)
+  local holder, in_new, in_old = effective_lease(facts)
+  if not holder then
+    return -2
+  elseif in_new and in_old then
+    local new_ms, old_ms = facts.left('new'), facts.left('old')
+    return ends_later(old_ms, new_ms) and old_ms or new_ms
+  end
+  return facts.left(in_new and 'new' or 'old')
+end
+
+-- The holder of a lease that somebody works under ('' if it cannot be read), or false.
+local function session_of(facts)
+  local holder = effective_lease(facts)
+  if holder == true then
+    return ''
+  end
+  return holder and not guard_kind(holder) and holder
+end
+
+-- Whether guards under both names prove that the ID is delayed or buried.
+local function is_guarded(facts)
+  local new, old = facts.new, facts.old
+  if not (new and old) or new == true or old == true then
+    return false
+  end
+  local kind = guard_kind(new)
+  return kind ~= nil and kind == guard_kind(old)
+    and ((kind == 'buried' and facts.buried_ms ~= nil) or (kind == 'delayed' and facts.due_ms ~= nil))
+end
+
+local function leased_or_held(facts, otherwise)
+  return effective_left_ms(facts) == -1 and 'held' or otherwise
+end
+
+-- The state that the facts say, by the table of the protocol.
+local function state_of(facts, now_ms)
+  if (facts.data ~= 'none' and facts.data ~= 'string') or facts.new == true or facts.old == true then
+    return 'wrong-type'
+  end
+  local is_scheduled = facts.due_ms ~= nil or facts.buried_ms ~= nil
+  if facts.data == 'none' then
+    if facts.main + facts.processing > 0 or is_scheduled then
+      return 'ghost'
+    end
+    return effective_lease(facts) and 'stray-lease' or 'gone'
+  elseif facts.main > 1 or (facts.main == 1 and facts.processing > 0) then
+    return 'duplicated'
+  elseif facts.main == 1 then
+    return 'waiting'
+  elseif facts.processing > 0 and not is_guarded(facts) then
+    return session_of(facts) and leased_or_held(facts, 'leased') or 'abandoned'
+  elseif facts.buried_ms then
+    return 'buried'
+  elseif facts.due_ms then
+    return facts.due_ms <= now_ms and 'due' or 'delayed'
+  end
+  return session_of(facts) and leased_or_held(facts, 'unlisted') or 'orphaned'
+end

@@ -1,0 +1,44 @@
+-- Lease one item wherever it waits: anywhere in main, delayed or buried.
+--
+-- arg 1..4  'name', 0, 0 and a mark: see `lib/locate.lua`
+-- arg 5     holder of the lease, bytes
+-- arg 6     lease time, ms
+-- arg 7     '1' to return the data, '0' for an empty string in its place
+-- arg 8     the ID
+-- Returns { state, position, holder, time left, data, returns }. A state of 'waiting', 'delayed', 'due',
+-- 'buried' or 'duplicated' was leased. Any other was not: 'gone', 'abandoned', 'orphaned', or 'leased',
+-- 'held' or 'unlisted' with the holder of the lease ('' if it cannot be read) and its time left, ms, -1
+-- for no expiry, else -2. The position counts from the right end of main, -1 if it is not there.
+-- `returns` is how often a clean returned it, '' if none did.
+local holder, lease_ms, wants_data, id = arg(5), arg(6), arg(7) == '1', arg(8)
+local facts = read_facts({ id })
+local wrong = wrong_data({ id }, facts)
+if wrong then
+  return wrong
+end
+locate({ id }, facts)
+local found = facts[id]
+if found.data == 'none' then
+  return { 'gone', -1, '', -2, '', '' }
+end
+local session, state = session_of(found), state_of(found, clock_ms())
+if session and (found.processing > 0 or found.main == 0) then
+  local left_ms = effective_left_ms(found)
+  local kind = left_ms == -1 and 'held' or found.processing > 0 and 'leased' or 'unlisted'
+  return { kind, -1, session, left_ms, '', '' }
+elseif state == 'abandoned' or state == 'orphaned' then
+  return { state, -1, '', -2, '', '' }
+end
+local position = -1
+if found.main > 0 then
+  position = redis.call('LLEN', main) - 1 - redis.call('LPOS', main, id, 'RANK', -1)
+end
+local data = wants_data and redis.call('GET', item_prefix .. id) or ''
+local count = present[returns] and redis.call('HGET', returns, id) or ''
+if not dry_run then
+  remove_entries({ id }, facts)
+  unschedule({ id }, facts)
+  redis.call('LPUSH', processing, id)
+  set_lease(id, holder, lease_ms)
+end
+return { state, position, '', -2, data, count }

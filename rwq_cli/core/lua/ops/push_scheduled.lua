@@ -1,0 +1,57 @@
+-- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
+--
+-- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
+-- arg 5     'delayed' | 'buried'
+-- arg 6..   IDs, each once, in the order in which they are to be leased
+-- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
+-- not-owner. Of delayed: promoted, dropped for an entry that means nothing any more, skipped.
+-- The entry of an item without data, or of an item that is in a list all the same, goes, and with it
+-- what is left of its guard. A kick also forgets how often cleans returned the item.
+local which, ids = arg(5), args_from(6)
+local zset, is_promotion = which == 'delayed' and delayed or buried, which == 'delayed'
+local facts = read_facts(ids, claim)
+if not is_promotion then
+  local wrong = wrong_data(ids, facts)
+  if wrong then
+    return wrong
+  end
+end
+locate(ids, facts)
+local outcomes, pushed, stale = {}, {}, {}
+local now_ms = clock_ms()
+for _, id in ipairs(ids) do
+  local found = facts[id]
+  if found.main == nil then
+    outcomes[id] = 'elsewhere'
+  else
+    local verdict = entry_verdict(found, which, now_ms)
+    if verdict == 'push' and found.processing == 0 and not may_push_unlisted(found) then
+      outcomes[id] = 'elsewhere'
+    elseif verdict == 'push' then
+      outcomes[id] = is_promotion and 'promoted' or 'kicked'
+      pushed[#pushed + 1] = id
+    elseif verdict == 'leased' then
+      outcomes[id] = is_promotion and 'dropped' or 'not-owner'
+      if is_promotion then
+        stale[#stale + 1] = id
+      end
+    elseif verdict == 'stale' then
+      outcomes[id] = is_promotion and 'dropped' or found.data == 'none' and 'missing' or 'not-buried'
+      stale[#stale + 1] = id
+    else
+      outcomes[id] = is_promotion and 'skipped' or found.data == 'none' and 'missing' or 'not-buried'
+    end
+  end
+end
+if not dry_run then
+  remove_entries(pushed, facts)
+  unschedule(pushed, facts)
+  for_all('ZREM', zset, stale)
+  delete_guards(stale)
+  if not is_promotion and present[returns] then
+    for_all('HDEL', returns, pushed)
+  end
+  for_all('DEL', nil, lease_keys(pushed))
+  push(pushed)
+end
+return outcome_reply(ids, outcomes, facts)

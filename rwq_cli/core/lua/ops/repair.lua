@@ -1,0 +1,79 @@
+-- The act of a clean: repair IDs that looked broken in the same way twice, a grace period apart, and
+-- still do.
+--
+-- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
+-- arg 5     what they looked like: 'abandoned' | 'orphaned' | 'ghost' | 'duplicated' | 'stale-schedule'
+-- arg 6     an item that was returned so often already is buried instead; -1 for never
+-- arg 7..   IDs, each once
+-- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere.
+--   abandoned       returned
+--   orphaned        returned
+--   ghost           its entries in both lists are dropped
+--   duplicated      one entry stays: that of processing if a session works on it, else the next in main
+--   stale-schedule  an item in a list with an entry in Q:delayed or Q:buried: the entry goes
+local expected, bury_after, ids = arg(5), tonumber(arg(6)), args_from(7)
+if bury_after >= 0 and not dry_run then
+  local refusal = denied('bury_returned')
+  if refusal then
+    return refusal
+  end
+end
+local facts = read_facts(ids, claim)
+locate(ids, facts)
+local counts = returns_of(ids)
+local buries, now_ms = worn_out(counts, bury_after), clock_ms()
+local outcomes, removed, returned, stale, surplus = {}, {}, {}, {}, {}
+for _, id in ipairs(ids) do
+  local found = facts[id]
+  local state = found.main ~= nil and state_of(found, now_ms)
+  if not state then
+    outcomes[id] = 'elsewhere'
+  elseif expected == 'stale-schedule' then
+    outcomes[id] = 'skipped'
+    if found.data == 'string' and (found.due_ms or found.buried_ms)
+        and (found.main > 0 or (found.processing > 0 and not is_guarded(found))) then
+      outcomes[id] = 'pruned'
+      stale[#stale + 1] = id
+    end
+  elseif state ~= expected then
+    outcomes[id] = 'skipped'
+  elseif state == 'orphaned' and not may_push_unlisted(found) then
+    outcomes[id] = 'elsewhere'
+  elseif state == 'ghost' then
+    outcomes[id] = 'dropped'
+    removed[#removed + 1] = id
+  elseif state == 'duplicated' then
+    outcomes[id] = 'dropped'
+    surplus[#surplus + 1] = id
+  else
+    outcomes[id] = buries[id] and 'buried' or 'returned'
+    removed[#removed + 1] = id
+    returned[#returned + 1] = id
+  end
+end
+if dry_run then
+  return outcome_reply(ids, outcomes, facts)
+end
+remove_entries(removed, facts)
+for _, id in ipairs(surplus) do
+  -- Duplicated IDs are looked for by name. From the left, so that the next entry keeps its place.
+  local found = facts[id]
+  if found.processing > 0 and session_of(found) then
+    redis.call('LREM', main, 0, id)
+    if found.processing > 1 then
+      redis.call('LREM', processing, found.processing - 1, id)
+    end
+  else
+    redis.call('LREM', processing, 0, id)
+    if found.main > 1 then
+      redis.call('LREM', main, found.main - 1, id)
+    end
+  end
+end
+unschedule(stale, facts)
+delete_guards(stale)
+-- Our claim, or a guard without its entry, which would keep every cleaner off the item.
+for_all('DEL', nil, lease_keys(returned))
+unschedule(returned, facts)
+return_all(returned, counts, buries)
+return outcome_reply(ids, outcomes, facts)

@@ -1,0 +1,38 @@
+-- Guard delayed and buried items that have lost their guard, or half of it, or whose guard ends too early.
+--
+-- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
+-- arg 5     the reason to give for a buried item that has lost its own
+-- arg 6..   IDs, each once
+-- Returns the outcomes of `outcome_reply`: guarded, skipped for what needs no guard, elsewhere.
+local lost_reason, ids = arg(5), args_from(6)
+local facts, now_ms = read_facts(ids, claim), clock_ms()
+locate(ids, facts)
+local outcomes, buries, delays = {}, {}, {}
+for _, id in ipairs(ids) do
+  local found = facts[id]
+  local state = found.main ~= nil and state_of(found, now_ms)
+  if not state then
+    outcomes[id] = 'elsewhere'
+  elseif (state ~= 'delayed' and state ~= 'due' and state ~= 'buried') or session_of(found)
+      or not is_guard_weak(found, now_ms) then
+    outcomes[id] = 'skipped'
+  elseif found.processing == 0 and not may_push_unlisted(found) then
+    outcomes[id] = 'elsewhere'
+  else
+    outcomes[id] = 'guarded'
+    if found.buried_ms then
+      buries[id] = reason_of(found.new) or reason_of(found.old) or lost_reason
+    else
+      delays[id] = found.due_ms
+    end
+  end
+end
+if not dry_run then
+  for id, reason in pairs(buries) do
+    guard_buried(id, reason)
+  end
+  for id, due_ms in pairs(delays) do
+    guard_delayed(id, due_ms, now_ms)
+  end
+end
+return outcome_reply(ids, outcomes, facts)

@@ -1,0 +1,64 @@
+-- Bury or delay items, wherever they are, and end their leases.
+--
+-- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
+-- arg 5     our own holder, whose leases need no force
+-- arg 6     '1' to end leases of other sessions too, else '0'
+-- arg 7     how long to delay them, ms; 'bury' to bury them; 'rebury' to replace also the reason of
+--           those that are buried already
+-- arg 8     the reason to bury them, bytes
+-- arg 9..   IDs, each once
+-- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
+-- elsewhere.
+local own_holder, force, delay_ms = arg(5), arg(6) == '1', tonumber(arg(7))
+local replaces_reason, reason, ids = arg(7) == 'rebury', arg(8), args_from(9)
+local facts = read_facts(ids, claim)
+local wrong = wrong_data(ids, facts)
+if wrong then
+  return wrong
+end
+locate(ids, facts)
+
+local outcomes, moved, again = {}, {}, {}
+for _, id in ipairs(ids) do
+  local found = facts[id]
+  local session = session_of(found)
+  if found.main == nil then
+    outcomes[id] = 'elsewhere'
+  elseif found.data == 'none' then
+    outcomes[id] = 'missing'
+  elseif session and session ~= own_holder and not force then
+    outcomes[id] = 'not-owner'
+  elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
+    outcomes[id] = 'elsewhere'
+  elseif not delay_ms and found.buried_ms and found.main == 0 and (found.processing == 0 or is_guarded(found)) then
+    outcomes[id] = 'already-buried'
+    again[#again + 1] = id
+  else
+    outcomes[id] = delay_ms and 'delayed' or 'buried'
+    moved[#moved + 1] = id
+  end
+end
+if not dry_run then
+  local now_ms = clock_ms()
+  local listed = {}
+  for _, id in ipairs(moved) do
+    listed[#listed + 1] = id
+  end
+  for _, id in ipairs(again) do
+    -- It keeps the time at which it was buried, and its reason unless that is replaced.
+    local kept = reason_of(facts[id].new) or reason_of(facts[id].old)
+    guard_buried(id, not replaces_reason and kept or reason)
+    listed[#listed + 1] = id
+  end
+  if present[delayed] then
+    for_all('ZREM', delayed, again)
+  end
+  remove_entries(listed, facts)
+  unschedule(moved, facts)
+  if delay_ms then
+    delay_all(moved, delay_ms, now_ms)
+  else
+    bury_all(moved, reason, now_ms)
+  end
+end
+return outcome_reply(ids, outcomes, facts)

@@ -1,0 +1,11 @@
+-- Give up claims: delete the leases that are still the caller's own.
+--
+-- arg 1   the value of the lease
+-- arg 2.. IDs
+local value, mine = arg(1), {}
+for _, key in ipairs(lease_keys(args_from(2))) do
+  if lease_value(key) == value then
+    mine[#mine + 1] = key
+  end
+end
+return for_all('DEL', nil, mine)

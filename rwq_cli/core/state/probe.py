@@ -1,0 +1,92 @@
+"""Reading the facts about many IDs whose places in the lists the caller knows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import STATE_CODES, Lease, State
+from rwq_cli.core.state.rules import Facts
+
+_FIELDS = 8
+_STATE_OF_CODE = {code: state for state, code in STATE_CODES.items()}
+
+
+def probe(
+    queue: Queue, ids: Iterable[bytes], *, in_main: int = 0, in_processing: int = 0
+) -> Iterator[Facts]:
+    """The facts about IDs, in order, read in batches; those of a batch are of one instant.
+
+    Args:
+        queue: The queue.
+        ids: The IDs.
+        in_main: How often each is in main; not read.
+        in_processing: How often each is in processing; not read.
+    """
+    for batch in in_batches(ids):
+        reply = queue.run("probe", *batch)
+        now_ms = int(reply[0])
+        for at, item_id in enumerate(batch):
+            kind, new, new_ms, old, old_ms, due, buried, returns = reply[
+                1 + at * _FIELDS : 1 + (at + 1) * _FIELDS
+            ]
+            yield Facts(
+                item_id,
+                kind != b"none",
+                in_main,
+                in_processing,
+                0,
+                lease_from(new, new_ms),
+                lease_from(old, old_ms),
+                float(due) if due else None,
+                float(buried) if buried else None,
+                now_ms,
+                returns_from(returns),
+                wrong_types_from(queue.keys, item_id, kind, new_ms, old_ms),
+            )
+
+
+def states(
+    queue: Queue, ids: Sequence[bytes], *, in_main: int = 0, in_processing: int = 0
+) -> list[State]:
+    """The states of IDs, in order; as `probe`, but decided on the server."""
+    found: list[State] = []
+    for batch in in_batches(ids):
+        codes = queue.run("states", in_main, in_processing, *batch).decode("ascii")
+        found += map(_STATE_OF_CODE.__getitem__, codes)
+    return found
+
+
+def lease_from(value: bytes, left_ms: int) -> Lease | None:
+    """A lease as scripts reply it.
+
+    Args:
+        value: The value of its key.
+        left_ms: The milliseconds left: -1 for no expiry, -2 for no lease, -3 for a key that holds no
+            string.
+    """
+    return None if left_ms == -2 else Lease(value, left_ms if left_ms >= 0 else None)
+
+
+def returns_from(value: bytes | None) -> int | None:
+    """A count of returns; None for none. A field that is no number of ours counts as none, too."""
+    return int(value) if value and value.isdigit() and len(value) < 16 else None
+
+
+def wrong_types_from(
+    keys: QueueKeys, item_id: bytes, kind: bytes, new_ms: int, old_ms: int
+) -> dict[bytes, str]:
+    """The keys of an ID that hold another type than the protocol says, with that type.
+
+    Args:
+        keys: The queue's keys.
+        item_id: The ID.
+        kind: The type of its data key.
+        new_ms: The time left of its new lease key, as for `lease_from`.
+        old_ms: The time left of its old lease key.
+    """
+    wrong = {} if kind in (b"none", b"string") else {keys.item(item_id): kind.decode()}
+    for key, left_ms in ((keys.lease(item_id), new_ms), (keys.old_lease(item_id), old_ms)):
+        if left_ms == -3:
+            wrong[key] = "no string"
+    return wrong
