@@ -2,7 +2,8 @@
 -- still do.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     what they looked like: 'abandoned' | 'orphaned' | 'ghost' | 'duplicated' | 'stale-schedule'
+-- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';', or
+--           'stale-schedule'
 -- arg 6     an item that was returned so often already is buried instead; -1 for never
 -- arg 7..   IDs, each once
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere.
@@ -11,7 +12,10 @@
 --   ghost           its entries in both lists are dropped
 --   duplicated      one entry stays: that of processing if a session works on it, else the next in main
 --   stale-schedule  an item in a list with an entry in Q:delayed or Q:buried: the entry goes
-local expected, bury_after, ids = arg(5), tonumber(arg(6)), args_from(7)
+local expected, bury_after, ids = {}, tonumber(arg(6)), args_from(7)
+for state in string.gmatch(arg(5), '[^;]+') do
+  expected[state] = true
+end
 if bury_after >= 0 and not dry_run then
   local refusal = denied('bury_returned')
   if refusal then
@@ -28,14 +32,14 @@ for _, id in ipairs(ids) do
   local state = found.main ~= nil and state_of(found, now_ms)
   if not state then
     outcomes[id] = 'elsewhere'
-  elseif expected == 'stale-schedule' then
+  elseif expected['stale-schedule'] then
     outcomes[id] = 'skipped'
     if found.data == 'string' and (found.due_ms or found.buried_ms)
         and (found.main > 0 or (found.processing > 0 and not is_guarded(found))) then
       outcomes[id] = 'pruned'
       stale[#stale + 1] = id
     end
-  elseif state ~= expected then
+  elseif not expected[state] then
     outcomes[id] = 'skipped'
   elseif state == 'orphaned' and not may_push_unlisted(found) then
     outcomes[id] = 'elsewhere'
