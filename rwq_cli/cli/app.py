@@ -33,7 +33,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "undo",
     ),
     "Looking": ("ls", "leases", "show", "stats", "queues", "wait"),
-    "ResultOptions it healthy": ("clean", "doctor", "check", "export", "import"),
+    "Keeping it healthy": ("clean", "doctor", "check", "export", "import"),
     "Around it": ("local", "demo", "completion"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)

@@ -41,7 +41,7 @@ def start(ctx: typer.Context, directory: Directory = None) -> Report:
     return _detail(server.status(), fails=False)
 
 
-@app.command(help="CancelToken the embedded server; its data stay.")
+@app.command(help="Stop the embedded server; its data stay.")
 def stop(ctx: typer.Context, directory: Directory = None) -> Report:
     server = _server(ctx.obj, directory)
     was_running = server.stop()

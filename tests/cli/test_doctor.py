@@ -63,7 +63,7 @@ def test_whole_of_one_on_paper(rwq: Rwq, foreign: Foreign) -> None:
         "       cause  A lease has no expiry, which no worker sets: somebody took the",
         "              expiry away by hand.",
         "        cure  Put the item back, or give the lease an end.",
-        "left because  it may be on purpose: somebody can be result_options the item from the",
+        "left because  it may be on purpose: somebody can be keeping the item from the",
         "              workers",
         "     command  rwq release --force -q jobs $'a\\xff'",
         " for example  a\\xff",

@@ -144,9 +144,9 @@ def test_none_where_stderr_is_no_terminal(rwq: Rwq, foreign: Foreign) -> None:
 def test_it_is_as_wide_as_the_screen_that_it_is_on() -> None:
     narrow = Screen()
     narrow.environment.variables = {"COLUMNS": "40", "NO_COLOR": "1"}
-    narrow.meter.begin("reading the lists again, and more of them", 10_000_000)
+    narrow.progress.begin("reading the lists again, and more of them", 10_000_000)
     narrow.now_s += 2
-    narrow.meter.advance(1_234_567)
-    narrow.meter.end()
+    narrow.progress.advance(1_234_567)
+    narrow.progress.end()
     drawn = ESCAPE.sub("", narrow.stderr.getvalue().decode())
     assert max(map(len, re.split(r"[\r\n]", drawn))) == 40

@@ -588,7 +588,7 @@ class TestOrderOfDueTimes:
         list(queue.add_many(items(ids)))
         scores = raw.zrange(keys.delayed, 0, -1, withscores=True)
         raw.zadd(keys.delayed, {item_id: score - HOUR.ms for item_id, score in scores})
-        assert [i for call in promote(queue.connection, keys) for i in call.ids] == ids
+        assert [i for call in promote(queue) for i in call.ids] == ids
         assert raw.lrange(keys.main, 0, -1) == ids[::-1]
 
 

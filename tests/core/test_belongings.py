@@ -3,6 +3,7 @@
 import pytest
 from redis import Redis
 
+from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect import foreign_keys as belongings
 from rwq_cli.core.inspect.foreign_keys import Strangers, may_be_nested, odd_keys, shadowed_by_name
 from rwq_cli.core.keys import QueueKeys
@@ -64,9 +65,7 @@ def test_what_may_be_anothers(item_id: bytes, may_be: bool) -> None:
 
 
 class TestOddKeys:
-    def test_in_a_healthy_queue(
-        self, connection: Connection, keys: QueueKeys, foreign: Foreign, raw: Redis
-    ) -> None:
+    def test_in_a_healthy_queue(self, queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
         foreign.waiting(b"a")
         foreign.leased(b"b")
         foreign.buried(b"c")
@@ -76,9 +75,7 @@ class TestOddKeys:
         assert (found.wrong_type.count, found.shadowing) == (0, [])
 
     @pytest.mark.parametrize("prefix", ["item", "lease", "leased_by_session"])
-    def test_of_every_type(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, prefix: str
-    ) -> None:
+    def test_of_every_type(self, queue: WorkQueue, raw: Redis, prefix: str) -> None:
         raw.hset(f"jobs:{prefix}:hash", "x", "y")
         raw.lpush(f"jobs:{prefix}:list", "x")
         raw.sadd(f"jobs:{prefix}:set", "x")
@@ -90,9 +87,7 @@ class TestOddKeys:
             f"jobs:{prefix}:{kind}".encode() for kind in ("hash", "list", "set", "zset", "stream")
         }
 
-    def test_no_result_in_the_place_of_one(
-        self, connection: Connection, keys: QueueKeys, raw: Redis
-    ) -> None:
+    def test_no_result_in_the_place_of_one(self, queue: WorkQueue, raw: Redis) -> None:
         """But nothing that may be another queue's."""
         raw.hset("jobs:result:hash", "x", "y")
         raw.hset("jobs:result:half", "status", "completed")
@@ -106,9 +101,7 @@ class TestOddKeys:
             *(b"jobs:result:hash", b"jobs:result:half", b"jobs:result:list", b"jobs:result:string")
         }
 
-    def test_a_queue_among_the_items(
-        self, connection: Connection, keys: QueueKeys, raw: Redis
-    ) -> None:
+    def test_a_queue_among_the_items(self, queue: WorkQueue, raw: Redis) -> None:
         inner = Foreign(raw, b"jobs:item:x")
         inner.waiting(b"a")
         raw.hset("jobs:item:x:returns", "a", 1)
@@ -121,7 +114,7 @@ class TestOddKeys:
     def test_names_are_no_patterns(self, connection: Connection, raw: Redis) -> None:
         raw.hset("job1:item:a", "x", "y")
         raw.hset("job?:item:b", "x", "y")
-        assert odd_keys(connection, QueueKeys(b"job?")).wrong_type.examples == [b"job?:item:b"]
+        assert odd_keys(WorkQueue(connection, b"job?")).wrong_type.examples == [b"job?:item:b"]
 
 
 @pytest.mark.parametrize(
@@ -142,4 +135,4 @@ def test_shadowed_by_name(
 ) -> None:
     Foreign(raw, b"a").waiting(b"1")
     Foreign(raw, b"a:item:b").waiting(b"1")
-    assert shadowed_by_name(connection, QueueKeys(name)) == outer
+    assert shadowed_by_name(WorkQueue(connection, name)) == outer

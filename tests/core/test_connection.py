@@ -83,7 +83,7 @@ def test_an_error_among_several_commands(connection: Connection, raw: Redis, ato
     commands = [("LLEN", b"text"), ("SET", b"after", b"1"), ("GET", b"after")]
     with pytest.raises(WrongType):
         connection.call_all(commands, atomic=atomic)
-    first, *rest = connection.call_all(commands, atomic=atomic, tolerate=True)
+    first, *rest = connection.call_all(commands, atomic=atomic, return_errors=True)
     assert isinstance(first, redis.ResponseError)
     assert rest == [True, b"1"]
 

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Counts, Server, WorkQueue, connect
+from rwq_cli.core import Counts, Server, WorkQueue, connect
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.counting import count_states
 from tests.conftest import (
@@ -135,12 +135,12 @@ def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Fore
     assert queue.counts().results is None
 
 
-def test_a_sample_of_both_ends(connection: Connection, raw: Redis, queue: WorkQueue) -> None:
+def test_a_sample_of_both_ends(raw: Redis, queue: WorkQueue) -> None:
     """50 of each end of main; with fewer than 100 each counts once."""
     ids = [b"%d" % number for number in range(300)]
     raw.mset({b"jobs:item:" + item_id: b"x" * int(item_id) for item_id in ids})
     raw.lpush(b"jobs:queue", *ids)
-    counts = count_states(connection, queue.keys, sample_sizes=True, deep=False)
+    counts = count_states(queue, sample_sizes=True, deep=False)
     assert (
         counts.payload_sampled,
         counts.payload_min_bytes,
@@ -148,17 +148,15 @@ def test_a_sample_of_both_ends(connection: Connection, raw: Redis, queue: WorkQu
         counts.payload_max_bytes,
     ) == (100, 0, 49, 299)
     raw.ltrim(b"jobs:queue", 0, 59)
-    counts = count_states(connection, queue.keys, sample_sizes=True, deep=False)
+    counts = count_states(queue, sample_sizes=True, deep=False)
     assert (counts.payload_sampled, counts.payload_min_bytes) == (60, 240)
 
 
-def test_ghosts_and_wrong_types_have_no_size(
-    connection: Connection, raw: Redis, queue: WorkQueue
-) -> None:
+def test_ghosts_and_wrong_types_have_no_size(raw: Redis, queue: WorkQueue) -> None:
     raw.hset(b"jobs:item:strange", "field", "value")
     raw.set(b"jobs:item:empty", b"")
     raw.lpush(b"jobs:queue", b"strange", b"ghost", b"empty")
-    counts = count_states(connection, queue.keys, sample_sizes=True, deep=False)
+    counts = count_states(queue, sample_sizes=True, deep=False)
     assert (counts.payload_sampled, counts.payload_min_bytes, counts.payload_max_bytes) == (1, 0, 0)
 
 

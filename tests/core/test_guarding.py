@@ -3,10 +3,10 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core import WorkQueue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.guards import LOST_REASON, Guarded, find_unguarded, restore_guards
-from tests.conftest import Foreign, Interleaved, contents, seconds_left
+from tests.conftest import QUEUE, Foreign, Interleaved, contents, seconds_left
 
 FAR_MS = 10**13
 
@@ -25,7 +25,7 @@ def put_away(foreign: Foreign) -> None:
     raw.delete(keys.item(b"b gone"), keys.lease(b"b gone"))
 
 
-def test_what_is_found(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+def test_what_is_found(queue: WorkQueue, foreign: Foreign) -> None:
     put_away(foreign)
     lost = ("new", "old", "none")
     assert find_unguarded(queue) == {
@@ -35,7 +35,7 @@ def test_what_is_found(connection: Connection, keys: QueueKeys, foreign: Foreign
 
 
 def test_both_names_are_guarded_again(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     put_away(foreign)
     entries = (raw.zrange(keys.delayed, 0, -1), raw.zrange(keys.buried, 0, -1))
@@ -59,7 +59,7 @@ def test_both_names_are_guarded_again(
 
 
 def test_nothing_is_done_to_what_was_taken_meanwhile(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.buried(b"a")
     raw.delete(keys.old_lease(b"a"))
@@ -92,7 +92,7 @@ def test_what_a_cleaner_brought_back_before_loses_its_entry(
             raw.mset({keys.item(b"%d" % number): b"x" for number in range(600)})
 
     interleaved.before = push
-    actions = list(WorkQueue(interleaved, keys.name).deep_clean(grace_s=0))
+    actions = list(WorkQueue(interleaved, QUEUE).deep_clean(grace_s=0))
     assert [(a.item_id, str(a.action), a.where) for a in actions] == [(b"a", "pruned", which)]
     assert raw.exists(keys.delayed, keys.buried, keys.lease(b"a"), keys.old_lease(b"a")) == 0
     assert raw.lrange(keys.main, 0, -1).count(b"a") == 1

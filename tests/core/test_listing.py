@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Item, Lease, Selection, Source, State, WorkQueue
+from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.listing import list_items, list_leases
 from rwq_cli.core.inspect.report import Detail
@@ -66,11 +66,11 @@ def test_waiting_items(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     ]
 
 
-def test_items_in_processing(connection: Connection, queue: WorkQueue, foreign: Foreign) -> None:
+def test_items_in_processing(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.abandoned(b"1")
     foreign.leased(b"2", holder=b"\xff", ttl_ms=None)
     foreign.raw.lpush(b"jobs:processing", b"3")
-    listed = list_items(connection, queue.keys, PROCESSING, Selection(), Detail(), limit=None)
+    listed = list_items(queue, PROCESSING, Selection(), Detail(), limit=None)
     items = [(item.item_id, item.state, item.position, item.lease) for item in listed]
     assert items == [
         (b"1", State.ABANDONED, None, None),
@@ -118,7 +118,7 @@ def test_windows_of_main(
 
 def test_no_items_at_all_cost_nothing(interleaved: Interleaved, foreign: Foreign) -> None:
     foreign.waiting(b"1")
-    listed = list_items(interleaved, foreign.keys, MAIN, Selection(), Detail(), limit=0)
+    listed = list_items(WorkQueue(interleaved, QUEUE), MAIN, Selection(), Detail(), limit=0)
     assert list(listed) == []
     assert interleaved.calls == []
 
@@ -157,8 +157,9 @@ def test_page_one_of_a_long_list_costs_what_it_costs_of_a_short_one(
             read.append(last - first + 1)
 
     interleaved.before = note
-    keys = WorkQueue(interleaved, QUEUE).keys
-    shown = list_items(interleaved, keys, MAIN, Selection(), Detail(), limit=50, offset=10_000)
+    shown = list_items(
+        WorkQueue(interleaved, QUEUE), MAIN, Selection(), Detail(), limit=50, offset=10_000
+    )
     assert ids(shown) == numbered(20_000)[10_000:10_050]
     # A few more, which say whether the list moved.
     assert sum(read) < 70
@@ -327,10 +328,12 @@ class TestLeases:
         }
 
     def test_only_what_is_shown_is_read(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+        self,
+        interleaved: Interleaved,
+        raw: Redis,
     ) -> None:
         raw.lpush(b"jobs:processing", *numbered(1500))
-        shown = list_leases(interleaved, foreign.keys, Detail(), limit=2)
+        shown = list_leases(WorkQueue(interleaved, QUEUE), Detail(), limit=2)
         assert ids(shown) == [b"0", b"1"]
         one = "OBJECT+STRLEN+GETRANGE"
         assert [call for call in interleaved.calls if "OBJECT" in call] == [f"{one}+{one}+HMGET"]

@@ -9,7 +9,6 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import (
-    Connection,
     Facts,
     Item,
     Lease,
@@ -18,11 +17,10 @@ from rwq_cli.core import (
     Source,
     State,
     WorkQueue,
-    looking,
     state_of,
 )
+from rwq_cli.core.inspect import report
 from rwq_cli.core.inspect.report import Probe, probe, seen_in_list
-from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, contents, supports_no_touch
 from tests.core.test_survey import zoo
 from tests.servers import PrivateServer
@@ -51,7 +49,7 @@ def facts_of(queue: WorkQueue, item_id: bytes = b"1") -> Facts:
     return replace(item_report.facts, now_ms=0)
 
 
-def test_a_glance(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+def test_a_glance(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     foreign.leased(b"held", ttl_ms=None)
     foreign.lease(b"stray", ttl_ms=None, generations="old", holder=b"")
@@ -65,18 +63,14 @@ def test_a_glance(connection: Connection, keys: QueueKeys, foreign: Foreign) -> 
     ]
 
 
-def test_a_glance_at_nothing_and_at_thousands(
-    connection: Connection, keys: QueueKeys, raw: Redis
-) -> None:
+def test_a_glance_at_nothing_and_at_thousands(queue: WorkQueue, raw: Redis) -> None:
     assert probe(queue, []) == []
     raw.mset({b"jobs:item:%d" % number: b"" for number in range(0, 2500, 2)})
     seen = probe(queue, [b"%d" % number for number in range(2500)])
     assert seen == [Probe(number % 2 == 0, None) for number in range(2500)]
 
 
-def test_a_glance_changes_nothing(
-    connection: Connection, keys: QueueKeys, foreign: Foreign
-) -> None:
+def test_a_glance_changes_nothing(queue: WorkQueue, foreign: Foreign) -> None:
     zoo(foreign)
     before = contents(foreign.raw)
     probe(queue, [b"w1", b"l1", b"b1", b"gone"])
@@ -154,7 +148,7 @@ def test_the_facts(
 ) -> None:
     """In lists too long for LPOS they are the same."""
     if long_lists:
-        monkeypatch.setattr(looking, "LPOS_LENGTH_MAX", 2)
+        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 2)
     foreign.waiting(b"a", b"b", b"c")
     foreign.leased(b"d", b"e", b"f")
     arrange, facts, state = ARRANGED[name]
@@ -191,7 +185,7 @@ def test_positions(
     queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, long_lists: bool
 ) -> None:
     if long_lists:
-        monkeypatch.setattr(looking, "LPOS_LENGTH_MAX", 3)
+        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 3)
     foreign.waiting(b"0", b"1", b"2", b"1", b"4")
     foreign.leased(b"leased")
     ids = [b"0", b"1", b"2", b"4", b"leased", b"gone"]
@@ -225,7 +219,7 @@ def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
     long_lists: bool,
 ) -> None:
     if long_lists:
-        monkeypatch.setattr(looking, "LPOS_LENGTH_MAX", 0)
+        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 0)
     foreign.leased(b"1", ttl_ms=None)
     foreign.waiting(b"1")
     raw.delete(key)

@@ -13,13 +13,13 @@ from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Backend, Foreign
 
 
-def ids(connection: Connection, keys: QueueKeys, *prefixes: bytes) -> list[bytes]:
+def ids(queue: WorkQueue, *prefixes: bytes) -> list[bytes]:
     """What the walk finds, sorted."""
     names = nested_names(queue)
     return sorted(i for page in member_ids(queue, prefixes, names) for i in page)
 
 
-def test_the_ids_of_a_prefix(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+def test_the_ids_of_a_prefix(queue: WorkQueue, keys: QueueKeys, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"\xff\n")
     foreign.leased(b"l", generations="old")
     assert ids(queue, keys.item_prefix) == [b"a", b"l", b"\xff\n"]
@@ -27,7 +27,7 @@ def test_the_ids_of_a_prefix(connection: Connection, keys: QueueKeys, foreign: F
 
 
 def test_queues_that_are_named_like_us(
-    backend: Backend, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+    queue: WorkQueue, backend: Backend, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     for name in (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x"):
         other = WorkQueue(backend.connect(), name)
@@ -44,11 +44,11 @@ def test_queues_that_are_named_like_us(
 def test_a_longer_name_and_glob_characters(connection: Connection, raw: Redis) -> None:
     strange = QueueKeys(b"j[o]*")
     raw.mset({b"j[o]*:item:a": 1, b"jo*:item:b": 1, b"j[o]*x:item:c": 1, b"jox:item:d": 1})
-    assert ids(connection, strange, strange.item_prefix) == [b"a"]
+    assert ids(WorkQueue(connection, strange.name), strange.item_prefix) == [b"a"]
 
 
 def test_an_id_that_ends_like_a_structure_is_an_item(
-    connection: Connection, keys: QueueKeys, foreign: Foreign
+    queue: WorkQueue, keys: QueueKeys, foreign: Foreign
 ) -> None:
     foreign.waiting(b"mail:queue", b"queue")
     assert ids(queue, keys.item_prefix) == [b"mail:queue", b"queue"]
@@ -66,7 +66,7 @@ def test_whose_an_id_may_be(keys: QueueKeys) -> None:
 
 
 def test_what_is_anothers_now(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     ids = [b"x", b"item:x", b"mail:item:x", b"queue"]
     prefixes = (keys.item_prefix,)

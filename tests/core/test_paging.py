@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection
+from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.cursor import walk_list, walk_processing, walk_scheduled
-from rwq_cli.core.keys import QueueKeys
-from tests.conftest import Interleaved
+from tests.conftest import QUEUE, Interleaved
 
 LIST = b"list"
 PROCESSING = b"jobs:processing"
@@ -328,12 +327,12 @@ def test_nothing_in_processing_is_missed_while_it_is_turned_round(
 
 @pytest.mark.parametrize("at_call", [2, 3])
 def test_processing_that_is_turned_round_once(
-    interleaved: Interleaved, keys: QueueKeys, raw: Redis, at_call: int
+    interleaved: Interleaved, raw: Redis, at_call: int
 ) -> None:
     """All that was read moves behind what was not: reading begins again."""
     raw.rpush(PROCESSING, *numbered(2500))
     interleaved.before = once(lambda: raw.lpush(PROCESSING, *raw.rpop(PROCESSING, 1000)), at_call)
-    assert set(chain(*walk_processing(interleaved, keys))) == set(numbered(2500))
+    assert set(chain(*walk_processing(WorkQueue(interleaved, QUEUE)))) == set(numbered(2500))
 
 
 class TestScheduled:
@@ -345,20 +344,18 @@ class TestScheduled:
         return [b"%03d" % at for at in range(count)]
 
     @staticmethod
-    def read(connection: Connection, keys: QueueKeys, **options: Any) -> list[bytes]:
+    def read(queue: WorkQueue, **options: Any) -> list[bytes]:
         pages = walk_scheduled(queue, "delayed", page_size=10, **options)
         return [item_id for page in pages for item_id, _ in page]
 
     @pytest.mark.parametrize("count", [0, 1, 10, 35])
     @pytest.mark.parametrize("start", [0, 9, 40])
-    def test_a_quiet_one(
-        self, connection: Connection, raw: Redis, keys: QueueKeys, count: int, start: int
-    ) -> None:
+    def test_a_quiet_one(self, queue: WorkQueue, raw: Redis, count: int, start: int) -> None:
         ids = self.fill(raw, count) if count else []
         assert self.read(queue, start=start) == ids[start:]
         assert self.read(queue, start=start, latest_first=True) == ids[::-1][start:]
 
-    def test_scores(self, connection: Connection, raw: Redis, keys: QueueKeys) -> None:
+    def test_scores(self, queue: WorkQueue, raw: Redis) -> None:
         raw.zadd(b"jobs:buried", {b"a": 1_764_000_000_000.125, b"b": 1})
         assert list(walk_scheduled(queue, "buried")) == [
             [(b"b", 1.0), (b"a", 1_764_000_000_000.125)]
@@ -370,7 +367,6 @@ class TestScheduled:
         self,
         interleaved: Interleaved,
         raw: Redis,
-        keys: QueueKeys,
         latest_first: bool,
         leave: int,
     ) -> None:
@@ -382,11 +378,9 @@ class TestScheduled:
                 raw.zrem(b"jobs:delayed", *ids[20 - leave : 20])
 
         interleaved.before = act
-        assert self.read(interleaved, keys, latest_first=latest_first) == ids
+        assert self.read(WorkQueue(interleaved, QUEUE), latest_first=latest_first) == ids
 
-    def test_one_that_was_read_last_is_put_off(
-        self, interleaved: Interleaved, raw: Redis, keys: QueueKeys
-    ) -> None:
+    def test_one_that_was_read_last_is_put_off(self, interleaved: Interleaved, raw: Redis) -> None:
         ids = self.fill(raw, 40)
         turns = iter(range(100))
 
@@ -395,9 +389,9 @@ class TestScheduled:
                 raw.zadd(b"jobs:delayed", {ids[9]: 99_999})
 
         interleaved.before = act
-        assert self.read(interleaved, keys) == [*ids, ids[9]]
+        assert self.read(WorkQueue(interleaved, QUEUE)) == [*ids, ids[9]]
 
-    def test_many_of_one_time(self, interleaved: Interleaved, raw: Redis, keys: QueueKeys) -> None:
+    def test_many_of_one_time(self, interleaved: Interleaved, raw: Redis) -> None:
         ids = [b"%03d" % at for at in range(35)]
         raw.zadd(b"jobs:delayed", dict.fromkeys(ids, 5))
         turns = iter(range(100))
@@ -407,4 +401,4 @@ class TestScheduled:
                 raw.zrem(b"jobs:delayed", *ids[:3], *ids[5:8])
 
         interleaved.before = act
-        assert self.read(interleaved, keys) == ids
+        assert self.read(WorkQueue(interleaved, QUEUE)) == ids

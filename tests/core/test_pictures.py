@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Lease, State
+from rwq_cli.core import Lease, State, WorkQueue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import (
     SNAPSHOT_BYTES,
@@ -18,14 +18,12 @@ from rwq_cli.core.state.snapshot import (
 from tests.conftest import Foreign
 
 
-def found(connection: Connection, keys: QueueKeys, *ids: bytes) -> list[ItemSnapshot]:
+def found(queue: WorkQueue, *ids: bytes) -> list[ItemSnapshot]:
     """The snapshots of IDs that are somewhere."""
     return [p for batch in find_snapshots(queue, ids, Skipped()) for p in batch]
 
 
-def test_of_each_place(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
-) -> None:
+def test_of_each_place(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2", b"w3")
     foreign.leased(b"l", holder=b"them", ttl_ms=None)
     foreign.abandoned(b"a")
@@ -54,9 +52,7 @@ def test_of_each_place(
     assert abs(guard_ends_ms - 4_000_003_600_000) < 5000
 
 
-def test_what_is_no_item(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
-) -> None:
+def test_what_is_no_item(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     raw.hset(keys.item(b"hash"), "x", "y")
     skipped = Skipped()
@@ -67,7 +63,7 @@ def test_what_is_no_item(
 
 @pytest.mark.parametrize("key", [b"jobs:lease:a", b"jobs:leased_by_session:a"])
 def test_a_lease_key_of_another_type(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign, key: bytes
+    queue: WorkQueue, raw: Redis, foreign: Foreign, key: bytes
 ) -> None:
     foreign.leased(b"a", b"b", ttl_ms=None)
     raw.delete(key)
@@ -78,14 +74,14 @@ def test_a_lease_key_of_another_type(
     assert skipped == Skipped([], [b"a"], [key])
 
 
-def test_an_empty_holder_is_one(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+def test_an_empty_holder_is_one(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.leased(b"a", holder=b"", ttl_ms=None)
     (a,) = found(queue, b"a")
     assert a.lease == Lease(b"", None)
 
 
 def test_what_waits_has_no_time(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     """Put in again, it would be in both."""
     foreign.waiting(b"a")
@@ -95,7 +91,7 @@ def test_what_waits_has_no_time(
     assert (a.place, a.state, a.due_ms, a.buried_ms) == (Place.MAIN, State.WAITING, None, None)
 
 
-def test_a_reply_is_bounded_by_bytes(connection: Connection, keys: QueueKeys, raw: Redis) -> None:
+def test_a_reply_is_bounded_by_bytes(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
     ids = [b"%d" % number for number in range(5)]
     raw.mset({keys.item(item_id): b"x" * (SNAPSHOT_BYTES // 2) for item_id in ids})
     batches = list(read_snapshots(queue, ListRange(None, 0, 0, ids), Skipped()))
@@ -105,12 +101,7 @@ def test_a_reply_is_bounded_by_bytes(connection: Connection, keys: QueueKeys, ra
 @pytest.mark.parametrize("popped", [0, 150, 700])
 @pytest.mark.parametrize("pushed", [0, 900])
 def test_what_moved_since_it_was_seen(
-    connection: Connection,
-    keys: QueueKeys,
-    raw: Redis,
-    foreign: Foreign,
-    popped: int,
-    pushed: int,
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, popped: int, pushed: int
 ) -> None:
     """Others popped so many in front of it, and pushed behind it."""
     ids = [b"%04d" % number for number in range(1500)]
@@ -127,7 +118,7 @@ def test_what_moved_since_it_was_seen(
 
 
 def test_one_that_was_leased_since_it_was_seen(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a", b"b")
     sight = ListRange(Place.MAIN, 0, 2, [b"a", b"b"])
@@ -139,7 +130,7 @@ def test_one_that_was_leased_since_it_was_seen(
 
 
 def test_one_that_came_far_is_looked_for(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     """It was leased, and 600 after it: it is not among the newest of processing any more."""
     foreign.waiting(b"a")

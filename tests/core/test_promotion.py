@@ -5,7 +5,7 @@ from time import time
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
 from rwq_cli.core.items.promote import Promoted, promote
 from rwq_cli.core.items.waiting import WaitCondition
@@ -17,7 +17,7 @@ from tests.conftest import QUEUE, AsUser, FakeClock, Foreign, Interleaved, conte
 FAR_MS = 9_999_999_999_999
 
 
-def promoted(connection: Connection, keys: QueueKeys) -> list[Promoted]:
+def promoted(queue: WorkQueue) -> list[Promoted]:
     return list(promote(queue))
 
 
@@ -29,7 +29,7 @@ def due(foreign: Foreign, *ids: bytes) -> None:
 
 class TestPromote:
     def test_in_the_order_of_the_due_times(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"w")
         due(foreign, b"c", b"a", b"b")
@@ -42,7 +42,7 @@ class TestPromote:
         assert promoted(queue) == []
 
     def test_equal_times_keep_their_fractions(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.delayed(b"a", 5)
         foreign.delayed(b"z", 5)
@@ -50,7 +50,7 @@ class TestPromote:
         assert promoted(queue) == [Promoted([b"z", b"a"], [])]
 
     def test_more_than_one_page(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         ids = [b"%04d" % number for number in range(600)]
         for at, item_id in enumerate(ids):
@@ -67,7 +67,7 @@ class TestPromote:
         assert raw.zrange(keys.delayed, 0, -1) == left
 
     def test_a_ghost_leaves_no_trace(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         due(foreign, b"gone", b"a")
         raw.delete(keys.item(b"gone"))
@@ -76,7 +76,7 @@ class TestPromote:
         assert raw.exists(keys.delayed, *both(keys, b"gone")) == 0
 
     def test_what_somebody_works_on_is_theirs(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         """Returned by a cleaner of another language, and leased, before we came."""
         due(foreign, b"a")
@@ -86,7 +86,7 @@ class TestPromote:
         assert raw.get(keys.lease(b"a")) == b"worker"
 
     def test_a_buried_one_stays_buried(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         due(foreign, b"a")
         foreign.buried(b"a")
@@ -95,7 +95,7 @@ class TestPromote:
         assert raw.zrange(keys.buried, 0, -1) == [b"a"]
 
     def test_data_of_another_type_stay_where_they_are(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         due(foreign, b"a", b"b")
         raw.delete(keys.item(b"a"))
@@ -105,13 +105,16 @@ class TestPromote:
 
     @pytest.mark.real_only("the fake has no ACL")
     def test_nothing_is_written_where_a_command_is_denied(
-        self, as_user: AsUser, raw: Redis, foreign: Foreign, keys: QueueKeys
+        self,
+        as_user: AsUser,
+        raw: Redis,
+        foreign: Foreign,
     ) -> None:
         limited = as_user("+@all", "-zrem")
         due(foreign, b"a")
         before = contents(raw)
         with pytest.raises(PermissionDenied):
-            promoted(limited, keys)
+            promoted(WorkQueue(limited, QUEUE))
         assert contents(raw) == before
 
 
@@ -124,12 +127,7 @@ class TestWithoutProof:
 
     @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
     def test_in_no_list(
-        self,
-        connection: Connection,
-        keys: QueueKeys,
-        raw: Redis,
-        foreign: Foreign,
-        left: tuple[str, ...],
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, left: tuple[str, ...]
     ) -> None:
         due(foreign, b"a", b"b")
         unguard(raw, keys, b"a", left)
@@ -139,12 +137,7 @@ class TestWithoutProof:
 
     @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
     def test_in_main_already(
-        self,
-        connection: Connection,
-        keys: QueueKeys,
-        raw: Redis,
-        foreign: Foreign,
-        left: tuple[str, ...],
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, left: tuple[str, ...]
     ) -> None:
         due(foreign, b"a")
         unguard(raw, keys, b"a", left)
@@ -166,7 +159,7 @@ class TestWithoutProof:
                 foreign.lease(b"a", holder=b"worker", generations="old")
 
         interleaved.before = act
-        assert promoted(interleaved, keys) == [Promoted([], [b"a"])]
+        assert promoted(WorkQueue(interleaved, QUEUE)) == [Promoted([], [b"a"])]
         assert raw.lrange(keys.processing, 0, -1) == [b"a"]
         assert raw.get(keys.old_lease(b"a")) == b"worker"
         assert raw.exists(keys.delayed, keys.main, keys.lease(b"a")) == 0
@@ -183,7 +176,7 @@ class TestWithoutProof:
                 foreign.lease(b"a", holder=b"worker", generations="old")
 
         interleaved.before = act
-        assert promoted(interleaved, keys) == []
+        assert promoted(WorkQueue(interleaved, QUEUE)) == []
         assert raw.get(keys.old_lease(b"a")) == b"worker"
         assert raw.lrange(keys.processing, 0, -1) == [b"a"]
 
@@ -199,17 +192,17 @@ class TestWithoutProof:
 
         interleaved.before = die
         with pytest.raises(ConnectionAbortedError):
-            promoted(interleaved, keys)
+            promoted(WorkQueue(interleaved, QUEUE))
         assert raw.zrange(keys.delayed, 0, -1) == [b"a"]
         assert 110_000 < raw.pttl(keys.lease(b"a")) <= 120_000
         interleaved.before = None
         # Somebody has it in hand, as far as can be told; then nobody.
-        assert promoted(interleaved, keys) == []
+        assert promoted(WorkQueue(interleaved, QUEUE)) == []
         unguard(raw, keys, b"a", ())
-        assert promoted(interleaved, keys) == [Promoted([b"a"], [])]
+        assert promoted(WorkQueue(interleaved, QUEUE)) == [Promoted([b"a"], [])]
 
     def test_a_lease_that_nobody_can_read_is_left_alone(
-        self, connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         due(foreign, b"a")
         raw.delete(*both(keys, b"a"))

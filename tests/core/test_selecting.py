@@ -8,7 +8,7 @@ from redis import Redis
 
 from rwq_cli.core import Selection, Source, State, WorkQueue
 from rwq_cli.core.inspect.selection import ITEMS, SELECTABLE, choose_ids, source_of
-from tests.conftest import FakeClock, Foreign, Interleaved, contents
+from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
 
 FUTURE_MS = 9_999_999_999_999
 
@@ -189,8 +189,7 @@ def test_an_item_that_travels_while_it_is_read_is_chosen_once(
 
     interleaved.before = lease_one
     chosen = choose_ids(
-        interleaved,
-        foreign.keys,
+        WorkQueue(interleaved, QUEUE),
         states(State.WAITING, State.LEASED),
         limit=None,
         grace_s=0,
@@ -199,13 +198,12 @@ def test_an_item_that_travels_while_it_is_read_is_chosen_once(
     assert (leased, chosen) == ([b"1"], [b"1", b"2"])
 
 
-def test_a_page_is_enough_for_a_few(interleaved: Interleaved, raw: Redis, foreign: Foreign) -> None:
+def test_a_page_is_enough_for_a_few(interleaved: Interleaved, raw: Redis) -> None:
     ids = [b"%d" % number for number in range(5000)]
     raw.lpush(b"jobs:queue", *ids)
     raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
     chosen = choose_ids(
-        interleaved,
-        foreign.keys,
+        WorkQueue(interleaved, QUEUE),
         states(State.WAITING),
         limit=3,
         grace_s=0,

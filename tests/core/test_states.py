@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis import Redis
 
-from rwq_cli.core import Connection, Facts, Lease, State, WorkQueue, state_of
+from rwq_cli.core import Facts, Lease, State, WorkQueue, state_of
 from rwq_cli.core.inspect.report import _leases, effective_lease, probe
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.finding_rules import facts_of_many
@@ -183,7 +183,7 @@ def assert_same_lease(found: Lease | None, meant: Lease | None, *, any_holder: b
 @pytest.mark.parametrize("new_ms", TIMES_MS)
 @pytest.mark.parametrize("old_ms", TIMES_MS)
 def test_of_two_lease_keys_the_later_ending_one_speaks(
-    connection: Connection, raw: Redis, keys: QueueKeys, new_ms, old_ms
+    queue: WorkQueue, raw: Redis, keys: QueueKeys, new_ms, old_ms
 ) -> None:
     meant = arrange_leases(raw, keys, new_ms, old_ms)
     (look,) = probe(queue, [b"1"])
@@ -231,7 +231,7 @@ def test_merging_gives_a_sessions_lease_or_of_a_kind_the_last_to_end(
 @pytest.mark.parametrize("guard_ms", [None, 1000, 80_000])
 @pytest.mark.parametrize("worker_ms", [None, 40_000])
 def test_a_sessions_lease_speaks_before_a_guard_whichever_ends_later(
-    connection: Connection,
+    queue: WorkQueue,
     raw: Redis,
     keys: QueueKeys,
     worker_name: str,

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection
+from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.survey import Survey, listed_ids, scan_ids, survey
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import Backend, Foreign, Interleaved
+from tests.conftest import QUEUE, Backend, Foreign, Interleaved
 
 FAR_MS = 10**13
 
@@ -56,7 +56,7 @@ def zoo(foreign: Foreign) -> None:
     foreign.raw.hset(foreign.keys.returns, mapping={b"w1": 1, b"gone": 2})
 
 
-def found(connection: Connection, keys: QueueKeys) -> dict[str, Any]:
+def found(queue: WorkQueue) -> dict[str, Any]:
     """The survey, with what has no order of its own sorted."""
     report = asdict(survey(queue))
     report["processing_ghosts"].sort()
@@ -69,11 +69,11 @@ def found(connection: Connection, keys: QueueKeys) -> dict[str, Any]:
 NOTHING = asdict(Survey())
 
 
-def test_an_empty_queue(connection: Connection, keys: QueueKeys) -> None:
+def test_an_empty_queue(queue: WorkQueue) -> None:
     assert survey(queue) == Survey()
 
 
-def test_the_zoo(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+def test_the_zoo(queue: WorkQueue, foreign: Foreign) -> None:
     zoo(foreign)
     assert found(queue) == {
         "orphaned": [b"o in hand", b"o1", b"o2"],
@@ -96,16 +96,16 @@ def test_the_zoo(connection: Connection, keys: QueueKeys, foreign: Foreign) -> N
 def test_strange_names_beside_others(backend: Backend, raw: Redis, name: bytes) -> None:
     zoo(Foreign(raw))
     zoo(Foreign(raw, name))
-    expected = found(backend.connect(), QueueKeys(b"jobs"))
-    assert found(backend.connect(), QueueKeys(name)) == expected
+    expected = found(WorkQueue(backend.connect(), b"jobs"))
+    assert found(WorkQueue(backend.connect(), name)) == expected
     raw.flushall()
     zoo(Foreign(raw))
-    assert found(backend.connect(), QueueKeys(name)) == NOTHING
+    assert found(WorkQueue(backend.connect(), name)) == NOTHING
 
 
 @pytest.mark.parametrize("other", [b"jobs:item", b"jobs:item:x", b"jobs:item:queue"])
 def test_a_queue_whose_name_begins_like_our_data_keys(
-    connection: Connection, keys: QueueKeys, raw: Redis, other: bytes
+    queue: WorkQueue, raw: Redis, other: bytes
 ) -> None:
     zoo(Foreign(raw, other))
     report = found(queue)
@@ -113,7 +113,7 @@ def test_a_queue_whose_name_begins_like_our_data_keys(
 
 
 def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
-    connection: Connection, keys: QueueKeys, foreign: Foreign
+    queue: WorkQueue, foreign: Foreign
 ) -> None:
     """IDs are any bytes; the type of the key tells an item from another queue's list."""
     ids = [b"queue", b"x:queue", b"x:item:1", b"item:1", b"x:processing", b":delayed"]
@@ -121,24 +121,20 @@ def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
     assert found(queue) == {**NOTHING, "orphaned": sorted(ids), "items": len(ids)}
 
 
-def test_data_of_the_wrong_type_is_no_orphan(
-    connection: Connection, keys: QueueKeys, raw: Redis
-) -> None:
+def test_data_of_the_wrong_type_is_no_orphan(queue: WorkQueue, raw: Redis) -> None:
     """Nothing is guessed about it, and no clean would return it."""
     raw.hset(b"jobs:item:1", "field", "value")
     assert found(queue)["orphaned"] == []
 
 
 @pytest.mark.parametrize("structure", ["queue", "processing", "cleaning", "delayed", "returns"])
-def test_a_structure_of_the_wrong_type(
-    connection: Connection, keys: QueueKeys, raw: Redis, structure: str
-) -> None:
+def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: str) -> None:
     raw.set(f"jobs:{structure}", b"text")
     with pytest.raises(WrongType):
         survey(queue)
 
 
-def test_thousands(connection: Connection, keys: QueueKeys, raw: Redis) -> None:
+def test_thousands(queue: WorkQueue, raw: Redis) -> None:
     pipeline = raw.pipeline()
     crowd = Foreign(pipeline)
     crowd.waiting(*(b"w%d" % number for number in range(2500)))
@@ -152,9 +148,7 @@ def test_thousands(connection: Connection, keys: QueueKeys, raw: Redis) -> None:
     }
 
 
-def test_the_ids_of_all_data_keys(
-    connection: Connection, keys: QueueKeys, raw: Redis, foreign: Foreign
-) -> None:
+def test_the_ids_of_all_data_keys(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     ids = [b"", b"\x00", b"a:item:b", *numbered(1500)]
     foreign.data(*ids)
     foreign.lease(b"stray")
@@ -168,7 +162,7 @@ def test_the_ids_of_all_data_keys(
     assert others == {b"jobs:lease:stray", b"jobs:leased_by_session:stray"}
 
 
-def test_what_is_listed(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+def test_what_is_listed(queue: WorkQueue, foreign: Foreign) -> None:
     zoo(foreign)
     candidates = [b"w1", b"l1", b"g main", b"d1", b"b1", b"o1", b"o in hand", b"u new", b"none"]
     assert listed_ids(queue, candidates) == {b"w1", b"l1", b"g main", b"d1", b"b1"}
@@ -192,7 +186,7 @@ WORK: dict[str, Callable[[Foreign], object]] = {
 
 @pytest.mark.parametrize("work", WORK)
 def test_no_live_item_looks_lost_whenever_it_moves(
-    interleaved: Interleaved, keys: QueueKeys, raw: Redis, foreign: Foreign, work: str
+    interleaved: Interleaved, raw: Redis, foreign: Foreign, work: str
 ) -> None:
     calls = 1
     number = 0
@@ -208,7 +202,7 @@ def test_no_live_item_looks_lost_whenever_it_moves(
                 WORK[work](foreign)
 
         interleaved.before = act
-        report = survey(interleaved, keys)
+        report = survey(WorkQueue(interleaved, QUEUE))
         calls = len(interleaved.calls)
         assert report.orphaned == []
         assert report.unlisted == []
@@ -228,12 +222,12 @@ def test_listed_at_every_moment_while_it_is_leased(
                 raw.rpoplpush(keys.main, keys.processing)
 
         interleaved.before = act
-        assert listed_ids(interleaved, keys, [b"1"]) == {b"1"}
+        assert listed_ids(WorkQueue(interleaved, QUEUE), [b"1"]) == {b"1"}
 
 
 @pytest.mark.parametrize("at_read", [1, 2, 3])
 def test_listed_while_another_turns_the_processing_list_round(
-    interleaved: Interleaved, keys: QueueKeys, raw: Redis, at_read: int
+    interleaved: Interleaved, raw: Redis, at_read: int
 ) -> None:
     """A batch of completes moves the oldest page to the new end; all of it is still listed."""
     raw.rpush(b"jobs:processing", *numbered(2500))
@@ -247,5 +241,5 @@ def test_listed_while_another_turns_the_processing_list_round(
                 raw.lpush(b"jobs:processing", *raw.rpop(b"jobs:processing", 1000))
 
     interleaved.before = turn
-    assert listed_ids(interleaved, keys, numbered(2500)) == set(numbered(2500))
+    assert listed_ids(WorkQueue(interleaved, QUEUE), numbered(2500)) == set(numbered(2500))
     assert reads >= at_read

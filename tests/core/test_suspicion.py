@@ -8,8 +8,7 @@ from redis import Redis
 from rwq_cli.core import Code, Facts, Lease, WorkQueue, state_of
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.finding_rules import examine, facts_of_many, findings_about
-from rwq_cli.core.server.connection import Connection
-from tests.conftest import Foreign, Interleaved
+from tests.conftest import QUEUE, Foreign, Interleaved
 from tests.zoo import ANIMALS
 
 
@@ -21,9 +20,7 @@ def zoo(foreign: Foreign) -> list[bytes]:
     return [name.encode() for name in ANIMALS]
 
 
-def test_of_many_as_of_each_alone(
-    connection: Connection, keys: QueueKeys, queue: WorkQueue, zoo: list[bytes]
-) -> None:
+def test_of_many_as_of_each_alone(queue: WorkQueue, zoo: list[bytes]) -> None:
     for facts, item_report in zip(facts_of_many(queue, zoo), queue.facts(zoo), strict=True):
         alone = item_report.facts
         # Of a lease key of the wrong type only the one that looks at one ID knows the type.
@@ -44,7 +41,7 @@ def test_of_one_as_the_doctor_finds_them(queue: WorkQueue, zoo: list[bytes]) -> 
         assert sorted(found) == sorted(ANIMALS[name.decode()].findings), name
 
 
-def test_letters(connection: Connection, keys: QueueKeys, zoo: list[bytes]) -> None:
+def test_letters(queue: WorkQueue, zoo: list[bytes]) -> None:
     letters = dict(zip(zoo, examine(queue, zoo), strict=True))
     assert letters == {
         name.encode(): letter
@@ -79,11 +76,11 @@ def test_letters(connection: Connection, keys: QueueKeys, zoo: list[bytes]) -> N
     } | {b"leased and delayed": "+"}
 
 
-def test_no_ids(connection: Connection, keys: QueueKeys) -> None:
+def test_no_ids(queue: WorkQueue) -> None:
     assert list(facts_of_many(queue, [])) == []
 
 
-def test_more_than_one_batch(connection: Connection, keys: QueueKeys, foreign: Foreign) -> None:
+def test_more_than_one_batch(queue: WorkQueue, foreign: Foreign) -> None:
     ids = [b"%d" % number for number in range(1100)]
     foreign.abandoned(*ids)
     assert "".join(examine(queue, ids)) == "a" * 1100
@@ -112,7 +109,7 @@ class TestTravellers:
                     happens()
 
             interleaved.before = act
-            (facts,) = facts_of_many(interleaved, keys, [b"x"])
+            (facts,) = facts_of_many(WorkQueue(interleaved, QUEUE), [b"x"])
             return facts.in_main, facts.in_processing
 
         return look

@@ -5,10 +5,10 @@ from typing import Literal
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection
+from rwq_cli.core import WorkQueue
 from rwq_cli.core.items.reconcile import Settled, reconcile
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import Foreign, Interleaved, contents
+from tests.conftest import QUEUE, Foreign, Interleaved, contents
 
 
 def parked(foreign: Foreign, which: str, *ids: bytes) -> None:
@@ -25,7 +25,7 @@ def parked(foreign: Foreign, which: str, *ids: bytes) -> None:
 class TestSettle:
     def test_the_lists_decide(
         self,
-        connection: Connection,
+        queue: WorkQueue,
         keys: QueueKeys,
         raw: Redis,
         foreign: Foreign,
@@ -49,7 +49,7 @@ class TestSettle:
 
     def test_also_far_down_in_a_list(
         self,
-        connection: Connection,
+        queue: WorkQueue,
         keys: QueueKeys,
         raw: Redis,
         foreign: Foreign,
@@ -65,7 +65,7 @@ class TestSettle:
 
     def test_without_an_entry_or_data_nothing_is_done(
         self,
-        connection: Connection,
+        queue: WorkQueue,
         keys: QueueKeys,
         raw: Redis,
         foreign: Foreign,
@@ -93,7 +93,9 @@ class TestSettle:
                 raw.delete(keys.item(b"a"))
 
         interleaved.before = complete
-        assert list(reconcile(interleaved, keys, which, [b"a", b"b"])) == [Settled([b"b"], [b"a"])]
+        assert list(reconcile(WorkQueue(interleaved, QUEUE), which, [b"a", b"b"])) == [
+            Settled([b"b"], [b"a"])
+        ]
         assert contents(raw) == {keys.main: [b"b"], keys.item(b"b"): b"data of b"}
 
     def test_put_away_anew_meanwhile(
@@ -115,7 +117,7 @@ class TestSettle:
                     foreign.buried(b"a", b"again")
 
         interleaved.before = put_away
-        (settled,) = reconcile(interleaved, keys, which, [b"a", b"b"])
+        (settled,) = reconcile(WorkQueue(interleaved, QUEUE), which, [b"a", b"b"])
         assert settled.pushed == [b"b"]
         zset = keys.delayed if which == "delayed" else keys.buried
         assert raw.zrange(zset, 0, -1) == [b"a"]

@@ -9,7 +9,7 @@ from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_until
 from rwq_cli.core.model import Counts
-from tests.conftest import FakeClock, Foreign, Interleaved
+from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
 
 FUTURE_MS = 9_999_999_999_999
 
@@ -127,7 +127,7 @@ class TestIds:
         clock = FakeClock()
         after(clock, 0.01, lambda: raw.delete(b"jobs:item:a", b"jobs:item:b"))
         condition = WaitCondition(ids=(b"a", b"b", b"c"))
-        wait_until(interleaved, foreign.keys, condition, timeout_s=0.1, clock=clock)
+        wait_until(WorkQueue(interleaved, QUEUE), condition, timeout_s=0.1, clock=clock)
         asked = [call for call in interleaved.calls if call.startswith("EXISTS")]
         assert asked == ["EXISTS+EXISTS+EXISTS", "EXISTS+EXISTS+EXISTS", "EXISTS"]
 
@@ -135,7 +135,7 @@ class TestIds:
 def test_it_asks_less_often_the_longer_it_takes(interleaved: Interleaved, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     clock = FakeClock()
-    wait_until(interleaved, foreign.keys, WaitCondition(), timeout_s=3600, clock=clock)
+    wait_until(WorkQueue(interleaved, QUEUE), WaitCondition(), timeout_s=3600, clock=clock)
     assert clock.slept_s[:4] == pytest.approx([0.05, 0.075, 0.1125, 0.16875])
     assert max(clock.slept_s) == 1.0
     assert len(clock.slept_s) < 3610

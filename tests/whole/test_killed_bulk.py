@@ -155,7 +155,7 @@ def check(raw: redis.Redis, name: str, added: set[bytes], completed: list[bytes]
         assert gone == set(completed)
     for item_id in random.sample(sorted(stored), min(100, len(stored))):
         assert raw.get(KEYS.item(item_id)) == b"data of " + item_id
-    found = survey(Connection(raw), KEYS)
+    found = survey(WorkQueue(Connection(raw), KEYS.name))
     # What came back and was completed by the worker keeps its count until the next clean.
     assert set(found.stale_returns) <= set(completed)
     counts = (found.returned, found.returns, found.stale_returns)
