@@ -169,7 +169,7 @@ class WorkQueue(Queue):
         data: bool = True,
         dry_run: bool = False,
     ) -> "Iterator[Picked]":
-        """Lease these items, wherever they wait; see `rwq_cli.core.items.lease_by_id.pick_items`."""
+        """Lease these items, wherever they wait; see `items.lease_by_id.pick_items`."""
         from rwq_cli.core.items import lease_by_id as picking
 
         wanted = map(to_bytes, ids)
@@ -480,7 +480,7 @@ class WorkQueue(Queue):
         )
 
     def lengths(self) -> Counts:
-        """The lengths of the queue's structures; see `rwq_cli.core.inspect.counting.count_lengths`."""
+        """The lengths of the queue's structures; see `inspect.counting.count_lengths`."""
         from rwq_cli.core.inspect import counting
 
         return counting.count_lengths(self)
@@ -488,7 +488,7 @@ class WorkQueue(Queue):
     def wait(
         self, condition: "WaitCondition | None" = None, *, timeout_s: float = FOREVER
     ) -> "WaitResult":
-        """Wait until the queue is empty, or for another condition; `rwq_cli.core.items.waiting.wait_until`."""
+        """Wait until the queue is empty, or for another condition; `items.waiting.wait_until`."""
         from rwq_cli.core.items import waiting
 
         return waiting.wait_until(
@@ -557,7 +557,7 @@ class WorkQueue(Queue):
     def listed_ids(
         self, source: "Source", *, limit: int | None = None, offset: int = 0, tail: bool = False
     ) -> "Iterator[Sequence[bytes]]":
-        """The IDs alone of what waits, is delayed or buried: `rwq_cli.core.inspect.listing.list_ids`."""
+        """The IDs alone of what waits, is delayed or buried: `inspect.listing.list_ids`."""
         from rwq_cli.core.inspect import listing
 
         return listing.list_ids(self, source, limit=limit, offset=offset, tail=tail)
@@ -585,7 +585,7 @@ class WorkQueue(Queue):
         data: bool = False,
         bare: bool = False,
     ) -> Iterator[Item]:
-        """The items in processing, most urgent first: `rwq_cli.core.inspect.listing.list_leases`."""
+        """The items in processing, most urgent first: `inspect.listing.list_leases`."""
         from rwq_cli.core.inspect import listing
 
         return listing.list_leases(

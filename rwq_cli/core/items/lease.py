@@ -84,9 +84,9 @@ def lease_batches(
 
     Of many, the next calls are sent while the server works on one.
 
-    What is due is promoted first. Waiting pops nothing, see `rwq_cli.core.server.push_waiter`: it lasts until
-    there is an item in any of the queues, until the next delayed item is due, or a second. Only
-    then the atomic lease runs, on one queue after the other.
+    What is due is promoted first. Waiting pops nothing, see `core.server.push_waiter`: it lasts
+    until there is an item in any of the queues, until the next delayed item is due, or a second.
+    Only then the atomic lease runs, on one queue after the other.
 
     Args:
         queues: The queues, the one to be preferred first; none of them twice.
