@@ -12,8 +12,7 @@ from typing import NamedTuple, NoReturn
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import Environment
@@ -21,9 +20,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import throwaway
 from rwq_cli.output.report import Report, Text
 
-app = new_app()
-
-MANUALS = {"demo": Manual(examples=("rwq demo",))}
+app = CommandModule()
 
 
 class Step(NamedTuple):
@@ -64,9 +61,11 @@ _STEPS = (
 _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 
 
-@app.command(help="Show the main job from end to end on a throw-away server, in a few seconds.")
-def demo(ctx: typer.Context) -> Report:
-    settings: Settings = ctx.obj
+@app.command(
+    help="Show the main job from end to end on a throw-away server, in a few seconds.",
+    examples=("rwq demo",),
+)
+def demo(settings: Settings) -> Report:
     environment = settings.environment
     is_bold = environment.stdout_is_terminal and settings.colour
     for number in (signal.SIGTERM, signal.SIGHUP):
