@@ -46,9 +46,9 @@ def test_version_is_one() -> None:
     assert f"\n## [{rwq_cli.__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
-def test_readme_begins_with_its_two_shell_blocks() -> None:
+def test_readme_begins_with_two_shell_blocks_of_one_command_each() -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```", README, re.M | re.S)
-    assert len(blocks) == 2
+    assert [len(block.splitlines()) for block in blocks] == [1, 1]
     assert "rwq demo" in blocks[0]
     assert "python -m pytest" in blocks[1]
 
