@@ -7,8 +7,8 @@ import pytest
 import redis
 
 from rwq_cli.cli.app import COMMANDS, SECTIONS, Described, all_commands
-from tests.cli.driver import Rwq
 from tests.conftest import Foreign
+from tests.driver import Rwq
 
 ALL = all_commands()
 
