@@ -1,1 +1,1 @@
-"""Measures rwq against the tools beside it, in one run on one machine: `python -m benchmarks`."""
+"""Benchmarks: rwq against other tools, or against another version of itself."""

@@ -1,7 +1,7 @@
-"""Runs one command and tells how long it took and how much memory it had at most.
+"""Run one command and report its time, CPU time and peak memory.
 
-A process of its own, because a child's peak memory counts from before it becomes the command: under
-a parent of a gigabyte every command seems to take a gigabyte.
+This is a process of its own because a child's peak memory counts from before its exec: under a
+parent of one gigabyte every command would seem to need a gigabyte.
 
     python stopwatch.py RESULT COMMAND [ARGUMENT...]
 """
@@ -12,14 +12,14 @@ import time
 
 
 def main() -> int:
-    """Write seconds and peak memory, in the unit of the system, to RESULT; exit as COMMAND did."""
+    """Write wall-clock seconds, CPU seconds and peak memory to RESULT; exit as COMMAND did."""
     result, command = sys.argv[1], sys.argv[2:]
-    began = time.perf_counter()
+    started = time.perf_counter()
     child = os.posix_spawnp(command[0], command, os.environ)
     _, status, usage = os.wait4(child, 0)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     with open(result, "w") as file:
-        file.write(f"{seconds} {usage.ru_maxrss}\n")
+        file.write(f"{seconds} {usage.ru_utime + usage.ru_stime} {usage.ru_maxrss}\n")
     return os.waitstatus_to_exitcode(status)
 
 

@@ -1,4 +1,4 @@
-"""What all tests share: one test on the real server and on the fake, a clock, foreign workers."""
+"""What all tests share: a server, a queue on it, a clock, foreign workers, and rwq itself."""
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -9,12 +9,13 @@ from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any, Protocol
 
-import fakeredis
 import pytest
 import redis
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
+from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.keys import QueueKeys
+from tests.driver import Rwq
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
 QUEUE = b"jobs"
@@ -23,7 +24,12 @@ HOLDER = b"me"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "real_only(reason): the fake is not faithful here; run on the real server alone"
+        "markers",
+        "real_only(reason): why the fake would not do; every test runs on a real server now",
+    )
+    config.addinivalue_line(
+        "markers",
+        "needs(feature): skipped on a server without it; see FEATURES in tests/conftest.py",
     )
     # A shell lets what it starts in the background ignore Ctrl-C, and so would every rwq that the
     # tests start and interrupt.
@@ -37,12 +43,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if all(path.is_file() for path in named) else 2
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "backend" in metafunc.fixturenames:
-        real_only = metafunc.definition.get_closest_marker("real_only")
-        metafunc.parametrize("backend", ["real"] if real_only else ["real", "fake"], indirect=True)
-
-
 @pytest.fixture(scope="session")
 def server() -> Iterator[PrivateServer]:
     """One private server for the whole session, stopped and removed at its end."""
@@ -52,6 +52,48 @@ def server() -> Iterator[PrivateServer]:
         except NoServerBinary as reason:
             pytest.skip(str(reason))
         yield started
+
+
+def supports_no_touch(raw: redis.Redis) -> bool:
+    """Whether the server can be looked at without counting that as use (Redis 7.2, Valkey)."""
+    try:
+        raw.execute_command("CLIENT", "NO-TOUCH", "OFF")
+    except redis.ResponseError:
+        return False
+    return True
+
+
+def _checks_permissions(client: redis.Redis) -> bool:
+    return bool(client.eval("return redis.acl_check_cmd and 1 or 0", 0))
+
+
+# What some servers cannot do, by the name that `needs` gives it: the check, and the reason to skip.
+FEATURES: dict[str, tuple[Callable[[redis.Redis], bool], str]] = {
+    "no-touch": (
+        supports_no_touch,
+        "no CLIENT NO-TOUCH (Redis before 7.2): rwq reads no sizes or previews unless asked to",
+    ),
+    "acl-check": (
+        _checks_permissions,
+        "scripts cannot ask for permissions (Redis before 7.0)",
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def missing_features(server: PrivateServer) -> dict[str, str]:
+    """The features that the server lacks, each with the reason to skip."""
+    with server.client() as client:
+        return {name: reason for name, (check, reason) in FEATURES.items() if not check(client)}
+
+
+@pytest.fixture(autouse=True)
+def skip_what_the_server_lacks(request: pytest.FixtureRequest) -> None:
+    """Skip tests that are marked with `needs`, with the reason in words."""
+    for marker in request.node.iter_markers("needs"):
+        reason = request.getfixturevalue("missing_features").get(marker.args[0])
+        if reason is not None:
+            pytest.skip(reason)
 
 
 class StartServer(Protocol):
@@ -107,7 +149,7 @@ def as_user(server: PrivateServer) -> Iterator[AsUser]:
 
 @dataclass(frozen=True)
 class Backend:
-    """A server, real or fake, with an empty keyspace.
+    """The session's server, empty when a test begins.
 
     Attributes:
         raw: A plain client of it, to see and to write the raw keys.
@@ -119,32 +161,23 @@ class Backend:
 
 
 @pytest.fixture
-def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    """The real server, and in a second run of the same test the fake."""
+def backend(server: PrivateServer) -> Iterator[Backend]:
+    """The server, and any number of connections to it."""
     with ExitStack() as stack:
-        if request.param == "real":
-            private: PrivateServer = request.getfixturevalue("server")
-            raw = stack.enter_context(private.client())
-            raw.flushall()
+        raw = stack.enter_context(server.client())
+        raw.flushall()
 
-            def new_connection() -> Connection:
-                made = connect(Server(private.url))
-                stack.callback(made.close)
-                return made
-
-        else:
-            fake = fakeredis.FakeServer()
-            raw = fakeredis.FakeRedis(server=fake)
-
-            def new_connection() -> Connection:
-                return Connection(fakeredis.FakeRedis(server=fake), "the fake server")
+        def new_connection() -> Connection:
+            made = connect(Server(server.url))
+            stack.callback(made.close)
+            return made
 
         yield Backend(raw, new_connection)
 
 
 @pytest.fixture
 def raw(backend: Backend) -> redis.Redis:
-    """A plain client of the server that `connection` speaks to."""
+    """A plain client of the server, which is empty when a test begins."""
     return backend.raw
 
 
@@ -251,9 +284,9 @@ class Interleaved(Connection):
 
 
 @pytest.fixture
-def interleaved(backend: Backend) -> Interleaved:
+def interleaved(connection: Connection) -> Interleaved:
     """A connection between whose calls the test can act."""
-    return Interleaved(backend.connect())
+    return Interleaved(connection)
 
 
 class Foreign:
@@ -331,6 +364,42 @@ def foreign(raw: redis.Redis) -> Foreign:
     return Foreign(raw)
 
 
+@pytest.fixture
+def bare_rwq(tmp_path: Path) -> Iterator[Rwq]:
+    """rwq without a server or a queue in its environment."""
+    rwq = Rwq(
+        {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "USER": "tester",
+            "RWQ_SESSION": "s1",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+        },
+        tmp_path,
+    )
+    yield rwq
+    rwq.close()
+
+
+@pytest.fixture
+def rwq(bare_rwq: Rwq, server: PrivateServer, raw: redis.Redis) -> Rwq:  # noqa: ARG001
+    """rwq with RWQ_URL and RWQ_QUEUE set to the empty server and the queue `jobs`."""
+    bare_rwq.variables = {**bare_rwq.variables, "RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}
+    return bare_rwq
+
+
+@pytest.fixture
+def slept_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """For how long each time runs in this process would have slept, seconds; it takes no time.
+
+    It is also for tests beside which nobody else acts, so that a second look may come at once.
+    """
+    slept_s: list[float] = []
+    monkeypatch.setattr(SystemClock, "sleep", lambda _clock, seconds: slept_s.append(seconds))
+    return slept_s
+
+
 def contents(raw: redis.Redis) -> dict[bytes, Any]:
     """Every key of the server with its whole value; a key that expires as `("expires", value)`."""
     keys = sorted(raw.keys())
@@ -384,12 +453,3 @@ def until_alone(raw: redis.Redis) -> None:
     while any(int(client["id"]) > own for client in raw.client_list()):
         assert monotonic() < deadline
         sleep(0.002)
-
-
-def supports_no_touch(raw: redis.Redis) -> bool:
-    """Whether the server can be looked at without counting that as use (Redis 7.2, Valkey)."""
-    try:
-        raw.execute_command("CLIENT", "NO-TOUCH", "OFF")
-    except redis.ResponseError:
-        return False
-    return True

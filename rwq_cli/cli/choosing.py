@@ -1,18 +1,16 @@
-"""The options by which every verb on many items chooses them, and what they come to."""
+"""The options by which every verb on many items chooses them, and the IDs that they come to."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import wraps
-from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from inspect import Parameter, signature
+from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.command_options import NullOption
-from rwq_cli.cli.confirm import confirm
+from rwq_cli.cli.options import NullOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -21,12 +19,10 @@ from rwq_cli.core.model import State
 from rwq_cli.core.queue import FOREVER, WorkQueue
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.ids import read_ids
-from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Report
 
 
 class SelectableState(StrEnum):
-    """The states that can be chosen by."""
+    """The values of `--state`."""
 
     WAITING = "waiting"
     LEASED = "leased"
@@ -45,60 +41,93 @@ class SelectableState(StrEnum):
 States = list[SelectableState] | None
 
 
-def _state_help(offered: Iterable[SelectableState]) -> str:
-    return f"Only items in this state; can be given several times. {', '.join(offered)}."
+def _state_option(offered: Iterable[SelectableState]) -> object:
+    return Annotated[
+        States,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help=f"Only items in this state; can be given several times. {', '.join(offered)}.",
+        ),
+    ]
 
 
-StateOption = Annotated[
-    States, typer.Option("--state", metavar="STATE", help=_state_help(SelectableState))
-]
-MatchOption = Annotated[
-    str | None,
-    typer.Option("--match", metavar="REGEX", help="Only items with this in their data."),
-]
-IdGlobOption = Annotated[
-    str | None, typer.Option("--id-glob", metavar="GLOB", help="Only IDs that match.")
-]
-OlderThanOption = Annotated[
-    str | None,
-    typer.Option("--older-than", metavar="DUR", help="Only items not used for so long."),
-]
-FirstOption = Annotated[
-    int | None,
-    typer.Option("-n", "--limit", metavar="N", min=0, help="The first N only; 0 for no limit."),
-]
-AllOption = Annotated[
-    bool, typer.Option("--all", help="All items that the verb is for, or of them all that match.")
-]
-SomeIdsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[ID...]",
-        help="IDs, or - to read them from stdin, one a line; or else choose by the options.",
-    ),
-]
+def _regex(text: str) -> "re.Pattern[bytes]":
+    try:
+        return re.compile(os.fsencode(text))
+    except re.error as error:
+        raise InvalidArgument(
+            f"--match is not a regular expression: {error}", "escape what is meant literally"
+        )
+
+
+def _age(text: str) -> float:
+    return parse_duration(text, FOREVER)
 
 
 @dataclass(frozen=True)
-class SelectionScope:
-    """What a verb chooses from.
+class Criteria:
+    """The options that choose items by what they are, as an `OptionGroup`."""
 
-    Attributes:
-        default: The states of the items that it is for, where `--state` names none.
-        everything: The states that `--all` means.
-        offered: The states that `--state` may name.
-        may_be_left_out: Whether nothing need be chosen: that means everything then.
-    """
-
-    default: frozenset[State]
-    everything: frozenset[State]
-    offered: frozenset[State]
-    may_be_left_out: bool = False
+    offered: frozenset[State] = frozenset(State(state.value) for state in SelectableState)
 
     @property
     def offers(self) -> list[SelectableState]:
         """What `--state` may name, in the order of the help."""
         return [name for name in SelectableState if name.value in self.offered]
+
+    def parameters(self) -> Sequence[Parameter]:
+        """The options."""
+        state, *others = signature(_criteria).parameters.values()
+        return [state.replace(annotation=_state_option(self.offers)), *others]
+
+    def read(
+        self,
+        _settings: Settings,
+        *,
+        state: States,
+        match: "re.Pattern[bytes] | None",
+        id_glob: bytes | None,
+        older_than: float | None,
+    ) -> Selection:
+        """What is selected.
+
+        Raises:
+            InvalidArgument: `--state` names a state that is not offered.
+        """
+        for name in state or ():
+            if name.value not in self.offered:
+                raise InvalidArgument(
+                    f"this cannot be done to {name.value} items",
+                    f"--state is one of {', '.join(self.offers)}",
+                )
+        states = frozenset(State(name.value) for name in state) if state else None
+        return Selection(states, match, id_glob, older_than)
+
+
+def _criteria(
+    state: States = None,
+    match: Annotated[
+        re.Pattern[bytes] | None,
+        typer.Option(
+            "--match", metavar="REGEX", parser=_regex, help="Only items with this in their data."
+        ),
+    ] = None,
+    id_glob: Annotated[
+        bytes | None,
+        typer.Option("--id-glob", metavar="GLOB", parser=os.fsencode, help="Only IDs that match."),
+    ] = None,
+    older_than: Annotated[
+        float | None,
+        typer.Option(
+            "--older-than",
+            metavar="DUR",
+            parser=_age,
+            help="Only items not used for so long.",
+        ),
+    ] = None,
+) -> None:
+    """The parameters of `Criteria`."""
 
 
 @dataclass(frozen=True)
@@ -123,15 +152,11 @@ class Choice:
 
     @property
     def by_name(self) -> bool:
-        """Whether each item was named by whoever gave the command."""
+        """Whether each item was named by the user."""
         return self.named is not None
 
     def ids(self, queue: WorkQueue, settings: Settings) -> Iterable[bytes | Flush]:
-        """The IDs: a stream of those that were named, or a list of those that were chosen now.
-
-        Raises:
-            ServerError: The server refused, or was lost, while they were chosen.
-        """
+        """The IDs: a stream of those that were named, or a list of those that are selected now."""
         if self.named is not None:
             return self.named
         warn_of_use(settings, queue, self.selection)
@@ -142,157 +167,94 @@ class Choice:
         return chosen
 
 
-def choosing(scope: SelectionScope) -> Callable[[Callable[..., Report]], Callable[..., Report]]:
-    """Give a command the arguments and options that choose items.
+@dataclass(frozen=True)
+class SelectionScope:
+    """The IDs and options that choose the items of a verb, as an `OptionGroup`.
 
-    The command takes a parameter `choice` for all of them, in whose place they stand in the help.
-
-    Args:
-        scope: What the verb chooses from.
+    Attributes:
+        default: The states of the items that it is for, where `--state` names none.
+        everything: The states that `--all` means.
+        offered: The states that `--state` may name.
+        may_be_left_out: Whether nothing need be chosen: that means everything then.
     """
 
-    def decorate(command: Callable[..., Report]) -> Callable[..., Report]:
-        parameters: list[Parameter] = []
-        for parameter in signature(command).parameters.values():
-            if parameter.name == "choice":
-                option = typer.Option("--state", metavar="STATE", help=_state_help(scope.offers))
-                state = _CHOOSING["state"].replace(annotation=Annotated[States, option])
-                parameters += {**_CHOOSING, "state": state}.values()
-            else:
-                parameters.append(parameter)
+    default: frozenset[State]
+    everything: frozenset[State]
+    offered: frozenset[State]
+    may_be_left_out: bool = False
 
-        @wraps(command)
-        def choose_first(ctx: typer.Context, **given: Any) -> Report:
-            chosen = {name: given.pop(name) for name in _CHOOSING}
-            return command(ctx, choice=read_choice(ctx.obj, scope, **chosen), **given)
+    def parameters(self) -> Sequence[Parameter]:
+        """The argument and the options."""
+        ids, *others = signature(_choice).parameters.values()
+        return [ids, *Criteria(self.offered).parameters(), *others]
 
-        # Typer reads both of these, and neither through the wrapping.
-        by_name = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
-        choose_first.__signature__ = Signature(by_name)  # type: ignore[attr-defined]
-        choose_first.__annotations__ = {each.name: each.annotation for each in parameters}
-        return choose_first
+    def read(
+        self,
+        settings: Settings,
+        *,
+        ids: Sequence[str] | None,
+        limit: int | None,
+        everything: bool,
+        null: bool,
+        **criteria: object,
+    ) -> Choice:
+        """What is chosen.
 
-    return decorate
+        Raises:
+            InvalidArgument: Nothing was chosen, or what was given contradicts itself.
+        """
+        names = {
+            "state": "--state",
+            "match": "--match",
+            "id_glob": "--id-glob",
+            "older_than": "--older-than",
+        }
+        options = [names[name] for name, value in criteria.items() if value not in (None, [])]
+        options += ["-n"] * bool(limit) + ["--all"] * everything
+        if ids and (options or limit is not None):
+            raise InvalidArgument(
+                f"IDs and {(options or ['-n'])[0]} exclude each other",
+                "name the items, or choose them by options",
+            )
+        if ids:
+            named = read_ids(settings.environment, ids, null_separated=null)
+            return Choice(named, Selection(), None, null, from_stdin="-" in ids)
+        if self.may_be_left_out and options in ([], ["--all"]):
+            return Choice(None, Selection(self.everything), None, null, is_left_out=True)
+        if not options:
+            raise InvalidArgument(
+                "no items chosen",
+                "name IDs, give - to read them from stdin, choose by --state, --match, --id-glob, "
+                "--older-than or -n, or say --all",
+            )
+        if "--state" in options and everything:
+            raise InvalidArgument("--all and --state exclude each other", "give one of them")
+        selected = Criteria(self.offered).read(settings, **criteria)  # type: ignore[arg-type]
+        if selected.states is None:
+            states = self.everything if everything else self.default
+            selected = Selection(states, selected.match, selected.id_glob, selected.older_than_s)
+        return Choice(None, selected, limit or None, null)
 
 
-def _options(
-    ids: SomeIdsArgument = None,
-    state: StateOption = None,
-    match: MatchOption = None,
-    id_glob: IdGlobOption = None,
-    older_than: OlderThanOption = None,
-    limit: FirstOption = None,
-    everything: AllOption = False,
+def _choice(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID...]",
+            help="IDs, or - to read them from stdin, one a line; or else choose by the options.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("-n", "--limit", metavar="N", min=0, help="The first N only; 0 for no limit."),
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="All items that the verb is for, or of them all that match."),
+    ] = False,
     null: NullOption = False,
 ) -> None:
-    """What `choosing` puts in the place of `choice`."""
-
-
-_CHOOSING = signature(_options).parameters
-
-
-def read_choice(
-    settings: Settings,
-    scope: SelectionScope,
-    *,
-    ids: Sequence[str] | None,
-    state: States,
-    match: str | None,
-    id_glob: str | None,
-    older_than: str | None,
-    limit: int | None,
-    everything: bool,
-    null: bool,
-) -> Choice:
-    """What the IDs and options of a verb that changes items come to.
-
-    Args:
-        settings: The run's settings.
-        scope: What the verb chooses from.
-        ids: The arguments.
-        state: Each `--state`.
-        match: `--match`.
-        id_glob: `--id-glob`.
-        older_than: `--older-than`.
-        limit: `-n`; None or 0 for no limit.
-        everything: `--all`.
-        null: Whether IDs on stdin, and those of `-o ids`, end with NUL.
-
-    Raises:
-        InvalidArgument: Nothing was chosen, or what was given contradicts itself.
-    """
-    given = {
-        "--state": bool(state),
-        "--match": match is not None,
-        "--id-glob": id_glob is not None,
-        "--older-than": older_than is not None,
-        "-n": bool(limit),
-        "--all": everything,
-    }
-    options = [name for name, is_given in given.items() if is_given]
-    if ids and (options or limit is not None):
-        raise InvalidArgument(
-            f"IDs and {(options or ['-n'])[0]} exclude each other",
-            "name the items, or choose them by options",
-        )
-    if ids:
-        named = read_ids(settings.environment, ids, null_separated=null)
-        return Choice(named, Selection(), None, null, from_stdin="-" in ids)
-    if scope.may_be_left_out and options in ([], ["--all"]):
-        return Choice(None, Selection(scope.everything), None, null, is_left_out=True)
-    if not options:
-        raise InvalidArgument(
-            "no items chosen",
-            "name IDs, give - to read them from stdin, choose by --state, --match, --id-glob, "
-            "--older-than or -n, or say --all",
-        )
-    if state and everything:
-        raise InvalidArgument("--all and --state exclude each other", "give one of them")
-    for name in state or ():
-        if name.value not in scope.offered:
-            raise InvalidArgument(
-                f"this cannot be done to {name.value} items",
-                f"--state is one of {', '.join(scope.offers)}",
-            )
-    states = scope.everything if everything else states_of(state) or scope.default
-    selection = read_selection(states, match=match, id_glob=id_glob, older_than=older_than)
-    return Choice(None, selection, limit or None, null)
-
-
-def states_of(state: States) -> frozenset[State] | None:
-    """The states that were named; None where none was."""
-    return frozenset(State(name.value) for name in state) if state else None
-
-
-def read_selection(
-    states: frozenset[State] | None,
-    *,
-    match: str | None,
-    id_glob: str | None,
-    older_than: str | None,
-) -> Selection:
-    """A selection of the options' texts.
-
-    Raises:
-        InvalidArgument: `--match` is no regular expression, or `--older-than` no duration.
-    """
-    return Selection(
-        states=states,
-        match=_pattern(match),
-        id_glob=None if id_glob is None else os.fsencode(id_glob),
-        older_than_s=None if older_than is None else parse_duration(older_than, FOREVER),
-    )
-
-
-def _pattern(text: str | None) -> "re.Pattern[bytes] | None":
-    if text is None:
-        return None
-    try:
-        return re.compile(os.fsencode(text))
-    except re.error as error:
-        raise InvalidArgument(
-            f"--match is not a regular expression: {error}", "escape what is meant literally"
-        )
+    """The parameters of `SelectionScope`, but for those of `Criteria`."""
 
 
 def warn_of_use(settings: Settings, queue: WorkQueue, selection: Selection) -> None:
@@ -301,24 +263,3 @@ def warn_of_use(settings: Settings, queue: WorkQueue, selection: Selection) -> N
         settings.environment.note(
             "note: this server counts reading an item's data as use; --match resets idle times"
         )
-
-
-def asked(
-    what: str, ids: Iterable[bytes | Flush], queue: WorkQueue, *, yes: bool
-) -> Iterator[bytes]:
-    """The IDs, each once, if whoever gave the command agrees; see `rwq_cli.cli.confirm.confirm`.
-
-    Args:
-        what: The verb and its effect, such as `remove`.
-        ids: The IDs; all are read before the question, which says how many they are.
-        queue: The queue.
-        yes: The user has agreed on the command line.
-
-    Raises:
-        Declined: The answer was no.
-        InvalidArgument: There is no terminal to ask on.
-    """
-    known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
-    queue.connection.progress.hide()
-    confirm(what, len(known), escaped(queue.name), yes=yes)
-    return iter(known)

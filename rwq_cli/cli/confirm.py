@@ -1,10 +1,13 @@
-"""Asking before something that cannot be undone, on the terminal itself."""
+"""The question before a destructive action, on the terminal itself."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
 
 # From this many items on, the queue's name has to be typed.
 NAME_FROM_ITEMS = 1000
@@ -52,6 +55,30 @@ def confirm(
         agreed = put(f"{question} Go on? [y/N] ").strip().lower() in ("y", "yes")
     if not agreed:
         raise Declined("declined, nothing was changed")
+
+
+def confirm_ids(
+    what: str, ids: Iterable[bytes | Flush], queue: WorkQueue, *, yes: bool
+) -> Iterable[bytes | Flush]:
+    """The IDs, if the user agrees; see `confirm`.
+
+    With `yes` they stay a stream. The question needs all of them first: it says how many there are,
+    and how many of them are leased.
+
+    Args:
+        what: The verb and its effect, such as `remove`.
+        ids: The IDs.
+        queue: The queue.
+        yes: The user has agreed on the command line.
+    """
+    if yes:
+        return ids
+    known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
+    leased = queue.count_leased(known)
+    queue.progress.hide()
+    note = f", {human.count(leased)} of them leased" if leased else ""
+    confirm(what, len(known), escaped(queue.name), yes=False, note=note)
+    return known
 
 
 def _ask_on_terminal(question: str) -> str:

@@ -24,7 +24,7 @@ def open_connection(settings: Settings) -> Connection:
     """
     url = settings.url
     if url.startswith(LOCAL):
-        url = f"unix://{local_socket(settings, url)}"
+        url = local_url(settings, url)
     connection = connect(
         Server(
             url=url,
@@ -56,11 +56,13 @@ def local_directory(settings: Settings, url: str) -> Path:
     return default_directory(settings.environment.variables)
 
 
-def local_socket(settings: Settings, url: str) -> Path:
-    """The socket of the embedded server, started if need be."""
+def local_url(settings: Settings, url: str) -> str:
+    """Start the embedded server that a `local:` URL names, and return the URL of its socket."""
     from rwq_cli.local import LocalServer
 
-    return LocalServer(local_directory(settings, url)).ensure_running()
+    server = LocalServer(local_directory(settings, url))
+    server.ensure_running()
+    return server.url
 
 
 def open_queue(settings: Settings) -> WorkQueue:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rwq_cli.cli.app import SECTIONS, Described, all_commands, help_record
+from rwq_cli.cli.app import SECTIONS, Described, all_commands
+from rwq_cli.cli.command import help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
 from rwq_cli.exit_codes import ExitStatus
 

@@ -44,8 +44,12 @@ class Settings:
     monitors: bool = False
     progress: "TerminalProgress | None" = None
 
+    def check(self) -> None:
+        """Raise `InvalidArgument` for a value that can never work, before anything is done."""
+        _ = self.output
+
     def end_progress(self) -> None:
-        """What comes now is written where progress may be shown."""
+        """Remove the progress line: results are written now."""
         if self.progress is not None:
             self.progress.end()
 

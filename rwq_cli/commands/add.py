@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.command_options import DryRunOption, NullIdsOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption, NullIdsOption
 from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -24,29 +23,26 @@ from rwq_cli.output.report import Batch, Report
 from rwq_cli.views.outcomes import DRY_RUN
 from rwq_cli.views.records import outcome_view
 
-app = new_app()
-
-MANUALS = {
-    "add": Manual(
-        examples=(
-            "rwq add -q jobs 'resize cat.png' 'resize dog.png'",
-            "rwq add -q jobs -f urls.txt --id-from sha256",
-            "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl",
-            "rwq add -q jobs --delay 5m 'try again'",
-            "rwq add -q jobs --at 08:00 -f urls.txt",
-        ),
-        exits={
-            ExitStatus.OK: "done; an item whose ID exists already is counted, not added",
-            ExitStatus.NO: "every record was rejected",
-            ExitStatus.PARTIAL: "some records were rejected, the others are in",
-        },
-    )
-}
+app = CommandModule()
 
 
-@app.command(help="Put items in, from arguments, files or stdin.")
+@app.command(
+    help="Put items in, from arguments, files or stdin.",
+    examples=(
+        "rwq add -q jobs 'resize cat.png' 'resize dog.png'",
+        "rwq add -q jobs -f urls.txt --id-from sha256",
+        "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl",
+        "rwq add -q jobs --delay 5m 'try again'",
+        "rwq add -q jobs --at 08:00 -f urls.txt",
+    ),
+    exits={
+        ExitStatus.OK: "done; an item whose ID exists already is counted, not added",
+        ExitStatus.NO: "every record was rejected",
+        ExitStatus.PARTIAL: "some records were rejected, the others are in",
+    },
+)
 def add(
-    ctx: typer.Context,
+    settings: Settings,
     data: Annotated[
         list[str] | None,
         typer.Argument(metavar="[DATA]...", help="Items; - or none at all reads stdin."),
@@ -101,7 +97,6 @@ def add(
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     if data == ["-"]:
         data, file = None, [*(file or ()), "-"]
     if data and file:

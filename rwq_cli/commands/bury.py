@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, SelectionScope, asked, choosing
-from rwq_cli.cli.command_options import DryRunOption, ForceOption, YesToForceOption
+from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import check_reason
@@ -18,21 +18,8 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
 
-app = new_app()
+app = CommandModule()
 
-MANUALS = {
-    "bury": Manual(
-        examples=(
-            "rwq bury -q jobs 4f2a9c --reason 'crashes the parser'",
-            "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
-            "rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -",
-        ),
-        exits={
-            ExitStatus.NO: "none was buried: gone, or leased by another session",
-            ExitStatus.PARTIAL: "some were not buried",
-        },
-    )
-}
 
 # What nobody has in hand.
 _FREE = frozenset({State.WAITING, State.ABANDONED})
@@ -41,12 +28,20 @@ _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 @app.command(
     help="Set items aside, with a reason: no worker and no cleaner touches them until they are "
-    "kicked. Chosen without --state, they are those that wait or are abandoned."
+    "kicked. Chosen without --state, they are those that wait or are abandoned.",
+    examples=(
+        "rwq bury -q jobs 4f2a9c --reason 'crashes the parser'",
+        "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
+        "rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -",
+    ),
+    exits={
+        ExitStatus.NO: "none was buried: gone, or leased by another session",
+        ExitStatus.PARTIAL: "some were not buried",
+    },
 )
-@choosing(_SCOPE)
 def bury(
-    ctx: typer.Context,
-    choice: Choice,
+    settings: Settings,
+    choice: Annotated[Choice, _SCOPE],
     reason: Annotated[
         str | None,
         typer.Option(
@@ -60,13 +55,12 @@ def bury(
     yes: YesToForceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     given = None if reason is None else os.fsencode(reason)
     check_reason(given)
     queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
     if force and not dry_run:
-        chosen = asked("bury, ending the leases of others,", chosen, queue, yes=yes)
+        chosen = confirm_ids("bury, ending the leases of others,", chosen, queue, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.bury(chosen, reason=given, force=force, dry_run=dry_run),

@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection, open_queue
-from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, evaluate, worst
@@ -18,26 +17,7 @@ from rwq_cli.input.durations import parse_duration
 from rwq_cli.output.report import Report, Verdict, View
 from rwq_cli.views.monitoring import check_fields, nagios_line, prometheus_text
 
-app = new_app()
-
-MANUALS = {
-    "check": Manual(
-        examples=(
-            "rwq check -q jobs --waiting-warn 100 --waiting-critical 1000",
-            "rwq check -q jobs --age-critical 15m --abandoned-warn 10",
-            "rwq check -q jobs -q mails --format prometheus",
-        ),
-        exits={
-            MonitoringStatus.OK: "OK: nothing is above a limit",
-            MonitoringStatus.WARNING: "WARNING: something is above a limit for warnings",
-            MonitoringStatus.CRITICAL: "CRITICAL: something is above a limit for what is critical",
-            MonitoringStatus.UNKNOWN: "UNKNOWN: the server was not reached or refused, wrong "
-            "usage, or what a limit is for is not known",
-        },
-        reads_only=True,
-        monitors=True,
-    )
-}
+app = CommandModule()
 
 
 class CheckFormat(StrEnum):
@@ -52,10 +32,24 @@ def _number(measure: Measure, level: str, what: str) -> Any:
 
 
 @app.command(
-    help="Compare a queue's numbers with limits: one line and an exit code, as monitors want them."
+    help="Compare a queue's numbers with limits: one line and an exit code, as monitors want them.",
+    examples=(
+        "rwq check -q jobs --waiting-warn 100 --waiting-critical 1000",
+        "rwq check -q jobs --age-critical 15m --abandoned-warn 10",
+        "rwq check -q jobs -q mails --format prometheus",
+    ),
+    exits={
+        MonitoringStatus.OK: "OK: nothing is above a limit",
+        MonitoringStatus.WARNING: "WARNING: something is above a limit for warnings",
+        MonitoringStatus.CRITICAL: "CRITICAL: something is above a limit for what is critical",
+        MonitoringStatus.UNKNOWN: "UNKNOWN: the server was not reached or refused, wrong "
+        "usage, or what a limit is for is not known",
+    },
+    reads_only=True,
+    monitors=True,
 )
 def check(
-    ctx: typer.Context,
+    settings: Settings,
     waiting_warn: Annotated[
         int | None, _number(Measure.WAITING, "warn", "WARNING if more items wait.")
     ] = None,
@@ -118,7 +112,6 @@ def check(
         ),
     ] = CheckFormat.NAGIOS,
 ) -> Report:
-    settings: Settings = ctx.obj
     limits = {
         measure: Limits(warn, critical)
         for measure, warn, critical in (

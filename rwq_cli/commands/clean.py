@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import HelpfulGroup, new_app
-from rwq_cli.cli.command_options import NullIdsOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import NullIdsOption
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import CleanAction, Repair
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.output.encode import bytes_fields
@@ -17,24 +17,8 @@ from rwq_cli.output.report import Batch, Report
 from rwq_cli.views.outcomes import DRY_RUN
 from rwq_cli.views.records import clean_view
 
-app = new_app(cls=HelpfulGroup, help="Make available again what dead workers left behind.")
+app = CommandModule("Make available again what dead workers left behind.")
 
-MANUALS = {
-    "clean light": Manual(
-        examples=(
-            "rwq clean light -q jobs",
-            "rwq clean light -q jobs --dry-run -o jsonl",
-            "rwq clean light -q jobs --bury-after 3",
-        )
-    ),
-    "clean deep": Manual(
-        examples=(
-            "rwq clean deep -q jobs --dry-run",
-            "rwq clean deep -q jobs --grace 5s",
-            "rwq clean deep -q jobs --bury-after 3",
-        )
-    ),
-}
 
 Grace = Annotated[
     str,
@@ -63,32 +47,42 @@ _REPAIRS = tuple(repair.value for repair in Repair)
 
 @app.command(
     help="Return abandoned items, those in processing without a lease, and put delayed items into "
-    "the queue that are due. Quick."
+    "the queue that are due. Quick.",
+    examples=(
+        "rwq clean light -q jobs",
+        "rwq clean light -q jobs --dry-run -o jsonl",
+        "rwq clean light -q jobs --bury-after 3",
+    ),
 )
 def light(
-    ctx: typer.Context,
+    settings: Settings,
     grace: Grace = "1s",
     bury_after: BuryAfter = None,
     dry_run: DryRun = False,
     null: NullIdsOption = False,
 ) -> Report:
-    grace_s, queue = parse_duration(grace), open_queue(ctx.obj)
+    grace_s, queue = parse_duration(grace), open_queue(settings)
     actions = queue.light_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
     return _report(queue.name, actions, dry_run=dry_run, null=null)
 
 
 @app.command(
     help="Walk the whole queue: also return orphans, and drop ghosts and second entries. Rarely "
-    "needed."
+    "needed.",
+    examples=(
+        "rwq clean deep -q jobs --dry-run",
+        "rwq clean deep -q jobs --grace 5s",
+        "rwq clean deep -q jobs --bury-after 3",
+    ),
 )
 def deep(
-    ctx: typer.Context,
+    settings: Settings,
     grace: Grace = "1s",
     bury_after: BuryAfter = None,
     dry_run: DryRun = False,
     null: NullIdsOption = False,
 ) -> Report:
-    grace_s, queue = parse_duration(grace), open_queue(ctx.obj)
+    grace_s, queue = parse_duration(grace), open_queue(settings)
     actions = queue.deep_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
     return _report(queue.name, actions, dry_run=dry_run, null=null)
 

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, SelectionScope, asked, choosing
-from rwq_cli.cli.command_options import DryRunOption
+from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
@@ -21,23 +21,7 @@ from rwq_cli.input.results import read_result
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
 
-app = new_app()
-
-MANUALS = {
-    "complete": Manual(
-        examples=(
-            "rwq complete -q jobs 4f2a9c",
-            "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
-            "rwq lease -q jobs -n 1000 -o ids | rwq complete -q jobs -",
-            "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d",
-            "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
-        ),
-        exits={
-            ExitStatus.NO: "none was completed by this call: gone, or leased by another session",
-            ExitStatus.PARTIAL: "some were not completed by this call",
-        },
-    )
-}
+app = CommandModule()
 
 _SCOPE = SelectionScope(default=frozenset({State.WAITING}), everything=ITEMS, offered=ITEMS)
 
@@ -45,12 +29,22 @@ _SCOPE = SelectionScope(default=frozenset({State.WAITING}), everything=ITEMS, of
 @app.command(
     help="Finish items: they are gone, whoever holds them, and one complete wins. --result, "
     "--rejected or --result-ttl keep an outcome of what this call completes, in the same step; rwq "
-    "result shows it."
+    "result shows it.",
+    examples=(
+        "rwq complete -q jobs 4f2a9c",
+        "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
+        "rwq lease -q jobs -n 1000 -o ids | rwq complete -q jobs -",
+        "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d",
+        "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
+    ),
+    exits={
+        ExitStatus.NO: "none was completed by this call: gone, or leased by another session",
+        ExitStatus.PARTIAL: "some were not completed by this call",
+    },
 )
-@choosing(_SCOPE)
 def complete(
-    ctx: typer.Context,
-    choice: Choice,
+    settings: Settings,
+    choice: Annotated[Choice, _SCOPE],
     owner: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +73,6 @@ def complete(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     if result == "-" and choice.from_stdin:
         raise InvalidArgument(
             "stdin cannot hold both the IDs and the result", "put one of them into a file"
@@ -96,7 +89,7 @@ def complete(
     queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
     if not choice.by_name and not dry_run:
-        chosen = asked("complete, with their data gone,", chosen, queue, yes=yes)
+        chosen = confirm_ids("complete, with their data gone,", chosen, queue, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.complete(

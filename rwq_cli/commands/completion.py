@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.settings import Settings
 from rwq_cli.completion.places import install as install_at
 from rwq_cli.completion.places import place_of, still_to_do
@@ -15,31 +14,27 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report, Text
 
-app = new_app()
-
-MANUALS = {
-    "completion": Manual(
-        examples=(
-            "rwq completion bash --install",
-            "source <(rwq completion zsh)",
-            "rwq completion fish | source",
-        ),
-        exits={ExitStatus.NO: "the script could not be written"},
-        reads_only=True,
-    )
-}
+app = CommandModule()
 
 
-@app.command(help="Print the completion script of a shell, or install it for this user.")
+@app.command(
+    help="Print the completion script of a shell, or install it for this user.",
+    examples=(
+        "rwq completion bash --install",
+        "source <(rwq completion zsh)",
+        "rwq completion fish | source",
+    ),
+    exits={ExitStatus.NO: "the script could not be written"},
+    reads_only=True,
+)
 def completion(
-    ctx: typer.Context,
+    settings: Settings,
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
     install: Annotated[
         bool,
         typer.Option("--install", help="Write it where the shell looks for it, and say where."),
     ] = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     text = script_for(shell, collect())
     if not install:
         return Text(text)

@@ -1,4 +1,4 @@
-"""`rwq demo`: the main job from end to end, on a throw-away server."""
+"""`rwq demo`: a tour of the main job with real commands on a throw-away server."""
 
 import os
 import shlex
@@ -8,101 +8,112 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
+from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import throwaway
 from rwq_cli.output.report import Report, Text
 
-app = new_app()
+app = CommandModule()
 
-MANUALS = {"demo": Manual(examples=("rwq demo",))}
 
-# How sh tells that a command's stdout was closed.
-_CLOSED_STDOUT = 128 + signal.SIGPIPE
-_ITEMS = b"resize cat.png\nresize dog.png\nresize eel.png\nresize fox.png\n"
+class Step(NamedTuple):
+    """One command of the tour.
 
-# What is said, what is run, and how long to wait before.
-_STEPS: tuple[tuple[str, str, float], ...] = (
-    ("Four items are in a file. The ID of each shall be its own line.", "cat items.txt", 0),
-    ("", "rwq add -f items.txt --id-from line", 0),
-    ("What waits, next first:", "rwq ls", 0),
-    ("Take one by hand, for an hour:", "rwq lease --for 1h", 0),
-    (
-        "A worker takes the next one for a second, and is killed:",
+    Attributes:
+        text: What is printed above it.
+        command: The shell command.
+        wait_s: How long to wait before it.
+        fails: Whether it is meant to fail.
+    """
+
+    text: str
+    command: str
+    wait_s: float = 0
+    fails: bool = False
+
+
+_ITEMS = "resize cat.png\nresize dog.png\nresize eel.png\nresize fox.png\n"
+_STEPS = (
+    Step("A file with four items:", "cat items.txt"),
+    Step("Add them. Each line is also the item's ID:", "rwq add -f items.txt --id-from line"),
+    Step("The waiting items, next first:", "rwq ls"),
+    Step("Lease the first one for an hour:", "rwq lease --for 1h"),
+    Step(
+        "A worker leases the next one for a second, and is killed:",
         "sh -c 'rwq lease --for 1s -o ids; kill -9 $$'",
-        0,
+        fails=True,
     ),
-    ("Who holds what for how long:", "rwq leases", 0),
-    ("A little later its lease has ended; the item is abandoned:", "rwq leases", 1.1),
-    ("A light clean looks twice, a second apart, and returns it:", "rwq clean light", 0),
-    ("It waits again, behind the others:", "rwq show 'resize dog.png'", 0),
-    ("Finish the one that was taken by hand:", "rwq complete 'resize cat.png'", 0),
-    ("And the queue in numbers:", "rwq stats", 0),
+    Step("The leases:", "rwq leases"),
+    Step("A second later, the worker's lease has expired:", "rwq leases", wait_s=1.1),
+    Step("A light clean looks twice, a second apart, and returns the item:", "rwq clean light"),
+    Step("The item waits again, behind the others:", "rwq show 'resize dog.png'"),
+    Step("Complete the item that was leased first:", "rwq complete 'resize cat.png'"),
+    Step("The queue in numbers:", "rwq stats"),
 )
+# The exit codes of a shell and of a process whose stdout was closed.
+_CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 
 
-@app.command(help="Show the main job from end to end on a throw-away server, in a few seconds.")
-def demo(ctx: typer.Context) -> Report:
-    settings: Settings = ctx.obj
+@app.command(
+    help="Show the main job from end to end on a throw-away server, in a few seconds.",
+    examples=("rwq demo",),
+)
+def demo(settings: Settings) -> Report:
+    environment = settings.environment
+    is_bold = environment.stdout_is_terminal and settings.colour
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
+        signal.signal(number, _exit)
     with throwaway() as server:
-        socket = server.ensure_running()
-        here = _make_place(Path(server.directory))
-        variables = {
-            **settings.environment.variables,
-            "RWQ_URL": f"unix://{socket}",
-            "RWQ_QUEUE": "images",
-            "PATH": f"{here / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-        }
-        for name in ("REDIS_URL", "RWQ_PASSWORD"):
-            variables.pop(name, None)
-        for said, line, wait_s in _STEPS:
-            time.sleep(wait_s)
-            _show(settings, said, line)
-            code = subprocess.run(
-                ["sh", "-c", line],
-                cwd=here,
+        server.ensure_running()
+        directory = server.directory / "demo"
+        variables = _prepare(directory, environment, server.url)
+        for step in _STEPS:
+            prompt = f"\x1b[1m$ {step.command}\x1b[0m" if is_bold else f"$ {step.command}"
+            time.sleep(step.wait_s)
+            environment.stdout.write(f"\n{step.text}\n{prompt}\n".encode())
+            environment.stdout.flush()
+            exit_code = subprocess.run(
+                ["sh", "-c", step.command],
+                cwd=directory,
                 env=variables,
                 stdin=subprocess.DEVNULL,
-                stdout=settings.environment.stdout,
+                stdout=environment.stdout,
                 stderr=subprocess.STDOUT,
                 check=False,
             ).returncode
-            if code in (_CLOSED_STDOUT, -signal.SIGPIPE):
+            if exit_code in _CLOSED_STDOUT:
                 raise BrokenPipeError
-            # The worker that kills itself is the one step that is meant to fail.
-            if code and "kill -9" not in line:
-                raise LocalServerError(f"the demo's {shlex.quote(line)} failed with {code}")
-    return Text("\nThat was a throw-away server; nothing of it is left.\n")
+            if exit_code and not step.fails:
+                raise LocalServerError(f"the demo's {step.command} failed with {exit_code}")
+    return Text("\nThe throw-away server and its files are gone.\n")
 
 
-def _show(settings: Settings, said: str, line: str) -> None:
-    out = settings.environment.stdout
-    prompt = f"$ {line}"
-    if settings.environment.stdout_is_terminal and settings.colour:
-        prompt = f"\x1b[1m{prompt}\x1b[0m"
-    out.write(f"\n{said}\n{prompt}\n".encode() if said else f"\n{prompt}\n".encode())
-    out.flush()
+def _prepare(directory: Path, environment: Environment, url: str) -> dict[str, str]:
+    """Create the directory of the tour, with the items and this very rwq in `bin`.
 
-
-def _make_place(directory: Path) -> Path:
-    """A folder with the items and an `rwq` that is this one, whatever PATH says."""
-    here = directory / "demo"
-    (here / "bin").mkdir(parents=True)
-    (here / "items.txt").write_bytes(_ITEMS)
-    program = here / "bin" / "rwq"
+    Returns:
+        The environment variables of the commands.
+    """
+    program = directory / "bin" / "rwq"
+    program.parent.mkdir(parents=True)
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m rwq_cli "$@"\n')
     program.chmod(0o700)
-    return here
+    (directory / "items.txt").write_text(_ITEMS)
+    variables = environment.variables
+    return {
+        **{name: value for name, value in variables.items() if not name.startswith("RWQ_")},
+        "RWQ_URL": url,
+        "RWQ_QUEUE": "images",
+        "PATH": f"{program.parent}{os.pathsep}{variables.get('PATH', os.defpath)}",
+    }
 
 
-def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+def _exit(_number: int, _frame: FrameType | None) -> NoReturn:
     raise typer.Exit(int(ExitStatus.INTERRUPTED))

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.command_options import NullIdsOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import NullIdsOption
 from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.repair.doctor import Diagnosis
@@ -23,30 +22,27 @@ from rwq_cli.output.report import COMMAND_STYLE, Column, Listing, Report, Sectio
 from rwq_cli.views.outcomes import DRY_RUN
 from rwq_cli.views.remedies import REMEDIES, command_for, kept_because
 
-app = new_app()
-
-MANUALS = {
-    "doctor": Manual(
-        examples=(
-            "rwq doctor -q jobs",
-            "rwq doctor -q jobs --fix --dry-run",
-            "rwq doctor -q jobs --fix --skip duplicated,due",
-            "rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -",
-        ),
-        exits={
-            ExitStatus.OK: "nothing is left that a queue should not have; notes may be",
-            ExitStatus.NO: "errors or warnings were found, or are left after --fix",
-        },
-    )
-}
+app = CommandModule()
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
 _NOTHING = Finding(Code.GHOST, 0, (), False, 0, 0)
 
 
-@app.command(help="Find everything that is wrong with a queue, and with --fix cure what can be.")
+@app.command(
+    help="Find everything that is wrong with a queue, and with --fix cure what can be.",
+    examples=(
+        "rwq doctor -q jobs",
+        "rwq doctor -q jobs --fix --dry-run",
+        "rwq doctor -q jobs --fix --skip duplicated,due",
+        "rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -",
+    ),
+    exits={
+        ExitStatus.OK: "nothing is left that a queue should not have; notes may be",
+        ExitStatus.NO: "errors or warnings were found, or are left after --fix",
+    },
+)
 def doctor(
-    ctx: typer.Context,
+    settings: Settings,
     fix: Annotated[
         bool,
         typer.Option("--fix", help="Cure what needs no decision; safe beside workers."),
@@ -71,7 +67,6 @@ def doctor(
     ] = None,
     null: NullIdsOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     if dry_run and not fix:
         raise InvalidArgument(
             "--dry-run is about what --fix would do", "without --fix nothing is changed anyway"

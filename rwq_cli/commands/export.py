@@ -1,13 +1,11 @@
 """`rwq export`: everything of a queue, as JSON lines."""
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
-import typer
-
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
+from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import PermissionDenied
@@ -21,24 +19,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import Header, entry_line, header_line, picture_view
 from rwq_cli.output.report import Report, Stream
 
-app = new_app()
-
-MANUALS = {
-    "export": Manual(
-        examples=(
-            "rwq export -q jobs > jobs.jsonl",
-            "rwq export -q jobs --state abandoned --match '\"user\": *42' > some.jsonl",
-            "rwq export -q jobs | rwq import -q jobs-copy -",
-        ),
-        exits={
-            ExitStatus.NO: "nothing was exported: no such items, or a key of each holds another "
-            "type",
-            ExitStatus.PARTIAL: "some were left out: no such items, or a key of theirs holds "
-            "another type",
-        },
-        reads_only=True,
-    )
-}
+app = CommandModule()
 
 
 # The formats in which an export has its own lines.
@@ -50,11 +31,20 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_l
     help="Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, "
     "then the results that are kept. Also beside live workers: each item is as it was at one "
     "instant. IDs, or options other than --all alone, choose some of the items. Results are "
-    "left out then, and in the formats json, csv, ids and data."
+    "left out then, and in the formats json, csv, ids and data.",
+    examples=(
+        "rwq export -q jobs > jobs.jsonl",
+        "rwq export -q jobs --state abandoned --match '\"user\": *42' > some.jsonl",
+        "rwq export -q jobs | rwq import -q jobs-copy -",
+    ),
+    exits={
+        ExitStatus.NO: "nothing was exported: no such items, or a key of each holds another type",
+        ExitStatus.PARTIAL: "some were left out: no such items, or a key of theirs holds "
+        "another type",
+    },
+    reads_only=True,
 )
-@choosing(_SCOPE)
-def export(ctx: typer.Context, choice: Choice) -> Report:
-    settings: Settings = ctx.obj
+def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
     queue = open_queue(settings)
     chosen: frozenset[bytes] | None = None
     if not choice.is_left_out:

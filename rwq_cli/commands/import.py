@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.command_options import DryRunOption, NullIdsOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption, NullIdsOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.putting import put_report, report_bad_line, result_counts
 from rwq_cli.core.items.all_results import ResultTally
@@ -16,31 +15,26 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.report import Report
 
-app = new_app()
-
-MANUALS = {
-    "import": Manual(
-        examples=(
-            "rwq import -q jobs jobs.jsonl",
-            "rwq import -q jobs --on-conflict skip jobs.jsonl",
-            "rwq export -q jobs | rwq import -q jobs-copy -",
-        ),
-        exits={
-            ExitStatus.OK: "done; an item that is there already, with these data, is counted",
-            ExitStatus.NO: "nothing went in: every line was rejected or in conflict",
-            ExitStatus.PARTIAL: "some lines were rejected or in conflict, the others are in",
-        },
-    )
-}
+app = CommandModule()
 
 
 @app.command(
     "import",
     help="Put in what rwq export wrote, as it was: order, states, leases and results with the time "
     "left. After an interruption the same import again goes on where it was.",
+    examples=(
+        "rwq import -q jobs jobs.jsonl",
+        "rwq import -q jobs --on-conflict skip jobs.jsonl",
+        "rwq export -q jobs | rwq import -q jobs-copy -",
+    ),
+    exits={
+        ExitStatus.OK: "done; an item that is there already, with these data, is counted",
+        ExitStatus.NO: "nothing went in: every line was rejected or in conflict",
+        ExitStatus.PARTIAL: "some lines were rejected or in conflict, the others are in",
+    },
 )
 def import_(
-    ctx: typer.Context,
+    settings: Settings,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The export; - is stdin.")],
     on_conflict: Annotated[
         OnConflict,
@@ -56,7 +50,6 @@ def import_(
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     queue = open_queue(settings)
     reader = ExportReader(
         settings.environment, file, strict=strict, report=report_bad_line(settings, file)

@@ -1,33 +1,18 @@
 """`rwq kick`: bring buried items back."""
 
-import typer
+from typing import Annotated
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
-from rwq_cli.cli.command_options import DryRunOption
+from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
 
-app = new_app()
-
-MANUALS = {
-    "kick": Manual(
-        examples=(
-            "rwq kick -q jobs 4f2a9c",
-            "rwq kick -q jobs -n 10",
-            "rwq kick -q jobs --match '\"user\": *42' --dry-run",
-        ),
-        exits={
-            ExitStatus.NO: "none was brought back: not buried, or gone",
-            ExitStatus.PARTIAL: "some were not brought back",
-        },
-    )
-}
+app = CommandModule()
 
 _BURIED = frozenset({State.BURIED})
 _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
@@ -35,11 +20,20 @@ _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
 
 @app.command(
     help="Bring buried items back to the end of the queue, the longest buried first. What was "
-    "counted of their returns is forgotten, so they get all their chances again."
+    "counted of their returns is forgotten, so they get all their chances again.",
+    examples=(
+        "rwq kick -q jobs 4f2a9c",
+        "rwq kick -q jobs -n 10",
+        "rwq kick -q jobs --match '\"user\": *42' --dry-run",
+    ),
+    exits={
+        ExitStatus.NO: "none was brought back: not buried, or gone",
+        ExitStatus.PARTIAL: "some were not brought back",
+    },
 )
-@choosing(_SCOPE)
-def kick(ctx: typer.Context, choice: Choice, dry_run: DryRunOption = False) -> Report:
-    settings: Settings = ctx.obj
+def kick(
+    settings: Settings, choice: Annotated[Choice, _SCOPE], dry_run: DryRunOption = False
+) -> Report:
     queue = open_queue(settings)
     return batch_of_ids(
         queue.name,

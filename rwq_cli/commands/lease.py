@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.command_options import DryRunOption, NullRecordsOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue, open_queues
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption, NullRecordsOption
 from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
@@ -24,33 +23,28 @@ from rwq_cli.output.report import Column, Listing, Report
 from rwq_cli.views.outcomes import DRY_RUN
 from rwq_cli.views.records import DATA, ID, QUEUE, SIZE, TIME_LEFT, item_view
 
-app = new_app()
-
-MANUALS = {
-    "lease": Manual(
-        examples=(
-            "rwq lease -q jobs",
-            "rwq lease -q jobs -n 10 --for 1h -o jsonl",
-            "rwq lease -q jobs --wait -o data > job.json",
-            "rwq lease -q high -q normal -q low --wait -o jsonl",
-            "rwq lease -q jobs --id 4f2a9c",
-        ),
-        exits={
-            ExitStatus.NO: "there was nothing to lease, in time; or none of the --id waits",
-            ExitStatus.PARTIAL: "some of the --id do not wait",
-        },
-    )
-}
+app = CommandModule()
 
 _COLUMNS = (ID, TIME_LEFT, SIZE, DATA)
 
 
 @app.command(
     help="Take the next items under a lease, and print them. Of several queues, those of the first "
-    "that has any."
+    "that has any.",
+    examples=(
+        "rwq lease -q jobs",
+        "rwq lease -q jobs -n 10 --for 1h -o jsonl",
+        "rwq lease -q jobs --wait -o data > job.json",
+        "rwq lease -q high -q normal -q low --wait -o jsonl",
+        "rwq lease -q jobs --id 4f2a9c",
+    ),
+    exits={
+        ExitStatus.NO: "there was nothing to lease, in time; or none of the --id waits",
+        ExitStatus.PARTIAL: "some of the --id do not wait",
+    },
 )
 def lease(
-    ctx: typer.Context,
+    settings: Settings,
     number: Annotated[
         int | None,
         typer.Option("-n", "--number", metavar="N", min=1, help="How many items at most. Else 1."),
@@ -78,7 +72,6 @@ def lease(
     dry_run: DryRunOption = False,
     null: NullRecordsOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     lease_s = parse_duration(lease_for)
     if lease_s < 0.001:
         raise InvalidArgument("a lease must last at least 1ms", "give --for a longer time")

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.command_options import DataOption, LimitOption, NullRecordsOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption
 from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
@@ -16,24 +15,19 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Listing, Report
 from rwq_cli.views.records import DATA, HOLDER, ID, SIZE, STATE, TIME_LEFT, item_view
 
-app = new_app()
-
-MANUALS = {
-    "leases": Manual(
-        examples=(
-            "rwq leases -q jobs",
-            "rwq leases -q jobs --holder 'rwq:deploy@*' -o json",
-        ),
-        reads_only=True,
-    )
-}
+app = CommandModule()
 
 
 @app.command(
-    help="Show who holds what for how long: abandoned items first, then the soonest to end."
+    help="Show who holds what for how long: abandoned items first, then the soonest to end.",
+    examples=(
+        "rwq leases -q jobs",
+        "rwq leases -q jobs --holder 'rwq:deploy@*' -o json",
+    ),
+    reads_only=True,
 )
 def leases(
-    ctx: typer.Context,
+    settings: Settings,
     holder: Annotated[
         str | None,
         typer.Option("--holder", metavar="GLOB", help="Only leases of holders that match."),
@@ -42,7 +36,6 @@ def leases(
     data: DataOption = False,
     null: NullRecordsOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     queue = open_queue(settings)
     glob = None if holder is None else os.fsencode(holder)
     name = escaped(queue.name)

@@ -1,12 +1,11 @@
-"""`rwq local`: the embedded server."""
+"""`rwq local`: start, stop and inspect the embedded server."""
 
 from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.cli.app import HelpfulGroup, new_app
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import LOCAL, local_directory
-from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import LocalServer, LocalStatus
@@ -14,43 +13,46 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Detail, Report, Section, View
 
-app = new_app(cls=HelpfulGroup, help="Run a server of one's own behind -u local:.")
+app = CommandModule("Start, stop or inspect the embedded server, which -u local: uses.")
 
-MANUALS = {
-    "local start": Manual(examples=("rwq local start", "rwq local start ./data")),
-    "local stop": Manual(examples=("rwq local stop",), exits={ExitStatus.NO: "it was not running"}),
-    "local status": Manual(
-        examples=("rwq local status -o json",),
-        exits={ExitStatus.NO: "it is not running"},
-        reads_only=True,
-    ),
-}
 
 Directory = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DIR]", help="Where its data lie; else that of -u local:DIR, else the default."
+        metavar="[DIR]", help="Its data directory. Else that of -u local:DIR, else the default."
     ),
 ]
 
 
-@app.command(help="Start the embedded server, if it does not run. -u local: does it by itself.")
-def start(ctx: typer.Context, directory: Directory = None) -> Report:
-    server = _server(ctx.obj, directory)
+@app.command(
+    help="Start the embedded server unless it runs. -u local: does so when needed.",
+    examples=("rwq local start", "rwq local start ./data"),
+)
+def start(settings: Settings, directory: Directory = None) -> Report:
+    server = _server(settings, directory)
     server.ensure_running()
     return _detail(server.status(), fails=False)
 
 
-@app.command(help="CancelToken the embedded server; its data stay.")
-def stop(ctx: typer.Context, directory: Directory = None) -> Report:
-    server = _server(ctx.obj, directory)
+@app.command(
+    help="Stop the embedded server and keep its data.",
+    examples=("rwq local stop",),
+    exits={ExitStatus.NO: "it was not running"},
+)
+def stop(settings: Settings, directory: Directory = None) -> Report:
+    server = _server(settings, directory)
     was_running = server.stop()
     return _detail(server.status(), fails=not was_running)
 
 
-@app.command(help="Say whether the embedded server runs, and where.")
-def status(ctx: typer.Context, directory: Directory = None) -> Report:
-    now = _server(ctx.obj, directory).status()
+@app.command(
+    help="Show whether the embedded server runs, and where.",
+    examples=("rwq local status -o json",),
+    exits={ExitStatus.NO: "it is not running"},
+    reads_only=True,
+)
+def status(settings: Settings, directory: Directory = None) -> Report:
+    now = _server(settings, directory).status()
     return _detail(now, fails=not now.running)
 
 
@@ -76,7 +78,7 @@ def _fields(now: LocalStatus) -> dict[str, Any]:
     return {
         "running": now.running,
         "pid": now.pid,
-        "url": f"unix://{now.socket}",
+        "url": now.url,
         "directory": str(now.directory),
         "server": now.server,
         "used_memory_bytes": now.used_memory_bytes,
@@ -88,7 +90,7 @@ def _fields(now: LocalStatus) -> dict[str, Any]:
 def _sections(now: LocalStatus) -> list[Section]:
     rows: list[tuple[str, str, str | None]] = [
         ("running", f"yes, process {now.pid}" if now.running else "no", None),
-        ("url", escaped(f"unix://{now.socket}".encode()), None),
+        ("url", escaped(now.url.encode()), None),
         ("data", f"{escaped(str(now.directory).encode())} ({human.size(now.aof_bytes)})", None),
     ]
     if now.running:

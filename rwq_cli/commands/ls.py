@@ -1,24 +1,16 @@
 """`rwq ls`: what is in the lists."""
 
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, TypedDict
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import (
-    IdGlobOption,
-    MatchOption,
-    OlderThanOption,
-    StateOption,
-    read_selection,
-    states_of,
-    warn_of_use,
-)
-from rwq_cli.cli.command_options import DataOption, LimitOption, NullRecordsOption
+from rwq_cli.cli.choosing import Criteria, warn_of_use
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption
 from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.inspect.listing import Selection, Source
@@ -43,18 +35,7 @@ from rwq_cli.views.records import (
     time_left_column,
 )
 
-app = new_app()
-
-MANUALS = {
-    "ls": Manual(
-        examples=(
-            "rwq ls -q jobs",
-            "rwq ls processing -q jobs -n 0 -o jsonl",
-            "rwq ls -q jobs --match '\"user\": *42' --older-than 1h -o ids",
-        ),
-        reads_only=True,
-    )
-}
+app = CommandModule()
 
 
 class Which(StrEnum):
@@ -85,9 +66,18 @@ _COLUMNS: dict[Which | None, tuple[Column[Item], ...]] = {
 _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
 
-@app.command(help="List items: next to be leased first, or longest leased first.")
+@app.command(
+    help="List items: next to be leased first, or longest leased first.",
+    examples=(
+        "rwq ls -q jobs",
+        "rwq ls processing -q jobs -n 0 -o jsonl",
+        "rwq ls -q jobs --match '\"user\": *42' --older-than 1h -o ids",
+    ),
+    reads_only=True,
+)
 def ls(
-    ctx: typer.Context,
+    settings: Settings,
+    *,
     which: Annotated[
         Which | None,
         typer.Argument(
@@ -103,14 +93,10 @@ def ls(
     ] = 0,
     tail: Annotated[bool, typer.Option("--tail", help="From the other end: newest first.")] = False,
     data: DataOption = False,
-    state: StateOption = None,
-    match: MatchOption = None,
-    id_glob: IdGlobOption = None,
-    older_than: OlderThanOption = None,
+    selection: Annotated[Selection, Criteria()],
     null: NullRecordsOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
-    states = states_of(state)
+    narrowed, states = not selection.is_all, selection.states
     source = _SOURCES[which or Which.WAITING]
     if states and which in (None, Which.ALL):
         source = source_of(states)
@@ -118,10 +104,9 @@ def ls(
         which = Which.WAITING
     if which in _ONE_STATE:
         states = frozenset({_ONE_STATE[which]}) & (states or {_ONE_STATE[which]})
-    selection = read_selection(states, match=match, id_glob=id_glob, older_than=older_than)
+    selection = replace(selection, states=states)
     queue = open_queue(settings)
     wants_data = data or settings.output is OutputFormat.DATA
-    narrowed = any(option is not None for option in (state, match, id_glob, older_than))
     name = escaped(queue.name)
     what = "items" if which in (None, Which.ALL) else f"{which.value} items"
     warn_of_use(settings, queue, selection)

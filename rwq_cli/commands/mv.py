@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
-from rwq_cli.cli.command_options import DryRunOption, YesOption
+from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import asked, batch_of_taken, open_undo_file
+from rwq_cli.commands.removing import batch_of_taken, open_undo_file
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.remove import Destination
@@ -22,21 +22,8 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report
 
-app = new_app()
+app = CommandModule()
 
-MANUALS = {
-    "mv": Manual(
-        examples=(
-            "rwq mv -q jobs --to slow-jobs --match '\"video\"' --yes",
-            "rwq mv -q jobs --to jobs-2 --all --dry-run",
-            "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
-        ),
-        exits={
-            ExitStatus.NO: "none was moved: gone, held by a worker, there already, or declined",
-            ExitStatus.PARTIAL: "some were not moved",
-        },
-    )
-}
 
 # What nobody holds; a lease, also that which keeps a delayed or buried item, needs --force.
 _FREE = frozenset({State.WAITING, State.ABANDONED, State.ORPHANED, State.DUPLICATED})
@@ -45,12 +32,20 @@ _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 @app.command(
     help="Move items to the end of another queue of the same server, where they wait. Each is in "
-    "one of the two queues at every instant."
+    "one of the two queues at every instant.",
+    examples=(
+        "rwq mv -q jobs --to slow-jobs --match '\"video\"' --yes",
+        "rwq mv -q jobs --to jobs-2 --all --dry-run",
+        "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
+    ),
+    exits={
+        ExitStatus.NO: "none was moved: gone, held by a worker, there already, or declined",
+        ExitStatus.PARTIAL: "some were not moved",
+    },
 )
-@choosing(_SCOPE)
 def mv(
-    ctx: typer.Context,
-    choice: Choice,
+    settings: Settings,
+    choice: Annotated[Choice, _SCOPE],
     to: Annotated[str, typer.Option("--to", metavar="QUEUE", help="The queue to move them to.")],
     force: Annotated[
         bool,
@@ -61,7 +56,6 @@ def mv(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     queue = open_queue(settings)
     target = os.fsencode(to)
     destination = Destination(QueueKeys(target), force)
@@ -70,7 +64,7 @@ def mv(
     chosen = choice.ids(queue, settings)
     if not dry_run:
         what = f"move to {escaped(target)}"
-        chosen = asked(what, chosen, queue, yes=yes, ends_leases=force)
+        chosen = confirm_ids(what, chosen, queue, yes=yes)
     undo = open_undo_file(settings, queue, "mv", target)
     return batch_of_taken(
         settings,

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-import typer
-
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.command_options import DryRunOption, NullIdsOption, YesOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption, NullIdsOption, YesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import batch_of_taken, open_undo_file
 from rwq_cli.core.errors import PermissionDenied
@@ -19,35 +16,29 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report
 
-app = new_app()
-
-MANUALS = {
-    "purge": Manual(
-        examples=(
-            "rwq purge -q jobs --dry-run",
-            "rwq purge -q jobs --yes",
-        ),
-        exits={
-            ExitStatus.OK: "done; an empty queue is done",
-            ExitStatus.NO: "nothing was removed: declined",
-            ExitStatus.PARTIAL: "some items were left: changed meanwhile, or of a wrong type",
-        },
-    )
-}
+app = CommandModule()
 
 
 @app.command(
     help="Remove a whole queue, every key of it. The items, and the results that are kept of "
     "completed ones, are written to an undo file first. What a producer adds meanwhile stays, and "
-    "so does what is named like a result and is none."
+    "so does what is named like a result and is none.",
+    examples=(
+        "rwq purge -q jobs --dry-run",
+        "rwq purge -q jobs --yes",
+    ),
+    exits={
+        ExitStatus.OK: "done; an empty queue is done",
+        ExitStatus.NO: "nothing was removed: declined",
+        ExitStatus.PARTIAL: "some items were left: changed meanwhile, or of a wrong type",
+    },
 )
 def purge(
-    ctx: typer.Context,
+    settings: Settings,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     queue = open_queue(settings)
     if not dry_run and not yes:
         items = queue.count_items()

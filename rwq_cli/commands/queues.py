@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.queues import queue_names
@@ -18,22 +17,17 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Listing, Report
 from rwq_cli.views.records import QUEUES_COLUMNS, counts_view
 
-app = new_app()
-
-MANUALS = {
-    "queues": Manual(
-        examples=("rwq queues", "rwq queues 'mail:*' -o json"),
-        reads_only=True,
-    )
-}
+app = CommandModule()
 
 
 @app.command(
     help="List the queues of this server with their counts. It walks all keys; a queue that has "
-    "no list or zset, because all its items are orphaned, is not found."
+    "no list or zset, because all its items are orphaned, is not found.",
+    examples=("rwq queues", "rwq queues 'mail:*' -o json"),
+    reads_only=True,
 )
 def queues(
-    ctx: typer.Context,
+    settings: Settings,
     pattern: Annotated[
         str | None, typer.Argument(metavar="[PATTERN]", help="A glob that the names must match.")
     ] = None,
@@ -41,7 +35,6 @@ def queues(
         bool, typer.Option("-0", "--null", help="-o ids ends each name with NUL, unescaped.")
     ] = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     connection = open_connection(settings)
     wanted = None if pattern is None else glob_pattern(os.fsencode(pattern))
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, SelectionScope, asked, choosing
-from rwq_cli.cli.command_options import DryRunOption, ForceOption, YesToForceOption
+from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
@@ -18,32 +18,28 @@ from rwq_cli.input.durations import parse_duration
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
 
-app = new_app()
-
-MANUALS = {
-    "release": Manual(
-        examples=(
-            "rwq release -q jobs 4f2a9c",
-            "rwq release -q jobs --state abandoned --older-than 1h --dry-run",
-            "rwq release -q jobs 4f2a9c --delay 10m",
-            "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
-        ),
-        exits={
-            ExitStatus.NO: "none was put back: gone, or leased by another session",
-            ExitStatus.PARTIAL: "some were not put back",
-        },
-    )
-}
+app = CommandModule()
 
 _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
 _SCOPE = SelectionScope(default=_IN_PROCESSING, everything=_IN_PROCESSING, offered=ITEMS)
 
 
-@app.command(help="Put items back into the queue, now or after a delay, and end their leases.")
-@choosing(_SCOPE)
+@app.command(
+    help="Put items back into the queue, now or after a delay, and end their leases.",
+    examples=(
+        "rwq release -q jobs 4f2a9c",
+        "rwq release -q jobs --state abandoned --older-than 1h --dry-run",
+        "rwq release -q jobs 4f2a9c --delay 10m",
+        "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
+    ),
+    exits={
+        ExitStatus.NO: "none was put back: gone, or leased by another session",
+        ExitStatus.PARTIAL: "some were not put back",
+    },
+)
 def release(
-    ctx: typer.Context,
-    choice: Choice,
+    settings: Settings,
+    choice: Annotated[Choice, _SCOPE],
     front: Annotated[
         bool, typer.Option("--front", help="Make them the next to be leased, in this order.")
     ] = False,
@@ -57,7 +53,6 @@ def release(
     yes: YesToForceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     if front and delay is not None:
         raise InvalidArgument("--front and --delay exclude each other", "give one of them")
     delay_s = 0.0 if delay is None else parse_duration(delay)
@@ -66,7 +61,7 @@ def release(
     queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
     if force and not dry_run:
-        chosen = asked("put back, ending the leases of others,", chosen, queue, yes=yes)
+        chosen = confirm_ids("put back, ending the leases of others,", chosen, queue, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.release(chosen, force=force, front=front, delay_s=delay_s, dry_run=dry_run),

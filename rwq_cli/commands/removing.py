@@ -3,12 +3,9 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from rwq_cli.cli.confirm import confirm
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import Flush
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import Header, Taken
@@ -34,33 +31,6 @@ def open_undo_file(
         undo_directory(settings.environment.variables),
         lambda: Header(queue.name, queue.now_ms(), taken),
     )
-
-
-def asked(
-    what: str, ids: Iterable[bytes | Flush], queue: WorkQueue, *, yes: bool, ends_leases: bool
-) -> Iterable[bytes | Flush]:
-    """The IDs, if whoever gave the command agrees; see `rwq_cli.cli.confirm.confirm`.
-
-    Args:
-        what: The verb.
-        ids: The IDs; before a question all are read, and how many are leased.
-        queue: The queue.
-        yes: The user has agreed on the command line.
-        ends_leases: Whether leases end with it, and have to be spoken of.
-
-    Raises:
-        Declined: The answer was no.
-        InvalidArgument: There is no terminal to ask on.
-        ServerError: The server refused, or was lost.
-    """
-    if yes:
-        return ids
-    known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
-    leased = queue.count_leased(known) if ends_leases else 0
-    note = f", {human.count(leased)} of them leased" if leased else ""
-    queue.connection.progress.hide()
-    confirm(what, len(known), escaped(queue.name), yes=False, note=note)
-    return known
 
 
 def batch_of_taken(

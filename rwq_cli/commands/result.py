@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.result_options import Verdict
@@ -22,29 +21,24 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Detail, Report, Section, View
 
-app = new_app()
-
-MANUALS = {
-    "result": Manual(
-        examples=(
-            "rwq result -q jobs 4f2a9c",
-            "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
-            "rwq result -q jobs 4f2a9c -o json",
-        ),
-        exits={
-            ExitStatus.OK: "there is a result; whether it says completed or rejected is in it",
-            ExitStatus.NO: "there is none: the item still exists, or is gone without one",
-        },
-    )
-}
+app = CommandModule()
 
 
 @app.command(
     help="Show the outcome that complete kept of an item. With --wait, as soon as the item is "
-    "gone; if no outcome is there then, that is the answer."
+    "gone; if no outcome is there then, that is the answer.",
+    examples=(
+        "rwq result -q jobs 4f2a9c",
+        "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
+        "rwq result -q jobs 4f2a9c -o json",
+    ),
+    exits={
+        ExitStatus.OK: "there is a result; whether it says completed or rejected is in it",
+        ExitStatus.NO: "there is none: the item still exists, or is gone without one",
+    },
 )
 def result(
-    ctx: typer.Context,
+    settings: Settings,
     item_id: Annotated[str, typer.Argument(metavar="ID", help="The item's ID.")],
     wait: Annotated[
         bool,
@@ -58,7 +52,6 @@ def result(
         typer.Option("--timeout", metavar="DUR", help="Wait for so long at most."),
     ] = None,
 ) -> Report:
-    settings: Settings = ctx.obj
     if not item_id:
         raise InvalidArgument("an ID is empty", "an unset variable in the script?")
     if item_id == "-":

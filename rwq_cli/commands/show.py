@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.command_options import IdsArgument, NullOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import IdsArgument, NullOption
 from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
@@ -31,25 +30,7 @@ from rwq_cli.output.shell_quoting import command_line
 from rwq_cli.views.explanations import Explanation, explain, with_wrong_key
 from rwq_cli.views.records import item_fields, state_style
 
-app = new_app()
-
-MANUALS = {
-    "show": Manual(
-        examples=(
-            "rwq show -q jobs 4f2a9c",
-            "rwq show -q jobs 4f2a9c -o data > job.json",
-            "rwq show -q jobs 4f2a9c --eta 2s",
-            "rwq leases -q jobs -o ids | rwq show -q jobs - -o jsonl",
-            "echo - | rwq show -q jobs -",
-        ),
-        exits={
-            ExitStatus.NO: "there is no such item",
-            ExitStatus.PARTIAL: "some of the items do not exist",
-        },
-        reads_only=True,
-    )
-}
-
+app = CommandModule()
 
 _NO_ITEM = (State.GONE, State.STRAY_LEASE, State.GHOST)
 
@@ -73,10 +54,22 @@ class Shown:
 
 @app.command(
     help="Show everything about an item: its state, why, what happens next and when, and what "
-    "would move it on. An ID that is - itself goes in on stdin."
+    "would move it on. An ID that is - itself goes in on stdin.",
+    examples=(
+        "rwq show -q jobs 4f2a9c",
+        "rwq show -q jobs 4f2a9c -o data > job.json",
+        "rwq show -q jobs 4f2a9c --eta 2s",
+        "rwq leases -q jobs -o ids | rwq show -q jobs - -o jsonl",
+        "echo - | rwq show -q jobs -",
+    ),
+    exits={
+        ExitStatus.NO: "there is no such item",
+        ExitStatus.PARTIAL: "some of the items do not exist",
+    },
+    reads_only=True,
 )
 def show(
-    ctx: typer.Context,
+    settings: Settings,
     ids: IdsArgument = None,
     data: Annotated[bool, typer.Option("--data", help="Read and show all of the data.")] = False,
     eta: Annotated[
@@ -89,7 +82,6 @@ def show(
     ] = None,
     null: NullOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     given = ids or []
     sample_s = None if eta is None else parse_duration(eta)
     chosen = read_ids(settings.environment, given, null_separated=null)

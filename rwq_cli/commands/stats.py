@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
@@ -17,23 +16,20 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Detail, Listing, Report, Section
 from rwq_cli.views.records import DEEP_COLUMNS, STATS_COLUMNS, counts_view
 
-app = new_app()
-
-MANUALS = {
-    "stats": Manual(
-        examples=(
-            "rwq stats -q jobs",
-            "rwq stats -q jobs --fast -o json",
-            "rwq stats -q high -q low --deep",
-        ),
-        reads_only=True,
-    )
-}
+app = CommandModule()
 
 
-@app.command(help="Count a queue's items by state, with ages, leases and sizes.")
+@app.command(
+    help="Count a queue's items by state, with ages, leases and sizes.",
+    examples=(
+        "rwq stats -q jobs",
+        "rwq stats -q jobs --fast -o json",
+        "rwq stats -q high -q low --deep",
+    ),
+    reads_only=True,
+)
 def stats(
-    ctx: typer.Context,
+    settings: Settings,
     fast: Annotated[
         bool, typer.Option("--fast", help="Only the lengths: costs the same however long they are.")
     ] = False,
@@ -47,7 +43,6 @@ def stats(
         ),
     ] = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     if fast and deep:
         raise InvalidArgument("--fast and --deep exclude each other", "give one of them")
     names = settings.queues or [settings.queue]

@@ -4,11 +4,10 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.choosing import Choice, SelectionScope, choosing
-from rwq_cli.cli.command_options import DryRunOption
+from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import State, Status
@@ -17,36 +16,31 @@ from rwq_cli.input.durations import parse_duration
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
 
-app = new_app()
-
-MANUALS = {
-    "touch": Manual(
-        examples=(
-            "rwq touch -q jobs 4f2a9c --for 10m",
-            "rwq touch -q jobs --all --for 1h",
-        ),
-        exits={
-            ExitStatus.NO: "none has a live lease",
-            ExitStatus.PARTIAL: "some have no live lease",
-        },
-    )
-}
+app = CommandModule()
 
 _LEASED = frozenset({State.LEASED, State.HELD, State.UNLISTED})
 _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, offered=_LEASED)
 
 
-@app.command(help="Give live leases a new expiry, counted from now.")
-@choosing(_SCOPE)
+@app.command(
+    help="Give live leases a new expiry, counted from now.",
+    examples=(
+        "rwq touch -q jobs 4f2a9c --for 10m",
+        "rwq touch -q jobs --all --for 1h",
+    ),
+    exits={
+        ExitStatus.NO: "none has a live lease",
+        ExitStatus.PARTIAL: "some have no live lease",
+    },
+)
 def touch(
-    ctx: typer.Context,
-    choice: Choice,
+    settings: Settings,
+    choice: Annotated[Choice, _SCOPE],
     lease_for: Annotated[
         str, typer.Option("--for", metavar="DUR", help="How long the lease lasts from now.")
     ] = "5m",
     dry_run: DryRunOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     lease_s = parse_duration(lease_for)
     if lease_s < 0.001:
         raise InvalidArgument("a lease must last at least 1ms", "release the item instead")

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.app import new_app
-from rwq_cli.cli.command_options import DryRunOption, NullIdsOption
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import DryRunOption, NullIdsOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.putting import put_report, report_bad_line, result_counts
 from rwq_cli.core.errors import InvalidArgument
@@ -25,23 +24,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report
 from rwq_cli.undo.file import UndoReader, open_latest, undo_directory
 
-app = new_app()
-
-MANUALS = {
-    "undo": Manual(
-        examples=(
-            "rwq undo --dry-run",
-            "rwq undo",
-            "rwq undo -q jobs -o json",
-        ),
-        exits={
-            ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in "
-            "conflict",
-            ExitStatus.PARTIAL: "some items were not put back; the file is kept, and taken again "
-            "by its name",
-        },
-    )
-}
+app = CommandModule()
 
 _DONE = (Status.IMPORTED, Status.MOVED)
 
@@ -50,10 +33,20 @@ _DONE = (Status.IMPORTED, Status.MOVED)
     help="Put back what rm, mv or purge took away: the latest that was not tried yet, or was "
     "interrupted, or what FILE holds. Items come back as they were, and never twice; waiting ones "
     "at the end of the queue that they were nearer to; what was moved comes back to the end, if "
-    "nobody has touched it."
+    "nobody has touched it.",
+    examples=(
+        "rwq undo --dry-run",
+        "rwq undo",
+        "rwq undo -q jobs -o json",
+    ),
+    exits={
+        ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in conflict",
+        ExitStatus.PARTIAL: "some items were not put back; the file is kept, and taken again "
+        "by its name",
+    },
 )
 def undo(
-    ctx: typer.Context,
+    settings: Settings,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -67,7 +60,6 @@ def undo(
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,
 ) -> Report:
-    settings: Settings = ctx.obj
     wanted = settings.queue if settings.given.get("queue") else None
     reader = _open(settings, file, wanted)
     try:

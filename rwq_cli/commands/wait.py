@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.cli.app import new_app
+from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.waiting import WaitCondition, WaitResult
@@ -20,29 +19,24 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Detail, Report, Section, View
 
-app = new_app()
-
-MANUALS = {
-    "wait": Manual(
-        examples=(
-            "rwq wait -q jobs --timeout 1h",
-            "rwq wait -q jobs --below 1000",
-            "rwq wait -q jobs --id 4f2a9c --timeout 10m",
-        ),
-        exits={
-            ExitStatus.OK: "it is so",
-            ExitStatus.NO: "it was not so in time",
-        },
-    )
-}
+app = CommandModule()
 
 
 @app.command(
     help="Return when a queue is empty or short enough, or items are gone; for scripts. What falls "
-    "due meanwhile is promoted."
+    "due meanwhile is promoted.",
+    examples=(
+        "rwq wait -q jobs --timeout 1h",
+        "rwq wait -q jobs --below 1000",
+        "rwq wait -q jobs --id 4f2a9c --timeout 10m",
+    ),
+    exits={
+        ExitStatus.OK: "it is so",
+        ExitStatus.NO: "it was not so in time",
+    },
 )
 def wait(
-    ctx: typer.Context,
+    settings: Settings,
     until_empty: Annotated[
         bool,
         typer.Option(
@@ -66,7 +60,6 @@ def wait(
         typer.Option("--timeout", metavar="DUR", help="Give up after so long. Else never."),
     ] = None,
 ) -> Report:
-    settings: Settings = ctx.obj
     if until_empty + (below is not None) + bool(item_id) > 1:
         raise InvalidArgument(
             "--until-empty, --below and --id exclude each other", "wait for one of them"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class State(StrEnum):
-    """The states of an ID, as the protocol names them. `rwq_cli.core.state.rules` maps facts to them."""
+    """The states of an ID, as the protocol names them. `state.rules` maps facts to them."""
 
     WAITING = "waiting"
     LEASED = "leased"

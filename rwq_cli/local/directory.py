@@ -1,144 +1,181 @@
-"""Directories that are this user's alone: the data's, and the short one for a socket."""
+"""The data directory of an embedded server: its files, permissions, lock and socket."""
 
+import fcntl
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rwq_cli.core.errors import LocalServerError
 
-PRIVATE_MODE = 0o700
+# sun_path holds 104 bytes on macOS and the BSDs, 108 on Linux, including the final NUL. Servers
+# truncate a longer path without an error.
+SOCKET_PATH_BYTES_MAX = 103
+
+_LOCK_NAME = "lock"
+_SOCKET_NAME = "valkey.sock"
 
 
 def default_directory(environ: Mapping[str, str]) -> Path:
-    """Where the data of plain `local:` lie.
+    """The data directory of plain `local:`.
 
     Args:
         environ: The environment; `XDG_STATE_HOME` and `HOME` are read.
 
     Returns:
-        `$XDG_STATE_HOME/rwq/local`, or `~/.local/state/rwq/local` where the variable is not set or
-        not absolute.
+        `$XDG_STATE_HOME/rwq/local`, or `~/.local/state/rwq/local` if the variable is not set.
     """
     state = environ.get("XDG_STATE_HOME", "")
-    # The XDG specification: a relative path is invalid and to be ignored.
+    # The XDG specification: ignore a relative path.
     if os.path.isabs(state):
         return Path(state, "rwq", "local")
-    home = environ.get("HOME")
-    return Path(home or Path.home(), ".local", "state", "rwq", "local")
+    return Path(environ.get("HOME") or Path.home(), ".local", "state", "rwq", "local")
 
 
-@contextmanager
-def plain_errors(doing: str, place: Path) -> Iterator[None]:
-    """Tell a failure of the file system in one line.
+class DataDirectory:
+    """The directory of one server, which only its user can access.
 
-    Args:
-        doing: What was tried, to be read after "cannot".
-        place: The file or directory that it was tried with.
-
-    Raises:
-        LocalServerError: The body raised an OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise LocalServerError(f"cannot {doing} {place}: {reason}") from error
-
-
-def make_data_directory(directory: Path, marker: str) -> None:
-    """Make sure that the directory exists and is closed to everybody else.
+    The server itself holds the lock until it exits: whoever launches it takes the lock and passes
+    the open file on. The kernel releases the lock when the last process that has the file open is
+    gone, so no pid file has to be trusted, and two servers never run on the same data: not while
+    the first one starts, not after its launcher was killed, not when its socket was deleted.
 
     Args:
-        directory: The data's directory.
-        marker: The name of a file that is in every data directory of ours.
+        path: The directory, which may not exist yet.
 
-    Raises:
-        LocalServerError: It cannot be made, is not a directory, is someone else's, or is open to
-            others and holds files that are not ours. One of ours is closed to the others instead.
+    Attributes:
+        path: The same, absolute and without symlinks, so that two names lead to one socket.
+        socket: Where the server listens: in the directory, or below /tmp if that path is too long.
+        log: The server's log.
+        pid_file: The server's process ID. Trust it only while the lock is held.
+        append_directory: The append-only files, from Redis 7 on.
     """
-    with plain_errors("make the directory", directory):
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.socket = self.path / _SOCKET_NAME
+        self.log = self.path / "server.log"
+        self.pid_file = self.path / "server.pid"
+        self.append_directory = self.path / "appendonlydir"
+        self._lock = self.path / _LOCK_NAME
+        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES_MAX:
+            # Not TMPDIR or XDG_RUNTIME_DIR: a cron job must find the socket that a shell made.
+            digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+            self.socket = Path("/tmp", f"rwq-{os.geteuid()}-{digest}", _SOCKET_NAME)
+
+    def create(self) -> None:
+        """Create the directory, and that of the socket, and make them private.
+
+        Raises:
+            OSError: One cannot be created or accessed.
+            LocalServerError: One is not a directory, belongs to another user, or is open to other
+                users and holds files that are not ours.
+        """
+        for directory in (self.path, self.socket.parent):
+            with suppress(FileExistsError):
+                directory.mkdir(mode=0o700, parents=True)
+            if stat.S_IMODE(_check_owner(directory).st_mode) & 0o077:
+                names = os.listdir(directory)
+                # A mistaken `local:/tmp` or `local:$HOME` must not lock everybody else out.
+                if names and _LOCK_NAME not in names and _SOCKET_NAME not in names:
+                    raise LocalServerError(
+                        f"{directory} is open to other users and holds other files",
+                        f"name an empty directory, or chmod 700 {directory}",
+                    )
+                directory.chmod(0o700)
+
+    def exists(self) -> bool:
+        """Whether the directory exists.
+
+        Raises:
+            OSError: It cannot be accessed.
+            LocalServerError: It, or that of the socket, is not a directory of this user.
+        """
+        if os.path.lexists(self.socket.parent):
+            _check_owner(self.socket.parent)
         try:
-            directory.mkdir(mode=PRIVATE_MODE, parents=True)
-        except FileExistsError:
-            if not directory.is_dir():
-                raise LocalServerError(f"{directory} is not a directory") from None
-    with plain_errors("use the directory", directory):
-        facts = directory.stat()
-        _refuse_other_owner(directory, facts)
-        if not stat.S_IMODE(facts.st_mode) & 0o077:
-            return
-        entries = os.listdir(directory)
-        # `local:/tmp` or `local:$HOME`, by mistake, must not be closed to everybody else.
-        if entries and marker not in entries:
-            raise LocalServerError(
-                f"{directory} is open to other users and holds other files",
-                f"give a directory of its own, or chmod 700 {directory}",
-            )
-        directory.chmod(PRIVATE_MODE)
-
-
-def has_data_directory(directory: Path) -> bool:
-    """Whether the directory exists; nothing is made or changed.
-
-    Args:
-        directory: The data's directory.
-
-    Raises:
-        LocalServerError: It is someone else's, not a directory, or cannot be looked at.
-    """
-    with plain_errors("use the directory", directory):
-        try:
-            facts = directory.stat()
+            _check_owner(self.path)
         except FileNotFoundError:
             return False
-        if not stat.S_ISDIR(facts.st_mode):
-            raise LocalServerError(f"{directory} is not a directory")
-        _refuse_other_owner(directory, facts)
         return True
 
+    @contextmanager
+    def try_lock(self) -> Iterator[int | None]:
+        """Take the lock while the block runs, without waiting.
 
-def make_socket_directory(directory: Path) -> None:
-    """Make a private directory in a place where everybody may write, or accept the one we made.
+        Raises:
+            OSError: The lock file cannot be created, or the file system has no locks.
 
-    Args:
-        directory: The socket's directory.
-
-    Raises:
-        LocalServerError: It cannot be made, or what is there is not a directory of this user.
-    """
-    with plain_errors("make the socket's directory", directory):
+        Yields:
+            The descriptor of the lock file, or None if the lock is held. A process that inherits
+            the descriptor keeps the lock after the block.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self._lock, flags, 0o600)
         try:
-            directory.mkdir(mode=PRIVATE_MODE)
-        except FileExistsError:
-            check_socket_directory(directory)
+            yield descriptor if _flock(descriptor, fcntl.LOCK_EX) else None
+        finally:
+            os.close(descriptor)
+
+    def is_locked(self) -> bool:
+        """Whether a server is running or being launched.
+
+        Raises:
+            OSError: The lock file cannot be read, or the file system has no locks.
+        """
+        try:
+            descriptor = os.open(self._lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # Shared: two processes that ask at once must not find each other's lock.
+            return not _flock(descriptor, fcntl.LOCK_SH)
+        finally:
+            os.close(descriptor)
+
+    def pid(self) -> int | None:
+        """The process ID in the pid file; None if there is none."""
+        try:
+            text = self.pid_file.read_text("ascii", "replace").strip()
+        except OSError:
+            return None
+        return int(text) if text.isdecimal() else None
+
+    def remove_short_socket(self) -> None:
+        """Remove the socket below /tmp, unless a server uses it."""
+        if self.socket.parent != self.path:
+            with self.try_lock() as descriptor, suppress(OSError):
+                if descriptor is not None:
+                    self.socket.unlink(missing_ok=True)
+                    self.socket.parent.rmdir()
 
 
-def check_socket_directory(directory: Path) -> None:
-    """Refuse what someone else may have put where our socket's directory is expected.
-
-    Args:
-        directory: The socket's directory.
-
-    Raises:
-        LocalServerError: It is a symlink, not a directory, or someone else's.
-    """
-    with plain_errors("use the socket's directory", directory):
-        # lstat: in a directory open to all, a symlink may be anybody's.
-        facts = directory.lstat()
-        if not stat.S_ISDIR(facts.st_mode):
-            raise LocalServerError(
-                f"the socket's directory {directory} is not a real directory", "remove it"
-            )
-        _refuse_other_owner(directory, facts)
-        if stat.S_IMODE(facts.st_mode) & 0o077:
-            directory.chmod(PRIVATE_MODE)
+def size_bytes(file: Path) -> int:
+    """The size of a file in bytes; 0 if it does not exist."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
-def _refuse_other_owner(directory: Path, facts: os.stat_result) -> None:
+def _check_owner(directory: Path) -> os.stat_result:
+    # lstat: in /tmp, a symlink may be anybody's.
+    facts = directory.lstat()
+    if not stat.S_ISDIR(facts.st_mode):
+        raise LocalServerError(f"{directory} is not a directory")
     if facts.st_uid != os.geteuid():
         raise LocalServerError(
             f"{directory} belongs to another user (uid {facts.st_uid})",
-            "give a directory of your own: local:/some/dir",
+            "name a directory of your own: local:/some/dir",
         )
+    return facts
+
+
+def _flock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -39,7 +39,7 @@ REMEDIES = {
         "A lease has no expiry, which no worker sets: somebody took the expiry away by hand.",
         "Put the item back, or give the lease an end.",
         "rwq release --force ID",
-        "it may be on purpose: somebody can be result_options the item from the workers",
+        "it may be on purpose: somebody can be keeping the item from the workers",
     ),
     Code.DUPLICATED: Remedy(
         "An item is listed more than once: add --unique of an ID that existed, or a copy by hand. "

@@ -5,8 +5,8 @@ import json
 import pytest
 import redis
 
-from tests.cli.driver import Rwq
 from tests.conftest import Foreign
+from tests.driver import Rwq
 
 
 @pytest.mark.parametrize(

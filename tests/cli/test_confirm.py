@@ -3,8 +3,8 @@
 import pytest
 
 from rwq_cli.cli.confirm import Declined, confirm
-from tests.cli.driver import Rwq
 from tests.conftest import Foreign, contents
+from tests.driver import Rwq
 
 
 class TestUnit:

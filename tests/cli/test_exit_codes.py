@@ -7,8 +7,8 @@ import redis
 
 from rwq_cli.cli.app import all_commands
 from rwq_cli.exit_codes import ExitStatus
-from tests.cli.driver import Rwq, until
 from tests.conftest import Foreign
+from tests.driver import Rwq, until
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 

@@ -7,8 +7,8 @@ import pytest
 import redis
 
 from rwq_cli.cli.app import COMMANDS, SECTIONS, Described, all_commands
-from tests.cli.driver import Rwq
 from tests.conftest import Foreign
+from tests.driver import Rwq
 
 ALL = all_commands()
 
@@ -136,7 +136,7 @@ class TestRoot:
         result = rwq()
         assert (result.code, result.text) == (2, "")
         assert result.notes.startswith("Usage: rwq ")
-        assert "ResultOptions it healthy" in result.notes
+        assert "Keeping it healthy" in result.notes
 
     def test_help_is_a_command_as_it_is_elsewhere(self, rwq: Rwq) -> None:
         """`gh help`, `kubectl help` and `git help` all are."""

@@ -7,8 +7,8 @@ import os
 import pytest
 import redis
 
-from tests.cli.driver import Rwq
 from tests.conftest import Foreign
+from tests.driver import Rwq
 
 STRANGE = {
     "nul": b"a\0b",
@@ -157,6 +157,7 @@ def test_a_queue_name_that_is_not_utf8(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq("queues", "-o", "ids", "-0").out == b"\xff\0"
 
 
+@pytest.mark.needs("no-touch")
 def test_a_line_of_100_mb(rwq: Rwq, raw: redis.Redis) -> None:
     """Goes in and comes out whole, beside short ones, and a listing reads only its beginning."""
     block = os.urandom(1 << 20).translate(bytes(b if b != 10 else 11 for b in range(256)))

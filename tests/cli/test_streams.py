@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.cli.driver import COMMAND, Result, Rwq, next_line, until
 from tests.conftest import Foreign
+from tests.driver import COMMAND, Result, Rwq, next_line, until
 
 SUMMARY = "added 3, duplicates 0, rejected 0\n"
 

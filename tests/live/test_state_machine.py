@@ -39,12 +39,9 @@ from rwq_cli.core import (
     Repair,
     Status,
     WorkQueue,
-    leasing,
-    outcomes,
-    parking,
-    processing,
 )
 from rwq_cli.core.inspect.cursor import walk_list
+from rwq_cli.core.items import bulk, lease, processing, schedule
 from rwq_cli.core.items.result_options import ResultOptions, Verdict
 from tests.live.adversity import (
     Adversity,
@@ -759,15 +756,15 @@ def test_nothing_is_lost_and_nothing_of_ours_is_half_done(
     live_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pages of three, so that a few items make a long list.
-    monkeypatch.setitem(outcomes.act_on_ids.__kwdefaults__, "items_max", 3)
+    monkeypatch.setitem(bulk.act_on_ids.__kwdefaults__, "items_max", 3)
     monkeypatch.setitem(processing.act_by_pages.__kwdefaults__, "page_items", 3)
     monkeypatch.setattr(processing, "_WINDOW_PAGES", 2)
-    monkeypatch.setattr(leasing, "BATCH_ITEMS", 3)
-    monkeypatch.setattr(outcomes, "_PAGE_MIN", 0)
-    monkeypatch.setattr(parking, "_PARK_ITEMS", 3)
-    monkeypatch.setattr(outcomes, "_STRETCH", 3)
-    monkeypatch.setattr(outcomes, "_WAITING_IDS", 2)
-    monkeypatch.setattr(outcomes, "_SLACK", 1)
-    monkeypatch.setattr(outcomes, "_FEW_WAITING", 0)
+    monkeypatch.setattr(lease, "BATCH_ITEMS", 3)
+    monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
+    monkeypatch.setattr(schedule, "_PARK_ITEMS", 3)
+    monkeypatch.setattr(bulk, "_STRETCH", 3)
+    monkeypatch.setattr(bulk, "_WAITING_IDS", 2)
+    monkeypatch.setattr(bulk, "_SLACK", 1)
+    monkeypatch.setattr(bulk, "_FEW_WAITING", 0)
     monkeypatch.setitem(walk_list.__kwdefaults__, "page_size", 3)
     run_state_machine_as_test(lambda: QueueMachine(live_server), settings=SETTINGS)

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import redis_work_queue as upstream
 
-from tests.cli.driver import Rwq, until
+from tests.driver import Rwq, until
 from tests.live.conftest import StartProcess
 from tests.live.peers import (
     Entry,

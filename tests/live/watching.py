@@ -93,11 +93,13 @@ class WatchedConnection(Connection):
         assert self.look() == before, "waiting changed something"
         return reply
 
-    def call_all(self, commands: Any, *, atomic: bool = False, tolerate: bool = False) -> list[Any]:
+    def call_all(
+        self, commands: Any, *, atomic: bool = False, return_errors: bool = False
+    ) -> list[Any]:
         sent = list(commands)
         self._let_others_in("several")
         assert {command[0] for command in sent} <= _READS
-        return super().call_all(sent, atomic=atomic, tolerate=tolerate)
+        return super().call_all(sent, atomic=atomic, return_errors=return_errors)
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
         self._let_others_in(script_name)

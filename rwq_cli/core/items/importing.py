@@ -12,7 +12,6 @@ from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing
 from rwq_cli.core.items.all_results import ResultTally, put_results
 from rwq_cli.core.items.processing import FEW_IDS
 from rwq_cli.core.items.results import Result
-from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place
@@ -198,7 +197,7 @@ def _sent_ahead(
     def calls() -> Iterator[Sequence[object] | None]:
         for batch in batches:
             sent.append([snapshot.item_id for snapshot in batch])
-            yield _arguments(queue.keys, batch, on_conflict, at_front)
+            yield _arguments(batch, on_conflict, at_front)
 
     for reply in queue.run_each("put", calls()):
         ids = sent.pop(0)
@@ -220,9 +219,7 @@ def _one_after_the_other(
             lengths = queue.call_all([("LLEN", queue.keys.main), ("LLEN", queue.keys.processing)])
             reply = queue.run(
                 "put",
-                *_arguments(
-                    queue.keys, left, on_conflict, at_front, ids_per_call(sum(lengths)), ghosts
-                ),
+                *_arguments(left, on_conflict, at_front, ids_per_call(sum(lengths)), ghosts),
             )
             letters = reply[0].decode("ascii")
             yield OutcomeBatch([snapshot.item_id for snapshot in left[: len(letters)]], letters)
@@ -230,7 +227,6 @@ def _one_after_the_other(
 
 
 def _arguments(
-    keys: QueueKeys,
     batch: Sequence[ItemSnapshot],
     on_conflict: OnConflict,
     at_front: bool,

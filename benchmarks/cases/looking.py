@@ -1,0 +1,67 @@
+"""Commands that only look."""
+
+from collections.abc import Iterator
+
+from benchmarks.filling import write_lines
+from benchmarks.results import CALLS, MILLISECONDS, SECONDS, Sample
+from benchmarks.turn import RAW_WALK, Case, Turn
+
+# How often a short command is run in one turn.
+_TIMES = 5
+
+
+def _page_one(turn: Turn) -> Iterator[Sample]:
+    """The first page of a long queue against that of a short one."""
+    waiting = turn.size(1_000_000)
+    commands = ("ls", "leases", "stats")
+    turn.fill(waiting=100)
+    short = {
+        name: min(turn.rwq(name, "-o", "table").seconds for _ in range(_TIMES)) for name in commands
+    }
+    turn.fill(waiting=waiting)
+    for name in commands * _TIMES:
+        run = turn.rwq(name, "-o", "table")
+        yield Sample(
+            f"page one: {name} on {waiting:,} waiting",
+            run.seconds,
+            MILLISECONDS,
+            1.2,
+            "on 100",
+            short[name],
+            run,
+        )
+
+
+def _listing(turn: Turn) -> Iterator[Sample]:
+    waiting, rows = turn.size(1_000_000), turn.size(10_000)
+    turn.fill(waiting=waiting)
+    walk_s = turn.raw_walk_s()
+    plain = turn.rwq("ls", "-n", str(rows), "-o", "plain")
+    table = turn.rwq("ls", "-n", str(rows), "-o", "table")
+    title = f"a table of {rows:,} rows"
+    yield Sample(title, table.seconds, SECONDS, 10, "plain", plain.seconds, table)
+    listed = str(turn.size(100_000))
+    for words in (["ls", "-n", listed, "-o", "jsonl"], ["stats", "--deep"]):
+        run = turn.rwq(*words)
+        title = f"{' '.join(words)} on {waiting:,} waiting"
+        yield Sample(title, run.seconds, SECONDS, 20, RAW_WALK, walk_s, run)
+
+
+def _show_many(turn: Turn) -> Iterator[Sample]:
+    waiting, chosen = turn.size(10_000), turn.size(1_000)
+    made = turn.fill(waiting=waiting)
+    ids = write_lines(turn.folder / "ids", made["waiting"][:: waiting // chosen][:chosen])
+    run = turn.rwq("show", "-", "-o", "jsonl", stdin=ids)
+    commands, reads = turn.server.commands_run(), turn.server.socket_reads()
+    yield Sample(f"show - of {chosen:,}: round trips", reads / chosen, CALLS, 1)
+    yield Sample(f"show - of {chosen:,}: commands on the server", commands / chosen, CALLS, 20)
+    walk_s = turn.raw_walk_s()
+    title = f"show - of {chosen:,}"
+    yield Sample(title, run.seconds, SECONDS, 20, RAW_WALK, walk_s, run)
+
+
+CASES = [
+    Case("page-one", "page one", _page_one),
+    Case("listing", "listings", _listing),
+    Case("show", "show -", _show_many),
+]

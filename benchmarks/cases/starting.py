@@ -1,0 +1,28 @@
+"""Start-up: whole processes against `python -c 'import redis'`."""
+
+import sys
+from collections.abc import Iterator
+
+from benchmarks.processes import timed
+from benchmarks.results import MILLISECONDS, Sample
+from benchmarks.turn import Case, Turn
+
+
+def _startup(turn: Turn) -> Iterator[Sample]:
+    item_id = turn.fill(waiting=100)["waiting"][0].decode()
+    base_s = timed([sys.executable, "-c", "import redis"]).seconds
+    for title, words, limit in (
+        ("rwq --version", ["--version"], 0.6),
+        ("rwq stats --fast -o json", ["stats", "--fast", "-o", "json"], 1.2),
+        ("rwq show ID -o json", ["show", item_id, "-o", "json"], 1.5),
+        ("rwq touch ID", ["touch", item_id], 1.5),
+        ("rwq ls, a table", ["ls", "-o", "table"], 1.5),
+        ("rwq --help", ["--help"], 3.0),
+    ):
+        run = turn.rwq(*words, statuses=(0, 1))
+        yield Sample(
+            f"start-up: {title}", run.seconds, MILLISECONDS, limit, "import redis", base_s, run
+        )
+
+
+CASES = [Case("startup", "starting", _startup, rounds=20)]

@@ -1,0 +1,186 @@
+"""Declaring a command: its function, its help, its examples and its exit codes.
+
+    app = CommandModule()
+
+    @app.command(help="...", examples=("rwq kick -q jobs 4f2a9c",))
+    def kick(settings: Settings, choice: Annotated[Choice, _SCOPE], ...) -> "Report": ...
+
+A command takes the run's settings first. A parameter whose annotation has an `OptionGroup` in its
+metadata stands for several options.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from rwq_cli.cli.interrupts import end_in_order
+from rwq_cli.cli.manual import Manual
+from rwq_cli.exit_codes import Code, ExitStatus
+
+if TYPE_CHECKING:
+    from rwq_cli.output.report import Report
+
+    Function = Callable[..., Report]
+
+HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@runtime_checkable
+class OptionGroup(Protocol):
+    """Options that several commands take together."""
+
+    def parameters(self) -> Sequence[Parameter]:
+        """The options, as parameters of a command."""
+
+    def read(self, settings: Any, **given: Any) -> Any:
+        """The one value that the options come to."""
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose help ends with examples and exit codes."""
+
+    manual: Manual | None = None
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        # Set before the options are read: they may be what is wrong.
+        if parent is not None and parent.obj is not None and self.manual is not None:
+            parent.obj.monitors = self.manual.monitors
+        return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        # All modules are loaded by now.
+        end_in_order()
+        ctx.obj.check()
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        write_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        if self.manual is None:
+            return
+        with formatter.section("Examples"):
+            for example in self.manual.examples:
+                formatter.write(f"  {example}\n")
+        with formatter.section("Exit codes"):
+            formatter.write_dl(
+                [(str(int(status)), text) for status, text in self.manual.all_exits.items()]
+            )
+
+
+class HelpfulGroup(TyperGroup):
+    """A command with commands of its own."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(status)), status.meaning) for status in ExitStatus])
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        self.format_commands(ctx, formatter)
+        write_options(self, ctx, formatter)
+
+
+class CommandModule:
+    """The commands of one module of `rwq_cli.commands`.
+
+    Args:
+        group_help: The help of the group that its commands form; None for a single command.
+    """
+
+    def __init__(self, group_help: str | None = None) -> None:
+        self.typer = typer.Typer(
+            cls=None if group_help is None else HelpfulGroup,
+            help=group_help,
+            add_completion=False,
+            rich_markup_mode=None,
+            pretty_exceptions_enable=False,
+            context_settings=HELP_SETTINGS,
+        )
+
+    def command(
+        self,
+        name: str | None = None,
+        *,
+        help: str,
+        examples: Sequence[str],
+        exits: Mapping[Code, str] | None = None,
+        reads_only: bool = False,
+        monitors: bool = False,
+    ) -> "Callable[[Function], Function]":
+        """Declare a command; see `Manual` for the arguments."""
+        manual = Manual(examples, exits or {}, reads_only, monitors)
+
+        def declare(function: "Function") -> "Function":
+            run = _with_settings(function)
+            run.manual = manual  # type: ignore[attr-defined]
+            self.typer.command(name, cls=HelpfulCommand, help=help)(run)
+            return function
+
+        return declare
+
+
+def _with_settings(function: "Function") -> "Function":
+    """The function as Typer calls it: with a context, and each option by itself."""
+    groups: dict[str, tuple[OptionGroup, list[str]]] = {}
+    parameters = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    for parameter in list(signature(function).parameters.values())[1:]:
+        metadata = getattr(parameter.annotation, "__metadata__", ())
+        group = next((each for each in metadata if isinstance(each, OptionGroup)), None)
+        members = [parameter] if group is None else group.parameters()
+        if group is not None:
+            groups[parameter.name] = group, [member.name for member in members]
+        parameters += [member.replace(kind=Parameter.KEYWORD_ONLY) for member in members]
+
+    @wraps(function)
+    def run(ctx: typer.Context, **given: Any) -> "Report":
+        settings = ctx.obj
+        for name, (group, members) in groups.items():
+            given[name] = group.read(settings, **{member: given.pop(member) for member in members})
+        return function(settings, **given)
+
+    # Typer reads both of these, and neither through the wrapping.
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:
+    """The names and the help of an option or argument; None for a hidden one."""
+    import re
+
+    record = parameter.get_help_record(ctx)
+    if record is None:
+        return None
+    names, text = record
+    # Typer adds the range of a number to its default: [default: 50; x>=0].
+    return names, re.sub(r"  \[x>=\d+\]", "", re.sub(r"; x>=\d+\]", "]", text))
+
+
+def write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    """Write the arguments, the command's own options and the common ones, each under a heading."""
+    from rwq_cli.cli.global_options import GLOBAL_NAMES
+
+    sections: dict[str, list[tuple[str, str]]] = {
+        "Arguments": [],
+        "Options": [],
+        "Common options": [],
+    }
+    for parameter in command.get_params(ctx):
+        if (record := help_record(parameter, ctx)) is None:
+            continue
+        if parameter.param_type_name == "argument":
+            sections["Arguments"].append(record)
+        elif parameter.name in GLOBAL_NAMES:
+            sections["Common options"].append(record)
+        else:
+            sections["Options"].append(record)
+    for heading, rows in sections.items():
+        if rows:
+            with formatter.section(heading):
+                formatter.write_dl(rows)

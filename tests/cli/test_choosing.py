@@ -1,0 +1,336 @@
+"""One grammar for choosing items: the same for every verb, and the same as that of `ls`."""
+
+import json
+
+import pytest
+
+from rwq_cli.cli.choosing import SelectableState
+from tests.conftest import Foreign, contents, until_alone
+from tests.driver import Rwq, until
+
+pytestmark = pytest.mark.usefixtures("slept_s")
+
+VERBS = ["release", "complete", "touch", "bury", "kick"]
+NOTHING_CHOSEN = (
+    "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "
+    "--state, --match, --id-glob, --older-than or -n, or say --all\n"
+)
+NO_TERMINAL = (
+    "rwq: error: this needs a confirmation, and there is no terminal to ask on; say --yes\n"
+)
+
+
+@pytest.fixture
+def filled(foreign: Foreign) -> Foreign:
+    """Two waiting, two abandoned, one leased by another, one held, one orphan, one ghost."""
+    foreign.waiting(b"w1", b"w2")
+    foreign.abandoned(b"a1", b"a2")
+    foreign.leased(b"l1")
+    foreign.leased(b"h1", ttl_ms=None)
+    foreign.data(b"o1")
+    foreign.raw.lpush(foreign.keys.processing, b"g1")
+    return foreign
+
+
+def chosen(rwq: Rwq, *words: str) -> list[str]:
+    """The IDs that a verb deals with, whatever it says of them."""
+    result = rwq(*words, "-o", "jsonl", "--dry-run")
+    assert result.code in (0, 1, 3), result.notes
+    return [record["id"] for record in result.jsonl]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+class TestUsage:
+    def test_nothing(self, rwq: Rwq, filled: Foreign, verb: str) -> None:
+        before = contents(filled.raw)
+        for words in ((), ("-n", "0"), ("--dry-run",)):
+            assert rwq(verb, *words).as_tuple() == (2, "", NOTHING_CHOSEN)
+        assert sorted(contents(filled.raw)) == sorted(before)
+
+    @pytest.mark.parametrize(
+        ("words", "option"),
+        [
+            ("--state leased", "--state"),
+            ("--match x", "--match"),
+            ("--match= --id-glob *", "--match"),
+            ("--id-glob *", "--id-glob"),
+            ("--older-than 1h", "--older-than"),
+            ("-n 1", "-n"),
+            ("-n 0", "-n"),
+            ("--all", "--all"),
+        ],
+    )
+    @pytest.mark.parametrize("ids", ["w1", "-", "w1 w2"])
+    def test_ids_and_a_selection(
+        self, rwq: Rwq, verb: str, words: str, option: str, ids: str
+    ) -> None:
+        assert rwq(verb, *ids.split(), *words.split(), stdin=b"w1\n").as_tuple() == (
+            2,
+            "",
+            f"rwq: error: IDs and {option} exclude each other; name the items, or choose them "
+            "by options\n",
+        )
+
+    def test_all_and_a_state(self, rwq: Rwq, verb: str) -> None:
+        said = "rwq: error: --all and --state exclude each other; give one of them\n"
+        assert rwq(verb, "--all", "--state", "leased").as_tuple() == (2, "", said)
+
+    @pytest.mark.parametrize("words", ["--match [", "--older-than soon", "--state nothing"])
+    def test_values_that_cannot_be(self, rwq: Rwq, verb: str, words: str) -> None:
+        result = rwq(verb, *words.split())
+        assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1)
+
+    def test_help_has_the_same_options(self, rwq: Rwq, verb: str) -> None:
+        text = rwq.process(verb, "--help").text
+        for option in ("--state", "--match", "--id-glob", "--older-than", "-n, --limit", "--all"):
+            assert f"\n  {option} " in text
+        assert "\n  [ID...] " in text
+
+
+def test_a_state_that_the_verb_cannot_deal_with(rwq: Rwq) -> None:
+    assert rwq("touch", "--state", "waiting").as_tuple() == (
+        2,
+        "",
+        "rwq: error: this cannot be done to waiting items; --state is one of leased, held, "
+        "unlisted\n",
+    )
+
+
+@pytest.mark.usefixtures("filled")
+class TestChoosing:
+    @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            ("complete -n 1", "w1"),
+            ("complete --id-glob ?1", "w1"),
+            ("complete --match of", "w1 w2"),
+            ("complete --state abandoned", "a1 a2"),
+            ("complete --state abandoned --id-glob *2", "a2"),
+            ("complete --state leased --state held", "l1 h1"),
+            ("complete --all", "w1 w2 a1 a2 l1 h1 o1"),
+            ("complete --all --id-glob ?1", "w1 a1 l1 h1 o1"),
+            ("complete --all -n 3", "w1 w2 a1"),
+            ("complete --older-than 1h", ""),
+            ("release -n 1", "a1"),
+            ("release --all", "a1 a2 l1 h1"),
+            ("release --match of.a", "a1 a2"),
+            ("release --state orphaned", "o1"),
+            ("bury --all", "w1 w2 a1 a2"),
+            ("bury --match of", "w1 w2 a1 a2"),
+            ("bury --state orphaned --state leased", "l1 o1"),
+            ("kick --all", ""),
+            ("touch --all", "l1 h1"),
+            ("touch -n 5", "l1"),
+            ("touch --id-glob h*", ""),
+            ("touch --state held", "h1"),
+        ],
+    )
+    def test_which(self, rwq: Rwq, line: str, expected: str) -> None:
+        assert chosen(rwq, *line.split()) == expected.split()
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            *("--state waiting", "--state abandoned", "--state held --state orphaned"),
+            *("--id-glob w*", "--match w2", "-n 1", "--older-than 0 -n 1"),
+        ],
+    )
+    def test_ls_shows_what_complete_would_take(self, rwq: Rwq, words: str) -> None:
+        shown = rwq("ls", *words.split(), "-o", "ids").text.split()
+        assert shown
+        assert chosen(rwq, "complete", *words.split()) == shown
+
+
+class TestActing:
+    def test_release_brings_back_what_is_abandoned(self, rwq: Rwq, filled: Foreign) -> None:
+        assert rwq("release", "--state", "abandoned").as_tuple() == (
+            0,
+            "",
+            "released 2, not owner 0, missing 0\n",
+        )
+        assert filled.raw.lrange("jobs:queue", 0, -1) == [b"a2", b"a1", b"w2", b"w1"]
+        assert filled.raw.lrange("jobs:processing", 0, -1) == [b"g1", b"h1", b"l1"]
+
+    def test_release_leaves_what_others_hold(self, rwq: Rwq, filled: Foreign) -> None:
+        result = rwq("release", "--all", "-o", "json")
+        assert (result.code, result.json["released"], result.json["not_owner"]) == (3, 2, 2)
+        assert filled.raw.lrange("jobs:processing", 0, -1) == [b"g1", b"h1", b"l1"]
+
+    def test_release_with_force_of_all(self, rwq: Rwq, filled: Foreign) -> None:
+        assert rwq("release", "--all", "--force", "--yes", "-o", "json").json["released"] == 4
+        assert filled.raw.lrange("jobs:processing", 0, -1) == [b"g1"]
+
+    def test_release_returns_an_orphan(self, rwq: Rwq, filled: Foreign) -> None:
+        assert rwq("release", "--state", "orphaned", "--front").code == 0
+        assert filled.raw.lrange("jobs:queue", 0, -1) == [b"w2", b"w1", b"o1"]
+
+    def test_touch_all(self, rwq: Rwq, filled: Foreign) -> None:
+        result = rwq("touch", "--all", "--for", "1h")
+        assert result.as_tuple() == (0, "", "touched 2, not leased 0, missing 0\n")
+        assert filled.raw.pttl("jobs:lease:l1") > 3_500_000
+        assert filled.raw.pttl("jobs:lease:h1") > 3_500_000
+
+    def test_complete_with_yes(self, rwq: Rwq, filled: Foreign) -> None:
+        result = rwq("complete", "--all", "--yes", "-o", "json")
+        assert (result.code, result.json["completed"]) == (0, 7)
+        assert sorted(filled.raw.keys()) == [b"jobs:processing"]
+        assert filled.raw.lrange("jobs:processing", 0, -1) == [b"g1"]
+
+    def test_many_whose_ids_are_any_bytes(self, rwq: Rwq, foreign: Foreign) -> None:
+        ids = [bytes((first, second)) for first in range(0, 256, 8) for second in range(100)]
+        foreign.waiting(*ids)
+        foreign.leased(b"stays")
+        result = rwq("complete", "--match", "data of", "--yes", "-o", "json")
+        assert (result.code, result.json["completed"]) == (0, 3200)
+        assert sorted(foreign.raw.keys()) == [
+            *(b"jobs:item:stays", b"jobs:lease:stays", b"jobs:leased_by_session:stays"),
+            b"jobs:processing",
+        ]
+
+    def test_none_that_match(self, rwq: Rwq, filled: Foreign) -> None:
+        before = sorted(filled.raw.keys())
+        said = "completed 0, missing 0, not owner 0\n"
+        assert rwq("complete", "--match", "nothing like it").as_tuple() == (0, "", said)
+        assert sorted(filled.raw.keys()) == before
+
+    def test_the_same_report_of_a_dry_run(self, rwq: Rwq, filled: Foreign) -> None:
+        words = ("release", "--all", "--force", "--yes", "-o", "jsonl")
+        before = sorted(filled.raw.keys())
+        dry = rwq(*words, "--dry-run")
+        assert sorted(filled.raw.keys()) == before
+        real = rwq(*words)
+        assert (dry.code, dry.jsonl) == (real.code, real.jsonl)
+        assert dry.notes == f"dry run, nothing changed: {real.notes}"
+
+
+class TestAsking:
+    """A complete of what was not named takes data away, so it asks; one of IDs never did."""
+
+    @pytest.mark.parametrize("words", ["--all", "-n 1", "--match w1", "--state abandoned"])
+    def test_a_selection_needs_a_yes(self, rwq: Rwq, filled: Foreign, words: str) -> None:
+        before = sorted(filled.raw.keys())
+        result = rwq.shell(f"setsid -w rwq complete {words}")
+        assert result.as_tuple() == (2, "", NO_TERMINAL)
+        assert sorted(filled.raw.keys()) == before
+
+    def test_ids_do_not(self, rwq: Rwq, filled: Foreign) -> None:
+        assert rwq.shell("setsid -w rwq complete w1 w2").code == 0
+        assert filled.raw.exists("jobs:item:w1", "jobs:item:w2") == 0
+
+    def test_a_dry_run_does_not(self, rwq: Rwq, filled: Foreign) -> None:
+        result = rwq.shell("setsid -w rwq complete -n 1 --dry-run -o ids")
+        assert (result.code, result.text) == (0, "w1\n")
+        assert filled.raw.exists("jobs:item:w1") == 1
+
+    def test_none_to_ask_about(self, rwq: Rwq) -> None:
+        assert rwq.shell("setsid -w rwq complete --all").code == 0
+
+    def test_it_says_how_many(self, rwq: Rwq, filled: Foreign) -> None:
+        code, seen = rwq.on_terminal(
+            "complete", "--match", "of w", type_in=[(b"Go on? [y/N] ", b"n\n")]
+        )
+        assert code == 1
+        assert b"rwq will complete, with their data gone, 2 items of jobs. Go on?" in seen
+        assert b"declined, nothing was changed" in seen
+        assert filled.raw.exists("jobs:item:w1") == 1
+
+    def test_yes(self, rwq: Rwq, filled: Foreign) -> None:
+        code, _ = rwq.on_terminal(
+            "complete", "--state", "abandoned", type_in=[(b"Go on? [y/N] ", b"y\n")]
+        )
+        assert code == 0
+        assert filled.raw.exists("jobs:item:a1", "jobs:item:a2") == 0
+        assert filled.raw.exists("jobs:item:w1", "jobs:item:l1") == 2
+
+
+class TestMany:
+    COUNT = 40_000
+
+    @pytest.fixture(autouse=True)
+    def long(self, foreign: Foreign) -> None:
+        ids = [b"%06d" % number for number in range(self.COUNT)]
+        foreign.raw.lpush(foreign.keys.main, *ids)
+        foreign.raw.mset({foreign.keys.item(item_id): b"x" for item_id in ids})
+
+    def test_killed_in_the_middle_and_done_again(self, rwq: Rwq, foreign: Foreign) -> None:
+        raw = foreign.raw
+        process = rwq.start("complete", "--state", "waiting", "--yes", "-o", "json")
+        until(lambda: raw.llen("jobs:queue") < self.COUNT - 2000)
+        process.kill()
+        process.wait()
+        until_alone(raw)
+        left = raw.llen("jobs:queue")
+        assert 0 < left < self.COUNT
+        assert len(raw.keys("jobs:item:*")) == left
+        counts = rwq("stats", "--deep", "-o", "json").json
+        names = ("waiting", "orphaned", "duplicated", "ghosts", "processing")
+        assert [counts[name] for name in names] == [left, 0, 0, 0, 0]
+        result = rwq("complete", "--state", "waiting", "--yes", "-o", "json")
+        assert (result.code, result.json["completed"]) == (0, left)
+        assert raw.keys() == []
+
+    def test_two_at_once_complete_each_item_once(self, rwq: Rwq, foreign: Foreign) -> None:
+        words = ("complete", "--all", "--yes", "-o", "json")
+        both = [rwq.start(*words), rwq.start(*words)]
+        told = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+        assert sum(each["completed"] for each in told) == self.COUNT
+        assert foreign.raw.keys() == []
+
+
+class TestLs:
+    """What `ls` gained: the states that no list tells, and a state without a place."""
+
+    @pytest.fixture(autouse=True)
+    def broken(self, filled: Foreign) -> None:
+        filled.data(b"u1")
+        filled.lease(b"u1")
+        filled.waiting(b"d1")
+        filled.raw.lpush(filled.keys.main, b"d1", b"g2")
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            ("--state orphaned", "o1"),
+            ("--state unlisted", "u1"),
+            ("--state duplicated", "d1"),
+            ("--state ghost", "g2 g1"),
+            ("--state held", "h1"),
+            ("--state leased", "l1"),
+            ("all --state orphaned", "o1"),
+            ("--state orphaned --state abandoned", "a1 a2 o1"),
+            ("--state orphaned --id-glob x*", ""),
+            ("waiting --state orphaned", ""),
+            ("processing --state orphaned", ""),
+        ],
+    )
+    def test_states(self, rwq: Rwq, words: str, expected: str) -> None:
+        result = rwq("ls", *words.split(), "-o", "ids")
+        assert result.as_tuple() == (0, "".join(f"{each}\n" for each in expected.split()), "")
+
+    def test_record(self, rwq: Rwq) -> None:
+        (record,) = rwq("ls", "--state", "orphaned", "--data", "-o", "json").json
+        assert (record["id"], record["state"], record["position"], record["data"]) == (
+            *("o1", "orphaned", None),
+            "data of o1",
+        )
+        (record,) = rwq("ls", "--state", "unlisted", "-o", "json").json
+        assert record["lease"]["holder"] == "them"
+
+    def test_table(self, rwq: Rwq) -> None:
+        result = rwq("ls", "--state", "orphaned", "-o", "table")
+        assert result.lines[0].split() == [
+            *("ID", "STATE", "HOLDER", "TIME", "LEFT", "LAST", "USE", "SIZE", "DATA")
+        ]
+        assert (result.code, result.notes) == (0, "1 shown of jobs\n")
+        result = rwq("ls", "--state", "orphaned", "--id-glob", "x", "-o", "table")
+        assert result.as_tuple() == (0, "No such items in jobs.\n", "")
+
+
+@pytest.mark.parametrize("command", ["bury", "kick", "release", "touch", "rm", "mv", "complete"])
+def test_help_offers_the_states_that_are_taken(rwq: Rwq, command: str) -> None:
+    said = " ".join(rwq.process(command, "--help").text.split())
+    offered = said.partition("can be given several times. ")[2].partition(".")[0].split(", ")
+    for state in SelectableState:
+        more = ("--to", "other") if command == "mv" else ()
+        taken = rwq(command, "--state", state, "--dry-run", *more).code != 2
+        assert taken is (state.value in offered), state

@@ -1,0 +1,257 @@
+"""The options of every command: before and after its name, their variables, the password."""
+
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.conftest import Foreign, StartServer
+from tests.driver import Rwq
+from tests.servers import PrivateServer
+
+NO_QUEUE = "rwq: error: no queue named; give one with -q NAME or in RWQ_QUEUE\n"
+
+
+@pytest.fixture
+def two_queues(raw: redis.Redis) -> None:
+    Foreign(raw, b"one").waiting(b"a")
+    Foreign(raw, b"two").waiting(b"b")
+
+
+@pytest.mark.usefixtures("two_queues")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-q", "one", "ls", "-o", "ids"),
+        ("ls", "-q", "one", "-o", "ids"),
+        ("ls", "-qone", "-oids"),
+        ("-o", "ids", "--queue", "one", "ls"),
+        ("-q", "one", "-o", "ids", "ls"),
+        ("--queue=one", "ls", "--output=ids"),
+        ("-q", "two", "ls", "-q", "one", "-o", "ids"),
+        ("-o", "json", "ls", "-o", "ids", "-q", "one"),
+    ],
+)
+def test_queue_and_output_before_and_after_the_command(rwq: Rwq, words: tuple[str, ...]) -> None:
+    assert rwq(*words).as_tuple() == (0, "a\n", "")
+
+
+@pytest.mark.usefixtures("two_queues")
+def test_url_before_and_after_the_command(bare_rwq: Rwq, server: PrivateServer) -> None:
+    for words in (
+        ("-u", server.url, "-q", "one", "ls", "-o", "ids"),
+        ("ls", "-q", "one", "-o", "ids", "--url", server.url),
+        ("-u", "redis://127.0.0.1:1", "ls", "-q", "one", "-o", "ids", "-u", server.url),
+    ):
+        assert bare_rwq(*words).as_tuple() == (0, "a\n", ""), words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-q", "jobs", "clean", "light", "-o", "json"),
+        ("clean", "-q", "jobs", "light", "-o", "json"),
+        ("clean", "-o", "json", "light", "-q", "jobs"),
+        ("clean", "light", "-q", "jobs", "-o", "json"),
+    ],
+)
+def test_options_at_every_level_of_a_nested_command(rwq: Rwq, words: tuple[str, ...]) -> None:
+    result = rwq(*words, variables={"RWQ_QUEUE": ""})
+    assert (result.code, result.json["queue"], result.notes) == (0, "jobs", "")
+
+
+def test_verbose_before_and_after(rwq: Rwq, server: PrivateServer) -> None:
+    said = f"server {server.url}\nqueue jobs\n"
+    assert rwq("-v", "ls").as_tuple() == (0, "", said)
+    assert rwq("ls", "-v").as_tuple() == (0, "", said)
+    assert rwq("ls", "--verbose").as_tuple() == (0, "", said)
+
+
+@pytest.mark.usefixtures("two_queues")
+def test_the_queue_of_the_option_wins_over_the_variable(rwq: Rwq) -> None:
+    variables = {"RWQ_QUEUE": "two"}
+    assert rwq("ls", "-o", "ids", variables=variables).text == "b\n"
+    assert rwq("ls", "-o", "ids", "-q", "one", variables=variables).text == "a\n"
+
+
+@pytest.mark.parametrize("command", ["add x", "lease", "complete a", "touch a", "release a", "ls"])
+def test_no_queue_is_a_usage_error(rwq: Rwq, command: str) -> None:
+    assert rwq(*command.split(), variables={"RWQ_QUEUE": ""}).as_tuple() == (2, "", NO_QUEUE)
+
+
+@pytest.mark.parametrize("command", ["leases", "show a", "stats", "clean light", "clean deep"])
+def test_no_queue_is_a_usage_error_for_lookers(rwq: Rwq, command: str) -> None:
+    assert rwq(*command.split(), variables={"RWQ_QUEUE": ""}).as_tuple() == (2, "", NO_QUEUE)
+
+
+def test_an_empty_queue_name_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis) -> None:
+    assert rwq("add", "x", "-q", "").as_tuple() == (
+        2,
+        "",
+        "rwq: error: the queue's name is empty; give a name with -q\n",
+    )
+    assert raw.keys() == []
+
+
+def test_an_empty_url_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis) -> None:
+    """`-u "$UNSET"` in a script must not end up on another server."""
+    result = rwq("add", "x", "-u", "")
+    assert (result.code, result.text) == (2, "")
+    assert raw.keys() == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["add x", "lease --id a", "complete a", "touch a", "release a", "ls", "leases", "show a"],
+)
+def test_several_queues_where_one_is_meant(rwq: Rwq, raw: redis.Redis, command: str) -> None:
+    assert rwq(*command.split(), "-q", "one", "-q", "two").as_tuple() == (
+        2,
+        "",
+        "rwq: error: this command works on one queue; give -q once\n",
+    )
+    assert raw.keys() == []
+
+
+def test_the_url_of_rwq_wins_over_that_of_redis(rwq: Rwq, server: PrivateServer) -> None:
+    nowhere = "redis://127.0.0.1:1/0"
+    variables = {"REDIS_URL": nowhere}
+    assert rwq("add", "a", variables=variables).code == 0
+    variables = {"RWQ_URL": "", "REDIS_URL": server.url}
+    assert rwq("ls", "-o", "data", variables=variables).as_tuple() == (0, "a\n", "")
+    variables = {"RWQ_URL": nowhere, "REDIS_URL": nowhere}
+    assert rwq("ls", "-o", "data", "-u", server.url, variables=variables).text == "a\n"
+
+
+def test_the_default_url() -> None:
+    # Not tried: a server of the user's may be there.
+    from rwq_cli.cli.settings import DEFAULT_URL
+
+    assert DEFAULT_URL == "redis://localhost:6379/0"
+
+
+def test_a_database_number(rwq: Rwq, server: PrivateServer, raw: redis.Redis) -> None:
+    assert rwq("add", "x", "--id", "a", "-u", f"{server.url}?db=3").code == 0
+    assert raw.keys() == []
+    with server.client(db=3) as third:
+        assert sorted(third.keys()) == [b"jobs:item:a", b"jobs:queue"]
+        third.flushdb()
+
+
+class TestPassword:
+    @pytest.fixture
+    def guarded(self, start_server: StartServer) -> PrivateServer:
+        return start_server("--requirepass", "hunter2", password="hunter2")
+
+    def test_in_the_url(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+        url = f"unix://:hunter2@{guarded.socket}"
+        assert bare_rwq("stats", "-q", "jobs", "-u", url).code == 0
+
+    def test_in_the_variable(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+        variables = {"RWQ_PASSWORD": "hunter2", "RWQ_URL": guarded.url}
+        assert bare_rwq("stats", "-q", "jobs", variables=variables).code == 0
+
+    @pytest.mark.parametrize("text", [b"hunter2", b"hunter2\n", b"hunter2\r\n", b"hunter2\nmore"])
+    def test_in_a_file(
+        self, bare_rwq: Rwq, guarded: PrivateServer, tmp_path: Path, text: bytes
+    ) -> None:
+        file = tmp_path / "password"
+        file.write_bytes(text)
+        words = ("-q", "jobs", "-u", guarded.url, "--password-file", str(file))
+        assert bare_rwq("stats", *words).code == 0
+        assert bare_rwq(*words, "stats").code == 0
+
+    def test_the_file_wins_over_the_variable_and_the_url(
+        self, bare_rwq: Rwq, guarded: PrivateServer, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "password"
+        file.write_text("hunter2\n")
+        words = ("stats", "-q", "jobs", "--password-file", str(file))
+        variables = {"RWQ_PASSWORD": "wrong", "RWQ_URL": guarded.url}
+        assert bare_rwq(*words, variables=variables).code == 0
+        variables = {"RWQ_URL": f"unix://:wrong@{guarded.socket}"}
+        assert bare_rwq(*words, variables=variables).code == 0
+
+    def test_a_user_of_the_servers_acl(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+        with guarded.client(password="hunter2") as client:
+            client.execute_command("ACL", "SETUSER", "ann", "on", ">s3cret", "~*", "+@all")
+        url = f"unix://ann@{guarded.socket}"
+        variables = {"RWQ_PASSWORD": "s3cret"}
+        assert bare_rwq("stats", "-q", "jobs", "-u", url, variables=variables).code == 0
+
+    def test_a_file_that_is_not_there(self, rwq: Rwq) -> None:
+        result = rwq("ls", "--password-file", "nowhere")
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith(
+            "rwq: error: cannot read the password file nowhere: no such file or directory"
+        )
+
+    def test_wrong(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+        url = f"unix://:wrong@{guarded.socket}"
+        result = bare_rwq("ls", "-q", "jobs", "-u", url)
+        assert (result.code, result.text) == (69, "")
+        assert "wrong@" not in result.notes
+        assert result.notes.startswith(f"rwq: error: unix://:***@{guarded.socket} refused the pass")
+        assert result.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
+
+    def test_none(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+        result = bare_rwq("add", "x", "-q", "jobs", "-u", guarded.url, "-o", "json")
+        assert (result.code, result.text) == (69, "")
+        assert result.err.count(b"\n") == 1
+        assert b'"code": "authentication-failed"' in result.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:hunter2@127.0.0.1:1/0",
+        "redis://ann:hunter2@127.0.0.1:1/0",
+        "redis://ann:hun@hunter2@127.0.0.1:1/0",
+        "redis://127.0.0.1:1/0?password=hunter2",
+        "redis://127.0.0.1:1/0?%70assword=hunter2",
+        "redis://:hunter2@127.0.0.1:port/0",
+        "redis://:hunter2@127.0.0.1:1/zero",
+        "redis://:hunter2@127.0.0.1:1/0?what=1",
+        "redis://:hunter2/x@127.0.0.1:1/0",
+        "redis://:hunter2#x@127.0.0.1:1/0",
+        "redis://:hunter2?x@127.0.0.1:1/0",
+        "unix://:hunter2@/nowhere/socket",
+        "unix://:hunter2@",
+        "rediss://:hunter2@127.0.0.1:1/0",
+        "redis+sentinel://:hunter2@host/mymaster/0",
+        "redis+cluster://:hunter2@host",
+        "http://:hunter2@host",
+        "redis:/:hunter2@host:6379",
+        "redis:ann:hunter2@host:6379",
+        "ann:hunter2@host:6379",
+    ],
+)
+def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq, url: str) -> None:
+    for more in ((), ("-v",), ("-o", "json")):
+        result = bare_rwq("ls", "-q", "jobs", "-u", url, *more)
+        assert result.code in (2, 69)
+        assert b"hunter2" not in result.out + result.err
+    if url.startswith(("redis:/", "unix:/", "rediss:/")):
+        assert b"***" in result.err
+
+
+def test_a_traceback_does_not_show_the_password(bare_rwq: Rwq) -> None:
+    result = bare_rwq.process("ls", "-q", "j", "--debug", "-u", "redis://:hunter2@127.0.0.1:1/0")
+    assert b"Traceback" in result.err
+    assert b"hunter2" not in result.err
+    assert result.code == 69
+
+
+def test_tls_options_need_a_tls_url(rwq: Rwq, server: PrivateServer) -> None:
+    result = rwq("ls", "--tls-insecure")
+    assert result.code == 2
+    assert result.notes.startswith(
+        f"rwq: error: TLS options need a rediss:// URL, not {server.url}"
+    )
+
+
+def test_version(rwq: Rwq) -> None:
+    from rwq_cli import __version__
+
+    assert rwq("--version").as_tuple() == (0, f"rwq {__version__}\n", "")
+    assert rwq("-V").as_tuple() == (0, f"rwq {__version__}\n", "")

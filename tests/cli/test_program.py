@@ -1,0 +1,186 @@
+"""How an error looks: one line, what happened and what to do, no traceback."""
+
+import json
+
+import pytest
+import redis
+
+from tests.driver import Rwq
+
+# Command lines that must fail, with their exit codes and their stable words.
+FAILURES = {
+    "ls -u redis://127.0.0.1:1/0": (69, "unreachable"),
+    "add x -u redis://127.0.0.1:1/0": (69, "unreachable"),
+    "complete a -u redis://127.0.0.1:1/0": (69, "unreachable"),
+    "clean light -u redis://127.0.0.1:1/0": (69, "unreachable"),
+    "ls -u unix:///nowhere/socket": (69, "unreachable"),
+    "ls -u http://host": (2, "invalid-argument"),
+    "ls -u redis://127.0.0.1:port/0": (2, "invalid-argument"),
+    "ls -u redis://127.0.0.1:1/zero": (2, "invalid-argument"),
+    "ls -u redis://127.0.0.1:1/0?what=1": (2, "invalid-argument"),
+    "ls -u unix://": (2, "invalid-argument"),
+    "ls --tls-insecure": (2, "invalid-argument"),
+    "ls -u rediss://127.0.0.1:1 --tls-ca nowhere": (2, "invalid-argument"),
+    "ls -u redis+sentinel://h1,h2/service/0": (2, "not-supported"),
+    "ls -u redis+cluster://h1": (2, "not-supported"),
+    "ls --password-file nowhere": (2, "invalid-argument"),
+    "ls --match [": (2, "invalid-argument"),
+    "ls --older-than soon": (2, "invalid-argument"),
+    "ls -n -1": (2, "usage"),
+    "ls -n many": (2, "usage"),
+    "ls everything": (2, "usage"),
+    "ls --what": (2, "usage"),
+    "ls a b": (2, "usage"),
+    "add -f nowhere": (2, "invalid-argument"),
+    "add -f /": (2, "invalid-argument"),
+    "add x -f nowhere": (2, "invalid-argument"),
+    "add x y --id a": (2, "invalid-argument"),
+    "add x --id-from what": (2, "invalid-argument"),
+    "add x --format what": (2, "usage"),
+    "lease --for soon": (2, "invalid-argument"),
+    "lease --for 0": (2, "invalid-argument"),
+    "lease -n 0": (2, "usage"),
+    "touch a --for 0s": (2, "invalid-argument"),
+    "complete": (2, "invalid-argument"),
+    "complete a -": (2, "invalid-argument"),
+    "release a --force": (2, "invalid-argument"),
+    "stats --fast --deep": (2, "invalid-argument"),
+    "clean": (2, "usage"),
+    "clean everything": (2, "usage"),
+    "clean light --grace soon": (2, "invalid-argument"),
+    "nothing": (2, "usage"),
+    "": (2, "usage"),
+}
+
+
+@pytest.fixture(autouse=True)
+def untouched(rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue, which no failure may change."""
+
+    def no_terminal(*_: object) -> int:
+        raise OSError("there is no terminal")
+
+    import os
+
+    open_file = os.open
+    monkeypatch.setattr(
+        "os.open",
+        lambda path, *more, **named: (
+            no_terminal() if path == "/dev/tty" else open_file(path, *more, **named)
+        ),
+    )
+    rwq("add", "x", "--id", "a")
+    before = raw.dbsize()
+    assert before == 2
+
+
+@pytest.mark.parametrize("line", [line for line in FAILURES if line])
+class TestEveryFailure:
+    def test_is_one_line_that_says_what_to_do(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
+        code, _ = FAILURES[line]
+        result = rwq(*line.split())
+        assert (result.code, result.text) == (code, "")
+        assert result.notes.startswith("rwq: error: ")
+        assert result.notes.count("\n") == 1
+        assert result.notes.endswith("\n")
+        what, semicolon, to_do = result.notes[len("rwq: error: ") :].partition("; ")
+        assert what
+        assert semicolon, "it says what to do"
+        assert to_do.strip()
+        assert not what.endswith(".")
+        assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
+
+    @pytest.mark.parametrize("output", ["json", "jsonl"])
+    def test_is_one_object_where_json_is_wanted(self, rwq: Rwq, line: str, output: str) -> None:
+        code, word = FAILURES[line]
+        result = rwq(*line.split(), "-o", output)
+        assert (result.code, result.text) == (code, "")
+        assert result.notes.count("\n") == 1
+        record = json.loads(result.err)
+        assert {"error", "code", "hint"} <= set(record)
+        assert record["code"] == word
+        assert not record["error"].startswith("rwq")
+
+    def test_is_no_bug_of_rwq(self, rwq: Rwq, line: str) -> None:
+        assert "this is a bug" not in rwq(*line.split()).notes
+
+
+def test_the_whole_line_and_the_whole_object(rwq: Rwq) -> None:
+    words = ("ls", "-u", "redis://127.0.0.1:1/0")
+    assert rwq(*words).as_tuple() == (
+        69,
+        "",
+        "rwq: error: cannot reach redis://127.0.0.1:1/0: connection refused; "
+        "check -u or RWQ_URL, and that the server runs\n",
+    )
+    assert rwq(*words, "-o", "json").as_tuple() == (
+        69,
+        "",
+        '{"error": "cannot reach redis://127.0.0.1:1/0: connection refused", '
+        '"code": "unreachable", "hint": "check -u or RWQ_URL, and that the server runs"}\n',
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-o", "json", "ls", "--what"),
+        ("-ojson", "ls", "--what"),
+        ("--output=jsonl", "ls", "--what"),
+        ("ls", "--output", "json", "--what"),
+        ("ls", "--what", "-o", "table", "-o", "json"),
+        ("ls", "--what", "-vo", "json"),
+    ],
+)
+def test_json_is_seen_to_be_wanted_although_the_line_is_wrong(
+    rwq: Rwq, words: tuple[str, ...]
+) -> None:
+    assert json.loads(rwq(*words).err)["code"] == "usage"
+
+
+def test_data_that_look_like_an_option_change_nothing(rwq: Rwq) -> None:
+    result = rwq("complete", "-u", "redis://127.0.0.1:1/0", "--", "-o", "json")
+    assert result.notes.startswith("rwq: error: ")
+
+
+def test_an_unknown_format_is_named_before_anything_is_done(rwq: Rwq, raw: redis.Redis) -> None:
+    for line in ("lease", "add y", "complete a", "ls", "stats", "clean light"):
+        assert rwq(*line.split(), "-o", "xml").as_tuple() == (
+            2,
+            "",
+            "rwq: error: -o cannot be 'xml'; "
+            "it is one of table, plain, json, jsonl, csv, ids, data\n",
+        ), line
+    assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
+    assert raw.dbsize() == 2
+
+
+def test_strange_bytes_in_what_is_quoted_are_escaped(rwq: Rwq) -> None:
+    result = rwq("lease", "--for", "\x1b[2J\u202e5m")
+    assert (result.code, result.notes) == (
+        2,
+        "rwq: error: not a duration: '\\x1b[2J\\u202e5m'; "
+        "it looks like 500ms, 30s, 5m, 1h30m or 2d\n",
+    )
+    result = rwq("ls", "-u", "http://\x1b[2J\n\x9b")
+    assert result.notes.count("\n") == 1
+    assert result.notes.rstrip("\n").isprintable()
+
+
+def test_no_traceback_of_a_process(rwq: Rwq) -> None:
+    result = rwq.process("ls", "-u", "redis://127.0.0.1:1/0")
+    assert result.as_tuple() == (
+        69,
+        "",
+        "rwq: error: cannot reach redis://127.0.0.1:1/0: connection refused; "
+        "check -u or RWQ_URL, and that the server runs\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code"), [("ls -u redis://127.0.0.1:1/0", 69), ("ls --what", 2), ("show gone", 1)]
+)
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(rwq: Rwq, line: str, code: int) -> None:
+    result = rwq.process(*line.split(), "--debug")
+    assert result.code == code
+    assert (b"Traceback" in result.err) == (code > 1)

@@ -1,0 +1,536 @@
+"""A server that is not there, refuses, cannot, or goes away: exit 69, and nothing is lost."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+
+from tests.conftest import Foreign, StartServer, contents
+from tests.driver import Result, Rwq
+from tests.proxies import CuttingProxy, answering
+from tests.servers import PrivateServer
+from tests.zoo import BROKEN, real_items
+
+WRITERS = [
+    *("add x", "lease", "complete a", "touch l", "release l --force --yes"),
+    *("rm a --yes", "mv --to other a --yes", "purge --yes"),
+]
+LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues", "export"]
+
+
+def assert_one_line(result: Result) -> None:
+    assert result.notes.startswith("rwq: error: ")
+    assert result.notes.count("\n") == 1
+
+
+@pytest.fixture
+def at(bare_rwq: Rwq) -> Callable[[PrivateServer], Rwq]:
+    """rwq for a server that the test started."""
+
+    def pointed(server: PrivateServer) -> Rwq:
+        bare_rwq.variables = {**bare_rwq.variables, "RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}
+        return bare_rwq
+
+    return pointed
+
+
+class TestNotThere:
+    @pytest.mark.parametrize("line", [*WRITERS, *LOOKERS, "clean light", "clean deep", "doctor"])
+    def test_is_one_line_for_every_command(self, rwq: Rwq, line: str) -> None:
+        result = rwq(*line.split(), "-u", "redis://127.0.0.1:1/0")
+        assert result.as_tuple() == (
+            69,
+            "",
+            "rwq: error: cannot reach redis://127.0.0.1:1/0: connection refused; "
+            "check -u or RWQ_URL, and that the server runs\n",
+        )
+
+    @pytest.mark.parametrize(
+        "line", ["ls", "leases", "queues", "doctor", "show a", "show a b", "stats", "check"]
+    )
+    def test_leaves_stdout_empty_where_json_is_wanted(self, rwq: Rwq, line: str) -> None:
+        result = rwq(*line.split(), "-u", "redis://127.0.0.1:1/0", "-o", "json")
+        assert (result.code, result.text) == (3 if line == "check" else 69, "")
+        assert json.loads(result.notes)["code"] == "unreachable"
+
+    def test_a_socket_that_is_not_there(self, rwq: Rwq) -> None:
+        result = rwq("ls", "-u", "unix:///nowhere/socket")
+        assert result.as_tuple() == (
+            69,
+            "",
+            "rwq: error: cannot reach unix:///nowhere/socket: no such file or directory; "
+            "check -u or RWQ_URL, and that the server runs\n",
+        )
+
+    def test_a_host_that_has_no_address(self, rwq: Rwq) -> None:
+        result = rwq("ls", "-u", "redis://no-such-host.invalid/0")
+        assert result.code == 69
+        assert result.notes.startswith("rwq: error: cannot reach redis://no-such-host.invalid/0: ")
+        assert_one_line(result)
+
+    def test_something_else_that_listens(self, rwq: Rwq) -> None:
+        with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
+            result = rwq("ls", "-u", url)
+        assert result.code == 69
+        assert_one_line(result)
+        assert "this is a bug" not in result.notes
+
+    def test_a_plain_server_behind_a_tls_url(self, rwq: Rwq) -> None:
+        with answering(b"-ERR unknown command\r\n") as url:
+            result = rwq("ls", "-u", url.replace("redis:", "rediss:"))
+        assert result.code == 69
+        assert_one_line(result)
+
+
+class TestLoading:
+    @pytest.mark.parametrize("line", [*WRITERS, *LOOKERS, "clean light"])
+    def test_says_so(self, rwq: Rwq, line: str) -> None:
+        with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
+            result = rwq(*line.split(), "-u", url)
+            as_json = rwq(*line.split(), "-u", url, "-o", "json")
+        assert (result.code, result.text) == (69, "")
+        assert_one_line(result)
+        assert result.notes.startswith(f"rwq: error: {url} is still loading its data")
+        assert result.notes.endswith("; try again in a moment\n")
+        assert json.loads(as_json.err)["code"] == "loading"
+
+    def test_with_a_database_number(self, rwq: Rwq) -> None:
+        with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
+            result = rwq("ls", "-u", f"{url[:-1]}1")
+        assert result.code == 69
+        assert "is still loading its data" in result.notes
+
+
+class TestPermissions:
+    """An ACL user who lacks one command."""
+
+    @pytest.fixture
+    def lacking(self, server: PrivateServer, raw: redis.Redis) -> Iterator[Callable[..., str]]:
+        def url(*rules: str) -> str:
+            raw.execute_command("ACL", "SETUSER", "ann", "reset", "on", ">pw", "~*", "&*", *rules)
+            return f"unix://ann:pw@{server.socket}"
+
+        yield url
+        raw.execute_command("ACL", "DELUSER", "ann")
+
+    @pytest.mark.parametrize(
+        ("line", "missing"),
+        [
+            ("add x", "evalsha"),
+            ("add x", "lpush"),
+            ("lease", "rpop"),
+            ("lease --timeout 1s -q none", "blmove"),
+            ("complete a", "del"),
+            ("ls", "lrange"),
+            ("stats", "llen"),
+            ("queues", "scan"),
+            ("stats --deep", "scan"),
+        ],
+    )
+    @pytest.mark.needs("acl-check")
+    def test_is_named_and_nothing_is_changed(
+        self,
+        rwq: Rwq,
+        foreign: Foreign,
+        lacking: Callable[..., str],
+        line: str,
+        missing: str,
+    ) -> None:
+        foreign.waiting(b"a")
+        before = sorted(foreign.raw.keys())
+        result = rwq(*line.split(), "-u", lacking("+@all", f"-{missing}"))
+        assert (result.code, result.text) == (69, "")
+        assert_one_line(result)
+        assert "denied permission" in result.notes
+        assert missing in result.notes.lower()
+        assert "pw@" not in result.notes
+        assert sorted(foreign.raw.keys()) == before
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+
+    @pytest.mark.usefixtures("slept_s")
+    @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop"])
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("add x --id n", "lease", "lease --id a", "complete a", "complete l", "touch l"),
+            *("release l --force --yes", "release ab", "rm a l ab --yes"),
+            *("mv --to other a l ab --force --yes", "purge --yes"),
+        ],
+    )
+    @pytest.mark.needs("acl-check")
+    def test_a_script_that_lacks_one_leaves_no_half_step(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], line: str, missing: str
+    ) -> None:
+        """Either all of it was done, or nothing was changed."""
+        foreign.waiting(b"a")
+        foreign.leased(b"l", ttl_ms=None)
+        foreign.abandoned(b"ab")
+        foreign.data(b"orphan")
+        before = contents(foreign.raw)
+        result = rwq(*line.split(), "-u", lacking("+@all", f"-{missing}"))
+        assert result.code in (0, 69)
+        if result.code == 69:
+            assert contents(foreign.raw) == before
+
+    @pytest.mark.parametrize("missing", ["lset", "del", "lrem", "rpop", "zrem", "hdel"])
+    @pytest.mark.needs("acl-check")
+    def test_a_complete_of_many_that_lacks_one_changes_nothing(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
+    ) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(100)))
+        before = contents(foreign.raw)
+        url = lacking("+@all", f"-{missing}")
+        assert rwq("complete", "--id-glob", "*[02468]", "--yes", "-u", url).code == 69
+        assert rwq("complete", "--all", "--yes", "-u", url).code == 69
+        assert contents(foreign.raw) == before
+
+    @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop"])
+    @pytest.mark.parametrize("verb", ["light", "deep"])
+    @pytest.mark.needs("acl-check")
+    def test_a_clean_that_lacks_one_breaks_nothing(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], verb: str, missing: str
+    ) -> None:
+        foreign.waiting(b"a")
+        foreign.abandoned(b"ab")
+        foreign.data(b"orphan")
+        raw = foreign.raw
+        words = ("clean", verb, "--grace", "0", "-u", lacking("+@all", f"-{missing}"))
+        assert rwq(*words).code in (0, 69)
+        listed = raw.lrange("jobs:queue", 0, -1) + raw.lrange("jobs:processing", 0, -1)
+        assert sorted(item_id for item_id in listed if item_id != b"orphan") == [b"a", b"ab"]
+
+    @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop", "zrem", "hdel"])
+    @pytest.mark.needs("acl-check")
+    def test_a_doctor_that_lacks_one_loses_nothing(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
+    ) -> None:
+        for name, animal in BROKEN.items():
+            animal.make(foreign, name.encode())
+        before = real_items(foreign.raw, foreign)
+        limited = lacking("+@all", f"-{missing}")
+        result = rwq("doctor", "--fix", "--grace", "0", "-u", limited)
+        assert result.code == 69
+        assert f"'{missing}'" in result.notes
+        assert real_items(foreign.raw, foreign) == before
+        assert rwq("doctor", "--fix", "--grace", "0").code == 1
+        assert real_items(foreign.raw, foreign) == before
+        entries = foreign.raw.lrange("jobs:queue", 0, -1)
+        assert len(entries) == len(set(entries))
+
+    def test_a_doctor_who_only_looks_needs_to_change_nothing(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
+    ) -> None:
+        foreign.abandoned(b"ab")
+        limited = lacking(
+            "+@read", "+@connection", "+evalsha", "+eval", "+time", "+info", "+config"
+        )
+        result = rwq("doctor", "--grace", "0", "-o", "ids", "-u", limited)
+        assert (result.code, result.text) == (1, "ab\n")
+
+    def test_keys_that_may_not_be_touched(
+        self, rwq: Rwq, raw: redis.Redis, lacking: Callable[..., str]
+    ) -> None:
+        result = rwq("add", "x", "-u", lacking("+@all", "resetkeys", "~other:*"), "-o", "json")
+        assert result.code == 69
+        assert json.loads(result.err)["code"] == "permission-denied"
+        assert raw.keys() == []
+
+    def test_what_is_only_nice_to_have_may_be_missing(
+        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
+    ) -> None:
+        foreign.waiting(b"a")
+        url = lacking("+@all", "-client", "-object", "-config", "-info", "-memory")
+        assert rwq("add", "x", "--id", "b", "-u", url).code == 0
+        assert rwq("ls", "-o", "ids", "-u", url).as_tuple() == (0, "a\nb\n", "")
+        (record, _) = rwq("ls", "-o", "json", "-u", url).json
+        assert (record["idle_seconds"], record["bytes"]) == (None, None)
+        assert rwq("show", "a", "-u", url).code == 0
+        assert rwq("stats", "--deep", "-u", url).code == 0
+        assert rwq("lease", "-o", "data", "-u", url).text == "data of a"
+        assert rwq("leases", "-o", "ids", "-u", url).text == "a\n"
+        assert rwq("complete", "a", "-u", url).code == 0
+        assert rwq("clean", "deep", "--grace", "0", "-u", url).code == 0
+
+
+class TestReadOnly:
+    @pytest.fixture
+    def replica(self, at: Callable[[PrivateServer], Rwq], start_server: StartServer) -> Rwq:
+        server = start_server()
+        with server.client() as client:
+            there = Foreign(client)
+            there.waiting(b"a")
+            there.leased(b"l")
+            client.execute_command("REPLICAOF", "127.0.0.1", "1")
+        return at(server)
+
+    @pytest.mark.parametrize("line", WRITERS)
+    def test_refuses_writes(self, replica: Rwq, line: str) -> None:
+        result = replica(*line.split())
+        assert (result.code, result.text) == (69, "")
+        assert_one_line(result)
+        assert "takes no writes" in result.notes
+        assert result.notes.endswith("; point -u at the primary, or mend its disk\n")
+
+    @pytest.mark.parametrize("line", LOOKERS)
+    def test_can_be_looked_at(self, replica: Rwq, line: str) -> None:
+        assert replica(*line.split()).code == 0
+
+
+class TestOutOfMemory:
+    @pytest.fixture
+    def full(self, at: Callable[[PrivateServer], Rwq], start_server: StartServer) -> Rwq:
+        server = start_server()
+        with server.client() as client:
+            there = Foreign(client)
+            there.waiting(b"a", b"b")
+            there.leased(b"l")
+            client.config_set("maxmemory", 1)
+        return at(server)
+
+    def test_takes_no_items(self, full: Rwq) -> None:
+        result = full("add", "x")
+        assert (result.code, result.text) == (69, "")
+        assert_one_line(result)
+        assert "is out of memory" in result.notes
+        assert result.notes.endswith("; raise its maxmemory or complete some items\n")
+        assert json.loads(full("add", "x", "-o", "json").err)["code"] == "out-of-memory"
+
+    def test_can_be_looked_at(self, full: Rwq) -> None:
+        for line in LOOKERS:
+            assert full(*line.split()).code == 0, line
+
+    def test_items_can_be_completed_to_make_room(self, full: Rwq) -> None:
+        assert full("complete", "a", "l").as_tuple() == (
+            0,
+            "",
+            "completed 2, missing 0, not owner 0\n",
+        )
+        assert full("ls", "-o", "ids").text == "b\n"
+
+    def test_a_lease_is_whole_or_not_at_all(self, full: Rwq) -> None:
+        result = full("lease", "-o", "ids")
+        states = full("show", "a", "-o", "json").json["state"]
+        assert (result.code, states) in ((0, "leased"), (69, "waiting"))
+
+
+class TestGoesAway:
+    """In the middle of a batch: it is said how many were acknowledged, and those are in."""
+
+    COUNT = 20_000
+
+    @pytest.fixture
+    def lines(self) -> bytes:
+        return b"".join(b"item %06d\n" % number for number in range(self.COUNT))
+
+    @pytest.mark.parametrize(
+        ("side", "after_bytes"), [("up", 400_000), ("up", 700_003), ("down", 50)]
+    )
+    def test_add(
+        self, rwq: Rwq, server: PrivateServer, lines: bytes, side: str, after_bytes: int
+    ) -> None:
+        # The server shall know the script already, so that the answers are of one length.
+        rwq("complete", rwq("add", "x", "-o", "ids").text.strip())
+        proxy = CuttingProxy(server.socket, after_bytes=after_bytes, side=side)
+        try:
+            result = rwq(*("add", "-u", proxy.url, "--id-from", "line", "-o", "ids"), stdin=lines)
+        finally:
+            proxy.close()
+        acknowledged = result.text.splitlines()
+        assert result.code == 69
+        assert 0 < len(acknowledged) < self.COUNT
+        assert f"{len(acknowledged):,}" in result.notes
+        assert "lost the connection" in result.notes
+        waiting = rwq("ls", "-n", "0", "-o", "ids").text.splitlines()
+        # What was acknowledged is in; besides, whole batches that were on their way.
+        assert waiting[: len(acknowledged)] == acknowledged
+        assert waiting == lines.decode().splitlines()[: len(waiting)]
+        deep = rwq("stats", "--deep", "-o", "json").json
+        assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
+
+    def test_the_advice_does_not_double_what_is_in(
+        self, rwq: Rwq, server: PrivateServer, lines: bytes
+    ) -> None:
+        """To run an add of random IDs again would put in a second time what was acknowledged."""
+        proxy = CuttingProxy(server.socket, after_bytes=700_003, side="up")
+        try:
+            result = rwq("add", "-u", proxy.url, stdin=lines)
+        finally:
+            proxy.close()
+        assert result.code == 69
+        assert "run it again" not in result.notes
+
+    def test_where_json_is_wanted_all_of_stderr_is_json(
+        self, rwq: Rwq, server: PrivateServer, lines: bytes
+    ) -> None:
+        proxy = CuttingProxy(server.socket, after_bytes=700_003, side="up")
+        try:
+            result = rwq("add", "-u", proxy.url, "-o", "json", stdin=lines)
+        finally:
+            proxy.close()
+        (error,) = [json.loads(line) for line in result.err.splitlines()]
+        assert error["code"] == "connection-lost"
+
+    def test_complete(self, rwq: Rwq, server: PrivateServer, raw: redis.Redis) -> None:
+        count = 6000
+        ids = b"".join(b"%06d\n" % number for number in range(count))
+        rwq("add", "--id-from", "line", stdin=ids)
+        proxy = CuttingProxy(server.socket, after_bytes=30_000, side="up")
+        try:
+            result = rwq("complete", "-", "-u", proxy.url, "-o", "ids", stdin=ids)
+        finally:
+            proxy.close()
+        done = result.text.splitlines()
+        assert result.code == 69
+        assert f"{len(done):,}" in result.notes
+        assert 0 < len(done) < count
+        assert 0 <= count - raw.llen("jobs:queue") - len(done) <= 1000
+        assert not any(raw.exists(f"jobs:item:{item_id}") for item_id in done)
+
+    def test_killed_while_it_waits(
+        self, at: Callable[[PrivateServer], Rwq], start_server: StartServer
+    ) -> None:
+        from tests.driver import until
+
+        server = start_server()
+        rwq = at(server)
+        process = rwq.start("lease", "--wait")
+        with server.client() as client:
+            until(lambda: client.info("clients")["blocked_clients"] == 1)
+        server.kill()
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, out) == (69, b"")
+        assert err.startswith(b"rwq: error: ")
+        assert err.count(b"\n") == 1
+
+
+class TestWrongTypes:
+    """A key of another type than the protocol says: named, and nothing is guessed."""
+
+    @pytest.mark.parametrize("name", ["queue", "processing", "delayed", "buried"])
+    @pytest.mark.parametrize("line", WRITERS)
+    def test_of_a_structure(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str, line: str
+    ) -> None:
+        if name != "queue":
+            foreign.waiting(b"a")
+        raw.set(f"jobs:{name}", "not a list")
+        before = sorted(raw.keys())
+        result = rwq(*line.split())
+        assert (result.code, result.text) == (69, "")
+        assert_one_line(result)
+        assert "another type" in result.notes
+        assert sorted(raw.keys()) == before
+        assert raw.get(f"jobs:{name}") == b"not a list"
+
+    @pytest.mark.parametrize("line", ["ls", "stats", "add x", "lease"])
+    def test_the_key_is_named(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
+        raw.set("jobs:queue", "not a list")
+        result = rwq(*line.split(), "-o", "json")
+        record = json.loads(result.err)
+        assert (result.code, record["code"]) == (69, "wrong-type")
+        assert "jobs:queue" in record["error"]
+
+    def test_of_the_next_item(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.hset("jobs:item:a", "a", "hash")
+        raw.lpush("jobs:queue", "a")
+        result = rwq("lease")
+        assert (result.code, result.text) == (69, "")
+        assert_one_line(result)
+        assert "jobs:item:a" in result.notes
+        assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
+        assert raw.llen("jobs:processing") == 0
+
+    def test_show_names_the_key_and_its_type(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.hset("jobs:item:a", "a", "hash")
+        raw.lpush("jobs:queue", "a")
+        result = rwq("show", "a", "-o", "json")
+        assert (result.code, result.json["state"]) == (0, "wrong-type")
+        assert result.json["facts"]["wrong_types"] == [{"key": "jobs:item:a", "type": "hash"}]
+        shown = rwq("show", "a", "-o", "table").text
+        assert "jobs:item:a" in shown
+        assert "is a hash" in shown
+
+    def test_a_listing_goes_on(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+        raw.hset("jobs:item:a", "a", "hash")
+        raw.lpush("jobs:queue", "a")
+        foreign.waiting(b"b")
+        assert rwq("ls", "-o", "ids").as_tuple() == (0, "a\nb\n", "")
+
+    def test_a_queue_beside_it_is_still_listed(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"b")
+        raw.zadd("odd:queue", {"a": 1})
+        result = rwq("queues", "-o", "ids")
+        assert result.code == 0
+        assert "jobs" in result.text.splitlines()
+
+
+class TestNoResults:
+    """An ACL user who may touch all keys of the queue but those of results."""
+
+    RULES = (
+        *("~jobs:queue", "~jobs:processing", "~jobs:cleaning", "~jobs:delayed", "~jobs:buried"),
+        *("~jobs:returns", "~jobs:item:*", "~jobs:lease:*", "~jobs:leased_by_session:*", "+@all"),
+    )
+
+    @pytest.fixture
+    def url(self, server: PrivateServer, raw: redis.Redis) -> Iterator[str]:
+        raw.execute_command("ACL", "SETUSER", "bob", "reset", "on", ">pw", "&*", *self.RULES)
+        foreign = Foreign(raw)
+        foreign.waiting(b"a", b"b")
+        raw.hset("jobs:result:d", mapping={"status": "completed", "completed_ms": 5})
+        yield f"unix://bob:pw@{server.socket}"
+        raw.execute_command("ACL", "DELUSER", "bob")
+
+    @pytest.mark.parametrize(
+        ("line", "code", "notes"),
+        [
+            ("complete b", 0, "completed 1, missing 0, not owner 0\n"),
+            ("show a", 0, "rwq: this user may not read results; none are shown\n"),
+            ("show d", 1, "rwq: this user may not read results; none are shown\n"),
+            ("stats --deep", 0, "rwq: this user may not read results; they are not counted\n"),
+            (
+                "export",
+                0,
+                "rwq: this user may not read results; none are in the export\nexported 2\n",
+            ),
+            (
+                "purge --dry-run",
+                0,
+                "rwq: this user may not touch results; those there are stay\n"
+                "dry run, nothing changed: removed 2\n",
+            ),
+        ],
+    )
+    def test_everything_else_goes(
+        self, rwq: Rwq, url: str, line: str, code: int, notes: str
+    ) -> None:
+        result = rwq(*line.split(), "-u", url)
+        assert (result.code, result.notes) == (code, notes)
+
+    def test_what_json_says(self, rwq: Rwq, url: str) -> None:
+        assert rwq("show", "d", "-o", "json", "-u", url).json["result"] is None
+        counts = rwq("stats", "--deep", "-o", "json", "-u", url).json
+        assert (counts["waiting"], counts["results"]) == (2, None)
+
+    def test_a_doctor(self, rwq: Rwq, url: str) -> None:
+        assert "wrong-type" not in rwq("doctor", "-u", url).text
+
+    def test_a_purge(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
+        result = rwq("purge", "--yes", "-u", url)
+        assert (result.code, result.notes.splitlines()[0]) == (
+            0,
+            "rwq: this user may not touch results; those there are stay",
+        )
+        assert raw.keys() == [b"jobs:result:d"]
+
+    def test_what_is_asked_for(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
+        if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
+            pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
+        before = contents(raw)
+        result = rwq("complete", "b", "--rejected", "-u", url)
+        assert result.code == 69
+        assert "run the 'exists' command on jobs:result:x" in result.notes
+        assert contents(raw) == before

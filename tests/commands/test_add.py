@@ -1,0 +1,263 @@
+"""`rwq add`: where items come from, how input is cut, and what is reported."""
+
+from pathlib import Path
+
+import pytest
+import redis
+
+from rwq_cli.input import records
+from tests.conftest import contents
+from tests.driver import Rwq
+
+
+def waiting_data(raw: redis.Redis) -> list[bytes]:
+    """The data of what waits, next first."""
+    ids = raw.lrange("jobs:queue", 0, -1)[::-1]
+    return [raw.get(b"jobs:item:" + item_id) for item_id in ids]
+
+
+def test_the_raw_keys_of_one_item(rwq: Rwq, raw: redis.Redis) -> None:
+    assert rwq("add", "some work", "--id", "a").as_tuple() == (
+        0,
+        "",
+        "added 1, duplicates 0, rejected 0\n",
+    )
+    assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
+    assert raw.get("jobs:item:a") == b"some work"
+    assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
+    assert [raw.ttl("jobs:item:a"), raw.ttl("jobs:queue")] == [-1, -1]
+
+
+def test_arguments_are_items_in_order(rwq: Rwq, raw: redis.Redis) -> None:
+    assert rwq("add", "one", "two words", "", "two words").code == 0
+    assert waiting_data(raw) == [b"one", b"two words", b"", b"two words"]
+
+
+def test_without_arguments_stdin_is_read(rwq: Rwq, raw: redis.Redis) -> None:
+    assert rwq("add", stdin=b"one\ntwo\n").code == 0
+    assert waiting_data(raw) == [b"one", b"two"]
+
+
+def test_arguments_leave_stdin_alone(rwq: Rwq, raw: redis.Redis) -> None:
+    """`while read x; do rwq add "$x"; done < file` must not lose lines."""
+    script = 'while read -r x; do rwq add "$x" 2>/dev/null; done; true'
+    assert rwq.shell(f"printf 'one\\ntwo\\nthree\\n' | ({script})").code == 0
+    assert waiting_data(raw) == [b"one", b"two", b"three"]
+
+
+class TestLines:
+    @pytest.mark.parametrize(
+        ("given", "items", "empty"),
+        [
+            (b"", [], 0),
+            (b"\n", [], 1),
+            (b"a", [b"a"], 0),
+            (b"a\n", [b"a"], 0),
+            (b"a\n\n\nb\n\n", [b"a", b"b"], 3),
+            (b"a\r\n", [b"a\r"], 0),
+            (b" a \n\t\n", [b" a ", b"\t"], 0),
+            (b"a\0b\nc", [b"a\0b", b"c"], 0),
+        ],
+    )
+    def test_cut(
+        self, rwq: Rwq, raw: redis.Redis, given: bytes, items: list[bytes], empty: int
+    ) -> None:
+        result = rwq("add", stdin=given)
+        more = f", empty {empty}" if empty else ""
+        assert result.as_tuple() == (
+            0,
+            "",
+            f"added {len(items)}, duplicates 0, rejected 0{more}\n",
+        )
+        assert waiting_data(raw) == items
+
+    def test_longer_than_a_read_and_than_a_batch(self, rwq: Rwq, raw: redis.Redis) -> None:
+        given = [b"%d " % number * 50 for number in range(5000)]
+        assert rwq("add", stdin=b"\n".join(given)).code == 0
+        assert waiting_data(raw) == given
+
+
+class TestJsonl:
+    @pytest.mark.parametrize(
+        ("line", "data"),
+        [
+            (b'{"data": "text"}', b"text"),
+            (b'{"data": ""}', b""),
+            (b'{"data": "caf\\u00e9"}', "café".encode()),
+            (b'{"data": "\\u0000"}', b"\0"),
+            (b'{"data": 1}', b"1"),
+            (b'{"data": 1.50}', b"1.5"),
+            (b'{"data": null}', b"null"),
+            (b'{"data": true}', b"true"),
+            (b'{"data": {"b": [1, "\xc3\xa9"], "a": null}}', '{"b":[1,"é"],"a":null}'.encode()),
+            (b'{"data": 12345678901234567890}', b"12345678901234567890"),
+            (b'{"data": [123456789012345678901234567890]}', b"[123456789012345678901234567890]"),
+            (b'{"data_b64": "//4="}', b"\xff\xfe"),
+            (b'{"data": null, "data_b64": "YQ=="}', b"a"),
+            (b'{"data": "x", "data_b64": null}', b"x"),
+            (b'{"data": "x", "delay": null, "other": 1}', b"x"),
+            (b'  {"data": "x"}  ', b"x"),
+        ],
+    )
+    def test_data(self, rwq: Rwq, raw: redis.Redis, line: bytes, data: bytes) -> None:
+        assert rwq("add", "--format", "jsonl", stdin=line + b"\n").code == 0
+        assert waiting_data(raw) == [data]
+
+    @pytest.mark.parametrize(
+        ("line", "item_id"),
+        [
+            (b'{"data": 1, "id": "a"}', b"a"),
+            (b'{"data": 1, "id": 42}', b"42"),
+            (b'{"data": 1, "id_b64": "/w=="}', b"\xff"),
+            (b'{"data": 1, "id": null, "id_b64": "YQ=="}', b"a"),
+        ],
+    )
+    def test_id(self, rwq: Rwq, raw: redis.Redis, line: bytes, item_id: bytes) -> None:
+        assert rwq("add", "--format", "jsonl", stdin=line).code == 0
+        assert raw.lrange("jobs:queue", 0, -1) == [item_id]
+
+    def test_arguments_are_such_lines(self, rwq: Rwq, raw: redis.Redis) -> None:
+        assert rwq("add", "--format", "jsonl", '{"data": "x", "id": "a"}').code == 0
+        assert raw.get("jobs:item:a") == b"x"
+
+    def test_what_ls_writes_can_be_added_again(self, rwq: Rwq, raw: redis.Redis) -> None:
+        rwq("add", "--format", "nul", stdin=b"plain\0\xff\0a\nb")
+        before = waiting_data(raw)
+        written = rwq("ls", "--data", "-o", "jsonl").out
+        raw.flushall()
+        assert rwq("add", "--format", "jsonl", stdin=written).code == 0
+        assert waiting_data(raw) == before
+
+
+def test_nul(rwq: Rwq, raw: redis.Redis) -> None:
+    result = rwq("add", "--format", "nul", stdin=b"a\nb\0\0c")
+    assert result.as_tuple() == (0, "", "added 2, duplicates 0, rejected 0, empty 1\n")
+    assert waiting_data(raw) == [b"a\nb", b"c"]
+
+
+def test_raw(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"\n\xff\0\n")
+    (tmp_path / "two").write_bytes(b"")
+    words = ("-f", str(tmp_path / "one"), "-f", "-", "-f", str(tmp_path / "two"))
+    assert rwq("add", "--format", "raw", *words, stdin=b"a\nb\n").code == 0
+    assert waiting_data(raw) == [b"\n\xff\0\n", b"a\nb\n", b""]
+
+
+def test_raw_without_an_end(rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "ITEM_BYTES_MAX", 2_000_000)
+    result = rwq("add", "--format", "raw", "-f", "/dev/zero")
+    assert result.code == 1
+    assert "larger than the 512 MB that a server takes" in result.notes
+    assert raw.keys() == []
+
+
+class TestFiles:
+    def test_several_and_stdin_in_order(self, rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
+        (tmp_path / "one").write_bytes(b"1\n2")
+        (tmp_path / "two").write_bytes(b"3\n")
+        words = ("-f", str(tmp_path / "one"), "--file", "-", "-f", str(tmp_path / "two"))
+        assert rwq("add", *words, stdin=b"x\ny").code == 0
+        assert waiting_data(raw) == [b"1", b"2", b"x", b"y", b"3"]
+
+    def test_a_bad_line_is_told_with_its_file(
+        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "items"
+        file.write_bytes(b'{"data": 1}\n\nx\n')
+        result = rwq("add", "--format", "jsonl", "-f", str(file))
+        bad, summary = result.notes.splitlines()
+        assert bad.startswith(f"rwq: {file}, line 3: not JSON: ")
+        assert bad.endswith("; not added")
+        assert summary == "added 1, duplicates 0, rejected 1, empty 1"
+        assert (result.code, result.text) == (3, "")
+        assert raw.llen("jobs:queue") == 1
+
+    def test_one_that_is_missing_stops_before_anything_is_added(
+        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
+    ) -> None:
+        """A typing error in the last name must not leave half of the files added."""
+        (tmp_path / "one").write_bytes(b"1\n")
+        result = rwq("add", "-f", str(tmp_path / "one"), "-f", "nowhere")
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith("rwq: error: cannot read nowhere: no such file or directory")
+        assert raw.keys() == []
+
+    def test_both_arguments_and_files(self, rwq: Rwq, raw: redis.Redis) -> None:
+        assert rwq("add", "x", "-f", "y").as_tuple() == (
+            2,
+            "",
+            "rwq: error: items come from arguments or from files, not both; drop one\n",
+        )
+        assert raw.keys() == []
+
+
+class TestStrict:
+    GIVEN = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
+
+    def test_nothing_more_after_the_first_bad_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--format", "jsonl", "--strict", stdin=self.GIVEN)
+        bad, summary = result.notes.splitlines()
+        assert bad.startswith("rwq: line 2: not JSON")
+        assert summary == "added 1, duplicates 0, rejected 1"
+        assert result.code == 3
+        assert waiting_data(raw) == [b"1"]
+
+    def test_nor_from_the_files_that_follow(
+        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
+    ) -> None:
+        (tmp_path / "more").write_bytes(b'{"data": 3}\n')
+        words = ("-f", "-", "-f", str(tmp_path / "more"))
+        result = rwq("add", "--format", "jsonl", "--strict", *words, stdin=self.GIVEN)
+        assert result.code == 3
+        assert waiting_data(raw) == [b"1"]
+
+    def test_a_bad_first_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--format", "jsonl", "--strict", stdin=b"bad\n" + self.GIVEN)
+        assert result.code == 1
+        assert raw.keys() == []
+
+    def test_without_it_the_rest_goes_in(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--format", "jsonl", stdin=self.GIVEN)
+        assert result.code == 3
+        assert result.notes.splitlines()[-1] == "added 2, duplicates 0, rejected 2"
+        assert waiting_data(raw) == [b"1", b"2"]
+
+
+class TestDryRun:
+    def test_changes_nothing_and_reports_the_same(self, rwq: Rwq, raw: redis.Redis) -> None:
+        rwq("add", "--id-from", "line", "a")
+        before = contents(raw)
+        words = ("add", "--id-from", "line", "a", "b", "b", "c")
+        result = rwq(*words, "--dry-run", "-o", "ids")
+        assert result.as_tuple() == (
+            0,
+            "b\nc\n",
+            "dry run, nothing changed: added 2, duplicates 2, rejected 0\n",
+        )
+        assert contents(raw) == before
+        dry = rwq(*words, "--dry-run", "-o", "json").json
+        real = rwq(*words, "-o", "json").json
+        assert dry == {**real, "dry_run": True}
+        assert real["dry_run"] is False
+
+
+def test_what_jsonl_prints_are_the_added_ones(rwq: Rwq) -> None:
+    rwq("add", "--id-from", "line", "a")
+    result = rwq("add", "--id-from", "line", "a", "b", "-o", "jsonl")
+    assert [(record["id"], record["status"]) for record in result.jsonl] == [("b", "added")]
+
+
+def test_the_summary_in_json(rwq: Rwq) -> None:
+    result = rwq("add", "a", "b", "-o", "json")
+    assert result.as_tuple() == (
+        0,
+        '{"queue": "jobs", "queue_b64": null, "dry_run": false, "added": 2, "duplicates": 0, '
+        '"rejected": 0, "empty": 0}\n',
+        "",
+    )
+
+
+def test_thousands_are_separated_for_people_alone(rwq: Rwq) -> None:
+    given = b"x\n" * 1234
+    assert rwq("add", stdin=given).notes == "added 1,234, duplicates 0, rejected 0\n"
+    assert rwq("add", "-o", "json", stdin=given).json["added"] == 1234

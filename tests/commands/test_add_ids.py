@@ -1,0 +1,170 @@
+"""`rwq add`: where the IDs come from, and what a duplicate is."""
+
+import hashlib
+import re
+
+import pytest
+import redis
+
+from tests.conftest import Foreign
+from tests.driver import Rwq
+
+
+def ids(raw: redis.Redis) -> list[bytes]:
+    return raw.lrange("jobs:queue", 0, -1)[::-1]
+
+
+class TestUuid:
+    def test_is_the_default_and_as_upstream_writes_it(self, rwq: Rwq, raw: redis.Redis) -> None:
+        assert rwq("add", stdin=b"x\n" * 3000).code == 0
+        assert len(set(ids(raw))) == 3000
+        form = re.compile(rb"[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}")
+        assert [item_id for item_id in ids(raw) if not form.fullmatch(item_id)] == []
+
+    def test_what_is_printed_is_what_is_in(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "a", "b", "-o", "ids")
+        assert result.out.split() == ids(raw)
+
+
+class TestSha256:
+    def test_is_that_of_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--id-from", "sha256", stdin=b"a\nb\na\n")
+        assert result.notes == "added 2, duplicates 1, rejected 0\n"
+        assert ids(raw) == [hashlib.sha256(data).hexdigest().encode() for data in (b"a", b"b")]
+
+    def test_twice_adds_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
+        rwq("add", "--id-from", "sha256", "a")
+        assert rwq("add", "--id-from", "sha256", "a").as_tuple() == (
+            0,
+            "",
+            "added 0, duplicates 1, rejected 0\n",
+        )
+        assert raw.llen("jobs:queue") == 1
+
+
+class TestLine:
+    def test_is_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
+        rwq("add", "--id-from", "line", stdin=b"\xff\nb c\n")
+        assert ids(raw) == [b"\xff", b"b c"]
+
+    def test_empty_data_are_rejected(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--id-from", "line", "a", "")
+        assert result.as_tuple() == (
+            3,
+            "",
+            "rwq: argument 2: empty data cannot be its own ID; not added\n"
+            "added 1, duplicates 0, rejected 1\n",
+        )
+        assert ids(raw) == [b"a"]
+
+
+class TestField:
+    @pytest.mark.parametrize(
+        ("data", "item_id"),
+        [
+            (b'{"user": "ann"}', b"ann"),
+            (b'{"user": 42}', b"42"),
+            (b'{"user": 0}', b"0"),
+            (b'{"user": false}', b"false"),
+            (b'{"user": {"b": 1}}', b'{"b":1}'),
+        ],
+    )
+    def test_of_a_line(self, rwq: Rwq, raw: redis.Redis, data: bytes, item_id: bytes) -> None:
+        assert rwq("add", "--id-from", "field:user", stdin=data).code == 0
+        assert ids(raw) == [item_id]
+        assert raw.get(b"jobs:item:" + item_id) == data
+
+    @pytest.mark.parametrize(
+        "data", [b"x", b"[]", b'"user"', b"{}", b'{"user": null}', b'{"user": ""}', b"\xff"]
+    )
+    def test_that_is_not_there(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+        result = rwq("add", "--id-from", "field:user", stdin=data + b'\n{"user": 1}\n')
+        first, summary = result.notes.splitlines()
+        assert first.startswith("rwq: line 1: its data ")
+        assert "no field 'user'" in first
+        assert first.endswith("; not added")
+        assert summary == "added 1, duplicates 0, rejected 1"
+        assert result.code == 3
+        assert ids(raw) == [b"1"]
+
+    def test_of_the_data_of_a_jsonl_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+        given = b'{"data": {"k": "a"}}\n{"data": "{\\"k\\": \\"b\\"}"}\n{"data": 1, "id": "c"}\n'
+        result = rwq("add", "--format", "jsonl", "--id-from", "field:k", stdin=given)
+        assert result.notes == "added 3, duplicates 0, rejected 0\n"
+        assert ids(raw) == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("rule", ["", "what", "field", "field:", "uuid:x", "sha1", "UUID"])
+def test_a_rule_that_is_none(rwq: Rwq, raw: redis.Redis, rule: str) -> None:
+    assert rwq("add", "x", f"--id-from={rule}").as_tuple() == (
+        2,
+        "",
+        f"rwq: error: --id-from cannot be {rule!r}; it is uuid, sha256, line or field:NAME\n",
+    )
+    assert raw.keys() == []
+
+
+class TestOneId:
+    @pytest.mark.parametrize("stdin", [b"data", b"data\n", b"\ndata\n"])
+    def test_from_stdin(self, rwq: Rwq, raw: redis.Redis, stdin: bytes) -> None:
+        assert rwq("add", "--id", "a", stdin=stdin).code == 0
+        assert raw.get("jobs:item:a") == b"data"
+
+    @pytest.mark.parametrize("words", [("x", "y"), ("x", "x")])
+    def test_for_more_than_one_item(
+        self, rwq: Rwq, raw: redis.Redis, words: tuple[str, ...]
+    ) -> None:
+        assert rwq("add", "--id", "a", *words).as_tuple() == (
+            2,
+            "",
+            "rwq: error: --id names one item, but there are more; use --id-from\n",
+        )
+        assert raw.keys() == []
+
+    def test_for_more_than_one_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+        assert rwq("add", "--id", "a", stdin=b"x\ny\n").code == 2
+        assert raw.keys() == []
+
+    def test_that_is_empty(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--id", "", "x")
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith("rwq: error: an item's ID is empty; ")
+        assert result.notes.count("\n") == 1
+        assert raw.keys() == []
+
+    def test_together_with_a_rule(self, rwq: Rwq, raw: redis.Redis) -> None:
+        """Which of the two would win? Nobody can tell, so it is refused."""
+        assert rwq("add", "--id", "a", "--id-from", "sha256", "x").code == 2
+        assert raw.keys() == []
+
+
+class TestDuplicates:
+    def test_the_first_data_stay(self, rwq: Rwq, raw: redis.Redis) -> None:
+        rwq("add", "--id", "a", "old")
+        result = rwq("add", "--id", "a", "new")
+        assert result.as_tuple() == (0, "", "added 0, duplicates 1, rejected 0\n")
+        assert raw.get("jobs:item:a") == b"old"
+        assert ids(raw) == [b"a"]
+
+    def test_of_an_item_that_is_leased(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        assert rwq("add", "--id", "a", "new", "-o", "ids").text == ""
+        assert foreign.raw.llen("jobs:queue") == 0
+
+    def test_within_one_batch(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq(
+            "add",
+            "--id-from",
+            "line",
+            stdin=b"a\na\nb\na\n",
+        )
+        assert result.notes == "added 2, duplicates 2, rejected 0\n"
+        assert ids(raw) == [b"a", b"b"]
+
+    def test_unique_skips_the_check(self, rwq: Rwq, raw: redis.Redis) -> None:
+        """What upstream's add_unique does: the caller vouches, and the data are replaced."""
+        rwq("add", "--id", "a", "old")
+        result = rwq("add", "--unique", "--id", "a", "new")
+        assert result.notes == "added 1, duplicates 0, rejected 0\n"
+        assert raw.get("jobs:item:a") == b"new"
+        assert ids(raw) == [b"a", b"a"]

@@ -1,0 +1,281 @@
+"""`rwq add --delay`, `--at` and `delay` in JSON lines: what is put off, and until when."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import redis
+
+from tests.conftest import contents
+from tests.driver import Rwq
+
+
+def due_in_s(raw: redis.Redis) -> dict[str, int]:
+    """The delayed items, in order, with whole seconds until each is due."""
+    now_s = raw.time()[0]
+    pairs = raw.zrange("jobs:delayed", 0, -1, withscores=True)
+    return {item_id.decode(): round(score / 1000 - now_s) for item_id, score in pairs}
+
+
+def near(seconds: int) -> list[int]:
+    """What `seconds` may have become since: the clock goes on."""
+    return list(range(seconds - 5, seconds + 2))
+
+
+class TestDelay:
+    def test_of_arguments(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--delay", "5m", "--id-from", "line", "b", "a")
+        assert result.as_tuple() == (0, "", "added 2, duplicates 0, rejected 0\n")
+        assert raw.exists("jobs:queue") == 0
+        due = due_in_s(raw)
+        assert list(due) == ["b", "a"]
+        assert due["b"] in near(300)
+        assert raw.get("jobs:item:a") == b"a"
+
+    @pytest.mark.parametrize("form", ["lines", "nul", "raw", "jsonl"])
+    def test_of_stdin_in_any_format(self, rwq: Rwq, raw: redis.Redis, form: str) -> None:
+        given = {"nul": b"1\0", "jsonl": b'{"data": 1}\n'}.get(form, b"1\n")
+        assert rwq("add", "--delay", "1h30m", "--format", form, stdin=given).code == 0
+        (seconds,) = due_in_s(raw).values()
+        assert seconds in near(5400)
+
+    @pytest.mark.parametrize("text", ["0", "0s", "0ms"])
+    def test_none_at_all(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+        assert rwq("add", "--delay", text, "--id", "a", "x").code == 0
+        assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"x"}
+
+    def test_with_an_id(self, rwq: Rwq, raw: redis.Redis) -> None:
+        assert rwq("add", "--delay", "1d", "--id", "a", "x").code == 0
+        assert due_in_s(raw)["a"] in near(86400)
+
+    def test_more_than_a_call(self, rwq: Rwq, raw: redis.Redis) -> None:
+        lines = [b"line %d" % number for number in range(1200)]
+        given = b"\n".join(lines)
+        result = rwq("add", "--delay", "5m", "--id-from", "line", "-o", "ids", stdin=given)
+        assert result.out == given + b"\n"
+        assert raw.zrange("jobs:delayed", 0, -1) == lines
+
+    @pytest.mark.parametrize("text", ["-5", "soon", "5 minutes"])
+    def test_that_is_none(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+        result = rwq("add", f"--delay={text}", "x")
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith(f"rwq: error: not a duration: {text!r}")
+        assert raw.keys() == []
+
+    def test_together_with_a_time(self, rwq: Rwq, raw: redis.Redis) -> None:
+        assert rwq("add", "--delay", "5m", "--at", "08:00", "x").as_tuple() == (
+            2,
+            "",
+            "rwq: error: --delay and --at exclude each other; give one of them\n",
+        )
+        assert raw.keys() == []
+
+
+class TestJsonLines:
+    @pytest.mark.parametrize(
+        ("delay", "seconds"),
+        [("5", 5), ("2.5e2", 250), ('"5m"', 300), ('"90"', 90), ('"1h30m"', 5400)],
+    )
+    def test_say_it_themselves(self, rwq: Rwq, raw: redis.Redis, delay: str, seconds: int) -> None:
+        line = f'{{"data": 1, "id": "a", "delay": {delay}}}'
+        for words in ((), ("--delay", "9h"), ("--at", "2150-01-01T00:00Z")):
+            raw.flushall()
+            assert rwq("add", "--format", "jsonl", *words, stdin=line.encode()).code == 0
+            assert due_in_s(raw)["a"] in near(seconds)
+
+    @pytest.mark.parametrize("delay", ["0", "0.0", '"0s"'])
+    def test_that_want_none(self, rwq: Rwq, raw: redis.Redis, delay: str) -> None:
+        line = f'{{"data": 1, "id": "a", "delay": {delay}}}'
+        assert rwq("add", "--format", "jsonl", "--delay", "5m", stdin=line.encode()).code == 0
+        assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"1"}
+
+    def test_mixed_with_lines_that_say_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
+        given = (
+            b'{"data": 1, "id": "a"}\n{"data": 2, "id": "b", "delay": 60}\n'
+            b'{"data": 3, "id": "c", "delay": null}\n{"data": 4, "id": "d", "delay": "1m"}\n'
+        )
+        result = rwq("add", "--format", "jsonl", "-o", "ids", stdin=given)
+        assert result.out == b"a\nb\nc\nd\n"
+        assert raw.lrange("jobs:queue", 0, -1) == [b"c", b"a"]
+        assert list(due_in_s(raw)) == ["b", "d"]
+
+    def test_a_bad_one_stops_no_other(self, rwq: Rwq, raw: redis.Redis) -> None:
+        given = b'{"data": 1, "id": "a", "delay": "x"}\n{"data": 2, "id": "b", "delay": 9}\n'
+        result = rwq("add", "--format", "jsonl", stdin=given)
+        assert result.as_tuple() == (
+            3,
+            "",
+            "rwq: line 1: its delay is not a duration: 'x'; not added\n"
+            "added 1, duplicates 0, rejected 1\n",
+        )
+        assert list(due_in_s(raw)) == ["b"]
+
+
+class TestAt:
+    def test_unix_seconds(self, rwq: Rwq, raw: redis.Redis) -> None:
+        due_ms = (raw.time()[0] + 7200) * 1000 + 250
+        assert rwq("add", "--at", f"@{due_ms / 1000:.3f}", "--id", "a", "x").code == 0
+        assert raw.zscore("jobs:delayed", "a") == due_ms
+
+    def test_with_a_zone(self, rwq: Rwq, raw: redis.Redis) -> None:
+        moment = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+        for item_id, text in (
+            ("utc", f"{moment:%Y-%m-%dT%H:%M:%S}Z"),
+            ("east", f"{moment + timedelta(hours=5, minutes=30):%Y-%m-%dT%H:%M:%S}+05:30"),
+            ("west", f"{moment - timedelta(hours=8):%Y-%m-%d %H:%M:%S}-0800"),
+        ):
+            assert rwq("add", "--at", text, "--id", item_id, "x").code == 0
+            due_ms = raw.zscore("jobs:delayed", item_id)
+            assert int(due_ms) == moment.timestamp() * 1000
+        assert raw.zrange("jobs:delayed", 0, -1) == [b"utc", b"east", b"west"]
+
+    def test_a_time_of_day_is_the_next(self, rwq: Rwq, raw: redis.Redis) -> None:
+        now = datetime.fromtimestamp(raw.time()[0])
+        for item_id, minutes in (("soon", 10), ("tomorrow", -10)):
+            wanted = now + timedelta(minutes=minutes)
+            assert rwq("add", "--at", f"{wanted:%H:%M}", "--id", item_id, "x").code == 0
+        due = due_in_s(raw)
+        assert 9 * 60 - 5 <= due["soon"] <= 10 * 60
+        # Not a day everywhere: the clocks may be changed this night.
+        assert 22 * 3600 <= due["tomorrow"] <= 25 * 3600
+
+    @pytest.mark.parametrize("text", ["@0", "@1764000000", "2020-02-29T08:00", "1969-07-20T20:17Z"])
+    def test_what_is_past_waits_at_once(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+        assert rwq("add", "--at", text, "--id", "a", "x").code == 0
+        assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"x"}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("", "soon", "8:00", "24:00", "08:60", "08", "@", "@-5", "@1e9", "@x", "5m"),
+            *(
+                "2026-11-22",
+                "2026-02-30T08:00",
+                "2026-13-01T08:00",
+                "2026-11-22T08",
+                "\u0660\u0668:\u0660\u0660",
+            ),
+            *("2026-11-22T08:00+25:00", "2026-11-22T08:00+1", "2026-11-22T08:00 UTC", "nan"),
+            *("08:00+25:00", "08:00+1", "08:00 UTC", "08Z"),
+        ],
+    )
+    def test_that_is_none(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+        assert rwq("add", f"--at={text}", "x").as_tuple() == (
+            2,
+            "",
+            f"rwq: error: not a time: {text!r}; "
+            "it looks like 08:00, 2026-11-22T08:00 or @1795334400\n",
+        )
+        assert raw.keys() == []
+
+    @pytest.mark.parametrize("text", ["@7258118400", "@999999999999", "9999-12-31T23:59:59Z"])
+    def test_too_far_off(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+        assert rwq("add", f"--at={text}", "x").as_tuple() == (
+            2,
+            "",
+            f"rwq: error: too far off: {text!r}; give a time before the year 2200\n",
+        )
+        assert raw.keys() == []
+
+    def test_the_order_of_many_commands(self, rwq: Rwq, raw: redis.Redis) -> None:
+        at = f"@{raw.time()[0] + 3600}"
+        for item_id in "cab":
+            rwq("add", "--at", at, "--id", item_id, "x")
+        rwq("add", "--at", at, "--id-from", "line", stdin=b"z\ny\n")
+        assert raw.zrange("jobs:delayed", 0, -1) == [b"c", b"a", b"b", b"z", b"y"]
+
+
+@pytest.mark.parametrize("days", [-3, 3])
+def test_a_wrong_clock_on_this_side_changes_nothing(
+    rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    right_time = time.time
+    now = datetime.fromtimestamp(raw.time()[0])
+    of_day = f"{now + timedelta(minutes=10):%H:%M}"
+    moment = raw.time()[0] + 3600
+
+    class WrongDate(datetime):
+        @classmethod
+        def now(cls, _tz: object = None) -> datetime:
+            raise AssertionError("the date of this machine was asked for")
+
+    monkeypatch.setattr(time, "time", lambda: right_time() + days * 86400)
+    monkeypatch.setattr(time, "time_ns", lambda: int((right_time() + days * 86400) * 1e9))
+    monkeypatch.setattr("rwq_cli.input.times.datetime", WrongDate)
+    rwq("add", "--delay", "5m", "--id", "delay", "x")
+    rwq("add", "--at", of_day, "--id", "of-day", "x")
+    rwq("add", "--at", f"@{moment}", "--id", "at", "x")
+    rwq("add", "--at", f"@{moment - 7200}", "--id", "past", "x")
+    due = due_in_s(raw)
+    assert list(due) == ["delay", "of-day", "at"]
+    assert due["delay"] in near(300)
+    assert 9 * 60 - 5 <= due["of-day"] <= 10 * 60
+    assert due["at"] in near(3600)
+    assert raw.lrange("jobs:queue", 0, -1) == [b"past"]
+    shown = rwq("ls", "delayed", "-o", "table").text
+    assert "in 4m5" in shown
+    assert "in 59m" in shown
+
+
+class TestDryRun:
+    @pytest.mark.parametrize("unique", [(), ("--unique",)])
+    def test_says_what_is_done_and_changes_nothing(
+        self, rwq: Rwq, raw: redis.Redis, unique: tuple[str, ...]
+    ) -> None:
+        rwq("add", "--delay", "5m", "--id-from", "line", "a")
+        before = contents(raw)
+        words = ("add", "--delay", "5m", "--id-from", "line", *unique, "a", "b", "b", "-o", "json")
+        dry = rwq(*words, "--dry-run").json
+        assert contents(raw) == before
+        real = rwq(*words).json
+        assert (real["added"], real["duplicates"]) == (1, 2)
+        assert dry == {**real, "dry_run": True}
+
+
+class TestListing:
+    @pytest.fixture(autouse=True)
+    def filled(self, rwq: Rwq, raw: redis.Redis) -> None:
+        for item_id, delay in (("day", "1d"), ("hour", "90m"), ("minute", "5m")):
+            rwq("add", "--delay", delay, "--id", item_id, "x")
+        raw.zadd("jobs:delayed", {"minute": (raw.time()[0] - 200) * 1000})
+
+    def test_people_are_told_how_far_off_it_is(self, rwq: Rwq) -> None:
+        result = rwq("ls", "delayed", "-o", "table")
+        cells = [line.split()[:3] for line in result.lines[2:]]
+        assert [cell[0] for cell in cells] == ["minute", "hour", "day"]
+        assert cells[0][1] == "due"
+        assert cells[0][2].startswith("3m2")
+        assert cells[1][1:] == ["in", "1h29m"]
+        assert cells[2][1:] == ["in", "23h59m"]
+        assert result.notes == "3 shown of 3 delayed in jobs\n"
+
+    def test_machines_are_told_the_time(self, rwq: Rwq, raw: redis.Redis) -> None:
+        due = [int(raw.zscore("jobs:delayed", name)) for name in ("minute", "hour", "day")]
+        assert [record["due_ms"] for record in rwq("ls", "delayed", "-o", "json").json] == due
+        plain = [line.split("\t")[:2] for line in rwq("ls", "delayed", "-o", "plain").lines]
+        assert plain == [["minute", str(due[0])], ["hour", str(due[1])], ["day", str(due[2])]]
+
+    def test_pages(self, rwq: Rwq) -> None:
+        def ids(*words: str) -> str:
+            return rwq("ls", "delayed", "-o", "ids", *words).text
+
+        assert ids("-n", "1") == "minute\n"
+        assert ids("--offset", "1") == "hour\nday\n"
+        assert ids("--tail") == "day\nhour\nminute\n"
+        assert ids("--tail", "-n", "1", "--offset", "1") == "hour\n"
+        assert rwq("ls", "delayed", "-n", "1", "-o", "table").notes == (
+            "1 shown of 3 delayed in jobs\n"
+        )
+
+    def test_show_says_when_and_what_moves_it_on(self, rwq: Rwq) -> None:
+        record = rwq("show", "hour", "-o", "json").json
+        assert record["next"].startswith("It is due in 1h29m; then rwq's next lease")
+        assert record["commands"] == [
+            "rwq release -q jobs hour",
+            "rwq release --delay 5m -q jobs hour",
+            "rwq complete -q jobs hour",
+        ]
+        record = rwq("show", "minute", "-o", "json").json
+        assert record["next"].startswith("It has been due for 3m2")
+        assert rwq("release", "hour").code == 0
+        assert rwq("ls", "-o", "ids").text == "hour\n"

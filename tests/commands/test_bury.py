@@ -1,0 +1,135 @@
+"""`rwq bury`: set aside with a reason; another session's lease only with --force, and asking."""
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+def buried(rwq: Rwq) -> list[tuple[str, str]]:
+    """The IDs with their reasons, the longest buried first."""
+    return [(r["id"], r["reason"]) for r in rwq("ls", "buried", "-n", "0", "-o", "json").json]
+
+
+def test_with_a_reason(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    foreign.abandoned(b"d")
+    result = rwq("bury", "d", "b", "--reason", "crashes the parser")
+    assert result.as_tuple() == (0, "", "buried 2, not owner 0, missing 0\n")
+    assert buried(rwq) == [("d", "crashes the parser"), ("b", "crashes the parser")]
+    assert rwq("ls", "all", "-o", "ids").text == "a\nc\nd\nb\n"
+    assert foreign.raw.ttl("jobs:lease:b") == foreign.raw.ttl("jobs:leased_by_session:b") == -1
+    shown = rwq("show", "b", "-o", "table").lines
+    assert "reason  crashes the parser" in [line.lstrip() for line in shown]
+    record = rwq("show", "b", "-o", "json").json
+    assert record["next"] == "Nothing: no worker and no cleaner touches it."
+    assert record["commands"] == ["rwq kick -q jobs b", "rwq complete -q jobs b"]
+
+
+def test_what_is_buried_already(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.buried(b"a", b"old")
+    result = rwq("bury", "a", "-o", "jsonl")
+    assert [record["status"] for record in result.jsonl] == ["already-buried"]
+    assert (result.code, buried(rwq)) == (0, [("a", "old")])
+    assert rwq("bury", "a", "--reason", "").as_tuple() == (
+        0,
+        "",
+        "buried 0, not owner 0, missing 0, already buried 1\n",
+    )
+    assert buried(rwq) == [("a", "")]
+    assert rwq("ls", "buried", "-o", "json").json[0]["buried_ms"] == 1_700_000_000_000
+
+
+def test_without_a_reason(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    assert rwq("bury", "a").code == 0
+    assert buried(rwq) == [("a", "by hand")]
+
+
+def test_a_reason_of_strange_bytes(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    assert rwq.process("bury", "a", b"--reason=\xff\x1b[2J").code == 0
+    assert rwq.process("bury", "b", b"--reason=\xe2\x80\xae!").code == 0
+    assert foreign.raw.get("jobs:lease:a") == b"rwq-buried:\xff\x1b[2J"
+    first, second = rwq("ls", "buried", "-o", "json").json
+    assert (first["reason"], first["reason_b64"]) == (None, "/xtbMko=")
+    assert (second["reason"], second["reason_b64"]) == ("\u202e!", None)
+    plain = rwq("ls", "buried", "-o", "plain").text
+    assert [line.split("\t")[2] for line in plain.splitlines()] == ["\\xff\\x1b[2J", "\\u202e!"]
+    assert "\\xff\\x1b[2J" in rwq("ls", "buried", "-o", "table").text
+    assert "\\u202e!" in rwq("show", "b", "-o", "table").text
+
+
+def test_a_reason_that_is_too_long(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    before = contents(foreign.raw)
+    assert rwq("bury", "a", "--reason", "x" * 1025).as_tuple() == (
+        2,
+        "",
+        "rwq: error: the reason has 1025 bytes, and 1024 at most are kept; say it shorter, and "
+        "keep the long story elsewhere\n",
+    )
+    assert contents(foreign.raw) == before
+
+
+def test_all_is_what_nobody_has_in_hand(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.abandoned(b"a")
+    foreign.leased(b"l")
+    foreign.delayed(b"d", 9_999_999_999_999)
+    foreign.data(b"o")
+    assert rwq("bury", "--all").notes == "buried 2, not owner 0, missing 0\n"
+    assert {item_id for item_id, _ in buried(rwq)} == {"w", "a"}
+
+
+class TestOfAnotherSession:
+    def test_without_force(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", ttl_ms=None)
+        before = contents(foreign.raw)
+        result = rwq("bury", "a", "-o", "jsonl")
+        assert [(record["status"], record["holder"]) for record in result.jsonl] == [
+            ("not-owner", "them")
+        ]
+        assert (result.code, result.notes) == (1, "buried 0, not owner 1, missing 0\n")
+        assert contents(foreign.raw) == before
+
+    def test_with_force_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        result = rwq("bury", "a", "--force", "--yes", "--reason", "x")
+        assert result.as_tuple() == (0, "", "buried 1, not owner 0, missing 0\n")
+        assert buried(rwq) == [("a", "x")]
+
+    def test_without_a_terminal_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", ttl_ms=None)
+        before = contents(foreign.raw)
+        result = rwq.shell("setsid -w rwq bury a --force")
+        assert result.as_tuple() == (
+            2,
+            "",
+            "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
+            "say --yes\n",
+        )
+        assert contents(foreign.raw) == before
+
+
+def test_dry_run_reports_the_same(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.leased(b"l", ttl_ms=None)
+    foreign.abandoned(b"a")
+    foreign.buried(b"b")
+    before = contents(foreign.raw)
+    words = ("bury", "w", "l", "a", "b", "gone", "-o", "jsonl")
+    dry = rwq(*words, "--dry-run")
+    assert contents(foreign.raw) == before
+    real = rwq(*words)
+    assert dry.jsonl == real.jsonl
+    assert dry.code == real.code == 3
+    assert dry.notes == f"dry run, nothing changed: {real.notes}"
+
+
+def test_strange_ids_from_a_pipe(rwq: Rwq, foreign: Foreign) -> None:
+    strange = [b"\xff\xfe", b"a\nb", b"-", b"--force", b"\x1b[2J"]
+    foreign.waiting(*strange)
+    result = rwq("bury", "-0", "-", "-o", "ids", stdin=b"\0".join(strange))
+    assert (result.code, sorted(result.out.split(b"\0")[:-1])) == (0, sorted(strange))
+    assert sorted(foreign.raw.zrange("jobs:buried", 0, -1)) == sorted(strange)
+    assert rwq("kick", "-0", "-", stdin=b"\0".join(strange)).code == 0
+    assert foreign.raw.lrange("jobs:queue", 0, -1)[::-1] == strange

@@ -1,0 +1,319 @@
+"""`rwq check`: one line and the codes of monitoring, whatever goes wrong."""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from rwq_cli.core.inspect.thresholds import Limits, Measure, evaluate
+from rwq_cli.core.model import Counts
+from rwq_cli.exit_codes import MonitoringStatus
+from rwq_cli.views.monitoring import nagios_line, prometheus_text
+from tests.conftest import Foreign, StartServer, contents
+from tests.driver import Rwq, until
+
+NOWHERE = ("-u", "redis://127.0.0.1:1/0")
+# A plugin's line: what it says, and behind the one bar its data.
+PLUGIN_LINE = re.compile(
+    r"RWQ (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+"
+    r"( \|( [a-z]+=(U|\d+s?(;[\d.]*){3}))+)?\n"
+)
+FIELDS = [
+    *("queue", "queue_b64", "status", "waiting", "oldest_waiting_seconds", "abandoned"),
+    *("processing", "delayed", "buried", "orphaned", "alerts"),
+]
+NOTHING_ELSE = "processing=0;;;0 delayed=0;;;0 buried=0;;;0"
+
+
+@pytest.fixture
+def filled(foreign: Foreign) -> Foreign:
+    """Three waiting, two abandoned, one leased."""
+    foreign.waiting(b"w1", b"w2", b"w3")
+    foreign.abandoned(b"a1", b"a2")
+    foreign.leased(b"l1", ttl_ms=None)
+    return foreign
+
+
+class TestLine:
+    def test_of_an_empty_queue(self, rwq: Rwq) -> None:
+        assert rwq("check").as_tuple() == (
+            0,
+            "RWQ OK - jobs: 0 waiting, oldest 0s, 0 abandoned"
+            f" | waiting=0;;;0 age=0s;;;0 abandoned=0;;;0 {NOTHING_ELSE}\n",
+            "",
+        )
+
+    def test_with_limits(self, rwq: Rwq, filled: Foreign) -> None:
+        before = contents(filled.raw)
+        words = ("--waiting-warn", "2", "--waiting-critical", "1000", "--age-critical", "1h30m")
+        result = rwq("check", *words, "--buried-warn", "5")
+        text = re.sub(r"\b1s", "0s", result.text)
+        assert (result.code, text, result.notes) == (
+            1,
+            "RWQ WARNING - jobs: 3 waiting (above 2), oldest 0s, 2 abandoned, 0 buried"
+            " | waiting=3;2;1000;0 age=0s;;5400;0 abandoned=2;;;0 processing=3;;;0"
+            " delayed=0;;;0 buried=0;5;;0\n",
+            "",
+        )
+        assert contents(filled.raw) == before
+
+    def test_is_the_same_on_a_terminal(self, rwq: Rwq) -> None:
+        assert rwq("check", "-o", "table").text == rwq("check", "-o", "plain").text
+
+    def test_of_large_numbers(self) -> None:
+        counts = Counts(b"jobs", 1_234_567, 9, 0, 0, abandoned=0, oldest_waiting_s=86_400)
+        limits = {Measure.WAITING: Limits(1000, 1_000_000), Measure.AGE: Limits(0.5)}
+        assert nagios_line(evaluate(counts, limits)) == (
+            "RWQ CRITICAL - jobs: 1,234,567 waiting (above 1,000,000), oldest 1d (above 0.5s), "
+            "0 abandoned | waiting=1234567;1000;1000000;0 age=86400s;0.5;;0 abandoned=0;;;0 "
+            "processing=9;;;0 delayed=0;;;0 buried=0;;;0\n"
+        )
+
+    def test_of_an_age_that_is_not_known(self) -> None:
+        counts = Counts(b"jobs", 1, 0, 0, 0, abandoned=0)
+        assert nagios_line(evaluate(counts, {Measure.AGE: Limits(critical=60)})) == (
+            "RWQ UNKNOWN - jobs: 1 waiting, oldest unknown, 0 abandoned"
+            f" | waiting=1;;;0 age=U abandoned=0;;;0 {NOTHING_ELSE}\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "shown"),
+        [
+            (b"a|b=1;2", "a\\x7cb=1;2"),
+            (b"a\nRWQ OK", "a\\nRWQ OK"),
+            (b"\xff\x1b[2J", "\\xff\\x1b[2J"),
+            ("caf\u202e".encode(), "caf\\u202e"),
+        ],
+    )
+    def test_of_a_name_that_could_break_it(self, rwq: Rwq, name: bytes, shown: str) -> None:
+        result = rwq("check", "-q", os.fsdecode(name))
+        assert result.text.startswith(f"RWQ OK - {shown}: 0 waiting, ")
+        assert PLUGIN_LINE.fullmatch(result.text)
+
+
+@pytest.mark.usefixtures("slept_s")
+class TestCodes:
+    @pytest.mark.parametrize(
+        ("words", "status"),
+        [
+            ("", MonitoringStatus.OK),
+            ("--waiting-warn 3 --abandoned-critical 2", MonitoringStatus.OK),
+            ("--waiting-warn 2", MonitoringStatus.WARNING),
+            ("--waiting-warn 0 --waiting-critical 2", MonitoringStatus.CRITICAL),
+            ("--abandoned-warn 0", MonitoringStatus.WARNING),
+            ("--abandoned-critical 1", MonitoringStatus.CRITICAL),
+            ("--processing-warn 2", MonitoringStatus.WARNING),
+            ("--processing-critical 2", MonitoringStatus.CRITICAL),
+            ("--delayed-warn 0", MonitoringStatus.OK),
+            ("--buried-critical 0", MonitoringStatus.OK),
+            ("--age-warn 1h --age-critical 2h", MonitoringStatus.OK),
+            ("--orphaned-warn 0 --deep", MonitoringStatus.OK),
+        ],
+    )
+    @pytest.mark.usefixtures("filled")
+    def test_limits(self, rwq: Rwq, words: str, status: MonitoringStatus) -> None:
+        result = rwq("check", *words.split())
+        assert (result.code, result.notes) == (int(status), "")
+        assert result.text.startswith(f"RWQ {status.name} - jobs: ")
+        assert PLUGIN_LINE.fullmatch(result.text)
+
+    def test_delayed_buried_and_orphaned(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.delayed(b"d", 9_999_999_999_999)
+        foreign.buried(b"b")
+        foreign.data(b"o")
+        for measure in ("delayed", "buried", "orphaned"):
+            result = rwq("check", f"--{measure}-critical", "0", "--deep")
+            assert result.code == 2
+            assert f"1 {measure} (above 0)" in result.text
+
+    def test_they_are_those_of_monitoring(self) -> None:
+        assert {status.name: int(status) for status in MonitoringStatus} == {
+            "OK": 0,
+            "WARNING": 1,
+            "CRITICAL": 2,
+            "UNKNOWN": 3,
+        }
+
+    def test_as_a_process(self, rwq: Rwq, filled: Foreign) -> None:
+        assert filled.raw.llen("jobs:queue") == 3
+        assert rwq.process("check", "--waiting-critical", "0").code == 2
+        assert rwq.process("check", "--waiting-warn", "0").code == 1
+        assert rwq.process("check", *NOWHERE).code == 3
+
+    def test_the_help_has_these_and_no_others(self, rwq: Rwq) -> None:
+        text = rwq.process("check", "--help").text.split("Exit codes:\n")[1]
+        assert re.findall(r"^  (\d+) ", text, re.MULTILINE) == ["0", "1", "2", "3", "130"]
+
+
+class TestUnknown:
+    """A monitor reads stdout; and code 2, which is wrong usage elsewhere, would be an alarm."""
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ("--waiting-warn x", "invalid value for '--waiting-warn': "),
+            ("--waiting-warn -1", "invalid value for '--waiting-warn': "),
+            ("--what", "no such option: --what"),
+            ("extra", "got unexpected extra argument"),
+            ("--age-warn soon", "not a duration: 'soon'; "),
+            ("--format what", "invalid value for '--format': "),
+            ("--waiting-warn 2 --waiting-critical 1", "--waiting-warn is above --waiting-crit"),
+            ("--orphaned-warn 1", "orphaned items are counted by a walk only; say --deep, too"),
+            ("-q a -q b", "this command works on one queue; give -q once"),
+            ("-o what", "-o cannot be 'what'; "),
+            ("-u http://host", "not a server's URL: http://host; "),
+            ("-u redis://127.0.0.1:1/0", "cannot reach redis://127.0.0.1:1/0: "),
+            ("-u unix:///nowhere/a|b", "cannot reach unix:///nowhere/a\\x7cb: "),
+        ],
+    )
+    def test_line(self, rwq: Rwq, words: str, said: str) -> None:
+        result = rwq("check", *words.split())
+        assert (result.code, result.notes) == (3, "")
+        assert PLUGIN_LINE.fullmatch(result.text)
+        assert result.text.startswith(f"RWQ UNKNOWN - {said}")
+
+    def test_no_queue(self, rwq: Rwq) -> None:
+        result = rwq("check", variables={"RWQ_QUEUE": ""})
+        assert result.as_tuple() == (
+            3,
+            "RWQ UNKNOWN - no queue named; give one with -q NAME or in RWQ_QUEUE\n",
+            "",
+        )
+
+    def test_a_key_of_the_wrong_type(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.raw.set("jobs:queue", "text")
+        result = rwq("check")
+        assert (result.code, result.notes) == (3, "")
+        assert result.text.startswith("RWQ UNKNOWN - jobs:queue holds another type")
+
+    def test_no_age_where_the_server_keeps_none(self, rwq: Rwq, start_server: StartServer) -> None:
+        server = start_server("--maxmemory-policy", "allkeys-lfu")
+        with server.client() as raw:
+            Foreign(raw, b"jobs").waiting(b"w1")
+        words = ("check", "-u", server.url)
+        assert rwq(*words).code == 0
+        result = rwq(*words, "--age-critical", "1h")
+        assert result.code == 3
+        assert result.text.startswith("RWQ UNKNOWN - jobs: 1 waiting, oldest unknown, ")
+        assert rwq(*words, "--age-critical", "1h", "--waiting-warn", "0").code == 1
+
+    def test_in_json_the_error_is_on_stderr_as_everywhere(self, rwq: Rwq) -> None:
+        for words, code in (((), "unreachable"), (("--what",), "usage")):
+            result = rwq("check", *words, *NOWHERE, "-o", "json")
+            assert (result.code, result.text) == (3, "")
+            assert f'"code": "{code}"' in result.notes
+
+    def test_other_commands_are_not_changed_by_it(self, rwq: Rwq) -> None:
+        assert rwq("stats", "-q", "check", *NOWHERE).code == 69
+        assert rwq("ls", "--what", "check").code == 2
+
+    def test_interrupted(self, rwq: Rwq, filled: Foreign) -> None:
+        """While it waits for its second look."""
+        last = max(int(client["id"]) for client in filled.raw.client_list())
+        process = rwq.start("check", "--abandoned-warn", "0")
+        until(lambda: any(int(client["id"]) > last for client in filled.raw.client_list()))
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.communicate(timeout=0.4)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == (b"", b"")
+        assert process.returncode == 130
+
+
+class TestJson:
+    def test_one(self, rwq: Rwq, filled: Foreign) -> None:
+        result = rwq("check", "--waiting-warn", "2", "--deep", "-o", "json")
+        assert (result.code, result.notes, list(result.json)) == (1, "", FIELDS)
+        age = result.json["oldest_waiting_seconds"]
+        assert age in (0, 1)
+        assert result.json == {
+            "queue": "jobs",
+            "queue_b64": None,
+            "status": "WARNING",
+            "waiting": 3,
+            "oldest_waiting_seconds": age,
+            "abandoned": 2,
+            "processing": 3,
+            "delayed": 0,
+            "buried": 0,
+            "orphaned": 0,
+            "alerts": ["WARNING: 3 waiting (above 2)"],
+        }
+        assert filled.raw.llen("jobs:queue") == 3
+
+    def test_not_counted_is_null(self, rwq: Rwq) -> None:
+        assert rwq("check", "-o", "json").json["orphaned"] is None
+
+    def test_csv(self, rwq: Rwq) -> None:
+        header, row = rwq("check", "-o", "csv").text.splitlines()
+        assert header.split(",") == FIELDS
+        assert row.startswith("jobs,,OK,0,0,0,")
+
+
+class TestPrometheus:
+    def test_whole(self, rwq: Rwq, filled: Foreign) -> None:
+        result = rwq("check", "--format", "prometheus", "-q", "jobs", "-q", "none")
+        text = re.sub(r'(seconds\{queue="jobs"\}) [01]\n', r"\1 0\n", result.text)
+        assert (result.code, result.notes) == (0, "")
+        samples = [line for line in text.splitlines() if not line.startswith("#")]
+        assert samples == [
+            f'rwq_{name}{{queue="{queue}"}} {value}'
+            for name, jobs, none in (
+                ("up", 1, 1),
+                ("oldest_waiting_seconds", 0, 0),
+                ("waiting_items", 3, 0),
+                ("processing_items", 3, 0),
+                ("leased_items", 0, 0),
+                ("held_items", 1, 0),
+                ("abandoned_items", 2, 0),
+                ("delayed_items", 0, 0),
+                ("due_items", 0, 0),
+                ("buried_items", 0, 0),
+                ("returned_items", 0, 0),
+            )
+            for queue, value in (("jobs", jobs), ("none", none))
+        ]
+        assert filled.raw.llen("jobs:queue") == 3
+
+    def test_every_metric_has_its_help_and_type_once_before_its_samples(self, rwq: Rwq) -> None:
+        lines = rwq("check", "--format", "prometheus", "--deep").text.splitlines()
+        assert len(lines) % 3 == 0
+        for help_line, type_line, sample in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
+            name = sample.partition("{")[0]
+            assert help_line.startswith(f"# HELP {name} ")
+            assert type_line == f"# TYPE {name} gauge"
+        assert 'rwq_ghosts{queue="jobs"} 0' in lines
+
+    def test_the_queues_name_is_a_quoted_label(self) -> None:
+        counts = Counts(b'a"b\\c\n\xff|', 1, 0, 0, 0)
+        text = prometheus_text([counts.queue], [evaluate(counts, {})])
+        assert text.splitlines()[2] == 'rwq_up{queue="a\\"b\\\\c\\\\n\\\\xff|"} 1'
+
+    def test_a_server_that_is_not_reached(self, rwq: Rwq) -> None:
+        result = rwq("check", "--format", "prometheus", *NOWHERE)
+        assert (result.code, result.text) == (
+            3,
+            "# HELP rwq_up Whether the queue could be read.\n"
+            "# TYPE rwq_up gauge\n"
+            'rwq_up{queue="jobs"} 0\n',
+        )
+        assert result.notes.startswith("rwq: error: cannot reach redis://127.0.0.1:1/0")
+
+    def test_one_queue_of_several(self, rwq: Rwq, filled: Foreign) -> None:
+        filled.raw.set("broken:queue", "text")
+        result = rwq("check", "--format", "prometheus", "-q", "broken", "-q", "jobs")
+        assert result.code == 3
+        assert 'rwq_up{queue="broken"} 0\nrwq_up{queue="jobs"} 1\n' in result.text
+        assert 'rwq_waiting_items{queue="jobs"} 3\n' in result.text
+        assert 'rwq_waiting_items{queue="broken"}' not in result.text
+
+    def test_limits_make_its_code_too(self, rwq: Rwq, filled: Foreign) -> None:
+        words = ("check", "--format", "prometheus", "-q", "none", "-q", "jobs")
+        assert rwq(*words, "--waiting-warn", "2").code == 1
+        assert rwq(*words, "--waiting-warn", "3").code == 0
+        assert filled.raw.llen("jobs:queue") == 3
+
+    def test_json_of_several(self, rwq: Rwq) -> None:
+        result = rwq("check", "--format", "prometheus", "-q", "a", "-q", "b", "-o", "json")
+        assert [record["queue"] for record in result.json] == ["a", "b"]

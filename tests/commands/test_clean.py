@@ -1,0 +1,218 @@
+"""`rwq clean light` and `deep`: what was broken works again, live work is left alone."""
+
+import pytest
+import redis
+
+from rwq_cli.core.clock import SystemClock
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+NOW = ("--grace", "0")
+
+
+@pytest.fixture
+def broken(foreign: Foreign) -> Foreign:
+    """Of each kind of damage one, beside healthy items."""
+    foreign.waiting(b"w1", b"w2")
+    foreign.leased(b"l1", ttl_ms=None)
+    foreign.delayed(b"d1", 9_999_999_999_999)
+    foreign.buried(b"b1")
+    foreign.abandoned(b"a1")
+    foreign.data(b"o1")
+    foreign.raw.lpush(foreign.keys.processing, b"g1")
+    foreign.raw.rpush(foreign.keys.main, b"g2")
+    foreign.raw.lpush(foreign.keys.main, b"w1")
+    foreign.raw.hset(foreign.keys.returns, mapping={"a1": 2, "gone": 1})
+    return foreign
+
+
+def test_light(rwq: Rwq, broken: Foreign) -> None:
+    result = rwq("clean", "light", *NOW)
+    assert result.as_tuple() == (0, "", "returned 1, dropped 1, promoted 0, pruned 1, buried 0\n")
+    assert broken.raw.lrange("jobs:processing", 0, -1) == [b"l1"]
+    assert broken.raw.lrange("jobs:queue", 0, -1) == [b"a1", b"w1", b"w2", b"w1", b"g2"]
+
+
+def test_deep(rwq: Rwq, broken: Foreign) -> None:
+    result = rwq("clean", "deep", *NOW)
+    assert (result.code, result.text) == (0, "")
+    assert result.notes == "returned 2, dropped 3, promoted 0, pruned 1, buried 0\n"
+    raw = broken.raw
+    assert raw.lrange("jobs:processing", 0, -1) == [b"l1"]
+    assert sorted(raw.lrange("jobs:queue", 0, -1)) == [b"a1", b"o1", b"w1", b"w2"]
+    assert raw.exists("jobs:lease:o1") == 0
+    assert raw.hgetall("jobs:returns") == {b"a1": b"3", b"o1": b"1"}
+    deep = rwq("stats", "--deep", "-o", "json").json
+    assert [deep[name] for name in ("orphaned", "duplicated", "ghosts", "abandoned")] == [0] * 4
+    assert (
+        rwq("clean", "deep", *NOW).notes
+        == "returned 0, dropped 0, promoted 0, pruned 0, buried 0\n"
+    )
+
+
+def test_each_id_with_what_was_done_and_why(rwq: Rwq, broken: Foreign) -> None:
+    result = rwq("clean", "deep", *NOW, "-o", "jsonl")
+    told = [
+        (record["id"], record["action"], record["state"], record["where"])
+        for record in result.jsonl
+    ]
+    assert sorted(told) == sorted(
+        [
+            ("a1", "returned", "abandoned", "processing"),
+            ("g1", "dropped", "ghost", "processing"),
+            ("o1", "returned", "orphaned", None),
+            ("g2", "dropped", "ghost", "main"),
+            ("w1", "dropped", "duplicated", "main"),
+            ("gone", "pruned", "ghost", "returns"),
+        ]
+    )
+    assert broken.raw.exists("jobs:item:a1")
+
+
+@pytest.mark.parametrize("verb", ["light", "deep"])
+def test_dry_run_changes_nothing_and_reports_the_same(rwq: Rwq, broken: Foreign, verb: str) -> None:
+    before = contents(broken.raw)
+    dry = rwq("clean", verb, *NOW, "--dry-run", "-o", "jsonl")
+    assert contents(broken.raw) == before
+    real = rwq("clean", verb, *NOW, "-o", "jsonl")
+    assert sorted((record["id"], record["action"]) for record in dry.jsonl) == sorted(
+        (record["id"], record["action"]) for record in real.jsonl
+    )
+    assert {record["dry_run"] for record in dry.jsonl} == {True}
+    assert dry.notes == f"dry run, nothing changed: {real.notes}"
+
+
+def test_the_summary_in_json(rwq: Rwq, broken: Foreign) -> None:
+    assert rwq("clean", "light", *NOW, "-o", "json").as_tuple() == (
+        0,
+        '{"queue": "jobs", "queue_b64": null, "dry_run": false, "returned": 1, "dropped": 1, '
+        '"promoted": 0, "pruned": 1, "buried": 0}\n',
+        "",
+    )
+    assert broken.raw.llen("jobs:processing") == 1
+
+
+class TestGrace:
+    def test_is_waited_only_with_something_to_look_at_twice(
+        self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
+    ) -> None:
+        foreign.waiting(b"w1")
+        foreign.leased(b"l1")
+        assert rwq("clean", "light").code == 0
+        assert rwq("clean", "deep").code == 0
+        assert slept_s == []
+
+    def test_is_a_second_unless_told(
+        self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
+    ) -> None:
+        foreign.abandoned(b"a1")
+        assert (
+            rwq("clean", "light").notes == "returned 1, dropped 0, promoted 0, pruned 0, buried 0\n"
+        )
+        assert slept_s == [1.0]
+
+    @pytest.mark.parametrize("verb", ["light", "deep"])
+    def test_a_worker_between_its_pop_and_its_lease_is_left_alone(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, verb: str
+    ) -> None:
+        foreign.abandoned(b"a1")
+        monkeypatch.setattr(SystemClock, "sleep", lambda *_: foreign.lease(b"a1", holder=b"worker"))
+        result = rwq("clean", verb)
+        assert result.notes == "returned 0, dropped 0, promoted 0, pruned 0, buried 0\n"
+        assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"a1"]
+
+    def test_a_producer_between_its_data_and_its_push_is_left_alone(
+        self, rwq: Rwq, foreign: Foreign, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        foreign.data(b"o1")
+        monkeypatch.setattr(SystemClock, "sleep", lambda *_: raw.lpush("jobs:queue", b"o1"))
+        result = rwq("clean", "deep")
+        assert result.notes == "returned 0, dropped 0, promoted 0, pruned 0, buried 0\n"
+        assert raw.lrange("jobs:queue", 0, -1) == [b"o1"]
+
+
+def test_two_at_once_return_it_once(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(*(b"a%02d" % number for number in range(40)))
+    foreign.data(*(b"o%02d" % number for number in range(40)))
+    cleaners = [rwq.start("clean", "deep", "--grace", "200ms", "-o", "ids") for _ in range(3)]
+    told = [cleaner.communicate(timeout=20)[0].split() for cleaner in cleaners]
+    assert [cleaner.returncode for cleaner in cleaners] == [0, 0, 0]
+    waiting = foreign.raw.lrange("jobs:queue", 0, -1)
+    assert len(waiting) == len(set(waiting)) == 80
+    assert sorted(item_id for ids in told for item_id in ids) == sorted(waiting)
+    assert foreign.raw.llen("jobs:processing") == 0
+    assert foreign.raw.hgetall("jobs:returns") == dict.fromkeys(waiting, b"1")
+
+
+def test_two_at_once_bury_it_once(rwq: Rwq, foreign: Foreign) -> None:
+    abandoned = [b"a%02d" % number for number in range(40)]
+    orphaned = [b"o%02d" % number for number in range(40)]
+    foreign.abandoned(*abandoned)
+    foreign.data(*orphaned)
+    often = abandoned[::2] + orphaned[::2]
+    foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(often, 2))
+    words = ("clean", "deep", "--grace", "200ms", "--bury-after", "2", "-o", "ids")
+    cleaners = [rwq.start(*words) for _ in range(3)]
+    told = [cleaner.communicate(timeout=20)[0].split() for cleaner in cleaners]
+    assert sorted(item_id for ids in told for item_id in ids) == sorted(abandoned + orphaned)
+    waiting = foreign.raw.lrange("jobs:queue", 0, -1)
+    assert sorted(waiting) == sorted(abandoned[1::2] + orphaned[1::2])
+    assert sorted(foreign.raw.zrange("jobs:buried", 0, -1)) == sorted(often)
+    assert foreign.raw.hgetall("jobs:returns") == {
+        **dict.fromkeys(waiting, b"1"),
+        **dict.fromkeys(often, b"2"),
+    }
+    assert len(foreign.raw.keys("jobs:lease*")) == 2 * len(often)
+
+
+def test_many(rwq: Rwq, foreign: Foreign) -> None:
+    ids = [b"%04d" % number for number in range(3000)]
+    foreign.abandoned(*ids)
+    result = rwq("clean", "light", *NOW)
+    assert result.notes == "returned 3,000, dropped 0, promoted 0, pruned 0, buried 0\n"
+    assert sorted(foreign.raw.lrange("jobs:queue", 0, -1)) == ids
+
+
+def test_a_clean_without_a_verb_names_them(rwq: Rwq) -> None:
+    result = rwq("clean")
+    assert (result.code, result.text) == (2, "")
+    assert "rwq clean --help" in result.notes
+
+
+class TestBuryAfter:
+    def test_the_third_return_is_the_last(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"a1", b"a2")
+        foreign.raw.hset(foreign.keys.returns, "a1", 3)
+        clean = ("clean", "light", *NOW, "--bury-after", "3")
+        dry = rwq(*clean, "--dry-run", "-o", "jsonl")
+        result = rwq(*clean, "-o", "jsonl")
+        assert dry.notes == f"dry run, nothing changed: {result.notes}"
+        assert result.notes == "returned 1, dropped 0, promoted 0, pruned 0, buried 1\n"
+        assert sorted((r["id"], r["action"], r["state"], r["where"]) for r in result.jsonl) == [
+            ("a1", "buried", "abandoned", "processing"),
+            ("a2", "returned", "abandoned", "processing"),
+        ]
+        assert rwq("ls", "buried", "-o", "json").json[0]["reason"] == "returned 3 times"
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a2"]
+
+    @pytest.mark.parametrize("wrong", ["-1", "x", ""])
+    def test_only_a_number(self, rwq: Rwq, foreign: Foreign, wrong: str) -> None:
+        foreign.abandoned(b"a1")
+        result = rwq("clean", "deep", *NOW, "--bury-after", wrong)
+        assert (result.code, result.text) == (2, "")
+        assert "--bury-after" in result.notes
+        assert foreign.raw.llen("jobs:processing") == 1
+
+
+@pytest.mark.parametrize("verb", ["light", "deep"])
+def test_what_is_due_is_promoted_without_any_grace(rwq: Rwq, foreign: Foreign, verb: str) -> None:
+    foreign.delayed(b"late", 2)
+    foreign.delayed(b"first", 1)
+    foreign.delayed(b"d1", 9_999_999_999_999)
+    result = rwq("clean", verb, "--grace", "1h", "-o", "ids")
+    assert result.as_tuple() == (
+        0,
+        "first\nlate\n",
+        "returned 0, dropped 0, promoted 2, pruned 0, buried 0\n",
+    )
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"late", b"first"]

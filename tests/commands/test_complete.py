@@ -1,0 +1,280 @@
+"""`rwq complete`: the item is gone from everywhere, one call wins, and its report says which."""
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import redis
+
+from rwq_cli.input import results
+from tests.conftest import Foreign, contents
+from tests.driver import COMMAND, Rwq
+
+OWN = f"rwq:tester@{os.uname().nodename}:s1"
+
+
+def test_wherever_it_is_nothing_is_left(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.leased(b"l")
+    foreign.abandoned(b"a")
+    foreign.data(b"o")
+    foreign.delayed(b"d", 9_999_999_999_999)
+    foreign.buried(b"b")
+    result = rwq("complete", "w", "l", "a", "o", "d", "b")
+    assert result.as_tuple() == (0, "", "completed 6, missing 0, not owner 0\n")
+    assert foreign.raw.keys() == []
+
+
+def test_what_is_not_there(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    assert rwq("complete", "x").as_tuple() == (1, "", "completed 0, missing 1, not owner 0\n")
+    assert rwq("complete", "x", "a").as_tuple() == (3, "", "completed 1, missing 1, not owner 0\n")
+
+
+def test_one_of_two_wins(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    assert rwq("complete", "a").code == 0
+    assert rwq("complete", "a").code == 1
+
+
+def test_an_id_that_is_given_twice_is_one(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    assert rwq("complete", "a", "a").as_tuple() == (
+        0,
+        "",
+        "completed 1, missing 0, not owner 0\n",
+    )
+
+
+def test_the_outcome_of_each_in_jsonl(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.leased(b"l", holder=b"worker-7")
+    result = rwq("complete", "a", "l", "gone", "--owner", "me", "-o", "jsonl")
+    assert [(record["id"], record["status"], record["holder"]) for record in result.jsonl] == [
+        ("a", "not-owner", None),
+        ("l", "not-owner", "worker-7"),
+        ("gone", "missing", None),
+    ]
+    assert result.notes == "completed 0, missing 1, not owner 2\n"
+    assert result.code == 1
+
+
+class TestOwner:
+    def test_completes_only_what_it_holds(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"mine", holder=b"me")
+        foreign.leased(b"theirs", holder=b"them")
+        result = rwq("complete", "mine", "theirs", "--owner", "me", "-o", "ids")
+        assert result.as_tuple() == (3, "mine\n", "completed 1, missing 0, not owner 1\n")
+        assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"theirs"]
+
+    def test_a_lease_that_ended_is_held_by_nobody(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"a")
+        assert rwq("complete", "a", "--owner", "me").code == 1
+        assert foreign.raw.exists("jobs:item:a") == 1
+
+    @pytest.mark.parametrize("generation", ["old", "new"])
+    def test_workers_of_both_generations(self, rwq: Rwq, foreign: Foreign, generation: str) -> None:
+        foreign.abandoned(b"a")
+        foreign.lease(b"a", holder=b"me", generations=generation)
+        assert rwq("complete", "a", "--owner", "me").code == 0
+        assert foreign.raw.keys() == []
+
+    def test_what_was_leased_by_hand(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        rwq("lease")
+        assert rwq("complete", "a", "--owner", OWN).code == 0
+
+
+class TestDryRun:
+    def test_changes_nothing_and_reports_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        foreign.leased(b"l", ttl_ms=None)
+        before = contents(foreign.raw)
+        for words in (("a", "l", "gone"), ("gone",), ("a", "l", "--owner", "them")):
+            dry = rwq("complete", *words, "--dry-run", "-o", "jsonl")
+            assert contents(foreign.raw) == before
+            assert dry.notes.startswith("dry run, nothing changed: completed ")
+        dry = rwq("complete", "a", "l", "gone", "--dry-run", "-o", "json")
+        real = rwq("complete", "a", "l", "gone", "-o", "json")
+        assert dry.code == real.code == 3
+        assert dry.json == {**real.json, "dry_run": True}
+
+
+class TestResult:
+    def kept(self, foreign: Foreign, item_id: str) -> dict[bytes, bytes]:
+        fields: dict[bytes, bytes] = foreign.raw.hgetall(f"jobs:result:{item_id}")
+        fields.pop(b"completed_ms", None)
+        return fields
+
+    def test_of_each_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", b"b")
+        result = rwq("complete", "a", "b", "gone", "--result", "-", stdin=b"\x00\n")
+        assert result.as_tuple() == (3, "", "completed 2, missing 1, not owner 0\n")
+        wanted = {b"status": b"completed", b"result": b"\x00\n", b"holder": b"them"}
+        assert self.kept(foreign, "a") == self.kept(foreign, "b") == wanted
+        assert sorted(foreign.raw.keys()) == [b"jobs:result:a", b"jobs:result:b"]
+        assert 3_590_000 < foreign.raw.pttl("jobs:result:a") <= 3_600_000
+
+    @pytest.mark.parametrize(
+        ("words", "status"),
+        [
+            (("--rejected",), b"rejected"),
+            (("--result-ttl", "90s"), b"completed"),
+            (("--rejected", "--result-ttl", "90s"), b"rejected"),
+        ],
+    )
+    def test_an_outcome_without_a_result(
+        self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], status: bytes
+    ) -> None:
+        foreign.waiting(b"a")
+        assert rwq("complete", "a", *words).code == 0
+        assert self.kept(foreign, "a") == {b"status": status}
+        left_ms = foreign.raw.pttl("jobs:result:a")
+        assert round(left_ms / 1000) == (90 if "90s" in words else 3600)
+
+    def test_many_from_stdin_with_one_from_a_file(
+        self, rwq: Rwq, foreign: Foreign, tmp_path: Path
+    ) -> None:
+        ids = [b"%04d" % number for number in range(1200)]
+        foreign.abandoned(*ids)
+        file = tmp_path / "result"
+        file.write_bytes(b"r" * 20_000)
+        result = rwq("complete", "-", "--result", str(file), stdin=b"\n".join(ids))
+        assert result.notes == "completed 1,200, missing 0, not owner 0\n"
+        assert foreign.raw.dbsize() == 1200
+        assert foreign.raw.hstrlen("jobs:result:0999", "result") == 20_000
+
+    def test_only_what_it_owns(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"mine", holder=b"me")
+        foreign.leased(b"theirs")
+        assert rwq("complete", "mine", "theirs", "--owner", "me", "--rejected").code == 3
+        assert self.kept(foreign, "mine") == {b"status": b"rejected", b"holder": b"me"}
+        assert self.kept(foreign, "theirs") == {}
+
+    def test_a_dry_run(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        before = contents(foreign.raw)
+        result = rwq("complete", "a", "--dry-run", "--result", "-", stdin=b"x")
+        assert result.notes == ("dry run, nothing changed: completed 1, missing 0, not owner 0\n")
+        assert contents(foreign.raw) == before
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (
+                ("-", "--result", "-"),
+                "stdin cannot hold both the IDs and the result; put one of them into a file",
+            ),
+            (
+                ("a", "--result-ttl", "0"),
+                "a result cannot be kept for no time; give a time to keep it of 1 ms or more",
+            ),
+            (
+                ("a", "--result", "nowhere"),
+                "cannot read nowhere: no such file or directory; check the file's name",
+            ),
+            (
+                ("a", "--rejected", "--result-ttl", "soon"),
+                "not a duration: 'soon'; it looks like 500ms, 30s, 5m, 1h30m or 2d",
+            ),
+        ],
+    )
+    def test_wrong_usage(
+        self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], said: str
+    ) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+        assert rwq("complete", *words, stdin=b"a\n").as_tuple() == (2, "", f"rwq: error: {said}\n")
+        assert contents(foreign.raw) == before
+
+    def test_a_key_of_another_type_in_its_place(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        foreign.raw.lpush("jobs:result:a", "x")
+        result = rwq("complete", "a", "--rejected")
+        assert result.code == 69
+        assert result.notes.startswith(
+            "rwq: error: jobs:result:a holds another type than the protocol says: a list and not "
+            "a hash; "
+        )
+        assert foreign.raw.exists("jobs:item:a") == 1
+
+
+class TestStdin:
+    def test_many_in_batches(self, rwq: Rwq, raw: redis.Redis) -> None:
+        ids = [b"%05d" % number for number in range(5000)]
+        rwq("add", "--id-from", "line", stdin=b"\n".join(ids))
+        rwq("lease", "-n", "5000", "-o", "ids")
+        result = rwq("complete", "-", stdin=b"\n".join(ids))
+        assert result.as_tuple() == (0, "", "completed 5,000, missing 0, not owner 0\n")
+        assert raw.keys() == []
+
+    def test_beside_others_it_stands_not(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert rwq("complete", "a", "-", stdin=b"a\n").as_tuple() == (
+            2,
+            "",
+            "rwq: error: - reads the IDs from stdin and stands alone; drop the other IDs\n",
+        )
+        assert foreign.raw.llen("jobs:queue") == 1
+
+    def test_none_given(self, rwq: Rwq) -> None:
+        assert rwq("complete", stdin=b"a\n").as_tuple() == (
+            2,
+            "",
+            "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "
+            "--state, --match, --id-glob, --older-than or -n, or say --all\n",
+        )
+
+    def test_an_empty_argument(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert rwq("complete", "a", "").as_tuple() == (
+            2,
+            "",
+            "rwq: error: an ID is empty; an unset variable in the script?\n",
+        )
+        assert foreign.raw.llen("jobs:queue") == 1
+
+
+class TestResultFile:
+    def test_an_empty_name(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert rwq("complete", "a", "--result", "").as_tuple() == (
+            2,
+            "",
+            "rwq: error: the name of the result's file is empty; an unset variable in the "
+            "script?\n",
+        )
+        assert foreign.raw.llen("jobs:queue") == 1
+
+    def test_stdin_that_is_closed(self, rwq: Rwq, foreign: Foreign) -> None:
+        """An empty one is a result."""
+        foreign.waiting(b"a")
+        line = f"exec {shlex.join(COMMAND)} complete a --result - <&-"
+        done = subprocess.run(
+            ["sh", "-c", line], env=rwq.variables, cwd=rwq.home, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (
+            2,
+            b"",
+            b"rwq: error: stdin is closed, so there is no result on it; name a file, or leave "
+            b"--result out for an outcome without a result\n",
+        )
+        assert foreign.raw.llen("jobs:queue") == 1
+        assert rwq("complete", "a", "--result", "-").code == 0
+        assert foreign.raw.hget("jobs:result:a", "result") == b""
+
+    def test_one_without_an_end(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(results, "ITEM_BYTES_MAX", 1000)
+        foreign.waiting(b"a")
+        assert rwq("complete", "a", "--result", "/dev/zero").as_tuple() == (
+            2,
+            "",
+            "rwq: error: the result is larger than the 512 MB that a server takes; keep it "
+            "elsewhere\n",
+        )
+        assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1001).code == 2
+        assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1000).code == 0

@@ -1,0 +1,266 @@
+"""`rwq doctor`: what it says of a broken queue, in every format, and what its commands do."""
+
+import base64
+import re
+import shlex
+
+import pytest
+import redis
+
+from rwq_cli.core import Code, Severity
+from rwq_cli.core.clock import SystemClock
+from rwq_cli.views.remedies import REMEDIES
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+from tests.zoo import ANIMALS, BROKEN, STRANGE_IDS, real_items
+
+NOW = ("--grace", "0")
+# Of the server and the name, the same in all of these tests.
+AROUND = ["--skip", "no-persistence,no-hash-tag"]
+
+
+@pytest.mark.parametrize("name", ANIMALS)
+@pytest.mark.parametrize("item_id", STRANGE_IDS)
+def test_show_and_the_doctor_say_the_same(
+    rwq: Rwq, foreign: Foreign, name: str, item_id: bytes
+) -> None:
+    animal = ANIMALS[name]
+    animal.make(foreign, item_id)
+    (shown,) = (
+        rwq("show", "-", "-0", "-o", "jsonl", stdin=item_id).jsonl
+        if (b"\0" not in item_id)
+        else rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
+    )
+    assert (shown["state"], sorted(shown["findings"])) == (animal.state, sorted(animal.findings))
+    found = rwq("doctor", *NOW, *AROUND, "-o", "jsonl").jsonl
+    assert sorted(finding["code"] for finding in found) == sorted(animal.findings)
+    for finding in found:
+        remedy = REMEDIES[Code(finding["code"])]
+        assert (finding["cause"], finding["cure"]) == (remedy.cause, remedy.cure)
+        assert finding["cause"] in shown["cause"]
+        assert finding["cure"] in shown["cure"]
+        (example,) = map(base64.b64decode, finding["examples_b64"])
+        assert example.endswith(item_id)
+    done = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "jsonl").jsonl
+    for finding in done:
+        left = animal.findings[finding["code"]]
+        assert (finding["fixed"], finding["left"]) == (0 if left else 1, 1 if left else 0)
+        assert bool(finding["left_because"]) is left
+    again = rwq("doctor", *NOW, *AROUND, "-o", "jsonl").jsonl
+    assert [finding["code"] for finding in again] == [
+        finding["code"] for finding in done if finding["left"]
+    ]
+
+
+def test_whole_of_one_on_paper(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"a\xff", b"b", ttl_ms=None)
+    foreign.abandoned(b"c")
+    result = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "table")
+    assert result.code == 1
+    assert result.lines == [
+        "held",
+        "       error  2, 0 fixed, 2 left",
+        "       cause  A lease has no expiry, which no worker sets: somebody took the",
+        "              expiry away by hand.",
+        "        cure  Put the item back, or give the lease an end.",
+        "left because  it may be on purpose: somebody can be keeping the item from the",
+        "              workers",
+        "     command  rwq release --force -q jobs $'a\\xff'",
+        " for example  a\\xff",
+        "              b",
+        "",
+        "abandoned",
+        "    warning  1, 1 fixed, 0 left",
+        "      cause  Items are in processing without a lease: their workers died or gave",
+        "             up.",
+        "       cure  A light clean returns them.",
+        "for example  c",
+    ]
+    assert result.notes == "errors 1, warnings 1, notes 0; items 3; fixed 1, left 2\n"
+
+
+def test_whole_of_one_in_json(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"\xff")
+    (finding,) = rwq("doctor", *NOW, *AROUND, "-o", "json").json
+    assert finding == {
+        "queue": "jobs",
+        "queue_b64": None,
+        "code": "abandoned",
+        "severity": "warning",
+        "count": 1,
+        "fixed": 0,
+        "left": 1,
+        "examples": ["\\xff"],
+        "examples_b64": ["/w=="],
+        "examples_are": "ids",
+        "cause": REMEDIES[Code.ABANDONED].cause,
+        "cure": REMEDIES[Code.ABANDONED].cure,
+        "command": "rwq clean light -q jobs",
+        "left_because": None,
+        "dry_run": False,
+    }
+
+
+def test_nothing_is_wrong(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    summary = "errors 0, warnings 0, notes 0; items 1\n"
+    said = "Nothing is wrong with jobs.\n"
+    assert rwq("doctor", *AROUND, "-o", "table").as_tuple() == (0, said, summary)
+    assert rwq("doctor", *AROUND, "-o", "json").as_tuple() == (0, "[]\n", summary)
+    assert rwq("doctor", *AROUND, "-o", "ids").as_tuple() == (0, "", summary)
+    assert rwq("doctor", "-o", "ids").code == 0, "notes do not count"
+
+
+def test_a_key_of_the_wrong_type(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.set("jobs:queue", "x")
+    result = rwq("doctor", "--fix", *AROUND)
+    assert result.as_tuple() == (
+        1,
+        "wrong-type\terror\t1\t0\t1\tjobs:queue\tredis-cli TYPE jobs:queue\n",
+        "errors 1, warnings 0, notes 0; the items were not looked at; fixed 0, left 1\n",
+    )
+
+
+class TestIds:
+    def test_are_all_of_them_and_not_five(self, rwq: Rwq, foreign: Foreign) -> None:
+        ids = [b"%02d" % number for number in range(30)]
+        foreign.leased(*ids, ttl_ms=None)
+        result = rwq("doctor", *NOW, "--only", "held", "-o", "ids")
+        assert sorted(result.out.split()) == ids
+        assert len(rwq("doctor", *NOW, "--only", "held", "-o", "json").json[0]["examples"]) == 5
+
+    def test_can_be_piped_on_as_they_are(self, rwq: Rwq, foreign: Foreign) -> None:
+        ids = [b"a\nb", b"\xff", b"-"]
+        foreign.leased(*ids, ttl_ms=None)
+        done = rwq.shell(
+            "rwq doctor --grace 0 --only held -o ids -0 | rwq release --force --yes -0 -"
+        )
+        assert done.notes.splitlines()[1] == "released 3, not owner 0, missing 0"
+        assert sorted(foreign.raw.lrange("jobs:queue", 0, -1)) == sorted(ids)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_command_of_a_finding_can_be_pasted(rwq: Rwq, raw: redis.Redis, name: str) -> None:
+    item_id = b"-it's $(x)\n\xff"
+    there = Foreign(raw, b"my jobs; $(y)")
+    BROKEN[name].make(there, item_id)
+    before = contents(raw)
+    found = rwq("doctor", *NOW, *AROUND, "-q", "my jobs; $(y)", "-o", "jsonl").jsonl
+    for finding in found:
+        command = finding["command"]
+        assert command.isprintable()
+        if command.startswith("redis-cli"):
+            continue
+        more = " --yes" if "--force" in command else ""
+        # Nobody else is at work on it.
+        more += " --grace 0" if command.startswith(("rwq clean ", "rwq doctor ")) else ""
+        verb, _, rest = command.partition(" -q ")
+        done = rwq.shell(f"{verb}{more} -q {rest}", {"RWQ_QUEUE": ""})
+        assert done.code in (0, 1), done.notes
+        assert "error:" not in done.notes
+        if finding["code"] not in ("two-holders", "stray-lease"):
+            assert contents(raw) != before, command
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_remedy_is_a_command_of_rwq_or_of_redis(rwq: Rwq, code: Code) -> None:
+    remedy = REMEDIES[code]
+    program, *words = shlex.split(remedy.command)
+    assert program in ("rwq", "redis-cli")
+    if program == "rwq":
+        assert rwq(*(word for word in words if word != "ID"), "--help").code == 0
+    assert re.fullmatch(r"[A-Z].*\.", remedy.cause)
+    assert re.fullmatch(r"[A-Z].*\.", remedy.cure)
+    assert remedy.kept is not None or code.auto_fixable
+
+
+class TestCodes:
+    def test_several_and_spaces(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"a")
+        foreign.data(b"o")
+        foreign.raw.lpush("jobs:queue", "g")
+        only = rwq("doctor", *NOW, "--only", "ghost, orphaned", "-o", "jsonl").jsonl
+        assert [finding["code"] for finding in only] == ["orphaned", "ghost"]
+        both = rwq("doctor", *NOW, "--only", "ghost,orphaned", "--skip", "ghost", "-o", "jsonl")
+        assert [finding["code"] for finding in both.jsonl] == ["orphaned"]
+
+    def test_that_do_not_exist_are_named_with_those_that_do(self, rwq: Rwq) -> None:
+        result = rwq("doctor", "--only", "ghost,gohst")
+        assert result.code == 2
+        assert result.notes == (
+            f"rwq: error: no such finding: 'gohst'; they are {', '.join(Code)}\n"
+        )
+
+    def test_of_every_weight_are_in_the_summary(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"h", ttl_ms=None)
+        foreign.abandoned(b"a")
+        foreign.lease(b"s")
+        result = rwq("doctor", *NOW, *AROUND, "-o", "jsonl")
+        assert result.notes == "errors 1, warnings 1, notes 1; items 2\n"
+        severities = [finding["severity"] for finding in result.jsonl]
+        assert severities == [severity.value for severity in Severity]
+
+
+class TestDryRun:
+    def test_changes_nothing_and_says_what_is_then_done(self, rwq: Rwq, foreign: Foreign) -> None:
+        for name, animal in ANIMALS.items():
+            animal.make(foreign, name.encode())
+        before = contents(foreign.raw)
+        dry = rwq("doctor", "--fix", "--dry-run", *NOW)
+        assert contents(foreign.raw) == before
+        real = rwq("doctor", "--fix", *NOW)
+        assert contents(foreign.raw) != before
+
+        def numbers(text: str) -> list[list[str]]:
+            return [line.split("\t")[:5] for line in text.splitlines()]
+
+        assert numbers(dry.text) == numbers(real.text)
+        assert dry.notes == f"dry run, nothing changed: {real.notes}"
+        assert (dry.code, real.code) == (1, 1)
+
+    def test_needs_fix(self, rwq: Rwq) -> None:
+        result = rwq("doctor", "--dry-run")
+        assert result.as_tuple() == (
+            2,
+            "",
+            "rwq: error: --dry-run is about what --fix would do; without --fix nothing is "
+            "changed anyway\n",
+        )
+
+
+class TestGrace:
+    def test_a_worker_between_its_pop_and_its_lease_is_no_finding(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        foreign.abandoned(b"a")
+        monkeypatch.setattr(SystemClock, "sleep", lambda *_: foreign.lease(b"a", holder=b"worker"))
+        result = rwq("doctor", "--fix", *AROUND)
+        assert result.as_tuple() == (
+            0,
+            "",
+            "errors 0, warnings 0, notes 0; items 1; fixed 0, left 0\n",
+        )
+
+    def test_is_a_second_unless_told_and_none_where_nothing_is_seen(
+        self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
+    ) -> None:
+        foreign.waiting(b"w")
+        assert rwq("doctor").code == 0
+        assert slept_s == []
+        foreign.abandoned(b"a")
+        assert rwq("doctor").code == 1
+        assert slept_s == [1.0]
+
+
+def test_three_at_once_cure_once(rwq: Rwq, foreign: Foreign) -> None:
+    for name, animal in BROKEN.items():
+        for copy in range(20):
+            animal.make(foreign, b"%s %d" % (name.encode(), copy))
+    before = real_items(foreign.raw, foreign)
+    words = ("doctor", "--fix", "--grace", "200ms", "-o", "jsonl", "--only", "abandoned,orphaned")
+    doctors = [rwq.start(*words) for _ in range(3)]
+    outputs = [doctor.communicate(timeout=20)[0] for doctor in doctors]
+    assert [doctor.returncode for doctor in doctors] == [0, 0, 0]
+    fixed = [int(number) for out in outputs for number in re.findall(rb'"fixed": (\d+)', out)]
+    assert sum(fixed) == 20 * 5
+    assert real_items(foreign.raw, foreign) == before

@@ -1,0 +1,207 @@
+"""`rwq export`: JSON lines behind a header, whatever the bytes."""
+
+import json
+import sys
+
+import pytest
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+def test_nothing(rwq: Rwq) -> None:
+    result = rwq("export")
+    (header,) = result.jsonl
+    assert list(header) == ["rwq_export", "queue", "queue_b64", "exported_ms", "undo"]
+    assert (header["rwq_export"], header["queue"], header["undo"]) == (1, "jobs", None)
+    assert (result.code, result.notes) == (0, "exported 0\n")
+
+
+def test_binary_and_strange(rwq: Rwq, foreign: Foreign) -> None:
+    raw = foreign.raw
+    raw.set(b"jobs:item:\xff", b"\x00\xfe")
+    raw.set("jobs:item:\u202e", "\u2028 \x7f \x1b[2J \u00e9")
+    raw.lpush("jobs:queue", b"\xff", "\u202e")
+    before = contents(raw)
+    result = rwq("export")
+    _, first, second = result.jsonl
+    assert (first["id"], first["id_b64"]) == (None, "/w==")
+    assert (first["data"], first["data_b64"]) == (None, "AP4=")
+    assert (second["id"], second["data"]) == ("\u202e", "\u2028 \x7f \x1b[2J \u00e9")
+    assert result.text.replace("\n", "").isprintable()
+    assert contents(raw) == before
+
+
+def test_a_leased_item(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"l", holder=b"\xffthem", ttl_ms=None)
+    _, record = rwq("export").jsonl
+    assert record == {
+        "id": "l",
+        "id_b64": None,
+        "data": "data of l",
+        "data_b64": None,
+        "state": "held",
+        "place": "processing",
+        "lease": {"holder": None, "holder_b64": "/3RoZW0=", "ttl_ms": None},
+        "due_ms": None,
+        "buried_ms": None,
+        "reason": None,
+        "returns": None,
+        "nearer": None,
+    }
+
+
+def test_what_is_no_item_is_counted(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.lpush("jobs:queue", "ghost")
+    foreign.lease(b"stray")
+    result = rwq("export")
+    assert (result.code, result.notes) == (
+        0,
+        "exported 1; left out 1 without data, 1 stray leases\n",
+    )
+
+
+def test_a_wrong_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.hset("jobs:item:h", "a", "b")
+    result = rwq("export")
+    assert (result.code, result.notes) == (
+        1,
+        "rwq: jobs:item:h holds another type than the protocol says; not exported\n"
+        "exported 0; left out 1 of a wrong type\n",
+    )
+    foreign.waiting(b"a", b"b")
+    foreign.raw.lpush("jobs:lease:b", "x")
+    result = rwq("export", "-o", "ids")
+    assert (result.code, result.text) == (3, "a\n")
+    assert result.notes.startswith("rwq: jobs:lease:b holds another type than the protocol says; ")
+
+
+def test_other_formats(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    assert rwq("export", "-o", "ids").text == "a\nb\n"
+    assert rwq("export", "-o", "data").text == "data of a\ndata of b\n"
+    assert [record["id"] for record in rwq("export", "-o", "json").json] == ["a", "b"]
+    assert rwq("export", "-o", "csv").text.startswith("id,id_b64,data,data_b64,state,place,lease")
+    assert rwq("export", "-o", "jsonl").jsonl[1:] == rwq("export").jsonl[1:]
+
+
+def test_a_closed_pipe(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(3000)))
+    result = rwq.shell("rwq export | head -n 1")
+    assert (result.code, json.loads(result.out)["rwq_export"]) == (0, 1)
+    assert result.notes == ""
+
+
+def test_memory_does_not_grow_with_the_data(rwq: Rwq, foreign: Foreign) -> None:
+    """128 MB of items of one megabyte."""
+    for number in range(128):
+        foreign.raw.set(f"jobs:item:{number}", b"x" * 1_000_000)
+        foreign.raw.lpush("jobs:queue", number)
+    program = (
+        "import resource, subprocess, sys; "
+        "subprocess.run([sys.executable, '-m', 'rwq_cli', *sys.argv[1:]], "
+        "stdout=subprocess.DEVNULL, check=True); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    result = rwq.shell(f'{sys.executable} -c "{program}" export')
+    assert result.code == 0
+    assert int(result.text) < 100_000
+
+
+def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
+    return [record["id"] for record in rwq("export", *words, stdin=stdin).jsonl[1:]]
+
+
+@pytest.mark.usefixtures("slept_s")
+def test_some_of_them(rwq: Rwq, foreign: Foreign) -> None:
+    """The grammar of all verbs on many items; nothing chosen is everything."""
+    foreign.waiting(b"w1", b"w2", b"w3")
+    foreign.leased(b"l1", b"l2")
+    foreign.data(b"o1")
+    assert exported(rwq) == ["w1", "w2", "w3", "l1", "l2", "o1"]
+    assert exported(rwq, "--all") == ["w1", "w2", "w3", "l1", "l2", "o1"]
+    assert exported(rwq, "l2", "w2") == ["w2", "l2"]
+    assert exported(rwq, "-", stdin=b"o1\nw3\n") == ["w3", "o1"]
+    assert exported(rwq, "--state", "leased", "--state", "orphaned") == ["l1", "l2", "o1"]
+    assert exported(rwq, "--match", "of w[13]") == ["w1", "w3"]
+    assert exported(rwq, "--id-glob", "*2") == ["w2", "l2"]
+    assert exported(rwq, "-n", "2") == ["w1", "w2"]
+
+
+def test_some_that_are_not_there(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    result = rwq("export", "a", "gone")
+    assert (result.code, result.notes) == (3, "exported 1, missing 1\n")
+    result = rwq("export", "gone")
+    assert (result.code, result.notes) == (1, "exported 0, missing 1\n")
+    assert len(result.jsonl) == 1
+
+
+def test_some_put_back_are_the_same(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w1", b"w2", b"w3")
+    text = rwq("export", "w1", "w3").out
+    assert rwq("import", "-q", "copy", "-", stdin=text).code == 0
+    assert foreign.raw.lrange("copy:queue", 0, -1) == [b"w3", b"w1"]
+
+
+class TestResults:
+    def keep(self, foreign: Foreign) -> None:
+        """One of an item that is gone, binary, and one of an item that was added again."""
+        foreign.waiting(b"a")
+        for item_id in (b"a", b"\xff"):
+            fields = {
+                "status": "rejected",
+                "completed_ms": 1_700_000_000_000,
+                "result": b"\x00\xfe",
+            }
+            foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("words", [(), ("--all",)])
+    def test_they_come_last(self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...]) -> None:
+        self.keep(foreign)
+        result = rwq("export", *words)
+        assert (result.code, result.notes) == (0, "exported 1, results 2\n")
+        _, item, *results = result.jsonl
+        assert item["id"] == "a"
+        assert sorted(results, key=str) == sorted(
+            (
+                {
+                    "result_of": item_id,
+                    "result_of_b64": None if item_id else "/w==",
+                    "status": "rejected",
+                    "completed_ms": 1_700_000_000_000,
+                    "result": None,
+                    "result_b64": "AP4=",
+                    "holder": None,
+                    "holder_b64": None,
+                    "ttl_ms": None,
+                }
+                for item_id in ("a", None)
+            ),
+            key=str,
+        )
+
+    def test_where_they_are_left_out(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        for words in (("a",), ("--all", "-n", "9"), ("-o", "json"), ("-o", "csv"), ("-o", "ids")):
+            result = rwq("export", *words)
+            assert (result.code, result.notes) == (0, "exported 1\n")
+        assert len(rwq("export", "a").jsonl) == 2
+
+    def test_they_come_back(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        foreign.raw.hset("jobs:result:held", mapping={"status": "completed", "completed_ms": 5})
+        foreign.raw.hset("jobs:result:held", "holder", b"\xfe")
+        for item_id in (b"a", b"\xff", b"held"):
+            foreign.raw.pexpire(b"jobs:result:" + item_id, 60_000)
+        before, text = contents(foreign.raw), rwq("export").out
+        foreign.raw.flushall()
+        result = rwq("import", "-", stdin=text)
+        assert (result.code, result.notes) == (
+            0,
+            "imported 1, already there 0, skipped 0, replaced 0, conflicts 0, rejected 0, "
+            "results 3\n",
+        )
+        assert contents(foreign.raw) == before
+        assert 50_000 < foreign.raw.pttl("jobs:result:held") <= 60_000

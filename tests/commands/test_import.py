@@ -1,0 +1,228 @@
+"""`rwq import`: an export goes in as it was; bad lines and conflicts are told."""
+
+import json
+
+import pytest
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq, until
+
+HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
+
+
+def lines(*records: object) -> bytes:
+    """A header and these lines."""
+    return (HEADER + "".join(json.dumps(record) + "\n" for record in records)).encode()
+
+
+def item(item_id: str, data: str = "new", **more: object) -> dict[str, object]:
+    """A waiting item."""
+    return {"id": item_id, "data": data, "place": "main", **more}
+
+
+def test_there_and_back(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"\xff", b"c")
+    foreign.leased(b"l", ttl_ms=None)
+    foreign.buried(b"b")
+    before = contents(foreign.raw)
+    (rwq.home / "file").write_bytes(rwq("export").out)
+    foreign.raw.flushall()
+    result = rwq("import", str(rwq.home / "file"))
+    assert result.as_tuple() == (
+        0,
+        "",
+        "imported 5, already there 0, skipped 0, replaced 0, conflicts 0, rejected 0\n",
+    )
+    assert contents(foreign.raw) == before
+    again = rwq("import", "-", stdin=(rwq.home / "file").read_bytes())
+    assert again.notes.startswith("imported 0, already there 5, ")
+    assert contents(foreign.raw) == before
+
+
+def test_into_a_queue_of_another_name(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    result = rwq.shell("set -o pipefail; rwq export | rwq import -q copy -")
+    assert result.code == 0
+    assert foreign.raw.lrange("copy:queue", 0, -1) == [b"b", b"a"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said", "data"),
+    [
+        ((), 3, "imported 1, already there 1, skipped 0, replaced 0, conflicts 1", b"data of b"),
+        (("--on-conflict", "fail"), 3, "imported 1, already there 1", b"data of b"),
+        (("--on-conflict", "skip"), 0, "imported 1, already there 1, skipped 1", b"data of b"),
+        (
+            ("--on-conflict", "replace"),
+            0,
+            "imported 1, already there 1, skipped 0, replaced 1",
+            b"new",
+        ),
+    ],
+)
+def test_conflicts(
+    rwq: Rwq, foreign: Foreign, words: tuple[str, ...], code: int, said: str, data: bytes
+) -> None:
+    foreign.waiting(b"a", b"b")
+    given = lines(item("a", "data of a"), item("b"), item("c"))
+    before = contents(foreign.raw)
+    dry = rwq("import", "-", "--dry-run", *words, stdin=given)
+    assert (dry.code, dry.notes.startswith(f"dry run, nothing changed: {said}")) == (code, True)
+    assert contents(foreign.raw) == before
+    result = rwq("import", "-", *words, stdin=given)
+    assert (result.code, result.notes.startswith(said)) == (code, True)
+    assert foreign.raw.get("jobs:item:b") == data
+    assert foreign.raw.lrange("jobs:queue", 0, 0) == [b"c"]
+
+
+BAD = [
+    (b"no json", "not JSON: "),
+    (b"[]", "not a JSON object"),
+    (b'{"data": "x"}', "it has no id"),
+    (b'{"id": "x"}', "it has neither data nor data_b64"),
+    (b'{"id": 1, "data": "x"}', "id is not a string"),
+    (b'{"id": "x", "data_b64": "?"}', "data_b64 is not base64"),
+    (b'{"id": "x", "data": "", "place": "moon"}', "place cannot be 'moon'"),
+    (b'{"id": "x", "data": "", "place": "delayed"}', "its place is delayed, but it has no time"),
+    (b'{"id": "x", "data": "", "place": "main", "due_ms": 1}', "its place is main, but it has the"),
+    (b'{"id": "x", "data": "", "place": "main", "buried_ms": 1}', "its place is main, but it has"),
+    (b'{"id": "x", "data": "", "lease": "me"}', "its lease is no object with a holder"),
+    (b'{"id": "x", "data": "", "due_ms": 1e30}', "due_ms is not a time that makes sense"),
+    (b'{"id": "x", "data": "", "returns": 1.5}', "returns is not a whole number"),
+    (b'{"id": "x", "data": "", "returns": -1}', "returns is not a whole number"),
+]
+
+
+@pytest.mark.parametrize(("line", "why"), BAD)
+def test_a_bad_line_stops_nothing(rwq: Rwq, foreign: Foreign, line: bytes, why: str) -> None:
+    given = lines(item("a")) + line + b"\n" + lines(item("b"))[len(HEADER) :]
+    result = rwq("import", "-", stdin=given)
+    told, summary = result.notes.splitlines()
+    assert told.startswith(f"rwq: line 3: {why}")
+    assert told.endswith("; not imported")
+    assert summary.startswith("imported 2, ")
+    assert summary.endswith("rejected 1")
+    assert result.code == 3
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
+    foreign.raw.flushall()
+    assert rwq("import", "-", "--strict", stdin=given).code == 3
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (b"", "stdin does not begin with the header of an export"),
+        (b'{"id": "a", "data": "x"}\n', "stdin does not begin with the header of an export"),
+        (b'{"rwq_export": true}\n', "stdin does not begin with the header of an export"),
+        (b'{"rwq_export": 2, "queue": "jobs"}\n', "stdin is an export of version 2"),
+        (b'{"rwq_export": 1}\n', "the header of stdin cannot be used: it names no queue"),
+    ],
+)
+def test_headers(rwq: Rwq, foreign: Foreign, given: bytes, said: str) -> None:
+    result = rwq("import", "-", stdin=given + lines(item("a"))[len(HEADER) :])
+    assert (result.code, result.text) == (2, "")
+    assert result.notes.startswith(f"rwq: error: {said}")
+    assert foreign.raw.keys() == []
+
+
+def test_ids_are_those_that_went_in(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    given = lines(item("a", "data of a"), item("b"))
+    assert rwq("import", "-", "-o", "ids", stdin=given).text == "b\n"
+    assert [r["status"] for r in rwq("import", "-", "-o", "jsonl", stdin=given).jsonl] == [
+        "already-there",
+        "already-there",
+    ]
+
+
+def test_an_undo_file_is_an_export(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    file = rwq("rm", "a", "--yes", "-o", "json").json["undo_file"]
+    assert rwq("import", file, "-q", "copy").code == 0
+    assert foreign.raw.lrange("copy:queue", 0, -1) == [b"a"]
+
+
+def test_a_slow_pipe_is_imported_as_it_comes(rwq: Rwq, foreign: Foreign) -> None:
+    process = rwq.start("import", "-")
+    assert process.stdin is not None
+    process.stdin.write(lines(item("a")))
+    process.stdin.flush()
+    until(lambda: foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"])
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+class TestResults:
+    def kept(self, item_id: str, **more: object) -> dict[str, object]:
+        return {"result_of": item_id, "status": "completed", "completed_ms": 1, **more}
+
+    def test_one_that_is_there_stays(self, rwq: Rwq, foreign: Foreign) -> None:
+        given = lines(item("a"), self.kept("a", result="new"), self.kept("b", result="new"))
+        foreign.raw.hset(
+            "jobs:result:b", mapping={"status": "completed", "completed_ms": 5, "result": "old"}
+        )
+        for words, name in (
+            ((), "results_already_there"),
+            (("--on-conflict", "replace"), "results"),
+        ):
+            dry = rwq("import", "-", "--dry-run", "-o", "json", *words, stdin=given)
+            result = rwq("import", "-", "-o", "json", *words, stdin=given)
+            assert result.code == 0
+            assert result.json[name] > 0
+            wanted = b"new" if words else b"old"
+            assert foreign.raw.hget("jobs:result:b", "result") == wanted
+            if not words:
+                assert dry.json == {**result.json, "dry_run": True}
+                assert [result.json["imported"], result.json["results"]] == [1, 1]
+
+    @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+    def test_some_that_cannot_go_in(
+        self, rwq: Rwq, foreign: Foreign, dry_run: tuple[str, ...]
+    ) -> None:
+        """Part of it was done, though none of it was an item."""
+        foreign.raw.set("jobs:result:a", "s")
+        result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a"), self.kept("b")))
+        assert result.code == 3
+        assert result.notes.endswith("rejected 0, results 1, results rejected 1\n")
+        result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a")))
+        assert result.code == 1
+
+    def test_one_without_an_end_gets_one(self, rwq: Rwq, foreign: Foreign) -> None:
+        given = lines(self.kept("a", ttl_ms=None), self.kept("b"), self.kept("c", ttl_ms=60_000))
+        assert rwq("import", "-", stdin=given).code == 0
+        ends = [foreign.raw.pttl(f"jobs:result:{item_id}") for item_id in "abc"]
+        assert [round(ttl_ms / 60_000) for ttl_ms in ends] == [60, 60, 1]
+
+    def test_between_items(self, rwq: Rwq, foreign: Foreign) -> None:
+        given = lines(item("a"), self.kept("x"), item("b"), self.kept("y"), self.kept("z"))
+        assert rwq("import", "-", stdin=given).notes == (
+            "imported 2, already there 0, skipped 0, replaced 0, conflicts 0, rejected 0, "
+            "results 3\n"
+        )
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
+
+    def test_bad_ones(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.raw.set("jobs:result:s", "string")
+        given = lines(
+            self.kept("a", status="lost"),
+            {"result_of": "b", "status": "completed"},
+            {"result_of": "c", "completed_ms": 5},
+            self.kept("d", ttl_ms=-1),
+            self.kept("e", result=5),
+            self.kept("f", result=None, result_b64="?"),
+            self.kept("s"),
+            item("g"),
+        )
+        result = rwq("import", "-", stdin=given)
+        assert result.code == 3
+        assert result.notes.splitlines() == [
+            "rwq: line 2: status cannot be 'lost'; not imported",
+            "rwq: line 3: it is a result without a status or a time; not imported",
+            "rwq: line 4: it is a result without a status or a time; not imported",
+            "rwq: line 5: ttl_ms is not a whole number that makes sense; not imported",
+            "rwq: line 6: result is not a string; not imported",
+            "rwq: line 7: result_b64 is not base64; not imported",
+            "imported 1, already there 0, skipped 0, replaced 0, conflicts 0, rejected 6, "
+            "results rejected 1",
+        ]

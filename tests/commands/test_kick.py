@@ -1,0 +1,89 @@
+"""`rwq kick`: buried items come back to the end of the queue, with all their chances."""
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+def waiting(foreign: Foreign) -> list[bytes]:
+    """What waits, next first."""
+    return foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
+
+
+def bury(foreign: Foreign, *ids: bytes) -> None:
+    """Buried one after another."""
+    for at, item_id in enumerate(ids):
+        foreign.buried(item_id)
+        foreign.raw.zadd("jobs:buried", {item_id: 1000 + at})
+        foreign.raw.hset("jobs:returns", item_id, 5)
+
+
+def test_by_id(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    bury(foreign, b"a", b"b", b"c")
+    assert rwq("kick", "c", "a").as_tuple() == (
+        0,
+        "",
+        "kicked 2, not buried 0, not owner 0, missing 0\n",
+    )
+    assert waiting(foreign) == [b"w", b"c", b"a"]
+    assert foreign.raw.hgetall("jobs:returns") == {b"b": b"5"}
+    assert sorted(foreign.raw.keys("jobs:lease*")) == [
+        b"jobs:lease:b",
+        b"jobs:leased_by_session:b",
+    ]
+
+
+def test_the_oldest(rwq: Rwq, foreign: Foreign) -> None:
+    bury(foreign, b"c", b"a", b"b")
+    assert rwq("kick", "-n", "2", "-o", "ids").text == "c\na\n"
+    assert waiting(foreign) == [b"c", b"a"]
+
+
+def test_all_in_the_order_in_which_they_were_buried(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    bury(foreign, b"c", b"a", b"b")
+    assert rwq("kick", "--all").code == 0
+    assert waiting(foreign) == [b"w", b"c", b"a", b"b"]
+    assert foreign.raw.exists("jobs:buried", "jobs:returns") == 0
+
+
+def test_those_that_match(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"ab")
+    bury(foreign, b"aa", b"b", b"ac")
+    assert rwq("kick", "--match", "of a", "-o", "ids").text == "aa\nac\n"
+    assert rwq("kick", "--id-glob", "b*", "--state", "buried", "-o", "ids").text == "b\n"
+
+
+def test_what_is_not_buried(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.delayed(b"d", 9_999_999_999_999)
+    before = contents(foreign.raw)
+    result = rwq("kick", "w", "d", "gone", "-o", "jsonl")
+    assert [record["status"] for record in result.jsonl] == ["not-buried", "not-buried", "missing"]
+    assert (result.code, result.notes) == (
+        1,
+        "kicked 0, not buried 2, not owner 0, missing 1\n",
+    )
+    assert contents(foreign.raw) == before
+
+
+def test_only_buried_ones_can_be_chosen(rwq: Rwq) -> None:
+    assert rwq("kick", "--state", "delayed").as_tuple() == (
+        2,
+        "",
+        "rwq: error: this cannot be done to delayed items; --state is one of buried\n",
+    )
+
+
+def test_dry_run_reports_the_same(rwq: Rwq, foreign: Foreign) -> None:
+    bury(foreign, b"a", b"half")
+    foreign.raw.delete("jobs:lease:half")
+    foreign.waiting(b"w")
+    before = contents(foreign.raw)
+    words = ("kick", "a", "half", "w", "gone", "-o", "json")
+    dry = rwq(*words, "--dry-run")
+    assert contents(foreign.raw) == before
+    real = rwq(*words)
+    assert {**dry.json, "dry_run": False} == real.json
+    assert dry.code == real.code == 3
+    assert real.json["kicked"] == 2

@@ -1,0 +1,435 @@
+"""`rwq lease`: takes the next items, under a lease of ours, and waits without popping."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from tests.conftest import Foreign
+from tests.driver import Rwq, until
+
+HOLDER = f"rwq:tester@{os.uname().nodename}:s1".encode()
+
+
+def test_the_raw_keys(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    raw = foreign.raw
+    assert rwq("lease", "--for", "10m", "-o", "ids").as_tuple() == (0, "a\n", "")
+    assert raw.lrange("jobs:queue", 0, -1) == [b"b"]
+    assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
+    assert raw.get("jobs:item:a") == b"data of a"
+    for key in ("jobs:lease:a", "jobs:leased_by_session:a"):
+        assert raw.get(key) == HOLDER
+        assert 595_000 < raw.pttl(key) <= 600_000
+    assert raw.dbsize() == 6
+
+
+def test_five_minutes_unless_told(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    rwq("lease")
+    assert 295_000 < foreign.raw.pttl("jobs:lease:a") <= 300_000
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("500ms", 500), ("30s", 30_000), ("45", 45_000), ("1h30m", 5_400_000), ("2d", 172_800_000)],
+)
+def test_durations(rwq: Rwq, foreign: Foreign, text: str, ms: int) -> None:
+    foreign.waiting(b"a")
+    assert rwq("lease", "--for", text).code == 0
+    assert ms - 400 < foreign.raw.pttl("jobs:lease:a") <= ms
+
+
+def test_the_session_is_that_of_the_shell(rwq: Rwq, foreign: Foreign) -> None:
+    """Two commands of one shell have one holder, so that the second may release."""
+    foreign.waiting(b"a")
+    assert rwq.shell("rwq lease -o ids && rwq release a", {"RWQ_SESSION": ""}).code == 0
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+    foreign.raw.flushall()
+    foreign.waiting(b"b")
+    rwq("lease", variables={"RWQ_SESSION": "mine", "USER": "ann"})
+    holder = foreign.raw.get("jobs:lease:b")
+    assert holder == f"rwq:ann@{os.uname().nodename}:mine".encode()
+
+
+def test_several_in_order(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%04d" % number for number in range(2500)))
+    result = rwq("lease", "-n", "2400", "-o", "ids")
+    assert result.text.split() == [f"{number:04}" for number in range(2400)]
+    assert foreign.raw.llen("jobs:queue") == 100
+    assert foreign.raw.llen("jobs:processing") == 2400
+
+
+def test_fewer_than_asked_for_are_no_failure(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    assert rwq("lease", "-n", "5", "-o", "ids").as_tuple() == (0, "a\nb\n", "")
+
+
+def test_the_data_of_one_are_exact(rwq: Rwq, raw: redis.Redis) -> None:
+    data = bytes(range(256)) * 10 + b"\n\n"
+    rwq("add", "--format", "raw", stdin=data)
+    assert rwq.process("lease", "-o", "data").out == data
+    assert raw.llen("jobs:processing") == 1
+
+
+def test_the_data_of_several_end_with_a_line_end_or_nul(rwq: Rwq) -> None:
+    rwq("add", "one", "two")
+    assert rwq("lease", "-n", "2", "-o", "data").out == b"one\ntwo\n"
+    rwq("add", "one", "two\n2")
+    assert rwq("lease", "-n", "2", "-o", "data", "-0").out == b"one\0two\n2\0"
+
+
+def test_an_item_in_json(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    (record,) = rwq("lease", "--for", "1h", "-o", "json").json
+    assert record == {
+        "queue": "jobs",
+        "queue_b64": None,
+        "id": "a",
+        "id_b64": None,
+        "state": "leased",
+        "bytes": 9,
+        "data": "data of a",
+        "data_b64": None,
+        "preview": "data of a",
+        "position": None,
+        "idle_seconds": None,
+        "lease": {"holder": HOLDER.decode(), "ttl_ms": 3_600_000},
+        "due_ms": None,
+        "buried_ms": None,
+        "reason": None,
+        "reason_b64": None,
+        "returns": None,
+    }
+
+
+def test_plain(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    assert rwq("lease").as_tuple() == (0, "a\t300000\t9\tdata of a\n", "")
+
+
+def test_ghosts_are_dropped_on_the_way(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.lpush("jobs:queue", "ghost1", "ghost2")
+    foreign.waiting(b"a")
+    assert rwq("lease", "-o", "ids").as_tuple() == (0, "a\n", "")
+    assert foreign.raw.exists("jobs:queue", "jobs:lease:ghost1") == 0
+
+
+def test_nothing_but_ghosts_is_nothing(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.lpush("jobs:queue", "ghost")
+    assert rwq("lease").as_tuple() == (1, "", "Nothing to lease in jobs.\n")
+    assert raw.keys() == []
+
+
+def test_dry_run(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    before = sorted(foreign.raw.keys())
+    result = rwq("lease", "-n", "5", "--dry-run", "-o", "ids")
+    assert result.as_tuple() == (
+        0,
+        "a\nb\n",
+        "dry run, nothing changed: these would be leased now\n",
+    )
+    assert sorted(foreign.raw.keys()) == before
+
+
+def test_a_dry_run_leases_no_ghost(rwq: Rwq, foreign: Foreign) -> None:
+    """The same report as the real thing: a ghost is not leased but dropped."""
+    foreign.raw.lpush("jobs:queue", "ghost")
+    foreign.waiting(b"a")
+    assert rwq("lease", "--dry-run", "-o", "ids").text == "a\n"
+
+
+def test_a_dry_run_shows_what_is_due(rwq: Rwq, foreign: Foreign) -> None:
+    """Due items are promoted on the way."""
+    foreign.delayed(b"due", 1)
+    foreign.delayed(b"later", 9_999_999_999_999)
+    foreign.waiting(b"a")
+    assert rwq("lease", "-n", "9", "--dry-run", "-o", "ids").text == "a\ndue\n"
+    assert rwq("lease", "-n", "9", "-o", "ids").text == "a\ndue\n"
+
+
+def test_a_dry_run_that_fails_promises_nothing(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.hset("jobs:item:H", "a", "b")
+    raw.lpush("jobs:queue", "H")
+    assert rwq("lease", "--id", "H", "--dry-run").as_tuple() == (
+        69,
+        "",
+        "rwq: error: jobs:item:H holds another type than the protocol says; "
+        "see what it is with the TYPE command, or name another queue\n",
+    )
+
+
+def test_a_dry_run_of_nothing(rwq: Rwq) -> None:
+    result = rwq("lease", "--dry-run")
+    assert (result.code, result.text) == (1, "")
+    assert result.notes.endswith("Nothing to lease in jobs.\n")
+
+
+class TestWaiting:
+    def test_until_there_is_one(self, rwq: Rwq, raw: redis.Redis) -> None:
+        process = rwq.start("lease", "--wait", "-o", "data")
+        until(lambda: raw.info("clients")["blocked_clients"] == 1)
+        assert rwq("add", "x", "--id", "a").code == 0
+        assert process.communicate(timeout=30) == (b"x", b"")
+        assert process.returncode == 0
+        assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
+
+    def test_for_so_long(self, rwq: Rwq) -> None:
+        began = time.monotonic()
+        assert rwq("lease", "--timeout", "300ms").as_tuple() == (
+            1,
+            "",
+            "Nothing to lease in jobs.\n",
+        )
+        assert 0.29 < time.monotonic() - began < 1.0
+
+    def test_not_at_all(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.config_resetstat()
+        assert rwq("lease").code == 1
+        assert rwq("lease", "--timeout", "0").code == 1
+        assert "cmdstat_blmove" not in raw.info("commandstats")
+
+    def test_only_for_the_first(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        foreign.raw.config_resetstat()
+        assert rwq("lease", "-n", "2", "--wait", "-o", "ids").text == "a\n"
+        assert "cmdstat_blmove" not in foreign.raw.info("commandstats")
+
+    def test_several_wait_for_one(self, rwq: Rwq, raw: redis.Redis) -> None:
+        waiting = [rwq.start("lease", "--timeout", "3s", "-o", "ids") for _ in range(3)]
+        until(lambda: raw.info("clients")["blocked_clients"] == 3)
+        rwq("add", "x", "y", "z", "--id-from", "line")
+        taken = sorted(process.communicate(timeout=30)[0] for process in waiting)
+        assert taken == [b"x\n", b"y\n", b"z\n"]
+
+    def test_behind_an_upstream_worker_order_is_kept(self, rwq: Rwq, raw: redis.Redis) -> None:
+        process = rwq.start("lease", "--wait", "-o", "ids")
+        until(lambda: raw.info("clients")["blocked_clients"] == 1)
+        Foreign(raw).waiting(b"a")
+        assert process.communicate(timeout=30)[0] == b"a\n"
+
+    def test_a_due_item_ends_it_in_time(self, rwq: Rwq, raw: redis.Redis) -> None:
+        process = rwq.start("lease", "--wait", "-o", "ids")
+        until(lambda: raw.info("clients")["blocked_clients"] == 1)
+        Foreign(raw).delayed(b"a", round(time.time() * 1000) + 100)
+        assert process.communicate(timeout=30)[0] == b"a\n"
+
+    def test_who_is_killed_has_taken_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
+        process = rwq.start("lease", "--wait", "-q", "high", "-q", "jobs")
+        until(lambda: raw.info("clients")["blocked_clients"] == 2)
+        process.kill()
+        assert process.wait(30) == -signal.SIGKILL
+        until(lambda: raw.info("clients")["blocked_clients"] == 0)
+        Foreign(raw).waiting(b"a")
+        assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
+        assert raw.exists("jobs:processing", "high:processing") == 0
+
+    def test_of_two_one_gets_it(self, rwq: Rwq, raw: redis.Redis) -> None:
+        words = ("lease", "--timeout", "1s", "-q", "high", "-q", "low", "-o", "jsonl")
+        waiting = [rwq.start(*words) for _ in range(2)]
+        until(lambda: raw.info("clients")["blocked_clients"] == 4)
+        Foreign(raw, b"low").waiting(b"a")
+        ended = [(process.communicate(timeout=30)[0], process.returncode) for process in waiting]
+        assert sorted(code for _, code in ended) == [0, 1]
+        (out,) = [out for out, code in ended if code == 0]
+        assert (json.loads(out)["queue"], json.loads(out)["id"]) == ("low", "a")
+        assert raw.lrange("low:processing", 0, -1) == [b"a"]
+
+
+QUEUES = ("-q", "high", "-q", "normal", "-q", "low")
+
+
+class TestSeveralQueues:
+    @pytest.fixture(autouse=True)
+    def filled(self, raw: redis.Redis) -> None:
+        Foreign(raw, b"normal").waiting(b"n1", b"n2")
+        Foreign(raw, b"low").waiting(b"l1")
+
+    def test_from_the_first_that_has_any(self, rwq: Rwq, raw: redis.Redis) -> None:
+        records = rwq("lease", *QUEUES, "-n", "5", "-o", "jsonl").jsonl
+        assert [(record["queue"], record["id"]) for record in records] == [
+            ("normal", "n1"),
+            ("normal", "n2"),
+        ]
+        assert raw.lrange("low:queue", 0, -1) == [b"l1"]
+        assert rwq("lease", *QUEUES, "-o", "data").as_tuple() == (0, "data of l1", "")
+        assert rwq("lease", *QUEUES).as_tuple() == (
+            1,
+            "",
+            "Nothing to lease in high, normal, low.\n",
+        )
+
+    def test_plain_has_the_queue_last(self, rwq: Rwq) -> None:
+        result = rwq("lease", *QUEUES)
+        assert result.as_tuple() == (0, "n1\t300000\t10\tdata of n1\tnormal\n", "")
+
+    def test_a_table_has_it_first(self, rwq: Rwq) -> None:
+        assert rwq("lease", *QUEUES, "-o", "table").lines == [
+            "QUEUE   ID  TIME LEFT  SIZE  DATA",
+            "─" * 39,
+            "normal  n1         5m  10 B  data of n1",
+        ]
+
+    def test_ids_alone_are_refused(self, rwq: Rwq, raw: redis.Redis) -> None:
+        assert rwq("lease", *QUEUES, "-o", "ids").as_tuple() == (
+            2,
+            "",
+            "rwq: error: IDs alone do not say which of several queues they are of; use -o jsonl, "
+            "csv or plain\n",
+        )
+        assert raw.exists("normal:processing") == 0
+        assert rwq("lease", "-q", "low", "-q", "low", "-o", "ids").text == "l1\n"
+
+    def test_dry_run(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("lease", *QUEUES, "-n", "2", "--dry-run", "-o", "jsonl")
+        assert [(record["queue"], record["id"]) for record in result.jsonl] == [
+            ("normal", "n1"),
+            ("normal", "n2"),
+        ]
+        assert result.notes == "dry run, nothing changed: these would be leased now\n"
+        assert raw.exists("normal:processing") == 0
+
+    def test_fair(self, rwq: Rwq, raw: redis.Redis) -> None:
+        """Of two queues each is the first in its turn; neither of them for forty times in a row."""
+        Foreign(raw, b"low").waiting(*(b"%d" % number for number in range(60)))
+        Foreign(raw, b"normal").waiting(*(b"%d" % number for number in range(60)))
+        taken = [
+            rwq("lease", *QUEUES, "--fair", "-o", "jsonl").jsonl[0]["queue"] for _ in range(40)
+        ]
+        assert set(taken) == {"normal", "low"}
+        result = rwq("lease", *QUEUES, "--fair", "--dry-run", "-o", "jsonl")
+        assert result.jsonl[0]["queue"] in ("normal", "low")
+
+    def test_while_waiting(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.flushall()
+        for name in (b"low", b"high", b"normal"):
+            process = rwq.start("lease", *QUEUES, "--wait", "-n", "2", "-o", "jsonl")
+            until(lambda: raw.info("clients")["blocked_clients"] == 3)
+            Foreign(raw, name).waiting(b"a")
+            out, err = process.communicate(timeout=30)
+            assert (json.loads(out)["queue"], err) == (name.decode(), b"")
+
+    def test_a_wait_that_is_interrupted(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.flushall()
+        process = rwq.start("lease", *QUEUES, "--wait")
+        until(lambda: raw.info("clients")["blocked_clients"] == 3)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == (b"", b"")
+        assert process.returncode == 130
+        until(lambda: raw.info("clients")["blocked_clients"] == 0)
+
+
+class TestById:
+    def test_wherever_it_waits(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2", b"3")
+        foreign.delayed(b"d", 9_999_999_999_999)
+        foreign.buried(b"b")
+        for item_id in ("2", "d", "b"):
+            result = rwq("lease", "--id", item_id, "--for", "1h")
+            line = f"{item_id}\t3600000\t9\tdata of {item_id}\n"
+            assert result.as_tuple() == (0, line, "")
+        raw = foreign.raw
+        assert raw.lrange("jobs:queue", 0, -1) == [b"3", b"1"]
+        assert raw.lrange("jobs:processing", 0, -1) == [b"b", b"d", b"2"]
+        assert raw.exists("jobs:delayed", "jobs:buried") == 0
+        for item_id in ("2", "d", "b"):
+            for key in (f"jobs:lease:{item_id}", f"jobs:leased_by_session:{item_id}"):
+                assert raw.get(key) == HOLDER
+                assert 3_595_000 < raw.pttl(key) <= 3_600_000
+
+    def test_the_data_are_exact(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.set(b"jobs:item:\xff", b"\x00\n")
+        raw.lpush("jobs:queue", b"\xff")
+        assert rwq.process("lease", "--id", b"\xff", "-o", "data").out == b"\x00\n"
+
+    def test_somebody_has_it(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", holder=b"worker-7", ttl_ms=3_600_500)
+        said = "a is leased by worker-7 for 1h more; to end that: rwq release --force -q jobs a\n"
+        assert rwq("lease", "--id", "a").as_tuple() == (1, "", said)
+        assert rwq("lease", "--id", "a", "-o", "table").as_tuple() == (1, said, "")
+        assert rwq("lease", "--id", "a", "-o", "json").as_tuple() == (1, "[]\n", said)
+        assert rwq("lease", "--id", "a", "-o", "ids").as_tuple() == (1, "", said)
+
+    @pytest.mark.parametrize(
+        ("arrange", "said"),
+        [
+            (
+                lambda there: there.leased(b"a", ttl_ms=None),
+                "a is leased by them without expiry; to end that: rwq release --force -q jobs a",
+            ),
+            (
+                lambda there: there.abandoned(b"a"),
+                "a is abandoned and does not wait; to put it back: rwq release -q jobs a (so does "
+                "a light clean)",
+            ),
+            (
+                lambda there: there.data(b"a"),
+                "a is orphaned and does not wait; to put it back: rwq release -q jobs a (so does "
+                "a deep clean)",
+            ),
+            (lambda _: None, "no such item: a"),
+        ],
+        ids=["held", "abandoned", "orphaned", "gone"],
+    )
+    @pytest.mark.parametrize("more", [(), ("--dry-run",)])
+    def test_it_does_not_wait(
+        self,
+        rwq: Rwq,
+        foreign: Foreign,
+        arrange: Callable[[Foreign], object],
+        said: str,
+        more: tuple[str, ...],
+    ) -> None:
+        arrange(foreign)
+        before = sorted(foreign.raw.keys())
+        result = rwq("lease", "--id", "a", *more)
+        assert (result.code, result.text) == (1, "")
+        assert result.notes.splitlines()[-1] == said
+        assert len(result.notes.splitlines()) == 1 + len(more)
+        assert sorted(foreign.raw.keys()) == before
+
+    def test_what_to_do_about_it_works(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"a b")
+        said = rwq("lease", "--id", "a b").notes
+        command = said.partition("put it back: ")[2].partition(" (")[0]
+        assert rwq.shell(command).code == 0
+        assert rwq("lease", "--id", "a b", "-o", "ids").as_tuple() == (0, "a b\n", "")
+
+    def test_some_of_several(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2")
+        words = ("lease", "--id", "2", "--id", "x", "--id", "1", "--id", "y", "-o", "ids")
+        assert rwq(*words, "--dry-run").as_tuple()[:2] == (3, "2\n1\n")
+        said = "no such item: x\nno such item: y\n"
+        assert rwq(*words).as_tuple() == (3, "2\n1\n", said)
+        assert rwq("lease", "--id", "x", "--id", "y").as_tuple() == (1, "", said)
+
+    def test_dry_run(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.buried(b"a")
+        before = sorted(foreign.raw.keys())
+        (record,) = rwq("lease", "--id", "a", "--dry-run", "-o", "json").json
+        assert (record["id"], record["state"], record["data"]) == ("a", "buried", "data of a")
+        assert sorted(foreign.raw.keys()) == before
+
+    @pytest.mark.parametrize("more", ["-n 1", "--wait", "--timeout 1s", "--fair"])
+    def test_with_what_it_excludes(self, rwq: Rwq, foreign: Foreign, more: str) -> None:
+        foreign.waiting(b"a")
+        assert rwq("lease", "--id", "a", *more.split()).as_tuple() == (
+            2,
+            "",
+            "rwq: error: --id excludes -n, --wait, --timeout and --fair; it takes that item now or "
+            "never\n",
+        )
+
+    def test_an_empty_one(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert rwq("lease", "--id", "").as_tuple() == (
+            2,
+            "",
+            "rwq: error: an ID is empty; an unset variable in the script?\n",
+        )
+        assert foreign.raw.exists("jobs:processing") == 0

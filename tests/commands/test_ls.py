@@ -1,0 +1,291 @@
+"""`rwq ls`: which items, in which order, how many, and that looking changes nothing."""
+
+import pytest
+import redis
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+@pytest.fixture
+def five(foreign: Foreign) -> Foreign:
+    """w1 to w5 waiting, the first next."""
+    foreign.waiting(*(b"w%d" % number for number in range(1, 6)))
+    return foreign
+
+
+def ids(rwq: Rwq, *words: str) -> list[str]:
+    result = rwq("ls", *words, "-o", "ids")
+    assert (result.code, result.notes) == (0, "")
+    return result.text.split()
+
+
+def positions(rwq: Rwq, *words: str) -> list[int | None]:
+    return [record["position"] for record in rwq("ls", *words, "-o", "json").json]
+
+
+@pytest.mark.usefixtures("five")
+class TestPaging:
+    def test_next_first(self, rwq: Rwq) -> None:
+        assert ids(rwq) == ["w1", "w2", "w3", "w4", "w5"]
+        assert positions(rwq) == [0, 1, 2, 3, 4]
+
+    def test_limit(self, rwq: Rwq) -> None:
+        assert ids(rwq, "-n", "2") == ["w1", "w2"]
+        assert ids(rwq, "--limit", "9") == ["w1", "w2", "w3", "w4", "w5"]
+
+    def test_offset(self, rwq: Rwq) -> None:
+        assert ids(rwq, "-n", "2", "--offset", "2") == ["w3", "w4"]
+        assert positions(rwq, "-n", "2", "--offset", "2") == [2, 3]
+        assert ids(rwq, "--offset", "4") == ["w5"]
+        assert ids(rwq, "--offset", "9") == []
+
+    def test_tail(self, rwq: Rwq) -> None:
+        assert ids(rwq, "--tail", "-n", "2") == ["w5", "w4"]
+        assert positions(rwq, "--tail", "-n", "2") == [4, 3]
+        assert ids(rwq, "--tail", "-n", "2", "--offset", "1") == ["w4", "w3"]
+        assert positions(rwq, "--tail", "-n", "2", "--offset", "1") == [3, 2]
+
+    def test_no_limit(self, rwq: Rwq, five: Foreign) -> None:
+        five.waiting(*(b"x%04d" % number for number in range(2500)))
+        assert len(ids(rwq)) == 50
+        everything = ids(rwq, "-n", "0")
+        assert everything == [f"w{n}" for n in range(1, 6)] + [f"x{n:04}" for n in range(2500)]
+        assert ids(rwq, "-n", "0", "--tail") == everything[::-1]
+        assert positions(rwq, "-n", "3", "--offset", "2000") == [2000, 2001, 2002]
+
+
+class TestWhich:
+    @pytest.fixture(autouse=True)
+    def filled(self, five: Foreign) -> None:
+        five.abandoned(b"a1")
+        five.leased(b"l1")
+        five.leased(b"h1", ttl_ms=None)
+        five.raw.lpush(five.keys.processing, b"g1")
+        five.data(b"orphan")
+
+    @pytest.mark.parametrize(
+        ("which", "expected"),
+        [
+            ("waiting", "w1 w2 w3 w4 w5"),
+            ("processing", "a1 l1 h1 g1"),
+            ("leased", "l1"),
+            ("abandoned", "a1"),
+            ("all", "w1 w2 w3 w4 w5 a1 l1 h1 g1"),
+        ],
+    )
+    def test_which(self, rwq: Rwq, which: str, expected: str) -> None:
+        assert ids(rwq, which) == expected.split()
+        assert ids(rwq, which, "-n", "3") == expected.split()[:3]
+        assert ids(rwq, which, "--offset", "1") == expected.split()[1:]
+
+    def test_longest_leased_first(self, rwq: Rwq) -> None:
+        assert ids(rwq, "processing") == ["a1", "l1", "h1", "g1"]
+        assert ids(rwq, "processing", "--tail") == ["g1", "h1", "l1", "a1"]
+
+    def test_states(self, rwq: Rwq) -> None:
+        records = rwq("ls", "all", "-o", "json").json
+        assert [(record["id"], record["state"]) for record in records[4:]] == [
+            ("w5", "waiting"),
+            ("a1", "abandoned"),
+            ("l1", "leased"),
+            ("h1", "held"),
+            ("g1", "ghost"),
+        ]
+        assert [record["position"] for record in records[4:]] == [4, None, None, None, None]
+        leases = [record["lease"] for record in records[4:]]
+        assert [lease and lease["holder"] for lease in leases] == [None, None, "them", "them", None]
+        assert leases[3]["ttl_ms"] is None
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (("all", "--state", "held"), "h1"),
+            (("all", "--state", "ghost", "--state", "abandoned"), "a1 g1"),
+            (("processing", "--state", "leased"), "l1"),
+            (("waiting", "--state", "leased"), ""),
+            (("leased", "--state", "abandoned"), ""),
+        ],
+    )
+    def test_state(self, rwq: Rwq, words: tuple[str, ...], expected: str) -> None:
+        assert ids(rwq, *words) == expected.split()
+
+    def test_what_is_in_the_lists_twice(self, rwq: Rwq, five: Foreign) -> None:
+        five.raw.lpush(five.keys.main, b"w1")
+        assert rwq("show", "w1", "-o", "json").json["state"] == "duplicated"
+        assert ids(rwq) == ["w1", "w2", "w3", "w4", "w5", "w1"]
+
+    @pytest.mark.parametrize("which", ["delayed", "buried"])
+    def test_what_we_put_aside(self, rwq: Rwq, five: Foreign, which: str) -> None:
+        five.delayed(b"delayed", 9_999_999_999_999)
+        five.buried(b"buried", b"it broke")
+        (record,) = rwq("ls", which, "-o", "json").json
+        assert (record["id"], record["state"]) == (which, which)
+
+    def test_a_guard_is_nobodys_lease(self, rwq: Rwq, foreign: Foreign) -> None:
+        """In tables; for programs everything stays as the keys say it."""
+        foreign.raw.flushall()
+        foreign.waiting(b"waiting")
+        foreign.leased(b"leased", ttl_ms=7_190_000)
+        foreign.buried(b"buried", b"it broke")
+        rwq("add", "--id", "delayed", "--delay", "2h", "data of delayed")
+        rows = {line.split()[0]: line for line in rwq("ls", "all", "-o", "table").lines}
+        assert rows["buried"].split()[:4] == ["buried", "buried", "-", "-"]
+        assert rows["delayed"].split()[:5] == ["delayed", "delayed", "-", "in", "1h59m"]
+        assert rows["waiting"].split()[:4] == ["waiting", "waiting", "-", "-"]
+        assert rows["leased"].split()[:4] == ["leased", "leased", "them", "1h59m"]
+        records = {record["id"]: record for record in rwq("ls", "all", "-o", "json").json}
+        assert records["buried"]["lease"] == {"holder": "rwq-buried:it broke", "ttl_ms": None}
+        assert records["delayed"]["lease"]["holder"].startswith("rwq-delayed:")
+
+
+class TestSelection:
+    @pytest.fixture(autouse=True)
+    def filled(self, rwq: Rwq) -> None:
+        rwq("add", "--id-from", "field:id", '{"id": "a1", "user": 42}', '{"id": "a2", "user": 7}')
+        rwq("add", "--id", "b1", '{"user": 42}\nsecond line')
+        rwq("add", "--id", "b2", "--format", "raw", stdin=b"\xff\x00\x1b")
+
+    @pytest.mark.parametrize(
+        ("regex", "expected"),
+        [
+            ('"user": *42', "a1 b1"),
+            ("^second", ""),
+            ("(?m)^second", "b1"),
+            ("42$", ""),
+            ("\\xff", "b2"),
+            ("USER", ""),
+            ("(?i)USER", "a1 a2 b1"),
+            ("", "a1 a2 b1 b2"),
+        ],
+    )
+    @pytest.mark.needs("no-touch")
+    def test_match(self, rwq: Rwq, regex: str, expected: str) -> None:
+        assert ids(rwq, "--match", regex) == expected.split()
+
+    @pytest.mark.needs("no-touch")
+    def test_match_of_non_ascii(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "c", "café")
+        assert ids(rwq, "--match", "café") == ["c"]
+
+    @pytest.mark.needs("no-touch")
+    def test_match_looks_beyond_the_preview(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "long", "x" * 10_000 + "needle")
+        assert ids(rwq, "--match", "needle") == ["long"]
+
+    def test_match_leaves_the_data_out_unless_asked_for(self, rwq: Rwq) -> None:
+        (record,) = rwq("ls", "--match", "second", "-o", "json").json
+        assert record["data"] is None
+        (record,) = rwq("ls", "--match", "second", "--data", "-o", "json").json
+        assert record["data"] == '{"user": 42}\nsecond line'
+
+    @pytest.mark.parametrize(
+        ("glob", "expected"),
+        [("a*", "a1 a2"), ("?2", "a2 b2"), ("[ab]1", "a1 b1"), ("a", ""), ("*", "a1 a2 b1 b2")],
+    )
+    def test_id_glob(self, rwq: Rwq, glob: str, expected: str) -> None:
+        assert ids(rwq, "--id-glob", glob) == expected.split()
+
+    def test_older_than(self, rwq: Rwq) -> None:
+        assert ids(rwq, "--older-than", "0") == ["a1", "a2", "b1", "b2"]
+        assert ids(rwq, "--older-than", "1h") == []
+
+    @pytest.mark.needs("no-touch")
+    def test_together(self, rwq: Rwq) -> None:
+        assert ids(rwq, "--match", "42", "--id-glob", "b*") == ["b1"]
+        assert ids(rwq, "--match", "user", "-n", "1", "--offset", "1") == ["a2"]
+
+    @pytest.mark.needs("no-touch")
+    def test_nothing_that_matches(self, rwq: Rwq) -> None:
+        result = rwq("ls", "--match", "nothing", "-o", "table")
+        assert result.as_tuple() == (0, "No such waiting items in jobs.\n", "")
+
+
+class TestTable:
+    @pytest.mark.needs("no-touch")
+    def test_whole(self, rwq: Rwq, foreign: Foreign) -> None:
+        rwq("add", "--id-from", "line", "resize cat.png", "x" * 2000)
+        foreign.unused_for(b"resize cat.png", 30 * 3600 + 60)
+        rwq("add", "--id", "third", "tab\tand [red]markup[/red]")
+        result = rwq("ls", "-n", "1", "-o", "table")
+        assert result.lines == [
+            "#  ID              LAST USE  SIZE  DATA",
+            "─────────────────────────────────────────────────",
+            "0  resize cat.png  1d6h ago  14 B  resize cat.png",
+        ]
+        assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
+
+    @pytest.mark.needs("no-touch")
+    def test_markup_is_text(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "[red]x[/red]", "[/etc/passwd] :smile:")
+        text = rwq("ls", "-o", "table").text
+        assert "[red]x[/red]" in text
+        assert "[/etc/passwd] :smile:" in text
+
+    def test_no_space_at_the_end_of_a_line(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", "short")
+        rwq("add", "--id", "b", "a good deal longer")
+        for line in rwq("ls", "-o", "table").text.splitlines():
+            assert line == line.rstrip()
+
+    def test_the_first_column_begins_at_the_margin(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", "x")
+        header, rule, row = rwq("ls", "-o", "table").text.splitlines()
+        assert (header[0], rule[0], row[0]) == ("#", "─", "0")
+
+
+@pytest.mark.usefixtures("slept_s")
+def test_looking_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w1", b"w2")
+    foreign.leased(b"l1", ttl_ms=None)
+    foreign.abandoned(b"a1")
+    foreign.delayed(b"d1", 1)
+    foreign.buried(b"b1")
+    raw = foreign.raw
+    before = contents(raw)
+    for line in (
+        *("ls", "ls all --data", "ls --match x", "ls --older-than 0", "leases --data", "stats"),
+        *("ls --state orphaned --state duplicated --data", "complete --all --dry-run"),
+        *("stats --deep", "show w1 l1 a1 d1 b1 --data", "queues", "lease --dry-run"),
+    ):
+        for output in ("json", "table", "data", "ids"):
+            rwq(*line.split(), "-o", output)
+    assert contents(raw) == before
+
+
+def test_looking_resets_no_idle_time(rwq: Rwq, foreign: Foreign) -> None:
+    raw = foreign.raw
+    foreign.waiting(b"w1")
+    foreign.leased(b"l1")
+    try:
+        raw.execute_command("CLIENT", "NO-TOUCH", "ON")
+    except redis.ResponseError:
+        pytest.skip("this server has no CLIENT NO-TOUCH")
+    keys = sorted(raw.keys())
+    for key in keys:
+        raw.restore(key, max(0, raw.pttl(key)), raw.dump(key), replace=True, idletime=1)
+    assert all(raw.object("idletime", key) >= 1 for key in keys)
+    for line in ("ls all --data", "leases", "stats --deep", "show w1 l1 --data", "ls --match x"):
+        rwq(*line.split())
+    assert all(raw.object("idletime", key) >= 1 for key in keys)
+
+
+def test_a_page_costs_what_it_costs_of_ten(rwq: Rwq, raw: redis.Redis) -> None:
+    """Of a long queue no more is read than is shown."""
+
+    def sent_bytes() -> int:
+        return int(raw.info("stats")["total_net_output_bytes"])
+
+    def cost(count: int) -> int:
+        raw.flushall()
+        ids = [b"%07d" % number for number in range(count)]
+        raw.lpush("jobs:queue", *ids)
+        raw.mset({b"jobs:item:" + item_id: b"x" for item_id in ids})
+        rwq("ls", "-n", "10", "-o", "json")
+        before = sent_bytes()
+        rwq("ls", "-n", "10", "-o", "json")
+        rwq("ls", "-n", "10", "--offset", str(count - 10), "-o", "json")
+        rwq("ls", "-n", "10", "--tail", "-o", "json")
+        return sent_bytes() - before
+
+    assert cost(100_000) < cost(20) + 3000

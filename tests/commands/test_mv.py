@@ -1,0 +1,65 @@
+"""`rwq mv`: to the end of another queue, in order; what somebody holds stays."""
+
+from tests.commands.test_rm import undo_files
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+def test_all_that_nobody_holds(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    foreign.leased(b"l", ttl_ms=None)
+    result = rwq("mv", "--to", "other", "--all", "--yes")
+    (file,) = undo_files(rwq)
+    assert result.as_tuple() == (
+        0,
+        "",
+        f"moved 3, not owner 0, conflict 0, missing 0; undo file {file}\n",
+    )
+    assert foreign.raw.lrange("other:queue", 0, -1) == [b"c", b"b", b"a"]
+    assert foreign.raw.exists("jobs:queue") == 0
+    assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"l"]
+
+
+def test_held_and_there_already(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    foreign.leased(b"l", ttl_ms=None)
+    foreign.raw.set("other:item:b", "another")
+    result = rwq("mv", "--to", "other", "--yes", "a", "b", "l", "-o", "jsonl")
+    assert result.code == 3
+    assert {r["id"]: (r["status"], r["holder"]) for r in result.jsonl} == {
+        "a": ("moved", None),
+        "b": ("conflict", None),
+        "l": ("not-owner", "them"),
+    }
+    assert foreign.raw.get("other:item:b") == b"another"
+
+
+def test_the_same_queue(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    result = rwq("mv", "--to", "jobs", "--yes", "a")
+    assert (result.code, result.text) == (2, "")
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+
+
+def test_undo_brings_back_what_nobody_touched(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    before = contents(foreign.raw)
+    rwq("mv", "--to", "other", "--all", "--yes")
+    assert rwq("undo").code == 0
+    assert contents(foreign.raw) == before
+    rwq("mv", "--to", "other", "--all", "--yes")
+    rwq("lease", "-q", "other", "-o", "ids")
+    (file,) = (file for file in undo_files(rwq) if file.suffix == ".jsonl")
+    result = rwq("undo")
+    assert result.as_tuple() == (
+        3,
+        "",
+        "restored 2, already there 0, conflicts 0, rejected 0, not owner 1; "
+        f"mv of jobs, from {file}; what was not put back is taken again only by that name\n",
+    )
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"c", b"b"]
+    # It is kept, to be tried again.
+    assert file in undo_files(rwq)
+    assert rwq("release", "-q", "other", "a").code == 0
+    again = rwq("undo", str(file), "-o", "json").json
+    assert (again["restored"], again["restored_before"]) == (1, 2)

@@ -1,0 +1,97 @@
+"""`rwq purge`: a whole queue, after its name was typed."""
+
+import pytest
+
+from tests.commands.test_rm import undo_files
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+def test_every_key(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    foreign.leased(b"l")
+    foreign.buried(b"x")
+    foreign.raw.lpush("jobs:queue", "ghost")
+    foreign.lease(b"stray")
+    result = rwq("purge", "--yes")
+    (file,) = undo_files(rwq)
+    assert result.as_tuple() == (0, "", f"removed 4; undo file {file}\n")
+    assert foreign.raw.keys() == []
+
+
+def test_the_question(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(1000)))
+    foreign.data(b"orphan")
+    asks = b"rwq will remove all 1,001 items of jobs. Type the queue's name to go on: "
+    before = contents(foreign.raw)
+    code, seen = rwq.on_terminal("purge", type_in=[(b"to go on: ", b"y\n")])
+    assert (code, asks in seen) == (1, True)
+    assert contents(foreign.raw) == before
+    code, _ = rwq.on_terminal("purge", type_in=[(b"to go on: ", b"jobs\n")])
+    assert (code, foreign.raw.keys()) == (0, [])
+
+
+def test_nothing_there(rwq: Rwq) -> None:
+    assert rwq("purge").as_tuple() == (0, "", "removed 0\n")
+
+
+@pytest.mark.usefixtures("slept_s")
+def test_of_a_wrong_type(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.hset("jobs:item:h", "a", "b")
+    result = rwq("purge", "--yes")
+    assert result.code == 3
+    assert result.notes.startswith("removed 1, wrong type 1; undo file ")
+    assert foreign.raw.keys() == [b"jobs:item:h"]
+
+
+class TestResults:
+    def keep(self, foreign: Foreign) -> None:
+        for item_id in (b"gone", b"\xff"):
+            fields = {
+                "status": "completed",
+                "completed_ms": 1_700_000_000_000,
+                "result": b"\x00\xfe",
+            }
+            foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
+
+    def test_they_are_written_down(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        foreign.waiting(b"a")
+        dry = rwq("purge", "--dry-run")
+        assert dry.as_tuple() == (0, "", "dry run, nothing changed: removed 1, results 2\n")
+        result = rwq("purge", "--yes")
+        (file,) = undo_files(rwq)
+        assert result.as_tuple() == (0, "", f"removed 1, results 2; undo file {file}\n")
+        assert foreign.raw.keys() == []
+        assert file.read_bytes().count(b'"result_b64": "AP4="') == 2
+
+    def test_what_is_no_result_stays(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        foreign.raw.hset("jobs:result:odd", "x", "y")
+        foreign.raw.set("jobs:result:s", "t")
+        said = "rwq: 2 keys are named like results, but none of ours; left\n"
+        dry = rwq("purge", "--dry-run")
+        assert dry.notes == f"{said}dry run, nothing changed: removed 0, results 2\n"
+        result = rwq("purge", "--yes")
+        (file,) = undo_files(rwq)
+        assert result.as_tuple() == (0, "", f"{said}removed 0, results 2; undo file {file}\n")
+        assert sorted(foreign.raw.keys()) == [b"jobs:result:odd", b"jobs:result:s"]
+        foreign.raw.delete("jobs:result:s")
+        assert rwq("purge", "-o", "json").notes == (
+            "rwq: 1 key is named like results, but none of ours; left\n"
+        )
+
+    def test_nothing_but_results(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign)
+        before = contents(foreign.raw)
+        result = rwq("purge", "--yes", "-o", "json")
+        assert (result.json["removed"], result.json["results"]) == (0, 2)
+        assert foreign.raw.keys() == []
+        back = rwq("undo")
+        assert back.code == 0
+        assert back.notes.startswith(
+            "restored 0, already there 0, conflicts 0, rejected 0, results 2; purge of jobs, from "
+        )
+        assert contents(foreign.raw) == before
+        assert rwq("undo").code == 1

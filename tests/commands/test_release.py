@@ -1,0 +1,181 @@
+"""`rwq release`: back into the queue now; another session's lease only with --force, and asking."""
+
+import pytest
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+def waiting(foreign: Foreign) -> list[bytes]:
+    """What waits, next first."""
+    return foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
+
+
+def test_what_was_leased_by_this_session(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("lease")
+    assert rwq("release", "a").as_tuple() == (0, "", "released 1, not owner 0, missing 0\n")
+    assert waiting(foreign) == [b"b", b"a"]
+    assert foreign.raw.exists("jobs:processing", "jobs:lease:a", "jobs:leased_by_session:a") == 0
+
+
+def test_to_the_front_in_this_order(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b", b"c", b"d")
+    rwq("lease", "-n", "3")
+    assert rwq("release", "--front", "c", "a").code == 0
+    assert waiting(foreign) == [b"c", b"a", b"d"]
+
+
+def test_what_waits_can_be_brought_to_the_front(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    assert rwq("release", "--front", "c").code == 0
+    assert waiting(foreign) == [b"c", b"a", b"b"]
+
+
+def test_what_waits_stays_where_it_is(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    result = rwq("release", "a", "-o", "jsonl")
+    assert [record["status"] for record in result.jsonl] == ["already-waiting"]
+    assert result.code == 0
+    assert waiting(foreign) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("state", ["abandoned", "data", "buried"])
+def test_what_nobody_holds(rwq: Rwq, foreign: Foreign, state: str) -> None:
+    getattr(foreign, state)(b"a")
+    assert rwq("release", "a").code == 0
+    assert waiting(foreign) == [b"a"]
+    assert sorted(foreign.raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
+
+
+def test_what_is_not_there(rwq: Rwq, foreign: Foreign) -> None:
+    assert rwq("release", "a").as_tuple() == (1, "", "released 0, not owner 0, missing 1\n")
+    assert foreign.raw.keys() == []
+
+
+class TestOfAnotherSession:
+    def test_without_force(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", ttl_ms=None)
+        before = contents(foreign.raw)
+        result = rwq("release", "a", "-o", "jsonl")
+        assert [(record["status"], record["holder"]) for record in result.jsonl] == [
+            ("not-owner", "them")
+        ]
+        assert (result.code, result.notes) == (1, "released 0, not owner 1, missing 0\n")
+        assert contents(foreign.raw) == before
+
+    def test_with_force_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", b"b")
+        result = rwq("release", "a", "b", "--force", "--yes")
+        assert result.as_tuple() == (0, "", "released 2, not owner 0, missing 0\n")
+        assert waiting(foreign) == [b"a", b"b"]
+        assert sorted(foreign.raw.keys()) == [b"jobs:item:a", b"jobs:item:b", b"jobs:queue"]
+
+    def test_without_a_terminal_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", ttl_ms=None)
+        before = contents(foreign.raw)
+        # A session of its own has no terminal, wherever the tests run.
+        result = rwq.shell("setsid -w rwq release a --force")
+        assert result.as_tuple() == (
+            2,
+            "",
+            "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
+            "say --yes\n",
+        )
+        assert contents(foreign.raw) == before
+
+    def test_a_dry_run_asks_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", ttl_ms=None)
+        before = contents(foreign.raw)
+        result = rwq.shell("setsid -w rwq release a --force --dry-run -o ids")
+        assert result.as_tuple() == (
+            0,
+            "a\n",
+            "dry run, nothing changed: released 1, not owner 0, missing 0\n",
+        )
+        assert contents(foreign.raw) == before
+
+
+def test_dry_run_reports_the_same(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.leased(b"l", ttl_ms=None)
+    foreign.abandoned(b"a")
+    foreign.data(b"o")
+    before = contents(foreign.raw)
+    words = ("release", "w", "l", "a", "o", "gone", "-o", "jsonl")
+    dry = rwq(*words, "--dry-run")
+    assert contents(foreign.raw) == before
+    real = rwq(*words)
+    assert dry.jsonl == real.jsonl
+    assert dry.code == real.code == 3
+    assert dry.notes == f"dry run, nothing changed: {real.notes}"
+
+
+def test_many_from_stdin(rwq: Rwq, foreign: Foreign) -> None:
+    ids = [b"%04d" % number for number in range(3000)]
+    foreign.abandoned(*ids)
+    result = rwq("release", "-", "-o", "json", stdin=b"\n".join(ids))
+    assert result.json["released"] == 3000
+    assert sorted(waiting(foreign)) == ids
+    assert foreign.raw.llen("jobs:processing") == 0
+
+
+class TestDelay:
+    def test_comes_back_by_itself(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        result = rwq("release", "a", "--delay", "10m")
+        assert result.as_tuple() == (0, "", "delayed 1, not owner 0, missing 0\n")
+        (record,) = rwq("ls", "delayed", "-o", "json").json
+        assert record["id"] == "a"
+        left_s = record["due_ms"] / 1000 - foreign.raw.time()[0]
+        assert 590 < left_s <= 601
+        assert waiting(foreign) == [b"b"]
+        foreign.raw.zadd("jobs:delayed", {"a": 1})
+        assert rwq("lease", "-n", "2", "-o", "ids").text == "b\na\n"
+
+    def test_another_time(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.delayed(b"a", 9_999_999_999_999)
+        foreign.buried(b"b")
+        assert rwq("release", "a", "b", "--delay", "1h").code == 0
+        assert rwq("ls", "delayed", "-o", "ids").text == "a\nb\n"
+        assert foreign.raw.exists("jobs:buried", "jobs:queue") == 0
+
+    def test_of_another_session_only_with_force(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        result = rwq("release", "a", "--delay", "1h")
+        assert result.as_tuple() == (1, "", "delayed 0, not owner 1, missing 0\n")
+        assert rwq("release", "a", "--delay", "1h", "--force", "--yes").code == 0
+        assert rwq("ls", "all", "-o", "ids").text == "a\n"
+        assert foreign.raw.exists("jobs:processing") == 0
+
+    def test_no_delay(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"a")
+        assert rwq("release", "a", "--delay", "0").notes == "released 1, not owner 0, missing 0\n"
+        assert waiting(foreign) == [b"a"]
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ("--front --delay 1h", "--front and --delay exclude each other; give one of them"),
+            ("--delay 0.0001", "a delay is at least 1ms; leave it out to put them back now"),
+        ],
+    )
+    def test_what_cannot_be(self, rwq: Rwq, foreign: Foreign, words: str, said: str) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+        assert rwq("release", "a", *words.split()).as_tuple() == (2, "", f"rwq: error: {said}\n")
+        assert contents(foreign.raw) == before
+
+    def test_dry_run_reports_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l", ttl_ms=None)
+        foreign.buried(b"b")
+        before = contents(foreign.raw)
+        words = ("release", "w", "l", "b", "gone", "--delay", "1h", "-o", "jsonl")
+        dry = rwq(*words, "--dry-run")
+        assert contents(foreign.raw) == before
+        real = rwq(*words)
+        assert dry.jsonl == real.jsonl
+        assert [record["status"] for record in real.jsonl] == [
+            *("delayed", "not-owner", "delayed", "missing")
+        ]

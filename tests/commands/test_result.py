@@ -1,0 +1,193 @@
+"""`rwq result`: the outcome that complete kept, its bytes as they are, or what there is instead."""
+
+import base64
+import subprocess
+import time
+
+import pytest
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq, until
+
+
+def keep(foreign: Foreign, item_id: str, **fields: str | bytes | int) -> None:
+    """A result as complete keeps it."""
+    given = {"status": "completed", "completed_ms": 1_700_000_000_000, **fields}
+    foreign.raw.hset(f"jobs:result:{item_id}", mapping=given)  # type: ignore[arg-type]
+
+
+def test_what_complete_keeps(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"a", holder=b"worker-7")
+    file = rwq.home / "answer"
+    file.write_bytes(b"\x00\xff\n")
+    started_ms = int(time.time() * 1000)
+    done = rwq("complete", "a", "--result", str(file), "--result-ttl", "10m")
+    assert done.as_tuple() == (0, "", "completed 1, missing 0, not owner 0\n")
+    shown = rwq("result", "a", "-o", "json")
+    assert (shown.code, shown.notes) == (0, "")
+    record = shown.json
+    assert abs(record.pop("completed_ms") - started_ms) < 60_000
+    assert 590_000 < record.pop("ttl_ms") <= 600_000
+    assert record == {
+        "queue": "jobs",
+        "queue_b64": None,
+        "id": "a",
+        "id_b64": None,
+        "state": "gone",
+        "status": "completed",
+        "result": None,
+        "result_b64": base64.b64encode(b"\x00\xff\n").decode(),
+        "bytes": 3,
+        "holder": "worker-7",
+    }
+    assert rwq("result", "a", "-o", "data").out == b"\x00\xff\n"
+    assert rwq("result", "a", "-o", "ids").out == b"a\n"
+
+
+def test_whole(rwq: Rwq, foreign: Foreign) -> None:
+    keep(foreign, "a", result=b"one\n[red]\x1b[2J", holder=b"\xffthem")
+    result = rwq("result", "a", "-o", "table", variables={"TZ": "UTC"})
+    assert result.lines == [
+        "a",
+        "   queue  jobs",
+        "  status  completed",
+        f"    when  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(1_700_000_000))}",
+        " held by  \\xffthem",
+        "    size  13 B",
+        "kept for  ever: it has no expiry",
+        "",
+        "Result",
+        "  one",
+        "  [red]\\x1b[2J",
+    ]
+
+
+def test_a_large_one(rwq: Rwq, foreign: Foreign) -> None:
+    """All of it for machines, the beginning for people."""
+    data = b"0123456789abcde\n" * 2048
+    keep(foreign, "a", result=data)
+    lines = rwq("result", "a", "-o", "table").lines
+    assert lines[lines.index("Result") + 1 :] == [
+        *["  0123456789abcde"] * 1024,
+        "",
+        "  … the first 16.0 KiB; -o data gives all of it",
+    ]
+    assert rwq("result", "a", "-o", "data").out == data
+    assert rwq("result", "a", "-o", "json").json["result"] == data.decode()
+
+
+def test_one_that_was_given_up(rwq: Rwq, foreign: Foreign) -> None:
+    """The exit says whether there is one; which, it says itself."""
+    foreign.waiting(b"a")
+    assert rwq("complete", "a", "--rejected").code == 0
+    result = rwq("result", "a", "-o", "json")
+    assert (result.code, result.notes) == (0, "")
+    assert [result.json[name] for name in ("status", "result", "bytes", "holder")] == [
+        "rejected",
+        None,
+        None,
+        None,
+    ]
+    assert rwq("result", "a", "-o", "data").as_tuple() == (0, "", "note: a was rejected\n")
+    lines = rwq("result", "a", "-o", "table").lines
+    assert lines[2] == "  status  rejected"
+    assert lines[4:6] == [" held by  nobody", "    size  no result given"]
+
+
+@pytest.mark.parametrize("output", ["data", "ids"])
+def test_none(rwq: Rwq, foreign: Foreign, output: str) -> None:
+    foreign.waiting(b"w")
+    assert rwq("result", "w", "-o", output).as_tuple() == (
+        1,
+        "",
+        "no result of w: it is waiting\n",
+    )
+    assert rwq("result", "x", "-o", output).as_tuple() == (
+        1,
+        "",
+        "no result of x: there is no such item, and nothing is kept of one\n",
+    )
+
+
+def test_none_in_words(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"l")
+    result = rwq("result", "l", "-o", "table")
+    assert (result.code, result.lines) == (
+        1,
+        ["l", " queue  jobs", "result  no result of l: it is leased"],
+    )
+    assert rwq("result", "l", "-o", "json").json["state"] == "leased"
+
+
+def test_the_item_was_added_again(rwq: Rwq, foreign: Foreign) -> None:
+    keep(foreign, "a", result=b"old")
+    foreign.waiting(b"a")
+    assert rwq("result", "a", "-o", "data").as_tuple() == (
+        0,
+        "old",
+        "note: a was added again since, and is waiting now; this is the result of the earlier "
+        "item\n",
+    )
+
+
+def test_it_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    keep(foreign, "a", result=b"old")
+    foreign.waiting(b"a")
+    before = contents(foreign.raw)
+    for words in (("a",), ("b",), ("a", "--timeout", "0"), ("a", "--timeout", "100ms")):
+        rwq("result", *words)
+    assert contents(foreign.raw) == before
+
+
+class TestWait:
+    def test_for_what_is_gone(self, rwq: Rwq) -> None:
+        assert rwq("result", "a", "--wait", "-o", "data").as_tuple() == (
+            1,
+            "",
+            "no result of a: there is no such item, and nothing is kept of one\n",
+        )
+
+    def test_in_vain(self, rwq: Rwq, foreign: Foreign) -> None:
+        """Also where an earlier item left one."""
+        keep(foreign, "a", result=b"old")
+        foreign.leased(b"a")
+        result = rwq("result", "a", "--timeout", "50ms", "-o", "data")
+        assert result.as_tuple() == (1, "", "no result of a: it is still leased\n")
+
+    def test_until_it_is_completed(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        foreign.raw.config_resetstat()
+        waiting = rwq.start("result", "a", "--wait", "-o", "data", stdin=subprocess.DEVNULL)
+        until(lambda: "cmdstat_exists" in foreign.raw.info("commandstats"))
+        assert rwq("complete", "a", "--result", "-", stdin=b"done").code == 0
+        out, err = waiting.communicate(timeout=20)
+        assert (waiting.returncode, out, err) == (0, b"done", b"")
+
+
+def test_bad_arguments(rwq: Rwq) -> None:
+    assert rwq("result", "").as_tuple() == (
+        2,
+        "",
+        "rwq: error: an ID is empty; an unset variable in the script?\n",
+    )
+    assert rwq("result", "a", "--timeout", "soon").code == 2
+    assert rwq("result").code == 2
+
+
+def test_a_key_of_another_type(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.set("jobs:result:a", "x")
+    assert rwq("result", "a").as_tuple() == (
+        69,
+        "",
+        "rwq: error: jobs:result:a holds another type than the protocol says; see what it is with "
+        "the TYPE command, or name another queue\n",
+    )
+
+
+def test_stdin_holds_no_id(rwq: Rwq) -> None:
+    assert rwq("result", "-", stdin=b"a\n").as_tuple() == (
+        2,
+        "",
+        "rwq: error: one ID is wanted, and - means those on stdin; for many: rwq show - says of "
+        "each which result is kept\n",
+    )

@@ -1,0 +1,150 @@
+"""`rwq rm`: items and every trace of them go, after a question, and into an undo file."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+def undo_files(rwq: Rwq) -> list[Path]:
+    """The undo files that there are, oldest first."""
+    return sorted((rwq.home / ".local/state/rwq/undo").glob("*"))
+
+
+def test_named_and_the_summary_gives_the_file(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    result = rwq("rm", "a", "gone", "--yes")
+    (file,) = undo_files(rwq)
+    assert result.as_tuple() == (3, "", f"removed 1, missing 1; undo file {file}\n")
+    assert contents(foreign.raw) == {b"jobs:item:b": b"data of b", b"jobs:queue": [b"b"]}
+    header, record, end = map(json.loads, file.read_text().splitlines())
+    assert end == {"taken": 1}
+    assert (header["rwq_export"], header["queue"]) == (1, "jobs")
+    assert header["undo"] == {
+        "verb": "rm",
+        "server": rwq.variables["RWQ_URL"],
+        "to": None,
+        "to_b64": None,
+    }
+    assert record == {
+        "id": "a",
+        "id_b64": None,
+        "data": "data of a",
+        "data_b64": None,
+        "state": "waiting",
+        "place": "main",
+        "lease": None,
+        "due_ms": None,
+        "buried_ms": None,
+        "reason": None,
+        "returns": None,
+        "nearer": "next",
+    }
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_nothing_removed_leaves_no_file(rwq: Rwq) -> None:
+    assert rwq("rm", "gone", "--yes").as_tuple() == (1, "", "removed 0, missing 1\n")
+    assert rwq("rm", "gone", "--yes", "-o", "json").json["undo_file"] is None
+    assert undo_files(rwq) == []
+
+
+def test_chosen(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a1", b"b", b"a2")
+    foreign.leased(b"a3")
+    result = rwq("rm", "--id-glob", "a*", "--yes", "-o", "ids")
+    assert sorted(result.text.split()) == ["a1", "a2", "a3"]
+    assert contents(foreign.raw) == {b"jobs:item:b": b"data of b", b"jobs:queue": [b"b"]}
+
+
+def test_from_stdin_with_binary_ids(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"\xff\n", b"b")
+    assert rwq("rm", "-", "-0", "--yes", stdin=b"\xff\n\0b\0").code == 0
+    assert foreign.raw.keys() == []
+    assert rwq("undo").code == 0
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"\xff\n"]
+
+
+class TestAsking:
+    def test_says_how_many_are_leased(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l1", b"l2")
+        code, seen = rwq.on_terminal("rm", "w", "l1", "l2", type_in=[(b"[y/N] ", b"y\n")])
+        assert code == 0
+        assert b"rwq will remove 3 items of jobs, 2 of them leased. Go on? [y/N] " in seen
+        assert foreign.raw.keys() == []
+
+    def test_default_is_no(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        before = contents(foreign.raw)
+        code, seen = rwq.on_terminal("rm", "w", type_in=[(b"[y/N] ", b"\n")])
+        assert (code, b"declined" in seen) == (1, True)
+        assert contents(foreign.raw) == before
+
+    @pytest.mark.parametrize("line", ["rm a", "rm --all", "mv --to other a", "purge"])
+    def test_without_a_terminal(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+        result = rwq.shell(f"setsid -w rwq {line}")
+        assert result.as_tuple() == (
+            2,
+            "",
+            "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
+            "say --yes\n",
+        )
+        assert contents(foreign.raw) == before
+        assert undo_files(rwq) == []
+
+    @pytest.mark.parametrize("line", ["rm a", "mv --to other a", "purge", "undo"])
+    def test_a_dry_run_asks_nothing(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.waiting(b"a", b"b")
+        rwq("rm", "b", "--yes")
+        before, files = contents(foreign.raw), undo_files(rwq)
+        result = rwq.shell(f"setsid -w rwq {line} --dry-run")
+        assert result.code == 0
+        assert result.notes.startswith("dry run, nothing changed: ")
+        assert (contents(foreign.raw), undo_files(rwq)) == (before, files)
+
+
+def test_a_disk_that_is_full(rwq: Rwq, foreign: Foreign) -> None:
+    """Nothing is taken away that cannot be written down."""
+    foreign.waiting(*(b"%d" % number for number in range(2000)))
+    before = contents(foreign.raw)
+    result = rwq.shell("ulimit -f 20; rwq purge --yes")
+    assert result.code == 1
+    lines = result.notes.splitlines()
+    assert "cannot write the undo file" in lines[-1]
+    assert "file too large" in lines[-1]
+    # What was written down before is removed, the rest is as it was.
+    listed = foreign.raw.lrange("jobs:queue", 0, -1)
+    assert before[b"jobs:queue"][: len(listed)] == listed
+    assert foreign.raw.dbsize() == len(listed) + 1
+    assert len(listed) > 1000
+    if undo_files(rwq):
+        assert rwq("undo").code == 0
+    assert contents(foreign.raw) == before
+
+
+def test_a_state_directory_that_cannot_be_made(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    (rwq.home / "file").touch()
+    result = rwq("rm", "a", "--yes", variables={"XDG_STATE_HOME": str(rwq.home / "file")})
+    assert result.code == 1
+    assert result.notes.startswith("rwq: error: cannot write the undo file ")
+    assert result.notes.count("\n") == 1
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+
+
+def test_an_item_of_another_type(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.hset("jobs:item:h", "a", "b")
+    assert rwq("rm", "h", "--yes").as_tuple() == (
+        1,
+        "",
+        "removed 0, missing 0, wrong type 1\n",
+    )
+    assert foreign.raw.hgetall("jobs:item:h") == {b"a": b"b"}

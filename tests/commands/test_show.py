@@ -1,0 +1,397 @@
+"""`rwq show`: every state with its facts, what happens next, and commands that would move it on."""
+
+import re
+import shlex
+import threading
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from rwq_cli.core import State
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+FAR_MS = 9_999_999_999_999
+
+
+def _duplicate(there: Foreign) -> None:
+    there.waiting(b"a")
+    there.raw.lpush(there.keys.main, b"a")
+
+
+def _hash(there: Foreign) -> None:
+    there.raw.hset(there.keys.item(b"a"), "x", "y")
+
+
+MAKERS: dict[str, Callable[[Foreign], object]] = {
+    "waiting": lambda there: there.waiting(b"z", b"a"),
+    "leased": lambda there: there.leased(b"a"),
+    "held": lambda there: there.leased(b"a", ttl_ms=None),
+    "abandoned": lambda there: there.abandoned(b"a"),
+    "orphaned": lambda there: there.data(b"a"),
+    "unlisted": lambda there: (there.data(b"a"), there.lease(b"a")),
+    "delayed": lambda there: there.delayed(b"a", FAR_MS),
+    "due": lambda there: there.delayed(b"a", 1),
+    "buried": lambda there: there.buried(b"a", b"it broke"),
+    "duplicated": _duplicate,
+    "ghost": lambda there: there.raw.lpush(there.keys.main, b"a"),
+    "stray-lease": lambda there: there.lease(b"a"),
+    "gone": lambda _there: None,
+    "wrong-type": _hash,
+}
+
+
+def test_every_state_is_tried() -> None:
+    assert set(MAKERS) == {state.value for state in State}
+
+
+@pytest.mark.parametrize("state", MAKERS)
+class TestStates:
+    def test_is_reached(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+        MAKERS[state](foreign)
+        result = rwq("show", "a", "-o", "json")
+        assert result.json["state"] == state
+        assert result.code == (1 if state in ("gone", "stray-lease", "ghost") else 0)
+
+    def test_is_explained(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+        MAKERS[state](foreign)
+        record = rwq("show", "a", "-o", "json").json
+        assert record["meaning"].endswith(".")
+        assert record["next"].endswith(".")
+        text = rwq("show", "a", "-o", "table").text
+        for word in (state, "queue", "next", "main list", "processing list", "lease"):
+            assert word in text
+
+    def test_the_commands_that_it_names_move_it_on(
+        self, rwq: Rwq, foreign: Foreign, raw: redis.Redis, state: str
+    ) -> None:
+        MAKERS[state](foreign)
+        for command in rwq("show", "a", "-o", "json").json["commands"]:
+            raw.flushall()
+            MAKERS[state](foreign)
+            program, *words = shlex.split(command)
+            if state == "wrong-type":
+                # Whose key it is, is not for rwq to say.
+                assert command == "redis-cli TYPE jobs:item:a"
+                continue
+            assert program == "rwq"
+            more = ["--yes"] if "--force" in words else []
+            more += ["--grace", "0"] if {"clean", "doctor"} & {*words} else []
+            before = contents(raw)
+            lease_left = raw.pttl("jobs:lease:a")
+            result = rwq(*words, *more, variables={"RWQ_QUEUE": ""})
+            assert result.code == 0, command
+            changed = contents(raw) != before
+            assert changed or raw.pttl("jobs:lease:a") > lease_left, command
+
+
+@pytest.mark.needs("no-touch")
+def test_whole_of_a_waiting_item_on_paper(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"z", b"a")
+    foreign.unused_for(b"a", 30 * 3600 + 60)
+    assert rwq("show", "a", "-o", "table").lines == [
+        "a",
+        "        queue  jobs",
+        "        state  waiting",
+        "               It waits to be leased.",
+        "         next  It is leased once the one ahead of it is.",
+        "to move it on  rwq release --front -q jobs a",
+        "               rwq complete -q jobs a",
+        "",
+        "Facts",
+        "           data  9 B, last used 1d6h ago",
+        "      main list  yes, 1 ahead of it",
+        "processing list  no",
+        "          lease  none",
+        "",
+        "Data",
+        "  data of a",
+    ]
+
+
+def test_position_counts_those_ahead(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%04d" % number for number in range(1500)))
+    for item_id, position in (("0000", 0), ("0001", 1), ("1499", 1499)):
+        assert rwq("show", item_id, "-o", "json").json["position"] == position
+    assert "once the 1,499 ahead of it are" in rwq("show", "1499", "-o", "table").text
+
+
+def test_facts_of_a_buried_item(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.buried(b"a", b"it broke")
+    record = rwq("show", "a", "-o", "json").json
+    assert record["reason"] == "it broke"
+    assert record["buried_ms"] == 1_700_000_000_000
+    assert "it broke" in rwq("show", "a", "-o", "table").text
+
+
+def test_facts_of_a_delayed_item(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.delayed(b"a", FAR_MS)
+    record = rwq("show", "a", "-o", "json").json
+    assert (record["state"], record["due_ms"]) == ("delayed", FAR_MS)
+    assert record["next"].startswith("It is due in ")
+
+
+class TestSeveral:
+    def test_in_the_order_given(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        result = rwq("show", "b", "gone", "a", "-o", "jsonl")
+        assert [(record["id"], record["state"]) for record in result.jsonl] == [
+            ("b", "waiting"),
+            ("gone", "gone"),
+            ("a", "waiting"),
+        ]
+        assert result.code == 3
+
+    def test_from_stdin(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        result = rwq("show", "-", "-o", "json", stdin=b"a\nb\n")
+        assert [record["id"] for record in result.json] == ["a", "b"]
+        assert rwq("show", "-", "-o", "json", stdin=b"a\n").json[0]["id"] == "a"
+
+    def test_sections_are_apart(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        text = rwq("show", "a", "b", "-o", "table").text
+        assert text.count("\n\nb\n") == 1
+
+
+class TestData:
+    @pytest.mark.parametrize("data", [b"", b"\n", b"a\n", bytes(range(256)), b"x" * 300_000])
+    def test_exact_bytes(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+        raw.set("jobs:item:a", data)
+        raw.lpush("jobs:queue", "a")
+        assert rwq.process("show", "a", "-o", "data").out == data
+
+    def test_of_what_is_not_there_is_said(self, rwq: Rwq) -> None:
+        """`rwq show ID -o data > file` with a mistyped ID must not fail without a word."""
+        result = rwq("show", "gone", "-o", "data")
+        assert (result.code, result.text) == (1, "")
+        assert "gone" in result.notes
+
+    @pytest.mark.needs("no-touch")
+    def test_preview_and_all(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.set("jobs:item:a", "x" * 500)
+        raw.lpush("jobs:queue", "a")
+        record = rwq("show", "a", "-o", "json").json
+        assert (record["bytes"], record["data"], record["preview"]) == (500, None, "x" * 200)
+        assert rwq("show", "a", "--data", "-o", "json").json["data"] == "x" * 500
+
+    def test_json_is_laid_out(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", '{"b":[1,{"c":"\\u001b[2J"}],"d":"é"}')
+        lines = rwq("show", "a", "--data", "-o", "table").lines
+        assert lines[lines.index("Data") + 1 :] == [
+            "  {",
+            '    "b": [',
+            "      1,",
+            "      {",
+            '        "c": "\\u001b[2J"',
+            "      }",
+            "    ],",
+            '    "d": "é"',
+            "  }",
+        ]
+
+    def test_big_numbers_keep_their_digits(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", '{"n": 12345678901234567890.123456789, "m": 1e400, "k": 1.10}')
+        text = rwq("show", "a", "--data", "-o", "table").text
+        assert "12345678901234567890.123456789" in text
+        assert "1e400" in text
+
+    def test_a_key_that_comes_twice_is_not_dropped(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", '{"k": 1, "k": 2}')
+        text = rwq("show", "a", "--data", "-o", "table").text
+        assert text.count('"k"') == 2
+
+    def test_lines_are_kept_apart(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", "one\ntwo\x1b[2J\n\nfour")
+        lines = rwq("show", "a", "--data", "-o", "table").lines
+        assert lines[lines.index("Data") + 1 :] == ["  one", "  two\\x1b[2J", "", "  four"]
+
+
+def test_each_key_of_the_wrong_type_is_asked_for(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.hset(b"my jobs:item:it's \xff", "field", "value")
+    raw.lpush(b"my jobs:leased_by_session:it's \xff", "x")
+    words = ("show", "-", "-0", "-q", "my jobs", "-o", "jsonl")
+    (record,) = rwq(*words, stdin=b"it's \xff").jsonl
+    assert sorted(record["commands"]) == [
+        "redis-cli TYPE $'my jobs:item:it\\'s \\xff'",
+        "redis-cli TYPE $'my jobs:leased_by_session:it\\'s \\xff'",
+    ]
+
+
+def test_the_commands_quote_what_a_shell_would_read(rwq: Rwq, raw: redis.Redis) -> None:
+    """They can be pasted, whatever the names are."""
+    queue, item_id = "my jobs; rm -rf", b"it's $(x) `y`\n\x1b[2J \xff"
+    there = Foreign(raw, queue.encode())
+    there.abandoned(item_id)
+    words = ("show", "-", "-0", "-o", "jsonl", "-q", queue)
+    (record,) = rwq(*words, stdin=item_id).jsonl
+    release = next(command for command in record["commands"] if "release" in command)
+    assert release.isprintable()
+    assert rwq.shell(release).code == 0
+    assert raw.lrange(there.keys.main, 0, -1) == [item_id]
+
+
+def test_an_id_that_begins_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"--force")
+    record = rwq("show", "-o", "json", "--", "--force").json
+    release = next(command for command in record["commands"] if "release" in command)
+    assert rwq.shell(release).code == 0
+
+
+@pytest.mark.parametrize("item_id", [b"-", b"a\0b", b"%s \\n\0'"])
+def test_an_id_that_no_argument_can_be(rwq: Rwq, foreign: Foreign, item_id: bytes) -> None:
+    foreign.abandoned(item_id)
+    (record,) = rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
+    release = next(command for command in record["commands"] if "release" in command)
+    assert release.isprintable()
+    done = rwq.shell(release)
+    assert (done.code, done.notes) == (0, "released 1, not owner 0, missing 0\n")
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [item_id]
+
+
+class TestWhen:
+    @pytest.mark.parametrize("state", ["leased", "unlisted", "stray-lease"])
+    def test_a_lease_ends(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+        MAKERS[state](foreign)
+        record = rwq("show", "a", "-o", "json").json
+        assert 58 < record["next_in_seconds"] <= 60
+        assert re.search(r"in (59s|1m)", record["next"])
+
+    def test_a_delayed_item_is_due(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.delayed(b"a", foreign.raw.time()[0] * 1000 + 100_000)
+        record = rwq("show", "a", "-o", "json").json
+        assert 98 < record["next_in_seconds"] <= 100
+        assert record["next"].startswith("It is due in 1m3")
+
+    @pytest.mark.parametrize(
+        "state", ["waiting", "held", "abandoned", "orphaned", "buried", "ghost", "gone"]
+    )
+    def test_nobody_knows(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+        MAKERS[state](foreign)
+        record = rwq("show", "a", "-o", "json").json
+        assert (record["next_in_seconds"], record["places_per_second"]) == (None, None)
+
+    def test_the_turn_of_a_waiting_item_comes(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(5000)))
+        ended = threading.Event()
+
+        def lease_on() -> None:
+            while not ended.wait(0.01):
+                foreign.raw.rpop("jobs:queue", 2)
+
+        worker = threading.Thread(target=lease_on)
+        worker.start()
+        record = rwq("show", "4999", "--eta", "300ms", "-o", "json").json
+        ended.set()
+        worker.join()
+        rate = record["places_per_second"]
+        assert 0 < rate <= 200 * 1.1
+        # What was ahead of it, less what left while it was watched.
+        left = record["next_in_seconds"] * rate
+        assert left == pytest.approx(record["position"] - 0.3 * rate, rel=0.05)
+        assert re.fullmatch(
+            r"It is leased once the 4,9\d\d ahead of it are: in about \S+ at the present rate\.",
+            record["next"],
+        )
+
+    def test_the_turn_of_one_that_does_not_move_is_unknown(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"z", b"a")
+        record = rwq("show", "a", "--eta", "10ms", "-o", "json").json
+        assert (record["next_in_seconds"], record["places_per_second"]) == (None, 0.0)
+        assert record["next"] == (
+            "It is leased once the one ahead of it is; none of them was while it was watched."
+        )
+
+
+class TestWhere:
+    def test_in_both_lists(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"z", b"a")
+        foreign.leased(b"y", b"x", b"a")
+        record = rwq("show", "a", "-o", "json").json
+        assert (record["position"], record["facts"]["main_places"]) == (0, [0, 2])
+        assert record["facts"]["processing_places"] == [2]
+        assert record["facts"]["data_key"] == "jobs:item:a"
+        assert "yes, 2 older than it" in rwq("show", "a", "-o", "table").text
+
+    def test_the_lease_keys_and_what_they_say(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", generations="new", holder=b"one")
+        foreign.lease(b"a", generations="old", holder=b"other", ttl_ms=None)
+        record = rwq("show", "a", "-o", "json").json
+        new, old = record["facts"]["leases"]
+        assert (new["key"], new["holder"]) == ("jobs:lease:a", "one")
+        assert 59_000 < new["ttl_ms"] <= 60_000
+        assert old == {"key": "jobs:leased_by_session:a", "holder": "other", "ttl_ms": None}
+        text = rwq("show", "a", "-o", "table").text
+        assert "jobs:leased_by_session:a: no expiry, held by other" in text
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "once"), (3, "3 times"), (1234, "1,234 times")])
+def test_how_often_it_came_back(rwq: Rwq, foreign: Foreign, count: int, said: str) -> None:
+    foreign.waiting(b"w1")
+    assert "brought it back" not in rwq("show", "w1", "-o", "table").text
+    foreign.raw.hset(foreign.keys.returns, "w1", count)
+    assert f"a clean brought it back {said}\n" in rwq("show", "w1", "-o", "table").text
+    assert rwq("show", "w1", "-o", "json").json["returns"] == count
+    assert rwq("ls", "-o", "json").json[0]["returns"] == count
+
+
+class TestResults:
+    def keep(self, foreign: Foreign, item_id: str) -> None:
+        fields = {"status": "rejected", "completed_ms": 1_700_000_000_000, "result": "four"}
+        foreign.raw.hset(f"jobs:result:{item_id}", mapping=fields)  # type: ignore[arg-type]
+
+    def test_of_one_that_is_gone(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign, "a")
+        result = rwq("show", "a", "-o", "json")
+        assert result.code == 1
+        record = result.json
+        assert record["result"] == {
+            "status": "rejected",
+            "completed_ms": 1_700_000_000_000,
+            "bytes": 4,
+            "ttl_ms": None,
+        }
+        assert record["meaning"] == "There is no such item any more: it was rejected."
+        assert record["commands"] == ["rwq result -q jobs a"]
+        lines = rwq("show", "a", "-o", "table").lines
+        assert any(line.strip() == "its result  rwq result -q jobs a" for line in lines)
+        assert any(line.endswith(", 4 B, no expiry") for line in lines)
+
+    def test_of_an_earlier_item(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.keep(foreign, "a")
+        foreign.waiting(b"a")
+        result = rwq("show", "a", "-o", "json")
+        assert (result.code, result.json["result"]["status"]) == (0, "rejected")
+        assert "rwq result -q jobs a" not in result.json["commands"]
+        shown = " ".join(rwq("show", "a", "-o", "table").text.split())
+        assert "4 B, no expiry, of an earlier item with this ID" in shown
+
+    def test_none(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert [r["result"] for r in rwq("show", "a", "b", "-o", "json").json] == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["string", "hash"])
+def test_no_result_in_the_place_of_one(rwq: Rwq, foreign: Foreign, kind: str) -> None:
+    foreign.waiting(b"w")
+    if kind == "string":
+        foreign.raw.set("jobs:result:w", "x")
+    else:
+        foreign.raw.hset("jobs:result:w", "x", "y")
+    before = contents(foreign.raw)
+    assert rwq("complete", "w", "--rejected").code == 69
+    record = rwq("show", "w", "-o", "json").json
+    assert (record["state"], record["result"], record["findings"]) == (
+        "waiting",
+        None,
+        ["wrong-type"],
+    )
+    assert record["facts"]["wrong_types"] == [{"key": "jobs:result:w", "type": kind}]
+    assert record["commands"][-1] == "redis-cli TYPE jobs:result:w"
+    text = rwq("show", "w", "-o", "table").text
+    assert f"jobs:result:w  is a {kind}" in text
+    assert rwq("doctor", "--only", "wrong-type").code == 1
+    assert contents(foreign.raw) == before

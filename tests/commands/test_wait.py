@@ -1,0 +1,168 @@
+"""`rwq wait`: its codes, what it tells, and that a script can rely on it."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis
+
+from tests.conftest import Foreign, StartServer, contents
+from tests.driver import Rwq, until
+
+NOWHERE = ("-u", "redis://127.0.0.1:1/0")
+
+
+def test_empty(rwq: Rwq) -> None:
+    result = rwq("wait", "-o", "json")
+    record = result.json
+    assert (result.code, result.notes) == (0, "")
+    assert 0.05 <= record.pop("waited_seconds") < 1
+    assert record == {
+        "queue": "jobs",
+        "queue_b64": None,
+        "reached": True,
+        "waiting": 0,
+        "processing": 0,
+        "delayed": 0,
+        "buried": 0,
+        "remaining": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("", 1),
+        ("--until-empty", 1),
+        ("--below 2", 1),
+        ("--below 3", 0),
+        ("--id w1", 1),
+        ("--id gone", 0),
+        ("--id gone --id w1", 1),
+        ("--id l1", 1),
+    ],
+)
+def test_codes(rwq: Rwq, foreign: Foreign, words: str, code: int) -> None:
+    foreign.waiting(b"w1", b"w2")
+    foreign.leased(b"l1", ttl_ms=None)
+    before = contents(foreign.raw)
+    result = rwq("wait", *words.split(), "--timeout", "0", "-o", "json")
+    assert (result.code, result.json["reached"], result.notes) == (code, code == 0, "")
+    assert (result.json["waiting"], result.json["processing"]) == (2, 1)
+    assert contents(foreign.raw) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("--below 0", "--below x", "--timeout soon", "--id="),
+        *("--until-empty --below 1", "--below 1 --id a", "--until-empty --id a"),
+    ],
+)
+def test_usage(rwq: Rwq, words: str) -> None:
+    result = rwq("wait", *words.split())
+    assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1)
+
+
+def test_timeout(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w1")
+    began = time.monotonic()
+    result = rwq("wait", "--timeout", "300ms", "-o", "json")
+    assert 0.3 <= time.monotonic() - began < 2
+    assert result.code == 1
+    assert 0.3 <= result.json["waited_seconds"] < 1
+
+
+def test_plain_is_a_field_a_line(rwq: Rwq) -> None:
+    lines = rwq("wait", "--id", "a").text.splitlines()
+    assert lines[:-1] == [
+        *("queue\tjobs", "queue_b64\t", "reached\ttrue", "waiting\t0", "processing\t0"),
+        *("delayed\t0", "buried\t0", "remaining\t0"),
+    ]
+    assert [line.split("\t")[0] for line in lines[-1:]] == ["waited_seconds"]
+
+
+def test_table(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w1")
+    result = rwq("wait", "--id", "w1", "--timeout", "0", "-o", "table")
+    assert result.lines == [
+        "jobs",
+        "   in time  no",
+        "  not gone     1",
+        "   waiting     1",
+        "processing     0",
+        "   delayed     0",
+        "    buried     0",
+        "    waited  0.0s",
+    ]
+
+
+def test_a_queue_whose_name_is_any_bytes(rwq: Rwq) -> None:
+    result = rwq("wait", "-q", os.fsdecode(b"\xff\n"), "-o", "json")
+    assert (result.code, result.json["queue"], result.json["queue_b64"]) == (0, None, "/wo=")
+
+
+def test_a_script_goes_on_when_the_work_is_done(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w1", b"w2")
+    script = "(sleep 0.5; rwq complete w1 w2) & rwq wait --timeout 20s >/dev/null && rwq ls -o ids"
+    assert rwq.shell(script).as_tuple() == (0, "", "completed 2, missing 0, not owner 0\n")
+
+
+def test_interrupted(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w1")
+    with _asking(rwq, foreign.raw) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == (b"", b"")
+    assert process.returncode == 130
+
+
+def test_no_server(rwq: Rwq) -> None:
+    result = rwq("wait", *NOWHERE)
+    assert (result.code, result.text) == (69, "")
+    assert result.notes.startswith("rwq: error: cannot reach redis://127.0.0.1:1/0: ")
+
+
+def test_a_server_that_goes_away(bare_rwq: Rwq, start_server: StartServer) -> None:
+    server = start_server()
+    with server.client() as raw:
+        Foreign(raw, b"jobs").waiting(b"w1")
+        rwq = Rwq({**bare_rwq.variables, "RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}, bare_rwq.home)
+        with _asking(rwq, raw) as process:
+            server.kill()
+            out, err = process.communicate(timeout=30)
+        rwq.close()
+    assert (process.returncode, out) == (69, b"")
+    assert err.startswith(b"rwq: error: ")
+    assert err.count(b"\n") == 1
+
+
+def test_a_connection_that_is_cut_while_it_is_idle_is_made_anew(rwq: Rwq, foreign: Foreign) -> None:
+    """A wait of hours must not end because a proxy between them drops what is idle."""
+    foreign.waiting(b"w1")
+    raw = foreign.raw
+    with _asking(rwq, raw, "--timeout", "20s") as process:
+        for client in raw.client_list(_type="normal"):
+            if int(client["id"]) != raw.client_id():
+                raw.client_kill_filter(_id=client["id"])
+        raw.delete("jobs:queue", "jobs:item:w1")
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+@contextmanager
+def _asking(rwq: Rwq, raw: redis.Redis, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """A process that waits and has asked."""
+    known = {client["id"] for client in raw.client_list()}
+
+    def asks() -> bool:
+        return any(
+            client["cmd"] == "exec" and client["id"] not in known for client in raw.client_list()
+        )
+
+    process = rwq.start("wait", *words)
+    until(asks)
+    yield process

@@ -1,0 +1,258 @@
+"""The scripts, in the shells that they are for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from rwq_cli.cli.app import COMMANDS
+from rwq_cli.cli.choosing import SelectableState
+from rwq_cli.cli.settings import OutputFormat
+from rwq_cli.commands.ls import Which
+from rwq_cli.completion.__main__ import write_all
+from rwq_cli.completion.shells import Shell
+from rwq_cli.completion.spec import Command, collect
+from rwq_cli.input.records import InputFormat
+from tests.completion.shells import (
+    COMPLETIONS,
+    NAMES,
+    NASTY,
+    TAB,
+    ZSH_FPATH,
+    ZSH_SOURCE,
+    Bash,
+    Fish,
+    Terminal,
+    World,
+    Zsh,
+    need,
+    new_world,
+)
+
+WITH_L = [name for name in COMMANDS if name.startswith("l")]
+STATES_WITH_A = [state for state in SelectableState if state.startswith("a")]
+SPEC = collect()
+ALL_COMMANDS = list(SPEC.all_commands())
+
+
+class Offering(Protocol):
+    """A shell that tells what it offers for the last word of a line."""
+
+    def offers(self, line: str) -> list[str]: ...
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return new_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(autouse=True)
+def no_calls_yet(world: World) -> None:
+    """The calls of earlier tests are forgotten."""
+    world.taken_calls()
+
+
+@pytest.fixture(scope="module", params=["bash", "fish", "zsh from fpath", "zsh sourced"])
+def shell(request: pytest.FixtureRequest, world: World) -> Iterator[Offering]:
+    """Each shell in turn; zsh in both ways that its script can be loaded."""
+    if request.param == "bash":
+        yield Bash(world)
+    elif request.param == "fish":
+        yield Fish(world)
+    else:
+        zsh = Zsh(world, ZSH_FPATH if request.param == "zsh from fpath" else ZSH_SOURCE)
+        with zsh.open():
+            yield zsh
+
+
+@pytest.fixture(scope="module", params=["bash", "zsh"])
+def screen(request: pytest.FixtureRequest, world: World) -> Iterator[Terminal]:
+    """A shell to type into."""
+    opening = Bash(world) if request.param == "bash" else Zsh(world, ZSH_FPATH)
+    with opening.open() as opened:
+        yield opened
+
+
+def test_the_scripts_in_the_repository_are_those_of_the_code(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    made = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    kept = {file.name: file.read_text() for file in COMPLETIONS.iterdir()}
+    assert made == kept, "run: python -m rwq_cli.completion completions/"
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("rwq ", list(COMMANDS)),
+        ("rwq l", WITH_L),
+        ("rwq -q jobs l", WITH_L),
+        ("rwq -v --url=redis://h:1/2 -o json --tls-ca ca.pem l", WITH_L),
+        ("rwq -vq jobs l", WITH_L),
+        ("rwq -- l", WITH_L),
+        ("rwq --vers", ["--version"]),
+        # The queue's name is that of a command.
+        ("rwq -q add ls --ta", ["--tail"]),
+        ("rwq -q jobs ls --ta", ["--tail"]),
+        ("rwq ls -q jobs --url x --ta", ["--tail"]),
+        ("rwq ls --queue=jobs waiting --ta", ["--tail"]),
+        ("rwq clean ", ["light", "deep"]),
+        ("rwq clean -q light d", ["deep"]),
+        ("rwq clean light --gr", ["--grace"]),
+        ("rwq -q x clean -u y light -q z --gr", ["--grace"]),
+        ("rwq ls ", list(Which)),
+        ("rwq ls -n 5 a", [which for which in Which if which.startswith("a")]),
+        ("rwq ls -- ", list(Which)),
+        ("rwq ls -- -", []),
+        ("rwq ls waiting l", []),
+        ("rwq ls -o ", list(OutputFormat)),
+        ("rwq -o j", ["json", "jsonl"]),
+        ("rwq ls --output=j", ["json", "jsonl"]),
+        ("rwq --output=j", ["json", "jsonl"]),
+        ("rwq add --format ", list(InputFormat)),
+        ("rwq ls --state=a", STATES_WITH_A),
+        ("rwq ls --state waiting --state a", STATES_WITH_A),
+        ("rwq completion ", list(Shell)),
+        ("rwq local st", ["start", "stop", "status"]),
+        # IDs, data, numbers, durations and URLs are nobody's guess; files are not meant.
+        ("rwq complete n", []),
+        ("rwq add n", []),
+        ("rwq lease -n n", []),
+        ("rwq lease --for=n", []),
+        ("rwq -u n", []),
+        ("rwq nonsense l", []),
+    ],
+)
+def test_what_is_known_is_offered_without_starting_rwq(
+    shell: Offering, world: World, line: str, offered: list[str]
+) -> None:
+    assert sorted(shell.offers(line)) == sorted(offered)
+    assert world.taken_calls() == []
+
+
+@pytest.mark.parametrize("command", ALL_COMMANDS, ids=lambda known: "-".join(known.path))
+def test_every_long_option_is_offered_without_starting_rwq(
+    shell: Offering, world: World, command: Command
+) -> None:
+    found = shell.offers(" ".join(("rwq", *command.path, "--")))
+    wanted = {
+        name
+        for option in (*command.options, *SPEC.common)
+        for name in option.names
+        if name.startswith("--")
+    }
+    assert set(found) == wanted
+    assert world.taken_calls() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("rwq -q ", []),
+        ("rwq ls -q ", []),
+        ("rwq ls --queue ", []),
+        ("rwq ls --queue=", []),
+        ("rwq -q jobs stats -q ", []),
+        ("rwq -u redis://h:1/2 ls -q ", ["-u", "redis://h:1/2"]),
+        ("rwq ls --url=unix:///x --queue=", ["--url", "unix:///x"]),
+        ("rwq -uredis://h/ ls -q ", ["-u", "redis://h/"]),
+        ("rwq -vu redis://h/ clean light -q ", ["-u", "redis://h/"]),
+        ("rwq -u 'redis://h/?a=b c' ls -q ", ["-u", "redis://h/?a=b c"]),
+        ("rwq -u $SERVER ls -q ", ["-u", "redis://from.variable/0"]),
+        (
+            "rwq -u rediss://h/ ls --tls-ca my.pem --tls-insecure -q ",
+            ["-u", "rediss://h/", "--tls-ca", "my.pem", "--tls-insecure"],
+        ),
+    ],
+)
+def test_queues_are_asked_from_the_server_that_the_line_says(
+    shell: Offering, world: World, line: str, asked: list[str]
+) -> None:
+    assert sorted(shell.offers(line)) == sorted(NAMES)
+    (call,) = world.taken_calls()
+    # fish hands `--url=x` on as it stands.
+    apart = [part for word in call[3:] for part in _apart(word)]
+    assert (call[:3], apart) == (["queues", "-o", "ids"], asked)
+
+
+def _apart(word: str) -> list[str]:
+    name, equals, value = word.partition("=")
+    return [name, value] if name.startswith("--") and equals else [word]
+
+
+def test_nothing_on_the_line_is_run(shell: Offering, world: World) -> None:
+    substitution = "(touch ran)" if isinstance(shell, Fish) else "$(touch ran)"
+    assert shell.offers(f"rwq -u {substitution} ls -q ") == []
+    assert shell.offers(f"rwq -q {substitution} ls --ta") == ["--tail"]
+    assert world.taken_calls() == []
+    assert not (world.directory / "ran").exists()
+
+
+def test_a_server_that_does_not_answer_is_silence(world: World) -> None:
+    # `run` looks at stderr and the exit code.
+    assert Bash(world).offers("rwq ls -q ", NO_SERVER="1") == []
+    assert Fish(world).offers("rwq ls -q ", NO_SERVER="1") == []
+    assert len(world.taken_calls()) == 2
+
+
+@pytest.mark.parametrize(
+    "options", ["set -u", "set -f", "set -o posix", "IFS=q", "COMP_WORDBREAKS=' '"]
+)
+def test_bash_with_other_options(world: World, options: str) -> None:
+    def ask(line: str) -> str:
+        setup = f"source {COMPLETIONS}/rwq.bash; {options}; COMP_LINE=$1 COMP_POINT=${{#1}}"
+        answer = '_rwq rwq; printf "%s\\n" "${COMPREPLY[@]}"'
+        return world.run([need("bash"), "--norc", "-c", f"{setup}; {answer}", "bash", line])
+
+    assert ask("rwq -q jobs l") == "lease\nls\nleases\nlocal\n"
+    whole = options.startswith("COMP")
+    assert ask("rwq --output=j") == (
+        "--output=json\n--output=jsonl\n" if whole else "json\njsonl\n"
+    )
+    assert ask("rwq -q mail:i") == ("mail:in\\ box\n" if whole else "in\\ box\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("rwq comp", "rwq complet"),
+        ("rwq sho", "rwq show "),
+        ("rwq -q x cl", "rwq -q x clean "),
+        ("rwq -oc", "rwq -ocsv "),
+        ("rwq --output=c", "rwq --output=csv "),
+        ("rwq -vqjo", "rwq -vqjobs "),
+        ("rwq ls -q m", "rwq ls -q mail:"),
+        ("rwq ls -q mail:i", r"rwq ls -q mail:in\ box "),
+        (r"rwq ls -q mail:in\ ", r"rwq ls -q mail:in\ box "),
+        ('rwq ls -q "mail:i', 'rwq ls -q "mail:in box" '),
+        ("rwq ls -q 'mail:i", "rwq ls -q 'mail:in box' "),
+        ("rwq ls --queue=m", "rwq ls --queue=mail:"),
+        ("rwq ls --queue=mail:i", r"rwq ls --queue=mail:in\ box "),
+        ("rwq ls -q it", r"rwq ls -q it\'s "),
+        ("rwq ls -q C:", r"rwq ls -q C:\\data "),
+        ("rwq ls -q ü", "rwq ls -q ümlaut "),
+        ("rwq add -f not", "rwq add -f notes.txt "),
+        ("rwq add -f new", r"rwq add -f new\ notes.txt "),
+        ('rwq add -f "new', 'rwq add -f "new notes.txt" '),
+        ("rwq add --file=new", r"rwq add --file=new\ notes.txt "),
+        ("rwq --password-file not", "rwq --password-file notes.txt "),
+        ("rwq add new", "rwq add new"),
+        ("rwq local start some", r"rwq local start some\ dir/"),
+        ("rwq ls -q jobs > not", "rwq ls -q jobs > notes.txt "),
+    ],
+)
+def test_what_stands_on_the_line_after_tab(screen: Terminal, typed: str, line: str) -> None:
+    assert screen.line_after(typed + TAB) == line
+
+
+@pytest.mark.parametrize(
+    "start", ["-q ", "-q '", '-q "', "-q", "--queue=", "--queue='", '--queue="']
+)
+def test_a_name_of_special_characters_can_be_written(
+    screen: Terminal, world: World, start: str
+) -> None:
+    written = screen.line_after(f"rwq ls {start}n{TAB}")
+    program = "printf '%s\\n' " + written.removeprefix("rwq ls ")
+    read = world.run([screen.shell, "-c", program])
+    head, gap, _quote = start.partition(" ")
+    assert read == (f"{head}\n" if gap else head.rstrip("'\"")) + f"{NASTY}\n"

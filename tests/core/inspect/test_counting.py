@@ -1,0 +1,246 @@
+"""Counts by state: exact numbers, and None for what was not or cannot be read."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Counts, Server, WorkQueue, connect
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.counting import count_states
+from tests.conftest import (
+    QUEUE,
+    AsUser,
+    Foreign,
+    Interleaved,
+    StartServer,
+    contents,
+    supports_no_touch,
+)
+from tests.core.inspect.test_survey import zoo
+from tests.servers import PrivateServer
+
+
+def test_an_empty_queue(queue: WorkQueue) -> None:
+    assert queue.lengths() == Counts(b"jobs", 0, 0, 0, 0)
+    assert queue.counts() == Counts(b"jobs", 0, 0, 0, 0, leased=0, held=0, abandoned=0, due=0)
+    assert queue.counts(deep=True) == Counts(
+        *(b"jobs", 0, 0, 0, 0),
+        leased=0,
+        held=0,
+        abandoned=0,
+        due=0,
+        orphaned=0,
+        unlisted=0,
+        duplicated=0,
+        ghosts=0,
+        stray_leases=0,
+        wrong_types=0,
+        returns=0,
+        results=0,
+    )
+
+
+def test_lengths_cost_one_round_trip(interleaved: Interleaved, foreign: Foreign) -> None:
+    zoo(foreign)
+    assert WorkQueue(interleaved, QUEUE).lengths() == Counts(b"jobs", 10, 14, 4, 5, 2)
+    assert interleaved.calls == ["LLEN+LLEN+ZCARD+ZCARD+HLEN"]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_the_zoo(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> None:
+    zoo(foreign)
+    raw.pexpire(b"jobs:lease:l1", 10_000)
+    raw.pexpire(b"jobs:leased_by_session:l1", 9000)
+    raw.pexpire(b"jobs:lease:l2", 500_000)
+    counts = queue.counts(deep=deep)
+    assert counts.lease_soonest_ms is not None
+    assert counts.lease_latest_ms is not None
+    assert 9000 < counts.lease_soonest_ms <= 10_000
+    assert 499_000 < counts.lease_latest_ms <= 500_000
+    sampled = supports_no_touch(raw)
+    # s2 and s3 are in processing under a session's lease, and counted there alone.
+    # Data of `data of <id>`; the waiting ones are w1, w2, w3 and the two that are in both lists.
+    assert counts == Counts(
+        queue=b"jobs",
+        waiting=10,
+        processing=14,
+        delayed=4,
+        buried=3,
+        returned=1 if deep else 2,
+        leased=6,
+        held=2 if deep else 1,
+        abandoned=4,
+        due=2,
+        orphaned=3 if deep else None,
+        unlisted=2 if deep else None,
+        duplicated=4 if deep else None,
+        ghosts=5 if deep else None,
+        stray_leases=1 if deep else None,
+        wrong_types=0 if deep else None,
+        returns=1 if deep else None,
+        results=0 if deep else None,
+        oldest_waiting_s=counts.oldest_waiting_s,
+        lease_soonest_ms=counts.lease_soonest_ms,
+        lease_latest_ms=counts.lease_latest_ms,
+        payload_sampled=6 if sampled else 0,
+        payload_min_bytes=10 if sampled else None,
+        payload_median_bytes=10 if sampled else None,
+        payload_max_bytes=23 if sampled else None,
+    )
+
+
+def test_a_held_item_in_no_list_is_held_and_not_unlisted(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    """As its state is; `unlisted` is for leases that end."""
+    foreign.data(b"1")
+    foreign.lease(b"1", ttl_ms=None)
+    counts = queue.counts(deep=True)
+    assert (counts.held, counts.unlisted, counts.orphaned) == (1, 0, 0)
+
+
+def test_returns_of_many_and_what_is_no_number(queue: WorkQueue, raw: Redis) -> None:
+    raw.hset(b"jobs:returns", mapping={b"%d" % number: number for number in range(3000)})
+    raw.hset(b"jobs:returns", mapping={b"text": b"x", b"minus": b"-4", b"\xff": b""})
+    raw.mset({b"jobs:item:%d" % number: b"" for number in range(3000)})
+    raw.mset({b"jobs:item:" + item_id: b"" for item_id in (b"text", b"minus", b"\xff")})
+    counts = queue.counts(deep=True)
+    assert (counts.returned, counts.returns) == (3003, sum(range(3000)))
+
+
+def test_returns_of_what_is_gone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    """A worker that completes an item of ours knows nothing of its count."""
+    raw.hset(b"jobs:returns", mapping={b"1": 2, b"gone": 3})
+    counts = queue.counts(deep=True)
+    assert (counts.returned, counts.returns) == (0, 0)
+    foreign.waiting(b"1")
+    counts = queue.counts(deep=True)
+    assert (counts.returned, counts.returns) == (1, 2)
+    assert queue.counts().returned == queue.lengths().returned == 2
+
+
+def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    """A queue that is named like our results has hashes of its own under that name."""
+    for item_id in (b"1", b"\xff:result:", b"queue", b"a:item:b", b""):
+        raw.hset(b"jobs:result:" + item_id, mapping={"status": "completed", "completed_ms": 5})
+    raw.set(b"jobs:result:text", b"no hash")
+    raw.hset(b"jobs:result:foreign", b"x", b"y")
+    raw.hset(b"jobsx:result:1", mapping={"status": "completed", "completed_ms": 5})
+    foreign.waiting(b"1")
+    inner = Foreign(raw, b"jobs:result:x")
+    inner.waiting(b"1")
+    raw.hset(inner.keys.returns, b"1", 1)
+    raw.hset(b"jobs:result:x:result:1", mapping={"status": "completed", "completed_ms": 5})
+    assert queue.counts(deep=True).results == 5
+    assert WorkQueue(queue.connection, b"jobs:result:x").counts(deep=True).results == 1
+    assert queue.counts().results is None
+
+
+def test_a_sample_of_both_ends(raw: Redis, queue: WorkQueue) -> None:
+    """50 of each end of main; with fewer than 100 each counts once."""
+    ids = [b"%d" % number for number in range(300)]
+    raw.mset({b"jobs:item:" + item_id: b"x" * int(item_id) for item_id in ids})
+    raw.lpush(b"jobs:queue", *ids)
+    counts = count_states(queue, sample_sizes=True, deep=False)
+    assert (
+        counts.payload_sampled,
+        counts.payload_min_bytes,
+        counts.payload_median_bytes,
+        counts.payload_max_bytes,
+    ) == (100, 0, 49, 299)
+    raw.ltrim(b"jobs:queue", 0, 59)
+    counts = count_states(queue, sample_sizes=True, deep=False)
+    assert (counts.payload_sampled, counts.payload_min_bytes) == (60, 240)
+
+
+def test_ghosts_and_wrong_types_have_no_size(raw: Redis, queue: WorkQueue) -> None:
+    raw.hset(b"jobs:item:strange", "field", "value")
+    raw.set(b"jobs:item:empty", b"")
+    raw.lpush(b"jobs:queue", b"strange", b"ghost", b"empty")
+    counts = count_states(queue, sample_sizes=True, deep=False)
+    assert (counts.payload_sampled, counts.payload_min_bytes, counts.payload_max_bytes) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("structure", ["queue", "processing", "delayed", "buried", "returns"])
+def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: str) -> None:
+    raw.set(f"jobs:{structure}", b"text")
+    with pytest.raises(WrongType):
+        queue.lengths()
+    with pytest.raises(WrongType):
+        queue.counts()
+
+
+def test_thousands_in_processing(queue: WorkQueue, raw: Redis) -> None:
+    pipeline = raw.pipeline()
+    crowd = Foreign(pipeline)
+    for number in range(1100):
+        crowd.leased(b"l%d" % number)
+        crowd.abandoned(b"a%d" % number)
+    crowd.leased(b"held", ttl_ms=None)
+    pipeline.execute()
+    counts = queue.counts()
+    assert (counts.processing, counts.leased, counts.held, counts.abandoned) == (
+        2201,
+        1100,
+        1,
+        1100,
+    )
+
+
+@pytest.mark.real_only("the fake has no OBJECT IDLETIME")
+def test_how_long_the_next_item_has_waited(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+    foreign.waiting(b"next", b"new")
+    foreign.unused_for(b"next", 2)
+    assert queue.counts().oldest_waiting_s in (2, 3)
+    raw.rpop(b"jobs:queue")
+    assert queue.counts().oldest_waiting_s in (0, 1)
+
+
+def test_a_server_that_may_not_say_how_long(as_user: AsUser, server: PrivateServer) -> None:
+    Foreign(server.client()).waiting(b"1")
+    counts = WorkQueue(as_user("+@all", "-object", "-client"), QUEUE).counts(deep=True)
+    assert (counts.waiting, counts.oldest_waiting_s, counts.payload_sampled) == (1, None, 0)
+
+
+def test_a_server_that_counts_uses_instead(start_server: StartServer) -> None:
+    private = start_server("--maxmemory-policy", "allkeys-lfu")
+    Foreign(private.client()).waiting(b"1")
+    counts = WorkQueue(connect(Server(private.url)), QUEUE).counts()
+    assert (counts.waiting, counts.oldest_waiting_s) == (1, None)
+
+
+def test_counting_changes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    zoo(foreign)
+    before = contents(raw)
+    queue.lengths()
+    queue.counts(deep=True)
+    assert contents(raw) == before
+
+
+def test_stray_leases_and_wrong_types(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.lease(b"stray", b"endless stray", generations="old")
+    foreign.lease(b"ghost")
+    raw.lpush(b"jobs:processing", b"ghost")
+    raw.hset(b"jobs:item:odd", "a", "b")
+    raw.lpush(b"jobs:queue", b"odd")
+    # Another queue, and its items.
+    Foreign(raw, b"jobs:lease:x").leased(b"theirs")
+    counts = queue.counts(deep=True)
+    assert (counts.stray_leases, counts.wrong_types, counts.ghosts) == (2, 1, 1)
+    assert queue.counts().stray_leases is None
+
+
+def test_what_is_in_processing_and_put_away_is_counted_once(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    # Leased though a guard of the other name is left; behind whole guards; without any.
+    for item_id in (b"worked on", b"guarded", b"left"):
+        foreign.delayed(item_id, 1)
+        foreign.abandoned(item_id)
+    raw.set(foreign.keys.old_lease(b"worked on"), b"them", px=10_000)
+    raw.delete(foreign.keys.lease(b"left"), foreign.keys.old_lease(b"left"))
+    foreign.buried(b"buried, worked on")
+    foreign.leased(b"buried, worked on", generations="new")
+    counts = queue.counts()
+    assert (counts.leased, counts.held, counts.abandoned) == (2, 0, 1)
+    assert (counts.delayed, counts.due, counts.buried) == (1, 1, 0)

@@ -1,0 +1,429 @@
+"""Listings: which items, in which order, and what reading them costs and changes."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.listing import list_items, list_leases
+from rwq_cli.core.inspect.report import Detail
+from tests.conftest import (
+    QUEUE,
+    AsUser,
+    Foreign,
+    Interleaved,
+    contents,
+    supports_no_touch,
+)
+from tests.servers import PrivateServer
+
+MAIN = Source(main=True)
+PROCESSING = Source(processing=True)
+BOTH = Source(main=True, processing=True)
+
+WITHOUT_IDLE_TIMES = "the fake has no OBJECT IDLETIME"
+
+
+def numbered(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def ids(items) -> list[bytes]:
+    return [item.item_id for item in items]
+
+
+def test_an_empty_queue(queue: WorkQueue) -> None:
+    assert list(queue.items(BOTH)) == []
+    assert list(queue.leases()) == []
+
+
+@pytest.mark.real_only(WITHOUT_IDLE_TIMES)
+def test_waiting_items(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    raw.set(b"jobs:item:2", bytes(250))
+    raw.lpush(b"jobs:queue", b"ghost")
+    sizes = supports_no_touch(raw)
+    items = list(queue.items(MAIN))
+    # Idle times are differences of whole seconds: a moment may be one of them.
+    assert [item.idle_s in (0, 1) for item in items] == [True, True, False]
+    assert [replace(item, idle_s=None) for item in items] == [
+        Item(
+            *(b"jobs", b"1", State.WAITING),
+            payload_bytes=9 if sizes else None,
+            preview=b"data of 1" if sizes else None,
+            position=0,
+        ),
+        Item(
+            *(b"jobs", b"2", State.WAITING),
+            payload_bytes=250 if sizes else None,
+            preview=bytes(200) if sizes else None,
+            position=1,
+        ),
+        Item(*(b"jobs", b"ghost", State.GHOST), position=2),
+    ]
+
+
+def test_items_in_processing(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.abandoned(b"1")
+    foreign.leased(b"2", holder=b"\xff", ttl_ms=None)
+    foreign.raw.lpush(b"jobs:processing", b"3")
+    listed = list_items(queue, PROCESSING, Selection(), Detail(), limit=None)
+    items = [(item.item_id, item.state, item.position, item.lease) for item in listed]
+    assert items == [
+        (b"1", State.ABANDONED, None, None),
+        (b"2", State.HELD, None, Lease(b"\xff", None)),
+        (b"3", State.GHOST, None, None),
+    ]
+
+
+def test_with_all_of_their_data(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(*numbered(40))
+    large = bytes(range(256)) * 8
+    raw.set(b"jobs:item:7", large)
+    raw.set(b"jobs:item:8", b"")
+    raw.delete(b"jobs:item:9")
+    items = list(queue.items(MAIN, data=True))
+    assert ids(items) == numbered(40)
+    assert [(item.data, item.preview, item.payload_bytes) for item in items[6:10]] == [
+        (b"data of 6", b"data of 6", 9),
+        (large, large[:200], 2048),
+        (b"", b"", 0),
+        (None, None, None),
+    ]
+
+
+def test_data_of_the_wrong_type_has_none(queue: WorkQueue, raw: Redis) -> None:
+    raw.hset(b"jobs:item:1", "field", "value")
+    raw.lpush(b"jobs:queue", b"1")
+    (item,) = queue.items(MAIN, data=True)
+    assert (item.data, item.preview, item.payload_bytes) == (None, None, None)
+
+
+@pytest.mark.parametrize("tail", [False, True])
+@pytest.mark.parametrize(("limit", "offset"), [(None, 0), (7, 0), (7, 5), (None, 18), (5, 20)])
+def test_windows_of_main(
+    queue: WorkQueue, foreign: Foreign, tail: bool, limit: int | None, offset: int
+) -> None:
+    foreign.waiting(*numbered(20))
+    order = list(enumerate(numbered(20)))
+    if tail:
+        order.reverse()
+    items = queue.items(MAIN, limit=limit, offset=offset, tail=tail)
+    stop = None if limit is None else offset + limit
+    assert [(item.position, item.item_id) for item in items] == order[offset:stop]
+
+
+def test_no_items_at_all_cost_nothing(interleaved: Interleaved, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    listed = list_items(WorkQueue(interleaved, QUEUE), MAIN, Selection(), Detail(), limit=0)
+    assert list(listed) == []
+    assert interleaved.calls == []
+
+
+@pytest.mark.parametrize(("limit", "offset"), [(None, 0), (12, 0), (4, 8), (3, 11), (9, 19)])
+def test_windows_of_both_lists(
+    queue: WorkQueue, foreign: Foreign, limit: int | None, offset: int
+) -> None:
+    foreign.waiting(*numbered(10))
+    foreign.abandoned(*(b"p%d" % number for number in range(10)))
+    order = [*numbered(10), *(b"p%d" % number for number in range(10))]
+    stop = None if limit is None else offset + limit
+    assert ids(queue.items(BOTH, limit=limit, offset=offset)) == order[offset:stop]
+
+
+def test_several_pages(queue: WorkQueue, raw: Redis) -> None:
+    raw.lpush(b"jobs:queue", *numbered(2500))
+    raw.mset({b"jobs:item:" + item_id: b"" for item_id in numbered(2500)})
+    items = list(queue.items(MAIN))
+    assert ids(items) == numbered(2500)
+    assert [item.position for item in items] == list(range(2500))
+    assert ids(queue.items(MAIN, offset=2400, limit=50)) == numbered(2500)[2400:2450]
+    assert ids(queue.items(MAIN, tail=True, limit=1200)) == numbered(2500)[:1299:-1]
+
+
+def test_page_one_of_a_long_list_costs_what_it_costs_of_a_short_one(
+    interleaved: Interleaved, raw: Redis
+) -> None:
+    raw.lpush(b"jobs:queue", *numbered(20_000))
+    raw.mset({b"jobs:item:" + item_id: b"" for item_id in numbered(20_000)})
+    read: list[int] = []
+
+    def note(name: str) -> None:
+        if name == "LRANGE":
+            _, _, first, last = interleaved.words
+            read.append(last - first + 1)
+
+    interleaved.before = note
+    shown = list_items(
+        WorkQueue(interleaved, QUEUE), MAIN, Selection(), Detail(), limit=50, offset=10_000
+    )
+    assert ids(shown) == numbered(20_000)[10_000:10_050]
+    # A few more, which say whether the list moved.
+    assert sum(read) < 70
+
+
+class TestIdsAlone:
+    SOURCES = (MAIN, Source(delayed=True), Source(buried=True))
+
+    @pytest.mark.parametrize("source", SOURCES)
+    @pytest.mark.parametrize("tail", [False, True])
+    @pytest.mark.parametrize(("limit", "offset"), [(None, 0), (3, 0), (1000, 2), (None, 1003)])
+    def test_are_those_of_the_items(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        source: Source,
+        tail: bool,
+        limit: int | None,
+        offset: int,
+    ) -> None:
+        raw.lpush(queue.keys.main, *numbered(1005))
+        for key in (queue.keys.delayed, queue.keys.buried):
+            raw.zadd(key, {item_id: 1000 - at for at, item_id in enumerate(numbered(1005))})
+        listed = queue.items(source, limit=limit, offset=offset, tail=tail, bare=True)
+        pages = queue.listed_ids(source, limit=limit, offset=offset, tail=tail)
+        assert [item_id for page in pages for item_id in page] == ids(listed)
+
+    def test_no_item_is_looked_at(self, interleaved: Interleaved, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.delayed(b"d", 1)
+        foreign.buried(b"b")
+        for source in self.SOURCES:
+            assert len(list(WorkQueue(interleaved, QUEUE).listed_ids(source))) == 1
+        assert set(interleaved.calls) == {"LRANGE", "scheduled_page"}
+
+
+class TestSelection:
+    def test_none(self) -> None:
+        assert Selection().is_all is True
+        assert Selection().reads_details is False
+
+    @pytest.mark.parametrize(
+        ("selection", "reads_details"),
+        [
+            (Selection(states=frozenset({State.LEASED})), False),
+            (Selection(id_glob=b"*"), False),
+            (Selection(match=re.compile(b"")), True),
+            (Selection(older_than_s=0), True),
+        ],
+    )
+    def test_some(self, selection: Selection, reads_details: bool) -> None:
+        assert selection.is_all is False
+        assert selection.reads_details is reads_details
+
+    def test_by_state(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l")
+        foreign.abandoned(b"a")
+        raw.lpush(b"jobs:queue", b"g")
+        wanted = Selection(states=frozenset({State.ABANDONED, State.GHOST}))
+        assert ids(queue.items(BOTH, wanted)) == [b"g", b"a"]
+
+    @pytest.mark.parametrize(
+        ("glob", "chosen"),
+        [
+            (b"*", [b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]"]),
+            (b"job-*", [b"job-1", b"job-22"]),
+            (b"job-?", [b"job-1"]),
+            (b"[jJ]*-[!2]", [b"job-1", b"JOB-3"]),
+            (b"a[[]1]", [b"a[1]"]),
+            (b"\xff*", [b"\xff\n"]),
+            (b"1", []),
+        ],
+    )
+    def test_by_id(
+        self, queue: WorkQueue, foreign: Foreign, glob: bytes, chosen: list[bytes]
+    ) -> None:
+        foreign.waiting(b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]")
+        assert ids(queue.items(MAIN, Selection(id_glob=glob))) == chosen
+
+    def test_by_data(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(*numbered(250))
+        raw.set(b"jobs:item:42", b"\x00x\xff" * 5000 + b"end")
+        raw.delete(b"jobs:item:43")
+        matching = Selection(match=re.compile(rb"of \d?[12]1$|\xffend"))
+        items = list(queue.items(MAIN, matching))
+        assert ids(items) == [b"11", b"21", b"42", b"111", b"121", b"211", b"221"]
+        # What was read to choose is not handed on unless asked for.
+        assert {item.data for item in items} == {None}
+        (item,) = queue.items(MAIN, matching, offset=2, limit=1, data=True)
+        assert item.data == b"\x00x\xff" * 5000 + b"end"
+
+    def test_limit_and_offset_count_what_was_chosen(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        foreign.waiting(*numbered(100))
+        items = list(queue.items(MAIN, Selection(id_glob=b"*7"), offset=3, limit=4))
+        assert [(item.item_id, item.position) for item in items] == [
+            (b"37", 37),
+            (b"47", 47),
+            (b"57", 57),
+            (b"67", 67),
+        ]
+
+    @pytest.mark.real_only(WITHOUT_IDLE_TIMES)
+    def test_by_age(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"old")
+        raw.lpush(b"jobs:queue", b"ghost")
+        foreign.waiting(b"new")
+        foreign.unused_for(b"old", 2)
+        assert ids(queue.items(MAIN, Selection(older_than_s=2))) == [b"old"]
+        assert ids(queue.items(MAIN, Selection(older_than_s=0))) == [b"old", b"new"]
+
+
+class TestLeases:
+    @pytest.fixture
+    def in_work(self, foreign: Foreign) -> None:
+        foreign.leased(b"late", holder=b"worker-1", ttl_ms=500_000)
+        foreign.abandoned(b"dead 1")
+        foreign.leased(b"held", holder=b"worker-2", ttl_ms=None)
+        foreign.leased(b"soon", holder=b"worker-22", ttl_ms=5000)
+        foreign.raw.lpush(b"jobs:processing", b"ghost")
+        foreign.abandoned(b"dead 2")
+
+    @pytest.mark.usefixtures("in_work")
+    def test_the_most_urgent_first(self, queue: WorkQueue) -> None:
+        items = list(queue.leases())
+        assert [(item.item_id, item.state) for item in items] == [
+            (b"dead 1", State.ABANDONED),
+            (b"ghost", State.GHOST),
+            (b"dead 2", State.ABANDONED),
+            (b"soon", State.LEASED),
+            (b"late", State.LEASED),
+            (b"held", State.HELD),
+        ]
+        assert items[-1].lease == Lease(b"worker-2", None)
+
+    @pytest.mark.usefixtures("in_work")
+    @pytest.mark.parametrize("limit", range(8))
+    def test_a_limit(self, queue: WorkQueue, limit: int) -> None:
+        order = [b"dead 1", b"ghost", b"dead 2", b"soon", b"late", b"held"]
+        assert ids(queue.leases(limit=limit)) == order[:limit]
+
+    @pytest.mark.usefixtures("in_work")
+    @pytest.mark.parametrize(
+        ("glob", "chosen"),
+        [
+            (b"worker-*", [b"soon", b"late", b"held"]),
+            (b"worker-?", [b"late", b"held"]),
+            (b"*22", [b"soon"]),
+            (b"nobody", []),
+        ],
+    )
+    def test_of_a_holder(self, queue: WorkQueue, glob: bytes, chosen: list[bytes]) -> None:
+        assert ids(queue.leases(holder_glob=glob)) == chosen
+
+    @pytest.mark.usefixtures("in_work")
+    def test_with_their_data(self, queue: WorkQueue) -> None:
+        data = {item.item_id: item.data for item in queue.leases(data=True)}
+        assert data == {
+            b"ghost": None,
+            **{
+                item_id: b"data of " + item_id
+                for item_id in (b"dead 1", b"dead 2", b"soon", b"late", b"held")
+            },
+        }
+
+    def test_only_what_is_shown_is_read(
+        self,
+        interleaved: Interleaved,
+        raw: Redis,
+    ) -> None:
+        raw.lpush(b"jobs:processing", *numbered(1500))
+        shown = list_leases(WorkQueue(interleaved, QUEUE), Detail(), limit=2)
+        assert ids(shown) == [b"0", b"1"]
+        one = "OBJECT+STRLEN+GETRANGE"
+        assert [call for call in interleaved.calls if "OBJECT" in call] == [f"{one}+{one}+HMGET"]
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_how_often_an_item_came_back(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, data: bool
+) -> None:
+    foreign.waiting(b"1", b"2", b"odd")
+    raw.hset(b"jobs:returns", mapping={"2": 12, "odd": "x", "gone": 3})
+    items = list(queue.items(MAIN, data=data))
+    assert [item.returns for item in items] == [None, 12, None]
+    assert [item.returns for item in queue.items(MAIN, bare=True)] == [None] * 3
+
+
+@pytest.mark.parametrize("source", [MAIN, PROCESSING])
+def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, source: Source) -> None:
+    raw.set(b"jobs:queue", b"text")
+    raw.set(b"jobs:processing", b"text")
+    with pytest.raises(WrongType):
+        list(queue.items(source))
+
+
+def test_a_lease_key_of_the_wrong_type_spoils_its_own_line_only(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.leased(b"1", b"strange", b"2")
+    raw.delete(b"jobs:lease:strange")
+    raw.lpush(b"jobs:lease:strange", b"text")
+    assert ids(queue.items(PROCESSING)) == [b"1", b"strange", b"2"]
+
+
+def test_a_server_that_may_not_help(as_user: AsUser, server: PrivateServer) -> None:
+    """Without CLIENT nothing that counts as use is read unasked; without OBJECT no age."""
+    raw = server.client()
+    Foreign(raw).waiting(b"1")
+    queue = WorkQueue(as_user("+@all", "-client", "-object"), QUEUE)
+    plain = Item(b"jobs", b"1", State.WAITING, position=0)
+    assert list(queue.items(MAIN)) == [plain]
+    (item,) = queue.items(MAIN, data=True)
+    assert (item.data, item.payload_bytes, item.idle_s) == (b"data of 1", 9, None)
+
+
+def test_listing_changes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    foreign.leased(b"3")
+    raw.lpush(b"jobs:queue", b"ghost")
+    before = contents(raw)
+    list(queue.items(BOTH, data=True))
+    list(queue.leases())
+    assert contents(raw) == before
+
+
+ALL = Source(main=True, processing=True, delayed=True, buried=True)
+
+
+def put_away_and_listed(foreign: Foreign) -> None:
+    """Buried items that are in processing, too: of a worker, behind a whole guard, left alone."""
+    for item_id in (b"worked on", b"guarded", b"left", b"buried"):
+        foreign.buried(item_id)
+    foreign.abandoned(b"worked on", b"guarded", b"left")
+    foreign.lease(b"worked on", generations="new")
+    foreign.raw.delete(foreign.keys.lease(b"left"), foreign.keys.old_lease(b"left"))
+
+
+def states(items) -> dict[bytes, list[State]]:
+    found: dict[bytes, list[State]] = {}
+    for item in items:
+        found.setdefault(item.item_id, []).append(item.state)
+    return found
+
+
+def test_what_is_in_processing_and_put_away_is_listed_once(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    put_away_and_listed(foreign)
+    assert states(queue.items(ALL)) == {
+        b"worked on": [State.LEASED],
+        b"left": [State.ABANDONED],
+        b"guarded": [State.BURIED],
+        b"buried": [State.BURIED],
+    }
+    assert states(queue.items(PROCESSING)) == {
+        b"worked on": [State.LEASED],
+        b"left": [State.ABANDONED],
+    }
+    assert states(queue.leases()) == states(queue.items(PROCESSING))
+
+
+def test_what_a_worker_has_is_not_listed_as_put_away(queue: WorkQueue, foreign: Foreign) -> None:
+    put_away_and_listed(foreign)
+    assert ids(queue.items(Source(buried=True))) == [b"buried", b"guarded", b"left"]

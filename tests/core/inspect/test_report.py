@@ -1,0 +1,338 @@
+"""All that is known of an ID, and that looking changes nothing, not even an idle time."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import (
+    Facts,
+    Item,
+    Lease,
+    NewItem,
+    Selection,
+    Source,
+    State,
+    WorkQueue,
+    state_of,
+)
+from rwq_cli.core.inspect import report
+from rwq_cli.core.inspect.report import Probe, probe, seen_in_list
+from tests.conftest import QUEUE, AsUser, Backend, Foreign, contents, supports_no_touch
+from tests.core.inspect.test_survey import zoo
+from tests.servers import PrivateServer
+
+NO_OBJECT = "the fake has no OBJECT, which the facts are read with"
+FAR_MS = 10**13
+
+NOTHING = Facts(
+    item_id=b"1",
+    has_data=False,
+    in_main=0,
+    in_processing=0,
+    in_cleaning=0,
+    lease=None,
+    due_ms=None,
+    buried_ms=None,
+    now_ms=0,
+)
+DATA = replace(NOTHING, has_data=True)
+
+
+def facts_of(queue: WorkQueue, item_id: bytes = b"1") -> Facts:
+    """The facts, their own instant checked and left out."""
+    (item_report,) = queue.facts([item_id])
+    assert abs(item_report.facts.now_ms - time.time() * 1000) < 5000
+    return replace(item_report.facts, now_ms=0)
+
+
+def test_a_glance(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.leased(b"held", ttl_ms=None)
+    foreign.lease(b"stray", ttl_ms=None, generations="old", holder=b"")
+    ids = [b"stray", b"w", b"gone", b"held", b"w"]
+    assert probe(queue, ids) == [
+        Probe(False, Lease(b"", None)),
+        Probe(True, None),
+        Probe(False, None),
+        Probe(True, Lease(b"them", None)),
+        Probe(True, None),
+    ]
+
+
+def test_a_glance_at_nothing_and_at_thousands(queue: WorkQueue, raw: Redis) -> None:
+    assert probe(queue, []) == []
+    raw.mset({b"jobs:item:%d" % number: b"" for number in range(0, 2500, 2)})
+    seen = probe(queue, [b"%d" % number for number in range(2500)])
+    assert seen == [Probe(number % 2 == 0, None) for number in range(2500)]
+
+
+def test_a_glance_changes_nothing(queue: WorkQueue, foreign: Foreign) -> None:
+    zoo(foreign)
+    before = contents(foreign.raw)
+    probe(queue, [b"w1", b"l1", b"b1", b"gone"])
+    assert contents(foreign.raw) == before
+
+
+def test_what_a_list_tells_of_an_id() -> None:
+    look = Probe(True, Lease(b"me", 5))
+    assert seen_in_list(b"1", look, processing=1) == replace(
+        DATA, in_processing=1, lease=Lease(b"me", 5)
+    )
+
+
+ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
+    "gone": (lambda _: None, NOTHING, State.GONE),
+    "waiting": (lambda f: f.waiting(b"1"), replace(DATA, in_main=1), State.WAITING),
+    "held": (
+        lambda f: f.leased(b"1", ttl_ms=None),
+        replace(DATA, in_processing=1, lease=Lease(b"them", None)),
+        State.HELD,
+    ),
+    "abandoned": (
+        lambda f: f.abandoned(b"1", b"1"),
+        replace(DATA, in_processing=2),
+        State.ABANDONED,
+    ),
+    "orphaned": (lambda f: f.data(b"1"), DATA, State.ORPHANED),
+    "in an old cleaner's hand": (
+        lambda f: (f.data(b"1"), f.raw.lpush(f.keys.cleaning, b"1", b"x", b"1")),
+        replace(DATA, in_cleaning=2),
+        State.ORPHANED,
+    ),
+    "due": (
+        lambda f: (f.data(b"1"), f.raw.zadd(f.keys.delayed, {b"1": 1_600_000_000_123})),
+        replace(DATA, due_ms=1_600_000_000_123),
+        State.DUE,
+    ),
+    "buried": (
+        lambda f: f.buried(b"1"),
+        replace(DATA, buried_ms=1_700_000_000_000, lease=Lease(b"rwq-buried:broken", None)),
+        State.BURIED,
+    ),
+    "duplicated": (
+        lambda f: (f.waiting(b"1", b"x", b"1"), f.abandoned(b"1")),
+        replace(DATA, in_main=2, in_processing=1),
+        State.DUPLICATED,
+    ),
+    "ghost": (
+        lambda f: f.raw.lpush(f.keys.processing, b"1"),
+        replace(NOTHING, in_processing=1),
+        State.GHOST,
+    ),
+    "stray lease": (
+        lambda f: f.lease(b"1", ttl_ms=None),
+        replace(NOTHING, lease=Lease(b"them", None)),
+        State.STRAY_LEASE,
+    ),
+    "returned before": (
+        lambda f: (f.waiting(b"1"), f.raw.hset(f.keys.returns, b"1", 3)),
+        replace(DATA, in_main=1, returns=3),
+        State.WAITING,
+    ),
+}
+
+
+@pytest.mark.real_only(NO_OBJECT)
+@pytest.mark.parametrize("name", ARRANGED)
+@pytest.mark.parametrize("long_lists", [False, True])
+def test_the_facts(
+    queue: WorkQueue,
+    foreign: Foreign,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    long_lists: bool,
+) -> None:
+    """In lists too long for LPOS they are the same."""
+    if long_lists:
+        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 2)
+    foreign.waiting(b"a", b"b", b"c")
+    foreign.leased(b"d", b"e", b"f")
+    arrange, facts, state = ARRANGED[name]
+    arrange(foreign)
+    assert facts_of(queue) == facts
+    assert queue.state(b"1") is state
+    assert queue.state("1") is state
+
+
+@pytest.mark.real_only(NO_OBJECT)
+@pytest.mark.parametrize("generations", ["old", "new", "both"])
+def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: str) -> None:
+    foreign.leased(b"1", ttl_ms=60_000, generations=generations)
+    (item_report,) = queue.facts([b"1"])
+    lease = item_report.facts.lease
+    assert lease is not None
+    assert lease.ttl_ms is not None
+    assert 55_000 < lease.ttl_ms <= 60_000
+    assert lease.holder == b"them"
+    assert (
+        item_report.lease_keys
+        == {
+            "new": (b"jobs:lease:1",),
+            "old": (b"jobs:leased_by_session:1",),
+            "both": (b"jobs:lease:1", b"jobs:leased_by_session:1"),
+        }[generations]
+    )
+    assert state_of(item_report.facts) is State.LEASED
+
+
+@pytest.mark.real_only(NO_OBJECT)
+@pytest.mark.parametrize("long_lists", [False, True])
+def test_positions(
+    queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, long_lists: bool
+) -> None:
+    if long_lists:
+        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 3)
+    foreign.waiting(b"0", b"1", b"2", b"1", b"4")
+    foreign.leased(b"leased")
+    ids = [b"0", b"1", b"2", b"4", b"leased", b"gone"]
+    item_reports = list(queue.facts(iter(ids)))
+    # Of two places the one that is leased first counts.
+    assert [(item_report.facts.item_id, item_report.position) for item_report in item_reports] == [
+        (b"0", 0),
+        (b"1", 1),
+        (b"2", 2),
+        (b"4", 4),
+        (b"leased", None),
+        (b"gone", None),
+    ]
+
+
+@pytest.mark.real_only(NO_OBJECT)
+@pytest.mark.parametrize("long_lists", [False, True])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(b"jobs:queue", b"jobs:processing", b"jobs:cleaning", b"jobs:delayed", b"jobs:buried"),
+        *(b"jobs:returns", b"jobs:item:1", b"jobs:lease:1", b"jobs:leased_by_session:1"),
+    ],
+)
+def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
+    queue: WorkQueue,
+    raw: Redis,
+    foreign: Foreign,
+    monkeypatch: pytest.MonkeyPatch,
+    key: bytes,
+    long_lists: bool,
+) -> None:
+    if long_lists:
+        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 0)
+    foreign.leased(b"1", ttl_ms=None)
+    foreign.waiting(b"1")
+    raw.delete(key)
+    raw.sadd(key, b"1")
+    facts = facts_of(queue)
+    assert facts == replace(
+        DATA,
+        in_main=0 if key == b"jobs:queue" else 1,
+        in_processing=0 if key == b"jobs:processing" else 1,
+        lease=Lease(b"them", None),
+        wrong_types={key: "set"},
+    )
+    assert state_of(facts) is State.WRONG_TYPE
+
+
+@pytest.mark.real_only(NO_OBJECT)
+@pytest.mark.parametrize("name", [b"*", b"\x00\xff", b"a:item:b"])
+def test_strange_names_and_ids(backend: Backend, raw: Redis, name: bytes) -> None:
+    queue = WorkQueue(backend.connect(), name)
+    for item_id in (b"", b"*", b"\x00\r\n", b"a:item:b"):
+        Foreign(raw, name).waiting(item_id)
+        assert facts_of(queue, item_id) == replace(DATA, item_id=item_id, in_main=1)
+
+
+@pytest.mark.real_only(NO_OBJECT)
+def test_the_item_of_a_sighting(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.buried(b"1", b"exit 3: no such file")
+    raw.hset(b"jobs:returns", b"1", 4)
+    (item_report,) = queue.facts([b"1"])
+    sizes = supports_no_touch(raw)
+    expected = Item(
+        queue=b"jobs",
+        item_id=b"1",
+        state=State.BURIED,
+        payload_bytes=9 if sizes else None,
+        preview=b"data of 1" if sizes else None,
+        lease=Lease(b"rwq-buried:exit 3: no such file", None),
+        buried_ms=1_700_000_000_000,
+        reason=b"exit 3: no such file",
+        returns=4,
+    )
+    item = queue.describe(item_report)
+    assert item.idle_s in (0, 1)
+    assert replace(item, idle_s=None) == expected
+    item = queue.describe(item_report, data=True)
+    assert replace(item, idle_s=None) == replace(
+        expected, data=b"data of 1", payload_bytes=9, preview=b"data of 1"
+    )
+
+
+def test_a_server_that_may_not_say_how_old_an_item_is(
+    as_user: AsUser, server: PrivateServer
+) -> None:
+    """What cannot be read is shown as unknown, and the rest is shown."""
+    Foreign(server.client()).waiting(b"1")
+    (item_report,) = WorkQueue(as_user("+@all", "-object"), QUEUE).facts([b"1"])
+    assert item_report.idle_s is None
+    assert state_of(item_report.facts) is State.WAITING
+
+
+@pytest.mark.real_only("idle times and DUMP")
+def test_looking_changes_nothing_not_even_an_idle_time(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    if not supports_no_touch(raw):
+        pytest.skip("this server has no CLIENT NO-TOUCH (Redis before 7.2)")
+    zoo(foreign)
+    raw.hset(b"jobs:item:strange", "field", "value")
+    raw.lpush(b"jobs:queue", b"strange")
+    # Idle times are whole seconds; ours must not look at the keys either.
+    raw.execute_command("CLIENT", "NO-TOUCH", "ON")
+
+    def everything() -> dict[bytes, Any]:
+        return {key: (raw.dump(key), raw.pttl(key) > 0) for key in raw.scan_iter()}
+
+    for key in sorted(raw.keys()):
+        value = raw.dump(key)
+        assert value is not None
+        raw.restore(key, max(0, raw.pttl(key)), value, replace=True, idletime=2)
+    before = everything()
+    assert min(raw.object("IDLETIME", key) for key in before) >= 2
+
+    both = Source(main=True, processing=True)
+    everything_there_is = [b"w1", b"w3", b"l1", b"a1", b"o1", b"d1", b"b1", b"g main"]
+    queue.lengths()
+    list(queue.light_clean(dry_run=True))
+    list(queue.deep_clean(dry_run=True))
+    list(queue.add_many([NewItem(b"w1", b"x"), NewItem(b"new", b"x")], dry_run=True))
+    for verb in (queue.complete, queue.touch, queue.release):
+        list(verb(everything_there_is, dry_run=True))
+    queue.counts(deep=True)
+    list(queue.items(both))
+    list(queue.items(both, data=True, tail=True))
+    list(queue.items(both, Selection(older_than_s=0)))
+    list(queue.leases())
+    list(queue.leases(data=True))
+    for item_report in queue.facts(everything_there_is):
+        queue.describe(item_report, data=True)
+
+    assert everything() == before
+    # A waiting item's idle time is its age, which nothing else tells; that of a list is not.
+    idle_s = {key: raw.object("IDLETIME", key) for key in before if b":item:" in key}
+    assert len(idle_s) > 15
+    assert min(idle_s.values()) >= 2, idle_s
+    raw.execute_command("CLIENT", "NO-TOUCH", "OFF")
+
+
+@pytest.mark.real_only("idle times")
+def test_the_idle_time_is_the_age(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    foreign.unused_for(b"1", 7)
+    for _ in range(2):
+        (item_report,) = queue.facts([b"1"])
+        assert item_report.idle_s in (7, 8)
+        (item,) = queue.items(Source(main=True))
+        assert item.idle_s in (7, 8)

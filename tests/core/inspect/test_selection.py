@@ -1,0 +1,214 @@
+"""Choosing items to act on: each once, and what looks broken only if it stays so."""
+
+import re
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Selection, Source, State, WorkQueue
+from rwq_cli.core.inspect.selection import ITEMS, SELECTABLE, choose_ids, source_of
+from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
+
+FUTURE_MS = 9_999_999_999_999
+
+
+def states(*names: State) -> Selection:
+    return Selection(states=frozenset(names))
+
+
+@pytest.fixture
+def one_of_each(raw: Redis, foreign: Foreign) -> None:
+    """An item, or an entry, in each state that can be chosen, with the state's name for its ID."""
+    foreign.waiting(b"waiting", b"duplicated")
+    raw.lpush(b"jobs:queue", b"duplicated")
+    foreign.leased(b"leased")
+    foreign.leased(b"held", ttl_ms=None)
+    foreign.abandoned(b"abandoned")
+    foreign.data(b"orphaned", b"unlisted")
+    foreign.lease(b"unlisted")
+    foreign.delayed(b"delayed", FUTURE_MS)
+    foreign.delayed(b"due", 1)
+    foreign.buried(b"buried")
+    raw.lpush(b"jobs:queue", b"ghost")
+    raw.hset(b"jobs:item:wrong-type", "field", "value")
+    raw.lpush(b"jobs:processing", b"wrong-type")
+
+
+def test_what_can_be_chosen() -> None:
+    assert frozenset(State) - SELECTABLE == {State.STRAY_LEASE, State.GONE}
+    assert {State.GHOST, State.WRONG_TYPE} == SELECTABLE - ITEMS
+
+
+@pytest.mark.parametrize(
+    ("wanted", "source"),
+    [
+        ({State.WAITING}, Source(main=True)),
+        ({State.LEASED}, Source(processing=True)),
+        ({State.ABANDONED}, Source(processing=True)),
+        ({State.HELD}, Source(processing=True, deep=True)),
+        ({State.ORPHANED}, Source(deep=True)),
+        ({State.UNLISTED}, Source(deep=True)),
+        ({State.DUPLICATED}, Source(deep=True)),
+        ({State.DELAYED}, Source(delayed=True)),
+        ({State.DUE, State.BURIED}, Source(delayed=True, buried=True)),
+        ({State.GHOST}, Source(main=True, processing=True, delayed=True, buried=True)),
+        ({State.WRONG_TYPE}, Source(main=True, processing=True, delayed=True, buried=True)),
+        (SELECTABLE, Source(main=True, processing=True, delayed=True, buried=True, deep=True)),
+    ],
+)
+def test_only_the_structures_that_can_hold_it_are_walked(
+    wanted: set[State], source: Source
+) -> None:
+    assert source_of(frozenset(wanted)) == source
+
+
+@pytest.mark.usefixtures("one_of_each")
+@pytest.mark.parametrize("state", sorted(SELECTABLE))
+def test_each_state(queue: WorkQueue, raw: Redis, state: State) -> None:
+    before = contents(raw)
+    expected = [state.value.encode()]
+    if state is State.WAITING:
+        # A list alone does not say that an entry of it is one too many.
+        expected.append(b"duplicated")
+    assert queue.choose(states(state)) == expected
+    assert contents(raw) == before
+
+
+@pytest.mark.usefixtures("one_of_each")
+def test_no_state_is_every_item_and_each_once(queue: WorkQueue) -> None:
+    chosen = queue.choose(Selection())
+    assert sorted(chosen) == sorted(state.value.encode() for state in ITEMS)
+
+
+@pytest.mark.usefixtures("one_of_each")
+def test_several_states(queue: WorkQueue) -> None:
+    wanted = states(State.BURIED, State.LEASED, State.WAITING, State.ORPHANED)
+    order = [b"waiting", b"duplicated", b"leased", b"buried", b"orphaned"]
+    assert queue.choose(wanted) == order
+
+
+def test_a_limit_takes_the_first(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(1, 6)))
+    assert queue.choose(states(State.WAITING), limit=2) == [b"1", b"2"]
+    assert queue.choose(states(State.WAITING), limit=9) == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_a_limit_counts_an_id_once(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    raw.lpush(b"jobs:queue", b"1", b"1")
+    foreign.waiting(b"2", b"3")
+    assert queue.choose(states(State.WAITING), limit=2) == [b"1", b"2"]
+
+
+def test_by_what_is_in_them(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"a1", b"b1", b"a2")
+    foreign.data(b"a3", b"\xff1")
+    both = frozenset({State.WAITING, State.ORPHANED})
+    assert queue.choose(Selection(both, id_glob=b"a*")) == [b"a1", b"a2", b"a3"]
+    ones = re.compile(rb"of \D1$")
+    assert queue.choose(Selection(both, match=ones)) == [b"a1", b"b1", b"\xff1"]
+    assert queue.choose(Selection(both, match=ones, id_glob=b"\xff*")) == [b"\xff1"]
+
+
+@pytest.mark.real_only("the fake has no OBJECT IDLETIME")
+def test_by_age(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.abandoned(b"old", b"new")
+    foreign.unused_for(b"old", 2)
+    abandoned = frozenset({State.ABANDONED})
+    assert queue.choose(Selection(abandoned, older_than_s=2)) == [b"old"]
+
+
+class TestSecondLook:
+    def test_what_cannot_pass_is_looked_at_once(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l")
+        foreign.buried(b"b")
+        assert queue.choose(states(State.WAITING, State.LEASED, State.BURIED)) == [b"w", b"l", b"b"]
+        assert clock.slept_s == []
+
+    @pytest.mark.parametrize(
+        "state",
+        [State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST],
+    )
+    @pytest.mark.usefixtures("one_of_each")
+    def test_after_the_grace_period(self, queue: WorkQueue, clock: FakeClock, state: State) -> None:
+        assert queue.choose(states(state), grace_s=2.5) == [state.value.encode()]
+        assert clock.slept_s == [2.5]
+
+    def test_a_worker_between_its_pop_and_its_lease(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"alive", b"dead")
+        clock.during_sleep = lambda: foreign.lease(b"alive")
+        assert queue.choose(states(State.ABANDONED)) == [b"dead"]
+
+    def test_a_producer_between_its_data_and_its_push(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.data(b"new", b"lost")
+        clock.during_sleep = lambda: raw.lpush(b"jobs:queue", b"new")
+        assert queue.choose(states(State.ORPHANED)) == [b"lost"]
+
+    def test_a_worker_between_the_two_steps_of_its_complete(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis
+    ) -> None:
+        raw.lpush(b"jobs:processing", b"done", b"ghost")
+        clock.during_sleep = lambda: raw.lrem(b"jobs:processing", 0, b"done")
+        assert queue.choose(states(State.GHOST)) == [b"ghost"]
+
+    def test_what_is_settled_stays_chosen_beside_it(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"w1", b"w2")
+        foreign.abandoned(b"a1", b"a2")
+        clock.during_sleep = lambda: foreign.lease(b"a1")
+        assert queue.choose(Selection()) == [b"w1", b"w2", b"a2"]
+
+
+def test_many(queue: WorkQueue, raw: Redis) -> None:
+    ids = [b"%d" % number for number in range(2500)]
+    raw.lpush(b"jobs:queue", *ids)
+    raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
+    assert queue.choose(states(State.WAITING)) == ids
+    assert queue.choose(states(State.WAITING), limit=1500) == ids[:1500]
+
+
+def test_an_item_that_travels_while_it_is_read_is_chosen_once(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2")
+    leased: list[Any] = []
+
+    def lease_one(name: str) -> None:
+        if name == "LRANGE" and interleaved.words[1] == b"jobs:processing" and not leased:
+            leased.append(raw.rpoplpush(b"jobs:queue", b"jobs:processing"))
+            foreign.lease(b"1")
+
+    interleaved.before = lease_one
+    chosen = choose_ids(
+        WorkQueue(interleaved, QUEUE),
+        states(State.WAITING, State.LEASED),
+        limit=None,
+        grace_s=0,
+        sleep=lambda _: None,
+    )
+    assert (leased, chosen) == ([b"1"], [b"1", b"2"])
+
+
+def test_a_page_is_enough_for_a_few(interleaved: Interleaved, raw: Redis) -> None:
+    ids = [b"%d" % number for number in range(5000)]
+    raw.lpush(b"jobs:queue", *ids)
+    raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
+    chosen = choose_ids(
+        WorkQueue(interleaved, QUEUE),
+        states(State.WAITING),
+        limit=3,
+        grace_s=0,
+        sleep=lambda _: None,
+    )
+    assert chosen == [b"0", b"1", b"2"]
+    assert interleaved.calls.count("LRANGE") == 1
+    assert set(interleaved.calls) == {"LRANGE", "look"}

@@ -1,0 +1,687 @@
+"""Adding: who decides a duplicate, what is on the wire, how much is read and sent at once; and for
+later: in one step with the guard, by the server's clock, in the order of putting in."""
+
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from threading import Thread
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import (
+    Connection,
+    Due,
+    InvalidArgument,
+    NewItem,
+    Outcome,
+    Server,
+    ServerError,
+    Status,
+    WorkQueue,
+    connect,
+)
+from rwq_cli.core.batches import FLUSH, Flush
+from rwq_cli.core.errors import ConnectionLost, PermissionDenied, Unreachable, WrongType
+from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER
+from rwq_cli.core.items.promote import promote
+from rwq_cli.core.keys import QueueKeys
+from tests.conftest import (
+    HOLDER,
+    QUEUE,
+    AsUser,
+    Backend,
+    Foreign,
+    Interleaved,
+    StartServer,
+    contents,
+)
+from tests.core.test_keys import STRANGE
+
+MEGABYTE = 1024 * 1024
+HOUR = Due(3_600_000, from_now=True)
+MARGIN_MS = 60_000
+
+
+def numbered(count: int, data: bytes = b"x") -> list[NewItem]:
+    return [NewItem(b"%d" % number, data) for number in range(count)]
+
+
+def test_one_item(queue: WorkQueue, raw: Redis) -> None:
+    assert queue.add(b"some \x00\xff data", b"id") is True
+    assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b"some \x00\xff data"}
+
+
+def test_empty_data_is_data(queue: WorkQueue, raw: Redis) -> None:
+    assert queue.add(b"", b"id") is True
+    assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b""}
+
+
+def test_items_are_pushed_on_the_left(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"before")
+    outcomes = list(queue.add_many(numbered(3)))
+    assert outcomes == [Outcome(b"%d" % number, Status.ADDED) for number in range(3)]
+    assert raw.lrange(b"jobs:queue", 0, -1) == [b"2", b"1", b"0", b"before"]
+
+
+def test_the_data_key_decides_a_duplicate(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"waiting")
+    foreign.leased(b"leased")
+    foreign.data(b"orphaned")
+    foreign.buried(b"buried")
+    before = contents(raw)
+    ids = [b"waiting", b"leased", b"orphaned", b"buried"]
+    outcomes = queue.add_many([NewItem(item_id, b"other") for item_id in ids])
+    assert list(outcomes) == [Outcome(item_id, Status.DUPLICATE) for item_id in ids]
+    assert queue.add(b"other", b"waiting") is False
+    assert contents(raw) == before
+
+
+def test_an_entry_without_data_is_no_duplicate(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    """A ghost is no item; the new item of that ID is one."""
+    raw.lpush(b"jobs:processing", b"id")
+    foreign.lease(b"id")
+    assert queue.add(b"data", b"id") is True
+    assert raw.get(b"jobs:item:id") == b"data"
+    assert raw.lrange(b"jobs:queue", 0, -1) == [b"id"]
+
+
+def test_a_duplicate_within_a_batch(queue: WorkQueue, raw: Redis) -> None:
+    items = [NewItem(b"a", b"1"), NewItem(b"b", b"2"), NewItem(b"a", b"3"), NewItem(b"c", b"4")]
+    assert list(queue.add_many(items)) == [
+        Outcome(b"a", Status.ADDED),
+        Outcome(b"b", Status.ADDED),
+        Outcome(b"a", Status.DUPLICATE),
+        Outcome(b"c", Status.ADDED),
+    ]
+    assert contents(raw) == {
+        b"jobs:queue": [b"c", b"b", b"a"],
+        b"jobs:item:a": b"1",
+        b"jobs:item:b": b"2",
+        b"jobs:item:c": b"4",
+    }
+
+
+def test_duplicates_in_later_batches(queue: WorkQueue, raw: Redis) -> None:
+    """The server's indexes count within a batch, the outcomes over the whole stream."""
+    raw.set(b"jobs:item:1500", b"old")
+    statuses = [outcome.status for outcome in queue.add_many(numbered(2001))]
+    assert statuses == [Status.ADDED] * 1500 + [Status.DUPLICATE] + [Status.ADDED] * 500
+    assert raw.llen(b"jobs:queue") == 2000
+    assert raw.get(b"jobs:item:1500") == b"old"
+
+
+def test_only_one_of_two_adders_wins(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
+) -> None:
+    """There is no read before the write, in which the other could slip."""
+    interleaved.before = lambda _: raw.exists(b"jobs:item:id") or foreign.waiting(b"id")
+    assert WorkQueue(interleaved, QUEUE).add(b"mine", b"id") is False
+    assert interleaved.calls == ["add"]
+    assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b"data of id"}
+
+
+def test_unique_skips_the_check(queue: WorkQueue, raw: Redis) -> None:
+    outcomes = list(queue.add_many(numbered(1200), unique=True))
+    assert outcomes == [Outcome(b"%d" % number, Status.ADDED) for number in range(1200)]
+    assert raw.lrange(b"jobs:queue", 0, -1) == [b"%d" % number for number in range(1199, -1, -1)]
+    assert raw.mget(f"jobs:item:{number}" for number in range(1200)) == [b"x"] * 1200
+
+
+def test_unique_without_reason_replaces_and_lists_twice(queue: WorkQueue, raw: Redis) -> None:
+    queue.add_unique(b"first", b"id")
+    queue.add_unique(b"second", b"id")
+    assert contents(raw) == {b"jobs:queue": [b"id", b"id"], b"jobs:item:id": b"second"}
+
+
+@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize("structure", ["queue", "processing", "delayed"])
+def test_a_structure_of_the_wrong_type(
+    queue: WorkQueue, raw: Redis, unique: bool, structure: str
+) -> None:
+    raw.set(f"jobs:{structure}", b"text")
+    with pytest.raises(WrongType) as caught:
+        list(queue.add_many(numbered(3), unique=unique))
+    assert caught.value.acknowledged == 0
+    assert contents(raw) == {b"jobs:" + structure.encode(): b"text"}
+
+
+@pytest.mark.parametrize("structure", ["queue", "returns"])
+def test_a_wrong_type_is_reported_with_the_keys_name(
+    queue: WorkQueue, raw: Redis, structure: str
+) -> None:
+    raw.set(f"jobs:{structure}", b"text")
+    with pytest.raises(WrongType) as caught:
+        queue.add(b"data", b"id")
+    assert f"jobs:{structure}" in caught.value.message
+
+
+def test_an_empty_id_is_refused(queue: WorkQueue, raw: Redis) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        queue.add(b"data", b"")
+    assert caught.value.message == "an item's ID is empty"
+    assert caught.value.hint == "give it one, or let rwq make it"
+    assert contents(raw) == {}
+
+
+def test_an_empty_id_among_others_keeps_its_batch_out(queue: WorkQueue, raw: Redis) -> None:
+    """And what was sent before it is told of: it is in."""
+    added: list[Outcome] = []
+    items = [*numbered(4 * ADD_ITEMS + 1), NewItem(b"", b"data")]
+    with pytest.raises(InvalidArgument):
+        added.extend(queue.add_many(items))
+    told = [outcome.item_id for outcome in added]
+    assert told == [item.item_id for item in items[: 4 * ADD_ITEMS]]
+    assert raw.lrange(b"jobs:queue", 0, -1) == told[::-1]
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_strange_names_are_taken_as_they_are(backend: Backend, raw: Redis, name: bytes) -> None:
+    queue = WorkQueue(backend.connect(), name)
+    items = [NewItem(item_id, item_id[::-1]) for item_id in STRANGE]
+    assert [outcome.status for outcome in queue.add_many(items)] == [Status.ADDED] * len(STRANGE)
+    assert contents(raw) == {
+        name + b":queue": STRANGE[::-1],
+        **{name + b":item:" + item_id: item_id[::-1] for item_id in STRANGE},
+    }
+
+
+def test_random_ids_are_new_each_time(queue: WorkQueue, raw: Redis) -> None:
+    assert queue.add(b"data") is True
+    queue.add_unique("text as UTF-8: ü")
+    ids = raw.lrange(b"jobs:queue", 0, -1)
+    assert len(set(ids)) == 2
+    assert [raw.get(b"jobs:item:" + item_id) for item_id in ids] == [
+        "text as UTF-8: ü".encode(),
+        b"data",
+    ]
+
+
+def test_the_stream_is_read_a_few_batches_ahead_and_no_further(queue: WorkQueue) -> None:
+    """It may never end; memory and the time to the first outcome stay bounded."""
+    read = 0
+
+    def endless() -> Iterator[NewItem]:
+        nonlocal read
+        while True:
+            read += 1
+            yield NewItem(b"%d" % read, b"data")
+
+    outcomes = queue.add_many(endless())
+    assert read == 0
+    for told in range(1, 5 * ADD_ITEMS):
+        assert next(outcomes) == Outcome(b"%d" % told, Status.ADDED)
+        assert read <= told + 3 * ADD_ITEMS
+    outcomes.batches.close()
+
+
+def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue, raw: Redis) -> None:
+    """The source is a pipe that has nothing more for now: what it gave is added, and told of."""
+    told: list[Outcome] = []
+    told_at_each_pause: list[int] = []
+
+    def stream() -> Iterator[NewItem | Flush]:
+        for item in numbered(4):
+            yield item
+            yield FLUSH
+            told_at_each_pause.append(len(told))
+
+    for outcome in queue.add_many(stream()):
+        told.append(outcome)
+    assert told == [Outcome(b"%d" % number, Status.ADDED) for number in range(4)]
+    assert told_at_each_pause == [1, 2, 3, 4]
+    assert raw.llen(b"jobs:queue") == 4
+
+
+def items_in_each_call(interleaved: Interleaved) -> list[int]:
+    """Filled with the number of items in each call of `add` from now on."""
+    counts: list[int] = []
+    # After the four prefixes, how to check and until when: ID, data, ID, data, ...
+    interleaved.before = lambda _: counts.append((len(interleaved.words) - 6) // 2)
+    return counts
+
+
+def test_batches_are_cut_by_their_number(interleaved: Interleaved) -> None:
+    counts = items_in_each_call(interleaved)
+    items = iter(numbered(2 * ADD_ITEMS + 1))
+    assert len(list(WorkQueue(interleaved, QUEUE).add_many(items))) == 2 * ADD_ITEMS + 1
+    assert counts == [ADD_ITEMS, ADD_ITEMS, 1]
+
+
+def test_batches_are_cut_by_their_bytes(interleaved: Interleaved, raw: Redis) -> None:
+    counts = items_in_each_call(interleaved)
+    items = numbered(10, b"m" * MEGABYTE)
+    assert len(list(WorkQueue(interleaved, QUEUE).add_many(iter(items)))) == 10
+    assert counts == [4, 4, 2]
+    assert raw.strlen(b"jobs:item:9") == MEGABYTE
+
+
+def test_an_item_larger_than_a_batch_closes_it(interleaved: Interleaved, raw: Redis) -> None:
+    counts = items_in_each_call(interleaved)
+    large = bytes(20 * MEGABYTE)
+    items = [NewItem(b"a", b"1"), NewItem(b"large", large), NewItem(b"b", b"2")]
+    assert len(list(WorkQueue(interleaved, QUEUE).add_many(items))) == 3
+    assert counts == [2, 1]
+    assert raw.get(b"jobs:item:large") == large
+
+
+def test_a_server_that_dies_between_two_batches(start_server: StartServer) -> None:
+    private = start_server()
+    added: list[Outcome] = []
+
+    def stream() -> Iterator[NewItem]:
+        for number, item in enumerate(numbered(10 * ADD_ITEMS)):
+            if number == 5 * ADD_ITEMS:
+                private.kill()
+            yield item
+
+    with pytest.raises((ConnectionLost, Unreachable)) as caught:
+        added.extend(WorkQueue(connect(Server(private.url)), QUEUE).add_many(stream()))
+    assert caught.value.acknowledged == len(added)
+    # All but what was sent ahead of its replies.
+    assert 3 * ADD_ITEMS <= len(added) <= 5 * ADD_ITEMS
+    assert added == [Outcome(b"%d" % number, Status.ADDED) for number in range(len(added))]
+
+
+class Cutter:
+    """Stands between a client and a server, and cuts the line when told.
+
+    Attributes:
+        url: Where to connect instead.
+        cut: `None` passes everything on; `half` passes on half of the next request and hangs up;
+            `reply` passes the next request on, and hangs up instead of passing on its reply.
+    """
+
+    def __init__(self, folder: Path, server: Path) -> None:
+        self.cut: str | None = None
+        self._server = server
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(str(folder / "cutter"))
+        self._listening.listen()
+        self.url = f"unix://{folder / 'cutter'}"
+        self._thread = Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        client, _ = self._listening.accept()
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(str(self._server))
+        back = Thread(target=self._pass_back, args=(server, client), daemon=True)
+        back.start()
+        while chunk := client.recv(65536):
+            if self.cut == "half":
+                server.sendall(chunk[: len(chunk) // 2])
+                server.shutdown(socket.SHUT_RDWR)
+                client.shutdown(socket.SHUT_RDWR)
+                break
+            server.sendall(chunk)
+        server.shutdown(socket.SHUT_WR)
+        back.join()
+        client.close()
+        server.close()
+
+    def _pass_back(self, server: socket.socket, client: socket.socket) -> None:
+        while chunk := server.recv(65536):
+            if self.cut == "reply":
+                client.shutdown(socket.SHUT_RDWR)
+                return
+            client.sendall(chunk)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+@pytest.mark.parametrize("cut", ["half", "reply"])
+@pytest.mark.parametrize("unique", [False, True])
+def test_a_line_that_breaks_within_a_batch(
+    start_server: StartServer, cut: str, unique: bool
+) -> None:
+    """What was acknowledged is in; each batch in flight is wholly in or wholly out."""
+    private = start_server()
+    cutter = Cutter(private.socket.parent, private.socket)
+    added: list[Outcome] = []
+
+    def stream() -> Iterator[NewItem]:
+        for number, item in enumerate(numbered(20 * ADD_ITEMS)):
+            if number == 5 * ADD_ITEMS:
+                cutter.cut = cut
+            yield item
+
+    queue = WorkQueue(connect(Server(cutter.url)), QUEUE)
+    with pytest.raises(ServerError) as caught:
+        added.extend(queue.add_many(stream(), unique=unique))
+    cutter.close()
+    assert type(caught.value) is ConnectionLost
+    assert caught.value.acknowledged == len(added)
+    assert added == [Outcome(b"%d" % number, Status.ADDED) for number in range(len(added))]
+    raw = private.client()
+    reached = raw.llen(b"jobs:queue")
+    assert reached % ADD_ITEMS == 0
+    assert len(added) <= reached <= len(added) + 3 * ADD_ITEMS
+    ids = [b"%d" % number for number in range(reached)]
+    assert raw.lrange(b"jobs:queue", 0, -1) == ids[::-1]
+    assert set(raw.keys()) == {b"jobs:queue", *map(QueueKeys(QUEUE).item, ids)}
+
+
+def now_ms(raw: Redis) -> float:
+    seconds, microseconds = raw.time()
+    return float(seconds * 1000 + microseconds / 1000)
+
+
+def items(ids: Sequence[bytes], due: Due | None = HOUR) -> list[NewItem]:
+    return [NewItem(item_id, b"x", due) for item_id in ids]
+
+
+def shuffled(count: int) -> list[bytes]:
+    """IDs in no order."""
+    ids = [b"%06d" % number for number in range(count)]
+    Random(count).shuffle(ids)
+    return ids
+
+
+class TestOneForLater:
+    def test_a_delay(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+        before = now_ms(raw)
+        assert queue.add(b"some \x00\xff data", b"id", delay_s=300) is True
+        after = now_ms(raw)
+        due_ms = raw.zscore(keys.delayed, b"id")
+        assert before + 300_000 - 0.001 <= due_ms <= after + 300_000 + 0.001
+        guard = b"rwq-delayed:%d" % int(due_ms)
+        assert contents(raw) == {
+            keys.delayed: {b"id": due_ms},
+            keys.item(b"id"): b"some \x00\xff data",
+            keys.lease(b"id"): ("expires", guard),
+            keys.old_lease(b"id"): ("expires", guard),
+        }
+        for key in (keys.lease(b"id"), keys.old_lease(b"id")):
+            ends_ms = now_ms(raw) + raw.pttl(key)
+            assert due_ms + MARGIN_MS - 100 <= ends_ms <= due_ms + MARGIN_MS + 1000
+
+    def test_a_time(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+        due_ms = queue.now_ms() + 7_200_000
+        assert queue.add(b"data", b"id", at_ms=due_ms) is True
+        assert raw.zscore(keys.delayed, b"id") == due_ms
+        assert raw.get(keys.lease(b"id")) == b"rwq-delayed:%d" % due_ms
+        assert raw.exists(keys.main) == 0
+
+    @pytest.mark.parametrize("due", [Due(0, True), Due(-5, True), Due(0, False), Due(-1e12, False)])
+    def test_what_is_past_waits_at_once(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, due: Due
+    ) -> None:
+        list(queue.add_many([NewItem(b"id", b"data", due)]))
+        assert contents(raw) == {keys.main: [b"id"], keys.item(b"id"): b"data"}
+
+    def test_a_time_that_has_just_passed(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
+        queue.add(b"data", b"id", at_ms=queue.now_ms())
+        assert raw.lrange(keys.main, 0, -1) == [b"id"]
+
+    def test_both(self, queue: WorkQueue, raw: Redis) -> None:
+        with pytest.raises(InvalidArgument) as caught:
+            queue.add(b"data", b"id", delay_s=1, at_ms=1)
+        assert caught.value.message == "a delay and a time exclude each other"
+        assert contents(raw) == {}
+
+    @pytest.mark.real_only("the fake does not wake who waits")
+    def test_it_is_leased_when_it_is_due_and_not_before(
+        self, connection: Connection, raw: Redis
+    ) -> None:
+        queue = WorkQueue(connection, QUEUE)
+        queue.add(b"data", b"id", delay_s=0.1)
+        due_ms = raw.zscore(queue.keys.delayed, b"id")
+        assert queue.lease() is None
+        item = queue.lease(wait_s=5)
+        assert item is not None
+        assert item.item_id == b"id"
+        assert now_ms(raw) >= due_ms
+
+
+class TestBatchesForLater:
+    def test_with_and_without_a_delay(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+        far = Due(queue.now_ms() + 9_000_000, from_now=False)
+        dues = {b"a": None, b"b": HOUR, b"c": far, b"d": Due(1, False), b"e": HOUR, b"f": None}
+        outcomes = list(queue.add_many(NewItem(i, b"x", due) for i, due in dues.items()))
+        assert outcomes == [Outcome(item_id, Status.ADDED) for item_id in dues]
+        assert raw.lrange(keys.main, 0, -1) == [b"f", b"d", b"a"]
+        assert raw.zrange(keys.delayed, 0, -1) == [b"b", b"e", b"c"]
+        for item_id in dues:
+            guards = raw.exists(keys.lease(item_id), keys.old_lease(item_id))
+            assert guards == (2 if item_id in (b"b", b"c", b"e") else 0)
+
+    @pytest.mark.parametrize("first_later", [True, False])
+    def test_of_an_id_that_is_twice_in_it_the_first_wins(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, first_later: bool
+    ) -> None:
+        later, at_once = NewItem(b"a", b"later", HOUR), NewItem(b"a", b"now")
+        given = [later, at_once] if first_later else [at_once, later]
+        outcomes = queue.add_many([*given, NewItem(b"b", b"x", HOUR)])
+        assert [outcome.status for outcome in outcomes] == [
+            Status.ADDED,
+            Status.DUPLICATE,
+            Status.ADDED,
+        ]
+        assert raw.get(keys.item(b"a")) == given[0].data
+        assert raw.lrange(keys.main, 0, -1) == ([] if first_later else [b"a"])
+        assert raw.zrange(keys.delayed, 0, -1) == [b"a", b"b"][not first_later :]
+        assert raw.exists(keys.lease(b"a")) == first_later
+
+    def test_what_exists_is_left_alone(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"waiting")
+        foreign.leased(b"leased")
+        foreign.data(b"orphaned")
+        foreign.buried(b"buried")
+        foreign.delayed(b"delayed", 9_999_999_999_999)
+        before = contents(raw)
+        ids = [b"waiting", b"leased", b"orphaned", b"buried", b"delayed"]
+        for unique in (False, True):
+            outcomes = list(queue.add_many(items(ids), unique=unique))
+            assert outcomes == [Outcome(item_id, Status.DUPLICATE) for item_id in ids]
+        assert contents(raw) == before
+
+    def test_are_cut_smaller(self, interleaved: Interleaved, raw: Redis, keys: QueueKeys) -> None:
+        counts: list[int] = []
+        interleaved.before = lambda _: counts.append((len(interleaved.words) - 6) // 2)
+        ids = shuffled(ADD_ITEMS + 10)
+        given = [*items(ids[:ADD_ITEMS]), *items(ids[ADD_ITEMS:], None)]
+        outcomes = list(WorkQueue(interleaved, QUEUE).add_many(given))
+        assert outcomes == [Outcome(item_id, Status.ADDED) for item_id in ids]
+        rest = ADD_ITEMS % ADD_ITEMS_LATER
+        assert counts == [ADD_ITEMS_LATER] * (ADD_ITEMS // ADD_ITEMS_LATER) + [rest, 10]
+        assert raw.zcard(keys.delayed) == ADD_ITEMS
+
+    def test_large_ones(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+        large = bytes(3 * 1024 * 1024)
+        list(queue.add_many(NewItem(b"%d" % number, large, HOUR) for number in range(4)))
+        assert raw.zcard(keys.delayed) == 4
+        assert raw.strlen(keys.item(b"3")) == len(large)
+
+
+class TestUniqueForLater:
+    def test_only_what_is_not_put_off_goes_unchecked(
+        self, interleaved: Interleaved, raw: Redis, keys: QueueKeys
+    ) -> None:
+        """In the order given, whatever the way."""
+        raw.set(keys.item(b"there"), b"old")
+        raw.set(keys.item(b"later there"), b"old")
+        queue = WorkQueue(interleaved, QUEUE)
+        at_once = [NewItem(b"%d" % n, b"x") for n in range(2 * ADD_ITEMS)]
+        given = [
+            *at_once,
+            *items([b"later there", *shuffled(ADD_ITEMS - 1)]),
+            *[NewItem(b"there", b"new")],
+        ]
+        outcomes = list(queue.add_many(given, unique=True))
+        assert [outcome.item_id for outcome in outcomes] == [item.item_id for item in given]
+        odd = [outcome for outcome in outcomes if outcome.status is not Status.ADDED]
+        assert odd == [Outcome(b"later there", Status.DUPLICATE)]
+        assert raw.mget(keys.item(b"there"), keys.item(b"later there")) == [b"new", b"old"]
+        assert raw.llen(keys.main) == 2 * ADD_ITEMS + 1
+        assert raw.zcard(keys.delayed) == ADD_ITEMS - 1
+        unchecked = interleaved.calls.count("MSET+LPUSH")
+        assert unchecked == 3
+
+
+class TestOrderOfDueTimes:
+    def test_of_one_delay(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+        """Over several calls; no item is later than its call by more than it has items."""
+        ids = shuffled(3 * ADD_ITEMS_LATER + 1)
+        before = now_ms(raw)
+        list(queue.add_many(items(ids)))
+        after = now_ms(raw)
+        found = raw.zrange(keys.delayed, 0, -1, withscores=True)
+        assert [item_id for item_id, _ in found] == ids
+        assert before <= found[0][1] - HOUR.ms
+        assert found[-1][1] - HOUR.ms <= after + ADD_ITEMS_LATER / 1000
+
+    def test_of_one_time(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+        """A thousand fill a millisecond; who comes after them goes on behind them."""
+        due = Due(queue.now_ms() + 3_600_000, from_now=False)
+        ids = shuffled(2400)
+        list(queue.add_many(items(ids[:1100], due)))
+        for item_id in ids[1100:1110]:
+            queue.add(b"x", item_id, at_ms=int(due.ms))
+        list(queue.add_many(items(ids[1110:], due)))
+        found = raw.zrange(keys.delayed, 0, -1, withscores=True)
+        assert [item_id for item_id, _ in found] == ids
+        late = [round(score - due.ms, 3) for _, score in found]
+        assert late == [number / 1000 for number in range(2400)]
+
+    @pytest.mark.parametrize("there", [0, 1, 999, 1000, 1001, 1999, 2000, 3500, 4000, 7000])
+    def test_behind_those_that_are_there(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, there: int
+    ) -> None:
+        due_ms = queue.now_ms() + 3_600_000
+        if there:
+            members = {b"%06d" % n: due_ms + n / 1000 for n in range(there)}
+            raw.zadd(keys.delayed, members)
+        queue.add(b"x", b"a", at_ms=due_ms)
+        assert round(raw.zscore(keys.delayed, b"a") - due_ms, 3) == there / 1000
+
+    def test_those_of_another_time_make_nobody_late(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
+        due_ms = queue.now_ms() + 3_600_000
+        raw.zadd(keys.delayed, {b"before": due_ms - 0.5, b"after": due_ms + 1})
+        queue.add(b"x", b"a", at_ms=due_ms)
+        assert raw.zscore(keys.delayed, b"a") == due_ms
+
+    def test_two_times_in_a_batch(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+        first, second = queue.now_ms() + 3_600_000, queue.now_ms() + 3_601_000
+        ids = shuffled(100)
+        given = [
+            NewItem(item_id, b"x", Due(second if at % 2 else first, from_now=False))
+            for at, item_id in enumerate(ids)
+        ]
+        list(queue.add_many(given))
+        assert raw.zrange(keys.delayed, 0, -1) == [*ids[::2], *ids[1::2]]
+
+    def test_it_is_the_order_of_promotion(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
+        ids = shuffled(400)
+        list(queue.add_many(items(ids)))
+        scores = raw.zrange(keys.delayed, 0, -1, withscores=True)
+        raw.zadd(keys.delayed, {item_id: score - HOUR.ms for item_id, score in scores})
+        assert [i for call in promote(queue) for i in call.ids] == ids
+        assert raw.lrange(keys.main, 0, -1) == ids[::-1]
+
+
+class TestPastItem:
+    """What was completed by others while it was put away has left an entry, and a guard perhaps."""
+
+    @pytest.mark.parametrize("guarded", ["", "old", "new", "both"])
+    @pytest.mark.parametrize("was", ["delayed", "buried"])
+    def test_a_new_one_begins_without_its_traces(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        keys: QueueKeys,
+        was: str,
+        guarded: str,
+    ) -> None:
+        if was == "delayed":
+            foreign.delayed(b"a", 9_999_999_999_999)
+        else:
+            foreign.buried(b"a")
+        raw.delete(keys.item(b"a"))
+        if guarded not in ("new", "both"):
+            raw.delete(keys.lease(b"a"))
+        if guarded not in ("old", "both"):
+            raw.delete(keys.old_lease(b"a"))
+        raw.hset(keys.returns, b"a", 3)
+        list(queue.add_many([NewItem(b"a", b"new"), NewItem(b"b", b"x")]))
+        assert contents(raw) == {
+            keys.main: [b"b", b"a"],
+            keys.item(b"a"): b"new",
+            keys.item(b"b"): b"x",
+        }
+
+    @pytest.mark.parametrize("was", ["delayed", "buried"])
+    def test_one_for_later_has_its_own(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, was: str
+    ) -> None:
+        if was == "delayed":
+            foreign.delayed(b"a", 5)
+        else:
+            foreign.buried(b"a")
+        raw.delete(keys.item(b"a"))
+        raw.hset(keys.returns, b"a", 3)
+        due_ms = queue.now_ms() + 3_600_000
+        queue.add(b"new", b"a", at_ms=due_ms)
+        guard = ("expires", b"rwq-delayed:%d" % due_ms)
+        assert contents(raw) == {
+            keys.delayed: {b"a": due_ms},
+            keys.item(b"a"): b"new",
+            keys.lease(b"a"): guard,
+            keys.old_lease(b"a"): guard,
+        }
+
+    def test_a_lease_that_is_no_guard_stays(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+    ) -> None:
+        """Somebody still works on the past one."""
+        foreign.delayed(b"a", 5)
+        foreign.lease(b"a", holder=HOLDER)
+        raw.delete(keys.item(b"a"))
+        queue.add(b"new", b"a")
+        assert raw.exists(keys.delayed) == 0
+        assert raw.get(keys.lease(b"a")) == HOLDER
+
+    def test_a_lease_stays_and_the_guard_beside_it_goes(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+    ) -> None:
+        foreign.buried(b"a")
+        foreign.lease(b"a", holder=HOLDER, generations="new")
+        raw.delete(keys.item(b"a"))
+        queue.add(b"new", b"a")
+        assert raw.get(keys.lease(b"a")) == HOLDER
+        assert raw.exists(keys.old_lease(b"a")) == 0
+
+    def test_others_keep_theirs(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+    ) -> None:
+        foreign.delayed(b"other", 9_999_999_999_999)
+        foreign.buried(b"another")
+        raw.hset(keys.returns, b"another", 1)
+        before = contents(raw)
+        queue.add(b"x", b"a")
+        raw.delete(keys.main, keys.item(b"a"))
+        assert contents(raw) == before
+
+
+@pytest.mark.real_only("the fake has no ACL")
+@pytest.mark.parametrize("rule", ["-zadd", "-set", "-setnx", "-time"])
+def test_nothing_is_put_off_where_a_command_is_denied(
+    as_user: AsUser, raw: Redis, rule: str
+) -> None:
+    queue = WorkQueue(as_user("+@all", rule), QUEUE)
+    with pytest.raises(PermissionDenied):
+        queue.add(b"x", b"a", delay_s=5)
+    assert contents(raw) == {}

@@ -1,0 +1,350 @@
+"""Leasing items by their IDs: where they waited no trace is left, and who has one keeps it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Item, Lease, State, WorkQueue
+from rwq_cli.core.errors import PermissionDenied, WrongType
+from rwq_cli.core.items.lease_by_id import Picked
+from rwq_cli.core.keys import QueueKeys
+from tests.conftest import QUEUE, AsUser, Foreign, contents, no_call_over, seconds_left
+from tests.core.inspect.test_survey import zoo
+
+FAR_MS = 9_999_999_999_999
+MINE = Lease(b"me", 60_000)
+
+
+def taken(item_id: bytes) -> Picked:
+    data = b"data of " + item_id
+    size = len(data)
+    return Picked(Item(QUEUE, item_id, State.LEASED, size, data, data, lease=MINE), True)
+
+
+def left(item_id: bytes, state: State, lease: Lease | None = None) -> Picked:
+    return Picked(Item(QUEUE, item_id, state, lease=lease), False)
+
+
+def leased_alone(raw: Redis, item_id: bytes) -> None:
+    """It is under our lease, and nowhere else."""
+    assert contents(raw) == {
+        b"jobs:processing": [item_id],
+        b"jobs:item:" + item_id: b"data of " + item_id,
+        b"jobs:lease:" + item_id: ("expires", b"me"),
+        b"jobs:leased_by_session:" + item_id: ("expires", b"me"),
+    }
+    assert seconds_left(raw, b"jobs:lease:" + item_id, b"jobs:leased_by_session:" + item_id) == [
+        60,
+        60,
+    ]
+
+
+def unguard(foreign: Foreign, *generations: str) -> None:
+    for name in generations:
+        foreign.raw.delete(getattr(foreign.keys, name)(b"a"))
+
+
+def between(foreign: Foreign) -> None:
+    """A cleaner of another language took the end of the guard for that of a lease."""
+    foreign.delayed(b"a", 1)
+    unguard(foreign, "lease")
+    foreign.raw.lpush(foreign.keys.main, b"a")
+
+
+WAITING: dict[str, Callable[[Foreign], object]] = {
+    "waiting": lambda there: there.waiting(b"a"),
+    "waiting twice": lambda there: (there.waiting(b"a"), there.waiting(b"a")),
+    "waiting, with an old lease": lambda there: (there.waiting(b"a"), there.lease(b"a")),
+    "waiting and abandoned": lambda there: (there.waiting(b"a"), there.abandoned(b"a", b"a")),
+    "delayed": lambda there: there.delayed(b"a", FAR_MS),
+    "due": lambda there: there.delayed(b"a", 1),
+    "due, without its guard": lambda there: (
+        there.delayed(b"a", 1),
+        unguard(there, "lease", "old_lease"),
+    ),
+    "delayed, with half of its guard": lambda there: (
+        there.delayed(b"a", FAR_MS),
+        unguard(there, "old_lease"),
+    ),
+    "returned by a cleaner": between,
+    "buried": lambda there: there.buried(b"a"),
+    "buried, without its guard": lambda there: (
+        there.buried(b"a"),
+        unguard(there, "lease", "old_lease"),
+    ),
+    "buried, with a left-over": lambda there: (
+        there.buried(b"a"),
+        unguard(there, "old_lease"),
+        there.raw.lpush(there.keys.processing, b"a"),
+    ),
+    "buried, waiting all the same": lambda there: (
+        there.buried(b"a"),
+        unguard(there, "old_lease"),
+        there.waiting(b"a"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WAITING)
+def test_wherever_it_waits(queue: WorkQueue, raw: Redis, foreign: Foreign, case: str) -> None:
+    WAITING[case](foreign)
+    assert list(queue.lease_ids([b"a"], lease_s=60)) == [taken(b"a")]
+    leased_alone(raw, b"a")
+
+
+@pytest.mark.parametrize("case", WAITING)
+def test_wherever_it_waits_in_a_dry_run(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, case: str
+) -> None:
+    WAITING[case](foreign)
+    before = contents(raw)
+    (picked,) = queue.lease_ids([b"a"], dry_run=True)
+    assert picked.is_taken
+    assert (picked.item.item_id, picked.item.data) == (b"a", b"data of a")
+    assert contents(raw) == before
+
+
+THEIRS = Lease(b"them", 60_000)
+TAKEN: dict[str, tuple[Callable[[Foreign], object], State, Lease | None]] = {
+    "leased": (lambda there: there.leased(b"a"), State.LEASED, THEIRS),
+    "leased by an old worker": (
+        lambda there: there.leased(b"a", generations="old"),
+        State.LEASED,
+        THEIRS,
+    ),
+    "leased by a new worker": (
+        lambda there: there.leased(b"a", generations="new"),
+        State.LEASED,
+        THEIRS,
+    ),
+    "leased by two": (
+        lambda there: (
+            there.leased(b"a", generations="old"),
+            there.lease(b"a", holder=b"other", ttl_ms=1000, generations="new"),
+        ),
+        State.LEASED,
+        THEIRS,
+    ),
+    "leased, and held by another": (
+        lambda there: (
+            there.leased(b"a", holder=b"other", generations="new"),
+            there.lease(b"a", ttl_ms=None, generations="old"),
+        ),
+        State.HELD,
+        Lease(b"them", None),
+    ),
+    "leased and waiting": (
+        lambda there: (there.leased(b"a"), there.waiting(b"a")),
+        State.LEASED,
+        THEIRS,
+    ),
+    "leased, beside half a guard": (
+        lambda there: (
+            there.delayed(b"a", FAR_MS),
+            there.leased(b"a", generations="old"),
+        ),
+        State.LEASED,
+        THEIRS,
+    ),
+    "held": (lambda there: there.leased(b"a", ttl_ms=None), State.HELD, Lease(b"them", None)),
+    "in no list, leased": (
+        lambda there: (there.data(b"a"), there.lease(b"a")),
+        State.UNLISTED,
+        THEIRS,
+    ),
+    "in no list, held": (
+        lambda there: (there.data(b"a"), there.lease(b"a", ttl_ms=None)),
+        State.HELD,
+        Lease(b"them", None),
+    ),
+    "in no list, with a guard alone": (
+        lambda there: (there.data(b"a"), there.lease(b"a", holder=b"rwq-delayed:1")),
+        State.UNLISTED,
+        Lease(b"rwq-delayed:1", 60_000),
+    ),
+    "abandoned": (lambda there: there.abandoned(b"a"), State.ABANDONED, None),
+    "abandoned twice": (lambda there: there.abandoned(b"a", b"a"), State.ABANDONED, None),
+    "abandoned, once delayed": (
+        lambda there: (
+            there.delayed(b"a", 1),
+            unguard(there, "lease", "old_lease"),
+            there.abandoned(b"a"),
+        ),
+        State.ABANDONED,
+        None,
+    ),
+    "orphaned": (lambda there: there.data(b"a"), State.ORPHANED, None),
+    "in an old cleaner's hand": (
+        lambda there: (there.data(b"a"), there.raw.lpush(there.keys.cleaning, b"a")),
+        State.ORPHANED,
+        None,
+    ),
+    "gone": (lambda _: None, State.GONE, None),
+    "a ghost": (lambda there: there.raw.lpush(there.keys.main, b"a"), State.GONE, None),
+    "a ghost with a lease": (
+        lambda there: (there.raw.lpush(there.keys.processing, b"a"), there.lease(b"a")),
+        State.GONE,
+        None,
+    ),
+}
+
+
+def rounded(picked: Picked) -> Picked:
+    """With its time left as it was when it was set."""
+    lease = picked.item.lease
+    if lease is None or lease.ttl_ms is None or not 0 < lease.ttl_ms <= 60_000:
+        return picked
+    whole = -(-lease.ttl_ms // 5000) * 5000
+    return left(picked.item.item_id, picked.item.state, Lease(lease.holder, whole))
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("case", TAKEN)
+def test_what_does_not_wait_is_left_as_it_is(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, case: str, dry_run: bool
+) -> None:
+    arrange, state, lease = TAKEN[case]
+    arrange(foreign)
+    before = contents(raw)
+    (picked,) = queue.lease_ids([b"a"], dry_run=dry_run)
+    assert rounded(picked) == left(b"a", state, lease)
+    assert contents(raw) == before
+
+
+def test_a_dry_run_says_what_is_then_done(queue: WorkQueue, foreign: Foreign) -> None:
+    zoo(foreign)
+    ids = {key.removeprefix(b"jobs:item:") for key in foreign.raw.keys("jobs:item:*")}
+    ids |= set(foreign.raw.lrange("jobs:queue", 0, -1)) | {b"stray"}
+
+    def told(dry_run: bool) -> set[tuple[bytes, bool, State | None, bytes | None]]:
+        return {
+            (
+                item.item_id,
+                is_taken,
+                None if is_taken else item.state,
+                item.lease.holder if item.lease and not is_taken else None,
+            )
+            for item, is_taken in (
+                (each.item, each.is_taken) for each in queue.lease_ids(ids, dry_run=dry_run)
+            )
+        }
+
+    expected = told(True)
+    assert len({entry[1:3] for entry in expected}) > 5
+    assert told(False) == expected
+
+
+def test_only_its_own_entries_go(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    foreign.abandoned(b"old")
+    foreign.buried(b"other")
+    raw.hset(b"jobs:returns", b"2", 3)
+    (picked,) = queue.lease_ids([b"2"], lease_s=60)
+    assert picked == Picked(replace(taken(b"2").item, returns=3), True)
+    assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"1"]
+    assert raw.lrange(b"jobs:processing", 0, -1) == [b"2", b"old"]
+    assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
+    # It is still to be buried should it come back once too often.
+    assert raw.hget(b"jobs:returns", b"2") == b"3"
+
+
+def test_several_in_the_order_given_each_once(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2", b"\xff\x00")
+    foreign.abandoned(b"gone wrong")
+    picked = queue.lease_ids([b"\xff\x00", b"gone wrong", b"1", b"\xff\x00"], lease_s=60)
+    assert list(picked) == [
+        taken(b"\xff\x00"),
+        left(b"gone wrong", State.ABANDONED),
+        taken(b"1"),
+    ]
+    assert raw.lrange(b"jobs:queue", 0, -1) == [b"2"]
+
+
+def test_without_the_data(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    (picked,) = queue.lease_ids([b"a"], data=False)
+    assert (picked.is_taken, picked.item.data) == (True, b"")
+
+
+@pytest.mark.parametrize("structure", ["item:a", "queue", "processing", "delayed", "buried"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_key_of_another_type(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, structure: str, dry_run: bool
+) -> None:
+    foreign.waiting(b"a")
+    raw.delete(f"jobs:{structure}")
+    raw.xadd(f"jobs:{structure}", {"a": "b"})
+    before = contents(raw)
+    with pytest.raises(WrongType):
+        list(queue.lease_ids([b"a"], dry_run=dry_run))
+    assert contents(raw) == before
+
+
+@pytest.mark.real_only("the fake reads a lease of another type otherwise")
+def test_a_lease_that_nobody_can_read_is_somebodys(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.abandoned(b"a")
+    raw.lpush(b"jobs:lease:a", b"x")
+    before = contents(raw)
+    assert list(queue.lease_ids([b"a"])) == [left(b"a", State.HELD, Lease(b"", None))]
+    assert contents(raw) == before
+
+
+@pytest.mark.real_only("the fake has no ACL")
+@pytest.mark.parametrize("missing", ["lrem", "lpush", "set", "zrem", "get"])
+def test_nothing_is_written_where_a_command_is_denied(
+    as_user: AsUser, raw: Redis, foreign: Foreign, missing: str
+) -> None:
+    limited = WorkQueue(as_user("+@all", f"-{missing}"), QUEUE)
+    foreign.waiting(b"a")
+    before = contents(raw)
+    with pytest.raises(PermissionDenied):
+        list(limited.lease_ids([b"a"]))
+    assert contents(raw) == before
+
+
+@pytest.mark.real_only("how long the server takes")
+def test_of_a_long_queue(
+    connection: Connection, raw: Redis, foreign: Foreign, keys: QueueKeys
+) -> None:
+    """Once over each list, also behind a guard: a producer may have added it anew."""
+    for first in range(0, 1_000_000, 100_000):
+        raw.lpush(keys.main, *range(first, first + 100_000))
+    foreign.waiting(b"a")
+    foreign.buried(b"b")
+    for item_id in (b"a", b"b"):
+        with no_call_over(raw, 60):
+            picked = list(WorkQueue(connection, QUEUE).lease_ids([item_id]))
+        assert [each.is_taken for each in picked] == [True]
+
+
+@pytest.mark.real_only("the fake has no OBJECT, which the dry run reads")
+def test_what_waits_behind_its_guard_leaves_no_entry(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+) -> None:
+    foreign.buried(b"b")
+    foreign.waiting(b"b")
+    assert [each.is_taken for each in queue.lease_ids([b"b"], dry_run=True)] == [True]
+    assert [each.is_taken for each in queue.lease_ids([b"b"])] == [True]
+    assert raw.lrange(keys.main, 0, -1) == []
+    assert raw.lrange(keys.processing, 0, -1) == [b"b"]
+
+
+@pytest.mark.real_only("the fake has no OBJECT, which the dry run reads")
+def test_a_key_of_the_wrong_type_has_the_same_hint_in_a_dry_run(
+    queue: WorkQueue, raw: Redis, keys: QueueKeys
+) -> None:
+    raw.hset(keys.item(b"H"), "a", "b")
+    raw.lpush(keys.main, b"H")
+    told = []
+    for options in ({"dry_run": True}, {}):
+        with pytest.raises(WrongType) as caught:
+            list(queue.lease_ids([b"H"], **options))
+        told.append((caught.value.message, caught.value.hint))
+    assert told[0] == told[1]
+    assert told[0][1] == "see what it is with the TYPE command, or name another queue"

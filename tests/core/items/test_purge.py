@@ -1,0 +1,318 @@
+"""A whole queue: every key of it goes, and none of anybody else's."""
+
+from collections.abc import Sequence
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Outcome, Status, WorkQueue
+from rwq_cli.core.items.remove import NoJournal
+from rwq_cli.core.items.result_options import Verdict
+from rwq_cli.core.items.results import Result
+from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_over
+from tests.core.items.test_remove import Journal, many
+from tests.core.items.test_results import keep
+
+pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
+
+
+def broken(raw: Redis, foreign: Foreign) -> list[bytes]:
+    """One item in each state, and everything that is no item; returns the items."""
+    foreign.waiting(b"w1", b"\xff", b"twice")
+    raw.rpush("jobs:queue", b"twice", b"ghost")
+    foreign.leased(b"l")
+    foreign.abandoned(b"a")
+    raw.lpush("jobs:processing", b"ghost2")
+    foreign.delayed(b"d", 4_000_000_000_000)
+    foreign.buried(b"b")
+    raw.zadd("jobs:delayed", {b"ghost3": 1})
+    raw.zadd("jobs:buried", {b"ghost4": 1})
+    foreign.lease(b"ghost4", holder=b"rwq-buried:x", ttl_ms=None)
+    foreign.data(b"o", b"u", b"h")
+    foreign.lease(b"u")
+    foreign.lease(b"h", ttl_ms=None)
+    foreign.lease(b"stray", ttl_ms=None)
+    raw.hset("jobs:returns", mapping={b"b": 1, b"ghost5": 2})
+    raw.lpush("jobs:cleaning", b"a", b"ghost6")
+    raw.hset(
+        "jobs:result:done",
+        mapping={"status": "completed", "completed_ms": 1_700_000_000_000, "result": b"\xff"},
+    )
+    return [b"w1", b"\xff", b"twice", b"l", b"a", b"d", b"b", b"o", b"u", b"h"]
+
+
+def test_every_key(queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock) -> None:
+    items = broken(raw, foreign)
+    journal = Journal()
+    assert queue.count_items() == len(items)
+    outcomes = list(queue.purge(journal))
+    assert sorted(outcomes, key=str) == sorted((Outcome(i, Status.REMOVED) for i in items), key=str)
+    assert raw.keys() == []
+    assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in items}
+    assert journal.results == [
+        Result(b"done", Verdict.COMPLETED, 1_700_000_000_000, None, b"\xff", 1)
+    ]
+    # Items in no list are looked at twice.
+    assert clock.slept_s == [1.0]
+
+
+@pytest.mark.parametrize("key", ["jobs:lease:a", "jobs:leased_by_session:a"])
+def test_an_item_whose_lease_cannot_be_read_stays(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, key: str
+) -> None:
+    foreign.abandoned(b"a")
+    raw.lpush(key, "x")
+    before = contents(raw)
+    foreign.waiting(b"b")
+    journal = Journal()
+    assert set(queue.purge(journal)) == {
+        Outcome(b"a", Status.WRONG_TYPE),
+        Outcome(b"b", Status.REMOVED),
+    }
+    assert contents(raw) == before
+    assert [snapshot.item_id for snapshot in journal.written] == [b"b"]
+
+
+def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    items = broken(raw, foreign)
+    before = contents(raw)
+    outcomes = list(queue.purge(NoJournal(), dry_run=True))
+    assert sorted(o.item_id for o in outcomes) == sorted(items)
+    assert {o.status for o in outcomes} == {Status.REMOVED}
+    assert contents(raw) == before
+
+
+def test_nothing(queue: WorkQueue, clock: FakeClock) -> None:
+    assert list(queue.purge(NoJournal())) == []
+    assert clock.slept_s == []
+
+
+def test_many(queue: WorkQueue, raw: Redis) -> None:
+    ids = many(raw, 5000)
+    journal = Journal()
+    assert [o.item_id for o in queue.purge(journal)] == ids
+    assert [p.item_id for p in journal.written] == ids
+    assert raw.keys() == []
+
+
+def test_queues_that_are_named_like_it(
+    backend: Backend, queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    for name in (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x", b"jobs2", b"job"):
+        other = WorkQueue(backend.connect(), name)
+        for item_id in (b"1", b"2"):
+            other.add(b"data", item_id)
+        other.lease(lease_s=1000)
+    before = contents(raw)
+    foreign.waiting(b"a", b"mail")
+    foreign.data(b"o")
+    journal = Journal()
+    list(queue.purge(journal))
+    assert contents(raw) == before
+    assert sorted(journal.ids) == [b"a", b"mail", b"o"]
+
+
+def test_a_data_key_of_another_type_is_left_and_told(queue: WorkQueue, raw: Redis) -> None:
+    raw.hset("jobs:item:hash", "x", "y")
+    assert list(queue.purge(NoJournal())) == [Outcome(b"hash", Status.WRONG_TYPE)]
+    assert raw.hgetall("jobs:item:hash") == {b"x": b"y"}
+
+
+def test_what_a_producer_adds_meanwhile_stays(interleaved: Interleaved, raw: Redis) -> None:
+    """Also the upstream producer, which sets the data and then pushes."""
+    ids = many(raw, 3000)
+    foreign = Foreign(raw)
+    added: list[bytes] = []
+
+    def produce(_: str) -> None:
+        # It begins once the purge has looked at the newest entry that waits.
+        if "LINDEX+LLEN" not in interleaved.calls[:-1] or len(added) > 40:
+            return
+        # The last one's push comes with the next call of ours.
+        if added:
+            raw.lpush("jobs:queue", added[-1])
+        added.append(b"new%d" % len(added))
+        foreign.data(added[-1])
+
+    interleaved.before = produce
+    clock = FakeClock()
+    clock.during_sleep = lambda: produce("")
+    journal = Journal()
+    outcomes = list(WorkQueue(interleaved, b"jobs", clock=clock).purge(journal))
+    interleaved.before = None
+    raw.lpush("jobs:queue", added[-1])
+    assert {o.item_id for o in outcomes} == set(ids) == set(journal.ids)
+    assert raw.lrange("jobs:queue", 0, -1) == added[::-1]
+    assert raw.dbsize() == len(added) + 1
+    assert len(added) > 10
+
+
+def test_beside_live_workers(backend: Backend, interleaved: Interleaved, raw: Redis) -> None:
+    """What they complete is not in the undo file; what they hold goes with its lease."""
+    ids = many(raw, 3000)
+    worker = WorkQueue(backend.connect(), b"jobs", holder=b"worker")
+    completed: set[bytes] = set()
+
+    def work(_: str) -> None:
+        held = [item.item_id for item in worker.lease_many(3, lease_s=60)]
+        done = worker.complete(held[:1])
+        completed.update(o.item_id for o in done if o.status is Status.COMPLETED)
+
+    interleaved.before = work
+    journal = Journal()
+    list(WorkQueue(interleaved, b"jobs").purge(journal))
+    assert raw.keys() == []
+    assert set(journal.ids) == set(ids) - completed
+    assert completed
+
+
+@pytest.mark.parametrize("at", [1, 5, 9, 20])
+def test_two_at_once(backend: Backend, interleaved: Interleaved, raw: Redis, at: int) -> None:
+    """A second one runs while the first is between two calls: each item is in one journal."""
+    ids = many(raw, 3000)
+    first, second = Journal(), Journal()
+    calls = 0
+
+    def other(_: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            list(WorkQueue(backend.connect(), b"jobs").purge(second))
+
+    interleaved.before = other
+    list(WorkQueue(interleaved, b"jobs").purge(first))
+    assert raw.keys() == []
+    assert sorted(first.ids + second.ids) == ids
+
+
+def test_it_goes_no_further_than_the_newest_of_its_start(
+    interleaved: Interleaved, raw: Redis
+) -> None:
+    """Workers took some in front of it, and as many were added behind."""
+    ids = many(raw, 500)
+    foreign = Foreign(raw)
+
+    def others(_: str) -> None:
+        if interleaved.calls[-2:-1] == ["LINDEX+LLEN"]:
+            for item_id in raw.rpop("jobs:queue", 100):
+                raw.delete(b"jobs:item:" + item_id)
+            foreign.waiting(*(b"new%d" % number for number in range(100)))
+
+    interleaved.before = others
+    journal = Journal()
+    list(WorkQueue(interleaved, b"jobs").purge(journal))
+    assert journal.ids == ids[100:]
+    assert raw.llen("jobs:queue") == 100
+    assert raw.dbsize() == 101
+
+
+def test_what_a_dead_cleaner_of_01_had_in_hand(queue: WorkQueue, raw: Redis) -> None:
+    """However much it is, no call is long, and the key goes."""
+    ids = many(raw, 1000)
+    raw.lpush("jobs:cleaning", *ids, *(b"gone %d" % number for number in range(300_000)))
+    with no_call_over(raw, 300):
+        assert [outcome.item_id for outcome in queue.purge(Journal())] == ids
+    assert raw.keys() == []
+
+
+def test_what_a_live_cleaner_of_01_has_in_hand_stays(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
+) -> None:
+    raw.lpush("jobs:cleaning", *(b"gone %d" % number for number in range(2500)))
+
+    def clean(call: str) -> None:
+        if call == "prune" and not raw.exists("jobs:item:new"):
+            foreign.data(b"new")
+            raw.lpush("jobs:cleaning", b"new")
+
+    interleaved.before = clean
+    assert list(WorkQueue(interleaved, b"jobs").purge(Journal())) == []
+    assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
+
+
+class TestAQueueThatComesToLife:
+    """One whose keys look like ours gets its first item while the purge walks over the keys."""
+
+    @pytest.fixture
+    def purge(self, interleaved: Interleaved, clock: FakeClock) -> WorkQueue:
+        return WorkQueue(interleaved, b"jobs", clock=clock)
+
+    @pytest.mark.parametrize("scan", [2, 3, 4])
+    @pytest.mark.parametrize("name", [b"jobs:item", b"jobs:lease", b"jobs:leased_by_session:x"])
+    def test_between_two_walks(
+        self, purge: WorkQueue, interleaved: Interleaved, raw: Redis, name: bytes, scan: int
+    ) -> None:
+        Foreign(raw).waiting(b"a")
+
+        def add(call: str) -> None:
+            if call == "SCAN" and interleaved.calls.count("SCAN") == scan:
+                Foreign(raw, name).waiting(b"new")
+
+        interleaved.before = add
+        journal = Journal()
+        assert list(purge.purge(journal)) == [Outcome(b"a", Status.REMOVED)]
+        assert journal.ids == [b"a"]
+        assert contents(raw) == {name + b":item:new": b"data of new", name + b":queue": [b"new"]}
+
+    @pytest.mark.parametrize("name", [b"jobs:item", b"jobs:lease"])
+    def test_whose_producer_is_between_its_two_commands(
+        self, purge: WorkQueue, clock: FakeClock, raw: Redis, name: bytes
+    ) -> None:
+        Foreign(raw, name).data(b"new")
+        clock.during_sleep = lambda: raw.lpush(name + b":queue", b"new")
+        list(purge.purge(Journal()))
+        assert raw.get(name + b":item:new") == b"data of new"
+
+    def test_that_never_does(self, purge: WorkQueue, clock: FakeClock, raw: Redis) -> None:
+        """An ID may look like another queue's key; without that queue it is ours."""
+        foreign = Foreign(raw)
+        foreign.data(b"item:x")
+        foreign.lease(b"item:y", b"queue")
+        assert list(purge.purge(Journal())) == [Outcome(b"item:x", Status.REMOVED)]
+        assert raw.keys() == []
+        assert clock.slept_s == [1.0, 1.0]
+
+
+class TestResults:
+    def test_what_is_no_result_of_ours_stays(self, queue: WorkQueue, raw: Redis) -> None:
+        raw.hset("jobs:result:foreign", "code", 0)
+        raw.set("jobs:result:string", "x")
+        before = contents(raw)
+        assert list(queue.purge(Journal())) == []
+        assert contents(raw) == before
+
+    def test_one_that_cannot_be_written_down_stays(self, queue: WorkQueue, raw: Redis) -> None:
+        class Full(Journal):
+            def write_results(self, results: Sequence[Result]) -> None:
+                raise OSError(f"disk full: {len(results)}")
+
+        keep(raw, b"a", None)
+        with pytest.raises(OSError, match="disk full: 1"):
+            list(queue.purge(Full()))
+        assert raw.exists("jobs:result:a") == 1
+
+    def test_of_an_item_that_is_added_meanwhile(self, interleaved: Interleaved, raw: Redis) -> None:
+        """Its result goes when that item is completed; here it is not touched."""
+        keep(raw, b"a", None)
+
+        def add(call: str) -> None:
+            if call == "drop_results":
+                Foreign(raw).waiting(b"a")
+
+        interleaved.before = add
+        list(WorkQueue(interleaved, b"jobs", clock=FakeClock()).purge(Journal()))
+        assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]
+
+    def test_those_of_another_queue(
+        self, backend: Backend, queue: WorkQueue, raw: Redis, clock: FakeClock
+    ) -> None:
+        """Also one that has only its first item, between two commands of its producer."""
+        WorkQueue(backend.connect(), b"jobs:result").add(b"data", b"1")
+        keep(raw, b"result:1", None)
+        keep(raw, b"x:result:2", None)
+        clock.during_sleep = lambda: raw.lpush("jobs:result:x:queue", "1")
+        before = contents(raw)
+        list(queue.purge(Journal()))
+        assert raw.lrange("jobs:result:x:queue", 0, -1) == [b"1"]
+        raw.delete("jobs:result:x:queue")
+        assert contents(raw) == before

@@ -1,0 +1,142 @@
+"""Waiting: what counts as empty, when it gives up, and how rarely it asks."""
+
+from collections.abc import Callable
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_until
+from rwq_cli.core.model import Counts
+from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
+
+FUTURE_MS = 9_999_999_999_999
+
+
+def after(clock: FakeClock, seconds: float, act: Callable[[], object]) -> None:
+    """Let others act once so much time has passed."""
+    done: list[object] = []
+
+    def look() -> None:
+        if clock.now_s >= seconds and not done:
+            done.append(act())
+
+    clock.during_sleep = look
+
+
+class TestEmpty:
+    def test_at_once(self, queue: WorkQueue, clock: FakeClock) -> None:
+        counts = Counts(b"jobs", 0, 0, 0, 0)
+        assert queue.wait(timeout_s=0) == WaitResult(True, counts, None, pytest.approx(0.05))
+        # A second look, in case an item was between two lists.
+        assert clock.slept_s == [0.05]
+
+    def test_what_does_not_count(self, queue: WorkQueue, foreign: Foreign) -> None:
+        foreign.buried(b"buried")
+        foreign.data(b"orphan")
+        assert queue.wait(timeout_s=0).reached is True
+
+    @pytest.mark.parametrize("place", ["waiting", "leased", "abandoned", "delayed"])
+    def test_what_counts(self, queue: WorkQueue, foreign: Foreign, place: str) -> None:
+        more = (FUTURE_MS,) if place == "delayed" else ()
+        getattr(foreign, place)(b"a", *more)
+        waited = queue.wait(timeout_s=0)
+        counts = waited.counts
+        assert waited.reached is False
+        assert (counts.waiting, counts.processing, counts.delayed) == (
+            int(place == "waiting"),
+            int(place in ("leased", "abandoned")),
+            int(place == "delayed"),
+        )
+
+    def test_in_time(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        after(clock, 3.0, lambda: queue.complete([b"a"]).__next__())
+        waited = queue.wait(timeout_s=10)
+        assert (waited.reached, waited.counts.waiting) == (True, 0)
+        assert 3.0 <= waited.waited_s <= 4.1
+
+    def test_not_in_time(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        waited = queue.wait(timeout_s=2.5)
+        assert waited == WaitResult(False, Counts(b"jobs", 2, 0, 0, 0), None, pytest.approx(2.5))
+        assert sum(clock.slept_s) == pytest.approx(2.5)
+
+    def test_an_item_between_two_lists(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        """A cleaner of another language takes it off the one and then pushes it onto the other."""
+        foreign.data(b"a")
+        clock.during_sleep = lambda: raw.llen(b"jobs:queue") or raw.lpush(b"jobs:queue", b"a")
+        assert queue.wait(timeout_s=0.01).reached is False
+
+    def test_forever(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        after(clock, 400, lambda: queue.complete([b"a"]).__next__())
+        assert queue.wait().reached is True
+
+    def test_a_structure_of_the_wrong_type(self, queue: WorkQueue, raw: Redis) -> None:
+        raw.set(b"jobs:queue", b"text")
+        with pytest.raises(WrongType):
+            queue.wait(timeout_s=0)
+
+
+class TestBelow:
+    @pytest.mark.parametrize(("below", "reached"), [(1, False), (3, False), (4, True), (9, True)])
+    def test_number(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign, below: int, reached: bool
+    ) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        foreign.leased(b"d")
+        assert queue.wait(WaitCondition(below=below), timeout_s=0).reached is reached
+        assert clock.slept_s == []
+
+    def test_in_time(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        after(clock, 1.0, lambda: raw.rpop(b"jobs:queue"))
+        waited = queue.wait(WaitCondition(below=3), timeout_s=60)
+        assert (waited.reached, waited.counts.waiting) == (True, 2)
+
+
+class TestIds:
+    def test_gone(self, queue: WorkQueue, clock: FakeClock) -> None:
+        waited = queue.wait(WaitCondition(ids=(b"a", b"\xff")), timeout_s=0)
+        assert waited == WaitResult(True, Counts(b"jobs", 0, 0, 0, 0), 0, 0.0)
+        assert clock.slept_s == []
+
+    @pytest.mark.parametrize("place", ["waiting", "leased", "data", "buried"])
+    def test_there(self, queue: WorkQueue, foreign: Foreign, place: str) -> None:
+        getattr(foreign, place)(b"\xff")
+        waited = queue.wait(WaitCondition(ids=(b"a", b"\xff", b"b")), timeout_s=0)
+        assert (waited.reached, waited.remaining) == (False, 1)
+
+    def test_in_time(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        after(clock, 5.0, lambda: list(queue.complete([b"a", b"b"])))
+        waited = queue.wait(WaitCondition(ids=(b"a", b"b")), timeout_s=60)
+        assert (waited.reached, waited.remaining) == (True, 0)
+        assert 5.0 <= waited.waited_s <= 6.1
+
+    def test_those_that_are_gone_are_not_asked_for_again(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        clock = FakeClock()
+        after(clock, 0.01, lambda: raw.delete(b"jobs:item:a", b"jobs:item:b"))
+        condition = WaitCondition(ids=(b"a", b"b", b"c"))
+        wait_until(WorkQueue(interleaved, QUEUE), condition, timeout_s=0.1, clock=clock)
+        asked = [call for call in interleaved.calls if call.startswith("EXISTS")]
+        assert asked == ["EXISTS+EXISTS+EXISTS", "EXISTS+EXISTS+EXISTS", "EXISTS"]
+
+
+def test_it_asks_less_often_the_longer_it_takes(interleaved: Interleaved, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    clock = FakeClock()
+    wait_until(WorkQueue(interleaved, QUEUE), WaitCondition(), timeout_s=3600, clock=clock)
+    assert clock.slept_s[:4] == pytest.approx([0.05, 0.075, 0.1125, 0.16875])
+    assert max(clock.slept_s) == 1.0
+    assert len(clock.slept_s) < 3610
+    assert set(interleaved.calls) == {"LLEN+LLEN+ZCARD+ZCARD+HLEN"}

@@ -1,0 +1,88 @@
+"""`rwq demo` shows the main job, and leaves nothing behind however it ends."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def start(place: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "rwq_cli", "demo"],
+        env={**os.environ, "TMPDIR": str(place)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+@pytest.fixture
+def short_place() -> "object":
+    import shutil
+    import tempfile
+
+    # A unix socket's path is short.
+    place = Path(tempfile.mkdtemp(prefix="rwq-demo-"))
+    yield place
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def servers_below(place: Path) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if os.fsencode(place) in command and b"rwq_cli" not in command:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to see processes")
+def test_demo_shows_the_main_job_and_cleans_up(short_place: Path) -> None:
+    process = start(short_place)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    commands = re.findall(rb"^\$ (.*)$", output, re.M)
+    assert commands == [
+        b"cat items.txt",
+        b"rwq add -f items.txt --id-from line",
+        b"rwq ls",
+        b"rwq lease --for 1h",
+        b"sh -c 'rwq lease --for 1s -o ids; kill -9 $$'",
+        b"rwq leases",
+        b"rwq leases",
+        b"rwq clean light",
+        b"rwq show 'resize dog.png'",
+        b"rwq complete 'resize cat.png'",
+        b"rwq stats",
+    ]
+    for summary in (rb"^added 4\b", rb"^returned 1\b", rb"^completed 1\b"):
+        assert re.search(summary, output, re.M), output.decode()
+    assert list(short_place.iterdir()) == []
+    assert servers_below(short_place) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to see processes")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_nothing(short_place: Path, number: int) -> None:
+    process = start(short_place)
+    assert process.stdout is not None
+    # In the middle: the first item is leased.
+    while b"rwq lease" not in (line := process.stdout.readline()):
+        assert line, "it ended before"
+    os.killpg(process.pid, number)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    deadline = time.monotonic() + 20
+    while servers_below(short_place) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert servers_below(short_place) == []
+    assert list(short_place.iterdir()) == []

@@ -1,0 +1,55 @@
+"""`kill -9` in the middle of `complete - --result`: completed with its result, or neither."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rwq_cli.core.keys import QueueKeys
+from tests.end_to_end.test_killed_bulk import script_calls
+from tests.servers import PrivateServer
+
+KEYS = QueueKeys(b"jobs")
+ITEMS = 20_000
+IDS = [b"%05d" % number for number in range(ITEMS)]
+
+
+@pytest.mark.parametrize("listed_in", [KEYS.main, KEYS.processing], ids=["waiting", "processing"])
+@pytest.mark.parametrize("result_bytes", [0, 100, 20_000])
+def test_kill(server: PrivateServer, tmp_path: Path, listed_in: bytes, result_bytes: int) -> None:
+    ids, result = tmp_path / "ids", tmp_path / "result"
+    ids.write_bytes(b"".join(item_id + b"\n" for item_id in random.sample(IDS, ITEMS)))
+    result.write_bytes(b"r" * result_bytes)
+    with server.client() as raw:
+        raw.flushall()
+        raw.config_resetstat()
+        raw.mset({KEYS.item(item_id): b"data of " + item_id for item_id in IDS})
+        raw.lpush(listed_in, *IDS)
+        with ids.open("rb") as stdin:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rwq_cli", "complete", "-", "--result", str(result)],
+                env={"RWQ_URL": server.url, "RWQ_QUEUE": "jobs", "HOME": str(tmp_path)},
+                stdin=stdin,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            # The server's own count of our calls says when it is at work.
+            until = random.randint(2, 20)
+            while process.poll() is None and script_calls(raw) < until:
+                time.sleep(0.001)
+            process.kill()
+            process.wait()
+        left = set(raw.lrange(listed_in, 0, -1))
+        stored = {key[len(KEYS.item_prefix) :] for key in raw.scan_iter("jobs:item:*", 10_000)}
+        kept = {key[len(KEYS.result_prefix) :] for key in raw.scan_iter("jobs:result:*", 10_000)}
+        assert left == stored
+        assert kept == set(IDS) - stored
+        assert kept
+        for item_id in random.sample(sorted(kept), min(50, len(kept))):
+            assert raw.hget(KEYS.result(item_id), "status") == b"completed"
+            assert raw.hstrlen(KEYS.result(item_id), "result") == result_bytes
+            assert 0 < raw.pttl(KEYS.result(item_id)) <= 3_600_000
+        raw.flushall()

@@ -1,0 +1,175 @@
+"""A client whose clock is days wrong: all times are the server's, so it changes nothing."""
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.driver import Rwq, until
+from tests.servers import PrivateServer
+
+_HOUR_MS = 3_600_000
+_DAYS_S = 3 * 86_400
+# A busy machine may take so long from our look at the server's clock to the command's own.
+_SLACK_MS = 20_000
+
+# Read by every Python process that finds it on its path.
+_SITECUSTOMIZE = """
+import datetime, os, time
+
+_shift_s = float(os.environ["WRONG_BY_S"])
+_time, _time_ns, _gmtime, _localtime = time.time, time.time_ns, time.gmtime, time.localtime
+time.time = lambda: _time() + _shift_s
+time.time_ns = lambda: _time_ns() + int(_shift_s) * 10**9
+time.gmtime = lambda secs=None: _gmtime(time.time() if secs is None else secs)
+time.localtime = lambda secs=None: _localtime(time.time() if secs is None else secs)
+
+class Wrong(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return cls.fromtimestamp(time.time(), tz)
+
+    @classmethod
+    def utcnow(cls):
+        return cls.fromtimestamp(time.time(), datetime.timezone.utc).replace(tzinfo=None)
+
+    @classmethod
+    def today(cls):
+        return cls.now()
+
+datetime.datetime = Wrong
+"""
+
+
+@pytest.fixture
+def raw(server: PrivateServer) -> Iterator[redis.Redis]:
+    with server.client() as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture(params=[_DAYS_S, -_DAYS_S], ids=["fast", "slow"])
+def wrong(request: pytest.FixtureRequest, server: PrivateServer, tmp_path: Path) -> Rwq:
+    """rwq as a process whose clock is three days ahead, or behind."""
+    (tmp_path / "sitecustomize.py").write_text(_SITECUSTOMIZE)
+    variables = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "USER": "tester",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "RWQ_URL": server.url,
+        "RWQ_QUEUE": "jobs",
+        "PYTHONPATH": str(tmp_path),
+        "WRONG_BY_S": str(request.param),
+    }
+    return Rwq(variables, tmp_path)
+
+
+def now_ms(raw: redis.Redis) -> int:
+    """The server's clock, unix ms."""
+    seconds, microseconds = raw.time()
+    return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+def does(rwq: Rwq, *words: str, code: int = 0) -> list[str]:
+    """Run it as a process; its lines."""
+    result = rwq.process(*words)
+    assert result.code == code, result
+    return result.text.splitlines()
+
+
+def shows_the_same(wrong: Rwq, *words: str) -> bool:
+    """Whether its output is that of a client whose clock is right."""
+    right = Rwq({k: v for k, v in wrong.variables.items() if k != "PYTHONPATH"}, wrong.home)
+    return does(wrong, *words) == right(*words).text.splitlines()
+
+
+def is_about(found_ms: float | None, expected_ms: float) -> bool:
+    return found_ms is not None and 0 <= found_ms - expected_ms < _SLACK_MS
+
+
+def test_the_clock_is_wrong(wrong: Rwq) -> None:
+    """Without this, the others would prove nothing."""
+    program = "import time, datetime; print(time.time(), datetime.datetime.now().timestamp())"
+    script = f'{sys.executable} -c "{program}"'
+    here = datetime.now().timestamp()
+    for there in map(float, wrong.shell(script).text.split()):
+        off_s = there - here - float(wrong.variables["WRONG_BY_S"])
+        assert abs(off_s) < _SLACK_MS / 1000
+
+
+def test_putting_off(wrong: Rwq, raw: redis.Redis) -> None:
+    began_ms = now_ms(raw)
+    at_ms = began_ms + 2 * _HOUR_MS
+    clock = datetime.fromtimestamp(began_ms / 1000, UTC) + timedelta(hours=3)
+
+    does(wrong, "add", "--id", "delay", "--delay", "1h", "x")
+    does(wrong, "add", "--id", "at", "--at", f"@{at_ms / 1000:.3f}", "x")
+    does(wrong, "add", "--id", "clock", "--at", f"{clock:%H:%M}", "x")
+    does(wrong, "add", "--id", "zone", "--at", f"{clock:%Y-%m-%dT%H:%M}Z", "x")
+    does(wrong, "add", "--id", "past", "--at", f"@{began_ms / 1000 - 60:.3f}", "x")
+
+    assert raw.lrange("jobs:queue", 0, -1) == [b"past"]
+    minute_ms = clock.replace(second=0, microsecond=0).timestamp() * 1000
+    due_ms = dict(raw.zrange("jobs:delayed", 0, -1, withscores=True))
+    assert is_about(due_ms[b"delay"], began_ms + _HOUR_MS)
+    assert abs(due_ms[b"at"] - at_ms) < 1
+    assert abs(due_ms[b"clock"] - minute_ms) < 1
+    assert abs(due_ms[b"zone"] - minute_ms) < 1
+    for item_id in due_ms:
+        for kind in (b"lease", b"leased_by_session"):
+            ends_ms = now_ms(raw) + raw.pttl(b"jobs:%s:%s" % (kind, item_id))
+            assert abs(ends_ms - due_ms[item_id] - 60_000) < 1000
+
+
+def test_what_is_due_and_what_is_not(wrong: Rwq, raw: redis.Redis) -> None:
+    does(wrong, "add", "--id", "later", "--delay", "1h", "x")
+    does(wrong, "add", "--id", "soon", "--delay", "1h", "x")
+
+    assert does(wrong, "lease", "-o", "ids", code=1) == []
+    for depth in ("light", "deep"):
+        does(wrong, "clean", depth, "--grace", "0")
+    assert raw.llen("jobs:queue") == 0
+    (first, second) = wrong.process("ls", "delayed", "-o", "json").json
+    assert [first["state"], second["state"]] == ["delayed", "delayed"]
+    until(lambda: shows_the_same(wrong, "ls", "delayed", "-o", "table"))
+
+    raw.zadd("jobs:delayed", {"soon": now_ms(raw) - 1})
+    assert does(wrong, "ls", "delayed", "-o", "ids") == ["soon", "later"]
+    assert does(wrong, "show", "soon", "-o", "json")[0]
+    assert [item["state"] for item in wrong.process("ls", "delayed", "-o", "json").json] == [
+        "due",
+        "delayed",
+    ]
+    assert does(wrong, "lease", "--for", "1h", "-o", "ids") == ["soon"]
+    assert abs(raw.pttl("jobs:lease:soon") - _HOUR_MS) < _SLACK_MS
+
+
+def test_putting_away_and_back(wrong: Rwq, raw: redis.Redis) -> None:
+    does(wrong, "add", "--id", "a", "x")
+    began_ms = now_ms(raw)
+    does(wrong, "release", "a", "--delay", "1h")
+    assert is_about(raw.zscore("jobs:delayed", "a"), began_ms + _HOUR_MS)
+
+    began_ms = now_ms(raw)
+    does(wrong, "bury", "a", "--reason", "why")
+    assert is_about(raw.zscore("jobs:buried", "a"), began_ms)
+    until(lambda: shows_the_same(wrong, "ls", "buried", "-o", "table"))
+    does(wrong, "kick", "a")
+
+    began_ms = now_ms(raw)
+    does(wrong, "complete", "a", "--rejected", "--result-ttl", "1h")
+    assert is_about(float(raw.hget("jobs:result:a", "completed_ms") or 0), began_ms)
+    assert abs(raw.pttl("jobs:result:a") - _HOUR_MS) < _SLACK_MS
+
+
+def test_cleans_bring_back_what_is_due(wrong: Rwq, raw: redis.Redis) -> None:
+    for item_id, depth in (("a", "light"), ("b", "deep")):
+        does(wrong, "add", "--id", item_id, "--delay", "1h", "x")
+        raw.zadd("jobs:delayed", {item_id: now_ms(raw) - 1})
+        assert wrong.process("clean", depth, "--grace", "0", "-o", "json").json["promoted"] == 1
+    assert raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]

@@ -1,0 +1,95 @@
+"""Processes that start a local server at once, or are interrupted while they do.
+
+`python -m tests.local.starters together|interrupted DIRECTORY [...]`. A program of its own, because
+its forks, and what a signal raises in them, must never run on into pytest.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from rwq_cli.core.errors import LocalServerError
+from rwq_cli.local import LocalServer
+from tests.local.helpers import client
+
+
+def main() -> None:
+    verb, directory, *words = sys.argv[1:]
+    server = LocalServer(Path(directory))
+    if verb == "together":
+        start_together(server, int(words[0]))
+    else:
+        start_interrupted(server, signal.Signals[words[0]], int(words[1]))
+
+
+def start_together(server: LocalServer, processes: int) -> None:
+    """Start the server in several processes; each prints the server's process ID."""
+    reader, writer = os.pipe()
+
+    def start() -> None:
+        os.close(writer)
+        # Returns in all of them when the last writer is closed.
+        os.read(reader, 1)
+        try:
+            server.ensure_running()
+            answer: object = server.status().pid
+        except LocalServerError as error:
+            answer = error.message
+        os.write(1, f"{answer}\n".encode())
+
+    started = [fork(start) for _ in range(processes)]
+    os.close(writer)
+    for pid in started:
+        os.waitpid(pid, 0)
+
+
+def start_interrupted(server: LocalServer, number: signal.Signals, turns: int) -> None:
+    """Send a signal to a process that starts the server, then start it here; again and again.
+
+    After each turn, print how often the server has counted a turn.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    chance = random.Random(20)
+    for _ in range(turns):
+        reader, writer = os.pipe()
+
+        def start(writer: int = writer) -> None:
+            os.setpgid(0, 0)
+            os.write(writer, b".")
+            server.ensure_running()
+
+        starter = fork(start)
+        os.read(reader, 1)
+        time.sleep(chance.uniform(0, 0.012))
+        # As a terminal does it: the signal goes to the whole process group.
+        with suppress(ProcessLookupError):
+            os.killpg(starter, number)
+        os.waitpid(starter, 0)
+        os.close(reader)
+        os.close(writer)
+        server.ensure_running()
+        with client(server) as connection:
+            print(connection.incr("turns"))
+        if not server.stop():
+            print("it was not running")
+
+
+def fork(function: Callable[[], None]) -> int:
+    """Run a function in a child process, and return its process ID."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with suppress(KeyboardInterrupt):
+                function()
+        finally:
+            os._exit(0)
+    return pid
+
+
+if __name__ == "__main__":
+    main()

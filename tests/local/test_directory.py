@@ -1,0 +1,229 @@
+"""The data directory: where it is, who may use it, and where its socket is."""
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rwq_cli.core.errors import LocalServerError
+from rwq_cli.local import LocalServer, default_directory
+from rwq_cli.local.directory import DataDirectory
+from tests.local.conftest import NewServer
+from tests.local.helpers import client, kill, pid_of
+
+NOBODY = 65534
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}, "/state/rwq/local"),
+        ({"XDG_STATE_HOME": "", "HOME": "/home/me"}, "/home/me/.local/state/rwq/local"),
+        ({"XDG_STATE_HOME": "relative", "HOME": "/home/me"}, "/home/me/.local/state/rwq/local"),
+        ({}, str(Path.home() / ".local/state/rwq/local")),
+    ],
+)
+def test_the_default_directory_follows_xdg(environ: dict[str, str], expected: str) -> None:
+    assert default_directory(environ) == Path(expected)
+
+
+def test_the_directory_and_its_files_are_private(local_server: LocalServer) -> None:
+    local_server.ensure_running()
+    assert mode_of(local_server.directory) == 0o700
+    assert mode_of(local_server.directory / "valkey.sock") == 0o700
+    for file in local_server.directory.rglob("*"):
+        assert mode_of(file) & 0o077 == 0, file
+
+
+def test_an_empty_directory_becomes_private(local_server: LocalServer) -> None:
+    local_server.directory.mkdir()
+    local_server.directory.chmod(0o755)
+    local_server.ensure_running()
+    assert mode_of(local_server.directory) == 0o700
+
+
+def test_a_data_directory_that_was_opened_becomes_private_again(local_server: LocalServer) -> None:
+    local_server.ensure_running()
+    local_server.directory.chmod(0o777)
+    local_server.ensure_running()
+    assert mode_of(local_server.directory) == 0o700
+
+
+def test_an_open_directory_with_other_files_is_refused_and_unchanged(
+    local_server: LocalServer,
+) -> None:
+    local_server.directory.mkdir()
+    local_server.directory.chmod(0o755)
+    (local_server.directory / "letter").touch()
+    with pytest.raises(LocalServerError, match="is open to other users and holds other files"):
+        local_server.ensure_running()
+    assert mode_of(local_server.directory) == 0o755
+    assert os.listdir(local_server.directory) == ["letter"]
+
+
+@pytest.mark.parametrize("verb", ["ensure_running", "stop", "status"])
+def test_a_directory_of_another_user_is_refused(
+    local_server: LocalServer, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local_server.directory.mkdir()
+    other_uid = os.geteuid() + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: other_uid)
+        with pytest.raises(LocalServerError, match="belongs to another user"):
+            getattr(local_server, verb)()
+
+
+@pytest.mark.parametrize("verb", ["ensure_running", "stop", "status"])
+def test_a_file_in_place_of_the_directory_is_an_error(local_server: LocalServer, verb: str) -> None:
+    local_server.directory.touch()
+    with pytest.raises(LocalServerError) as caught:
+        getattr(local_server, verb)()
+    assert caught.value.message == f"{local_server.directory} is not a directory"
+
+
+@pytest.mark.parametrize("verb", ["ensure_running", "stop", "status"])
+def test_a_file_in_place_of_a_parent_is_an_error(
+    new_server: NewServer, tmp_path: Path, verb: str
+) -> None:
+    (tmp_path / "file").touch()
+    server = new_server(tmp_path / "file" / "data")
+    with pytest.raises(LocalServerError) as caught:
+        getattr(server, verb)()
+    assert caught.value.message == f"cannot use {server.directory}: Not a directory"
+
+
+def test_a_directory_that_cannot_be_created_is_an_error(
+    new_server: NewServer, tmp_path: Path
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    server = new_server(tmp_path / "closed" / "data")
+    is_root = os.geteuid() == 0
+    try:
+        # Root may write everywhere.
+        if is_root:
+            os.seteuid(NOBODY)
+        with pytest.raises(LocalServerError) as caught:
+            server.ensure_running()
+    finally:
+        if is_root:
+            os.seteuid(0)
+    assert caught.value.message.startswith("cannot use ")
+    assert caught.value.message.endswith(": Permission denied")
+
+
+def test_processes_that_ask_whether_a_server_runs_do_not_see_each_other(
+    local_server: LocalServer,
+) -> None:
+    local_server.ensure_running()
+    local_server.stop()
+    with open(local_server.directory / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        assert not local_server.status().running
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert local_server.status().running
+
+
+def test_a_symlink_to_the_directory_leads_to_the_same_server(
+    local_server: LocalServer, new_server: NewServer, tmp_path: Path
+) -> None:
+    local_server.ensure_running()
+    link = tmp_path / ("l" * 120)
+    link.symlink_to(local_server.directory)
+    other = new_server(link)
+    other.ensure_running()
+    assert other.url == local_server.url
+    assert pid_of(other) == pid_of(local_server)
+
+
+@pytest.mark.parametrize("name", ["two words", 'it\'s "quoted"', "Größe%s", "--port 7", "a%41?b#c"])
+def test_a_directory_can_have_a_strange_name(
+    new_server: NewServer, tmp_path: Path, name: str
+) -> None:
+    server = new_server(tmp_path / name)
+    server.ensure_running()
+    assert (tmp_path / name / "valkey.sock").is_socket()
+    with client(server) as connection:
+        assert connection.ping()
+
+
+# A directory whose path is too long for a unix socket
+
+
+@pytest.fixture
+def long_directory(tmp_path: Path) -> Path:
+    return tmp_path / ("d" * 120)
+
+
+@pytest.fixture
+def short_directory(long_directory: Path) -> Iterator[Path]:
+    """The directory of the socket of `long_directory`; it does not exist yet."""
+    directory = DataDirectory(long_directory).socket.parent
+    yield directory
+    if directory.is_dir() and not directory.is_symlink():
+        directory.rmdir()
+    else:
+        directory.unlink(missing_ok=True)
+
+
+def test_a_long_path_gets_a_short_socket_that_every_environment_finds(
+    new_server: NewServer, long_directory: Path, short_directory: Path, tmp_path: Path
+) -> None:
+    server = new_server(long_directory)
+    assert not short_directory.exists()
+    server.ensure_running()
+    assert server.url == f"unix://{short_directory}/valkey.sock"
+    assert short_directory.parent == Path("/tmp")
+    assert mode_of(short_directory) == 0o700
+
+    elsewhere = new_server(long_directory, XDG_RUNTIME_DIR=str(tmp_path), TMPDIR="relative")
+    elsewhere.ensure_running()
+    assert elsewhere.url == server.url
+    assert pid_of(elsewhere) == pid_of(server)
+    assert elsewhere.stop() is True
+    assert not short_directory.exists()
+
+
+def test_a_long_path_works_after_a_kill_and_the_loss_of_the_short_directory(
+    new_server: NewServer, long_directory: Path, short_directory: Path
+) -> None:
+    server = new_server(long_directory)
+    server.ensure_running()
+    kill(pid_of(server))
+    server.ensure_running()
+    kill(pid_of(server))
+    (short_directory / "valkey.sock").unlink()
+    short_directory.rmdir()
+    server.ensure_running()
+    assert server.stop() is True
+
+
+@pytest.mark.parametrize("verb", ["ensure_running", "status"])
+@pytest.mark.parametrize("trap", ["symlink", "file", "other owner"])
+def test_what_another_user_put_in_the_short_place_is_refused(
+    new_server: NewServer,
+    long_directory: Path,
+    short_directory: Path,
+    tmp_path: Path,
+    trap: str,
+    verb: str,
+) -> None:
+    server = new_server(long_directory)
+    if trap == "symlink":
+        short_directory.symlink_to(tmp_path)
+    elif trap == "file":
+        short_directory.touch()
+    elif os.geteuid() == 0:
+        short_directory.mkdir(mode=0o700)
+        os.chown(short_directory, NOBODY, -1)
+    else:
+        pytest.skip("only root can give a directory away")
+    message = "belongs to another user" if trap == "other owner" else "is not a directory"
+    with pytest.raises(LocalServerError, match=message):
+        getattr(server, verb)()

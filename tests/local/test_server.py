@@ -1,0 +1,396 @@
+"""Starting, stopping and inspecting a local server."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import rwq_cli
+from rwq_cli.core.errors import LocalServerError
+from rwq_cli.local import LocalServer, LocalStatus, throwaway
+from rwq_cli.local import server as server_module
+from tests.local.conftest import NewServer
+from tests.local.helpers import (
+    client,
+    fake_server,
+    has_exited,
+    kill,
+    pid_of,
+    script,
+    starts_of,
+    wait_until,
+)
+
+ROOT = Path(rwq_cli.__file__).parents[1]
+
+
+# Starting
+
+
+def test_a_started_server_answers(local_server: LocalServer) -> None:
+    local_server.ensure_running()
+    assert local_server.url == f"unix://{local_server.directory}/valkey.sock"
+    with client(local_server) as connection:
+        assert connection.ping()
+
+
+def test_the_server_keeps_an_append_only_file_and_listens_on_its_socket_only(
+    local_server: LocalServer,
+) -> None:
+    local_server.ensure_running()
+    expected = {
+        "port": "0",
+        "unixsocketperm": "700",
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": "",
+        "dir": str(local_server.directory),
+        "maxmemory-policy": "noeviction",
+        "logfile": str(local_server.directory / "server.log"),
+    }
+    with client(local_server) as connection:
+        assert {name: connection.config_get(name)[name] for name in expected} == expected
+        assert connection.info("server")["config_file"] == ""
+
+
+def test_a_running_server_is_not_started_again(
+    local_server: LocalServer, new_server: NewServer
+) -> None:
+    local_server.ensure_running()
+    pid = pid_of(local_server)
+    other = new_server(local_server.directory)
+    other.ensure_running()
+    local_server.ensure_running()
+    assert pid_of(other) == pid
+    assert starts_of(local_server) == 1
+
+
+def test_concurrent_starts_start_one_server(
+    local_server: LocalServer, environ: dict[str, str]
+) -> None:
+    printed = run_starters(environ, "together", str(local_server.directory), "16")
+    assert printed == [str(pid_of(local_server))] * 16
+    assert starts_of(local_server) == 1
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGKILL"])
+def test_an_interrupted_start_does_not_break_the_next_one(
+    local_server: LocalServer, environ: dict[str, str], number: str
+) -> None:
+    printed = run_starters(environ, "interrupted", str(local_server.directory), number, "20")
+    assert printed == [str(turn) for turn in range(1, 21)]
+    assert starts_of(local_server) == 20
+
+
+def run_starters(environ: dict[str, str], *words: str) -> list[str]:
+    """The lines that `tests.local.starters` prints."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.local.starters", *words],
+        env=environ,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    return finished.stdout.splitlines()
+
+
+def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_files(
+    local_server: LocalServer, environ: dict[str, str], tmp_path: Path
+) -> None:
+    reader, writer = os.pipe()
+    code = (
+        "import sys; from pathlib import Path; from rwq_cli.local import LocalServer\n"
+        "LocalServer(Path(sys.argv[1])).ensure_running()"
+    )
+    starter = subprocess.Popen(
+        [sys.executable, "-c", code, str(local_server.directory)],
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        pass_fds=(writer,),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    os.close(writer)
+    # Would not return if the server kept the standard streams.
+    output = starter.communicate()
+    assert (starter.returncode, *output) == (0, b"", b"")
+    os.set_blocking(reader, False)
+    assert os.read(reader, 1) == b"", "the server keeps a pipe of its starter open"
+    os.close(reader)
+
+    pid = pid_of(local_server)
+    assert os.getsid(pid) not in (starter.pid, os.getsid(0))
+    with pytest.raises(ProcessLookupError):
+        os.killpg(starter.pid, signal.SIGHUP)
+    if Path("/proc/self/cwd").exists():
+        assert Path(f"/proc/{pid}/cwd").resolve() == local_server.directory
+    with client(local_server) as connection:
+        assert connection.ping()
+
+
+def test_start_waits_for_a_server_that_is_loading(local_server: LocalServer) -> None:
+    loading = b"-LOADING Redis is loading the dataset in memory\r\n"
+    with fake_server(local_server, [loading, loading, b"+PONG\r\n"]):
+        local_server.ensure_running()
+    assert not (local_server.directory / "server.log").exists()
+
+
+def test_start_fails_if_a_server_loads_too_long(
+    local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.05)
+    with (
+        fake_server(local_server, [b"-LOADING\r\n"] * 1000),
+        pytest.raises(LocalServerError, match=r"did not answer within 0\.1 s"),
+    ):
+        local_server.ensure_running(timeout_s=0.1)
+    assert not (local_server.directory / "server.log").exists()
+
+
+def test_a_server_that_refuses_ping_is_running(local_server: LocalServer) -> None:
+    with fake_server(local_server, [b"-MISCONF Errors writing to the AOF file\r\n"]):
+        local_server.ensure_running()
+    assert not (local_server.directory / "server.log").exists()
+
+
+def test_a_suspended_server_gets_no_rival(
+    local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_INFO_TIMEOUT_S", 0.05)
+    local_server.ensure_running()
+    pid = pid_of(local_server)
+    os.kill(pid, signal.SIGSTOP)
+    for verb in (local_server.ensure_running, local_server.stop):
+        with pytest.raises(LocalServerError, match=rf"\(process {pid}\) .* within 0\.1 s"):
+            verb(timeout_s=0.1)
+    status = local_server.status()
+    assert (status.running, status.pid, status.server) == (True, pid, None)
+    assert starts_of(local_server) == 1
+
+
+def test_a_server_that_lost_its_socket_gets_no_rival(
+    local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.1)
+    local_server.ensure_running()
+    (local_server.directory / "valkey.sock").unlink()
+    status = local_server.status()
+    assert status.running
+    with pytest.raises(LocalServerError, match=rf"\(process {status.pid}\) .* does not listen at"):
+        local_server.ensure_running()
+    with pytest.raises(LocalServerError, match="did not exit"):
+        local_server.stop(timeout_s=0.1)
+    assert starts_of(local_server) == 1
+
+
+def test_start_works_after_a_failed_start(
+    local_server: LocalServer, new_server: NewServer, tmp_path: Path
+) -> None:
+    program = script(tmp_path / "program", "exit 1")
+    with pytest.raises(LocalServerError):
+        new_server(local_server.directory, RWQ_LOCAL_SERVER=str(program)).ensure_running()
+    local_server.ensure_running()
+
+
+# Stopping, and crashing
+
+
+def test_stop_says_whether_the_server_was_running(local_server: LocalServer) -> None:
+    assert local_server.stop() is False
+    assert not local_server.directory.exists()
+    local_server.ensure_running()
+    assert local_server.stop() is True
+    assert local_server.stop() is False
+
+
+def test_stop_waits_until_the_server_has_exited_and_keeps_the_data(
+    local_server: LocalServer,
+) -> None:
+    local_server.ensure_running()
+    pid = pid_of(local_server)
+    with client(local_server) as connection:
+        connection.set("key", "value")
+    assert local_server.stop() is True
+    assert not local_server.status().running
+    wait_until(lambda: has_exited(pid))
+    local_server.ensure_running()
+    assert pid_of(local_server) != pid
+    with client(local_server) as connection:
+        assert connection.get("key") == "value"
+
+
+def test_stop_fails_if_the_server_refuses(local_server: LocalServer) -> None:
+    refusal = b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n"
+    with fake_server(local_server, [refusal]), pytest.raises(LocalServerError) as caught:
+        local_server.stop()
+    assert caught.value.message == (
+        f"the local server in {local_server.directory} refused to shut down: "
+        "ERR Errors trying to SHUTDOWN. Check logs."
+    )
+
+
+def test_a_killed_server_keeps_what_was_written_to_its_file_and_can_be_started_again(
+    local_server: LocalServer,
+) -> None:
+    local_server.ensure_running()
+    pid = pid_of(local_server)
+    stored_bytes = local_server.status().aof_bytes or 0
+    with client(local_server) as connection:
+        connection.set("key", "value")
+    wait_until(lambda: (local_server.status().aof_bytes or 0) > stored_bytes)
+    kill(pid)
+    assert (local_server.directory / "valkey.sock").exists()
+    assert (local_server.directory / "server.pid").read_text() == f"{pid}\n"
+    status = local_server.status()
+    assert (status.running, status.pid) == (False, None)
+    assert local_server.stop() is False
+    local_server.ensure_running()
+    with client(local_server) as connection:
+        assert connection.get("key") == "value"
+
+
+def test_a_stale_pid_file_harms_no_process(local_server: LocalServer) -> None:
+    local_server.directory.mkdir(mode=0o700)
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        try:
+            (local_server.directory / "server.pid").write_text(f"{bystander.pid}\n")
+            assert local_server.status().pid is None
+            assert local_server.stop() is False
+            local_server.kill()
+            local_server.ensure_running()
+            assert pid_of(local_server) != bystander.pid
+            assert local_server.stop() is True
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
+
+
+def test_a_stale_pid_file_is_deleted_before_the_start(
+    new_server: NewServer, tmp_path: Path
+) -> None:
+    program = script(tmp_path / "program", "exit 1")
+    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(program))
+    server.directory.mkdir(mode=0o700)
+    (server.directory / "server.pid").write_text("1\n")
+    with pytest.raises(LocalServerError):
+        server.ensure_running()
+    assert not (server.directory / "server.pid").exists()
+
+
+# Status
+
+
+def test_status_without_a_server_creates_nothing(local_server: LocalServer) -> None:
+    assert local_server.status() == LocalStatus(
+        running=False,
+        pid=None,
+        url=f"unix://{local_server.directory}/valkey.sock",
+        directory=local_server.directory,
+        server=None,
+        used_memory_bytes=None,
+        aof_bytes=None,
+        uptime_s=None,
+    )
+    assert not local_server.directory.exists()
+
+
+def test_status_shows_version_memory_and_data_of_a_server(local_server: LocalServer) -> None:
+    local_server.ensure_running()
+    before = local_server.status()
+    with client(local_server) as connection:
+        connection.set("key", "x" * 3_000_000)
+        info = connection.info()
+    wait_until(lambda: (local_server.status().aof_bytes or 0) > 3_000_000)
+    after = local_server.status()
+    name = "valkey" if "valkey_version" in info else "redis"
+    assert after.server == f"{name} {info[f'{name}_version']}"
+    assert (after.running, after.pid) == (True, info["process_id"])
+    assert (after.url, after.directory) == (local_server.url, local_server.directory)
+    assert before.used_memory_bytes is not None
+    assert after.used_memory_bytes is not None
+    assert after.used_memory_bytes - before.used_memory_bytes >= 3_000_000
+    assert before.uptime_s is not None
+    assert after.uptime_s is not None
+    assert after.uptime_s >= before.uptime_s >= 0
+    local_server.stop()
+    assert local_server.status().aof_bytes == after.aof_bytes
+
+
+# Throw-away servers
+
+
+class NoError(BaseException):
+    """Stands for a block that ends normally."""
+
+
+@pytest.mark.parametrize("ending", [NoError, ValueError, KeyboardInterrupt, SystemExit])
+def test_a_throwaway_server_is_removed_however_the_block_ends(
+    environ: dict[str, str], temporary_directory: Path, ending: type[BaseException]
+) -> None:
+    pid = 0
+    with suppress(ending), throwaway(environ) as server:
+        assert server.directory.parent == temporary_directory
+        assert stat.S_IMODE(server.directory.stat().st_mode) == 0o700
+        server.ensure_running()
+        pid = pid_of(server)
+        if ending is not NoError:
+            raise ending
+    assert pid
+    wait_until(lambda: has_exited(pid))
+    assert not any(temporary_directory.iterdir())
+
+
+def test_a_throwaway_server_that_was_never_started_is_removed(temporary_directory: Path) -> None:
+    with throwaway({}):
+        assert any(temporary_directory.iterdir())
+    assert not any(temporary_directory.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_throwaway_server_that_crashed_or_hangs_is_removed(
+    environ: dict[str, str], temporary_directory: Path, number: signal.Signals
+) -> None:
+    with throwaway(environ) as server:
+        server.ensure_running()
+        pid = pid_of(server)
+        os.kill(pid, number)
+    wait_until(lambda: has_exited(pid))
+    assert not any(temporary_directory.iterdir())
+
+
+def test_an_interrupt_during_the_removal_does_not_stop_it(
+    environ: dict[str, str], temporary_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_kill = LocalServer.kill
+    pids: list[int] = []
+
+    def interrupted_kill(server: LocalServer) -> None:
+        if pids:
+            return real_kill(server)
+        pids.append(pid_of(server))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalServer, "kill", interrupted_kill)
+    with pytest.raises(KeyboardInterrupt), throwaway(environ) as server:
+        server.ensure_running()
+    wait_until(lambda: has_exited(pids[0]))
+    assert not any(temporary_directory.iterdir())
+
+
+def test_the_package_does_not_import_a_client_library() -> None:
+    code = (
+        "import sys, rwq_cli.local; print(sorted({'redis', 'typer', 'rich'} & sys.modules.keys()))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert printed.stdout == "[]\n"

@@ -1,0 +1,452 @@
+"""Every command in every format: what is on stdout can be read by what it is meant for."""
+
+import csv
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from tests.conftest import Foreign
+from tests.driver import Result, Rwq
+
+ITEM_FIELDS = [
+    *("queue", "queue_b64", "id", "id_b64", "state", "bytes", "data", "data_b64", "preview"),
+    *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason"),
+    *("reason_b64", "returns"),
+]
+SHOW_FIELDS = [
+    *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
+    *("places_per_second", "result", "facts"),
+]
+FINDING_FIELDS = [
+    *("queue", "queue_b64", "code", "severity", "count", "fixed", "left", "examples"),
+    *("examples_b64", "examples_are", "cause", "cure", "command", "left_because", "dry_run"),
+]
+COUNT_FIELDS = [
+    *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned", "delayed"),
+    *("due", "buried", "returned", "orphaned", "unlisted", "duplicated", "ghosts"),
+    *("stray_leases", "wrong_types", "returns", "results", "oldest_waiting_seconds"),
+    *("lease_soonest_ms", "lease_latest_ms", "payload_sampled", "payload_min_bytes"),
+    *("payload_median_bytes", "payload_max_bytes"),
+]
+OUTCOME_FIELDS = ["queue", "queue_b64", "id", "id_b64", "status", "holder"]
+CLEAN_FIELDS = [
+    *("queue", "queue_b64", "id", "id_b64", "action", "state", "where", "dry_run"),
+]
+REPAIRS = ["returned", "dropped", "promoted", "pruned", "buried"]
+SUMMARY = ["queue", "queue_b64", "dry_run"]
+STATUS_FIELDS = [
+    *("running", "pid", "url", "directory", "server", "used_memory_bytes", "aof_bytes"),
+    "uptime_seconds",
+]
+WAIT_FIELDS = [
+    *("queue", "queue_b64", "reached", "waiting", "processing", "delayed", "buried"),
+    *("remaining", "waited_seconds"),
+]
+RESULT_FIELDS = [
+    *("queue", "queue_b64", "id", "id_b64", "state", "status", "result", "result_b64", "bytes"),
+    *("completed_ms", "holder", "ttl_ms"),
+]
+CHECK_FIELDS = [
+    *("queue", "queue_b64", "status", "waiting", "oldest_waiting_seconds", "abandoned"),
+    *("processing", "delayed", "buried", "orphaned", "alerts"),
+]
+
+# Listings, with the fields of one record.
+LISTINGS = {
+    "lease -n 5": ITEM_FIELDS,
+    "lease -n 5 --dry-run": ITEM_FIELDS,
+    "ls": ITEM_FIELDS,
+    "ls --data": ITEM_FIELDS,
+    "ls all": ITEM_FIELDS,
+    "ls processing": ITEM_FIELDS,
+    "leases": ITEM_FIELDS,
+    "show w1 w2": SHOW_FIELDS,
+    "stats -q jobs -q other": COUNT_FIELDS,
+    "queues": COUNT_FIELDS,
+    "doctor --grace 0": FINDING_FIELDS,
+    "doctor --grace 0 --fix --dry-run": FINDING_FIELDS,
+}
+# One record that is asked for: an object in JSON.
+OBJECTS = {
+    "show w1": SHOW_FIELDS,
+    "show gone": SHOW_FIELDS,
+    "result w1": RESULT_FIELDS,
+    "result gone --wait": RESULT_FIELDS,
+    "stats": COUNT_FIELDS,
+    "stats --fast": COUNT_FIELDS,
+    "stats --deep": COUNT_FIELDS,
+    "check": CHECK_FIELDS,
+    "wait --below 9": WAIT_FIELDS,
+    "wait --timeout 0": WAIT_FIELDS,
+    "local status": STATUS_FIELDS,
+}
+# Verbs, with the counts of their summary and the fields of one outcome.
+VERBS = {
+    "add --id new x": (["added", "duplicates", "rejected", "empty"], OUTCOME_FIELDS),
+    "complete w1 gone": (["completed", "missing", "not_owner"], OUTCOME_FIELDS),
+    "touch l1 w1 gone": (["touched", "not_leased", "missing"], OUTCOME_FIELDS),
+    "release a1 l1 w1 gone": (
+        ["released", "already_waiting", "not_owner", "missing"],
+        OUTCOME_FIELDS,
+    ),
+    "release a1 l1 gone --delay 1h": (["delayed", "not_owner", "missing"], OUTCOME_FIELDS),
+    "bury w1 l1 gone": (
+        ["buried", "already_buried", "not_owner", "missing"],
+        OUTCOME_FIELDS,
+    ),
+    "kick w1 gone": (["kicked", "not_buried", "not_owner", "missing"], OUTCOME_FIELDS),
+    "rm w1 gone --yes": (["undo_file", "removed", "missing"], OUTCOME_FIELDS),
+    "mv --to other w1 l1 gone --yes": (
+        ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],
+        OUTCOME_FIELDS,
+    ),
+    "purge --yes": (["undo_file", "removed", "results"], OUTCOME_FIELDS),
+    "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
+    "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),
+}
+EMPTY = [
+    *("ls", "ls all", "ls leased", "ls abandoned", "ls --match x", "leases"),
+    *("leases --holder x", "queues"),
+]
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(rwq: Rwq) -> Run:
+    """Runs a command line given as one string; nothing of it may be a bug or a traceback."""
+
+    def run_line(line: str, *more: str) -> Result:
+        result = rwq(*line.split(), *more, variables={"XDG_STATE_HOME": str(rwq.home)})
+        assert b"this is a bug" not in result.err
+        assert b"Traceback" not in result.err
+        return result
+
+    return run_line
+
+
+@pytest.fixture
+def filled(foreign: Foreign) -> None:
+    """Two waiting, one abandoned, one leased by another, one ghost in processing."""
+    foreign.waiting(b"w1", b"w2")
+    foreign.abandoned(b"a1")
+    foreign.leased(b"l1", holder=b"worker-7")
+    foreign.raw.lpush(foreign.keys.processing, b"g1")
+
+
+def flat_names(record: dict[str, object]) -> list[str]:
+    """The columns that CSV makes of a record."""
+    names: list[str] = []
+    for name, value in record.items():
+        if name == "lease":
+            names += ["lease_holder", "lease_ttl_ms"]
+        elif name == "result" and "result_b64" not in record:
+            names += ["result_status", "result_completed_ms", "result_bytes", "result_ttl_ms"]
+        elif isinstance(value, dict):
+            names += [f"{name}_{inner}" for inner in value]
+        else:
+            names.append(name)
+    return names
+
+
+@pytest.mark.usefixtures("filled")
+class TestListings:
+    @pytest.mark.parametrize("line", LISTINGS)
+    def test_json_is_one_array(self, run: Run, line: str) -> None:
+        records = run(line, "-o", "json").json
+        assert isinstance(records, list)
+        assert records
+        assert [list(record) for record in records] == [LISTINGS[line]] * len(records)
+
+    @pytest.mark.parametrize("line", LISTINGS)
+    def test_jsonl_is_an_object_a_line(self, run: Run, line: str) -> None:
+        result = run(line, "-o", "jsonl")
+        assert result.out.endswith(b"\n")
+        assert result.jsonl
+        assert [list(record) for record in result.jsonl] == [LISTINGS[line]] * len(result.jsonl)
+
+    @pytest.mark.parametrize("line", LISTINGS)
+    def test_csv_has_a_header(self, run: Run, line: str) -> None:
+        rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
+        assert len(rows) > 1
+        assert rows[0][:2] == ["queue", "queue_b64"]
+        assert {len(row) for row in rows} == {len(rows[0])}
+        assert len(set(rows[0])) == len(rows[0])
+
+    @pytest.mark.parametrize("line", LISTINGS)
+    def test_csv_has_the_fields_of_json(self, run: Run, line: str) -> None:
+        rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
+        if line.startswith("lease") and "--dry-run" not in line:
+            return
+        record = run(line, "-o", "jsonl").jsonl[0]
+        assert rows[0] == flat_names(record)
+
+    @pytest.mark.parametrize("line", [line for line in LISTINGS if not line.startswith("show")])
+    def test_plain_has_no_header_and_tabs_between(self, run: Run, line: str) -> None:
+        rows = [row.split("\t") for row in run(line, "-o", "plain").text.splitlines()]
+        assert rows
+        assert {len(row) for row in rows} == {len(rows[0])}
+        assert len(rows[0]) > 3
+        assert rows[0][0] not in ("#", "ID", "QUEUE")
+
+    @pytest.mark.parametrize("line", LISTINGS)
+    def test_plain_is_the_default_where_there_is_no_terminal(self, run: Run, line: str) -> None:
+        if line == "lease -n 5":
+            return
+
+        def without_times(out: bytes) -> bytes:
+            return re.sub(rb"\b5\d{4}\b", b"MS", out)
+
+        assert without_times(run(line).out) == without_times(run(line, "-o", "plain").out)
+
+    @pytest.mark.parametrize(
+        ("line", "ids"),
+        [
+            ("lease -n 5", "w1\nw2\n"),
+            ("ls", "w1\nw2\n"),
+            ("ls all", "w1\nw2\na1\nl1\ng1\n"),
+            ("leases", "a1\ng1\nl1\n"),
+            ("show w1 w2", "w1\nw2\n"),
+            ("stats -q jobs -q other", "jobs\nother\n"),
+            ("queues", "jobs\n"),
+            ("doctor --grace 0", "a1\ng1\n"),
+        ],
+    )
+    def test_ids(self, run: Run, line: str, ids: str) -> None:
+        assert run(line, "-o", "ids").text == ids
+
+    @pytest.mark.parametrize(
+        ("line", "data"),
+        [
+            ("lease -n 5", "data of w1\ndata of w2\n"),
+            ("lease", "data of w1"),
+            ("lease --dry-run", "data of w1"),
+            ("ls", "data of w1\ndata of w2\n"),
+            ("leases", "data of a1\ndata of l1\n"),
+            ("show w1", "data of w1"),
+            ("show w1 w2", "data of w1\ndata of w2\n"),
+            ("queues", ""),
+        ],
+    )
+    def test_data(self, run: Run, line: str, data: str) -> None:
+        assert run(line, "-o", "data").text == data
+
+    @pytest.mark.parametrize("line", [*LISTINGS, *OBJECTS])
+    def test_a_table_can_be_had_without_a_terminal(self, run: Run, line: str) -> None:
+        result = run(line, "-o", "table")
+        assert result.out
+        assert b"\x1b" not in result.out
+
+
+@pytest.mark.usefixtures("filled")
+class TestObjects:
+    @pytest.mark.parametrize("line", OBJECTS)
+    def test_json_is_one_object(self, run: Run, line: str) -> None:
+        result = run(line, "-o", "json")
+        assert list(result.json) == OBJECTS[line]
+        assert result.out.count(b"\n") == 1
+
+    @pytest.mark.parametrize("line", OBJECTS)
+    def test_jsonl_is_one_line(self, run: Run, line: str) -> None:
+        (record,) = run(line, "-o", "jsonl").jsonl
+        assert list(record) == OBJECTS[line]
+
+    @pytest.mark.parametrize("line", OBJECTS)
+    def test_csv_is_a_header_and_a_row(self, run: Run, line: str) -> None:
+        rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
+        assert [len(rows), len(rows[0])] == [2, len(rows[1])]
+
+    # What a monitor reads is a line of its own.
+    @pytest.mark.parametrize("line", [line for line in OBJECTS if line != "check"])
+    def test_plain_is_a_field_a_line(self, run: Run, line: str) -> None:
+        rows = [row.split("\t") for row in run(line, "-o", "plain").text.splitlines()]
+        header = next(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
+        assert [len(row) for row in rows] == [2] * len(rows)
+        assert [row[0] for row in rows] == header
+
+
+class TestVerbs:
+    @pytest.mark.usefixtures("filled")
+    @pytest.mark.parametrize("line", VERBS)
+    def test_json_is_one_object_with_every_count(self, run: Run, line: str) -> None:
+        result = run(line, "-o", "json")
+        counts, _ = VERBS[line]
+        assert sorted(result.json) == sorted([*SUMMARY, *counts])
+        assert result.notes == ""
+
+    @pytest.mark.parametrize(
+        "line", ["complete gone", "release gone", "touch gone", "bury gone", "kick gone"]
+    )
+    def test_json_has_every_count_also_when_none_was_counted(self, run: Run, line: str) -> None:
+        counts = next(
+            counts for known, (counts, _) in VERBS.items() if known.split()[0] == line.split()[0]
+        )
+        assert sorted(run(line, "-o", "json").json) == sorted([*SUMMARY, *counts])
+
+    @pytest.mark.usefixtures("filled")
+    @pytest.mark.parametrize("line", VERBS)
+    def test_jsonl_is_an_outcome_a_line(self, run: Run, line: str) -> None:
+        result = run(line, "-o", "jsonl")
+        _, fields = VERBS[line]
+        assert result.jsonl
+        assert [list(record) for record in result.jsonl] == [fields] * len(result.jsonl)
+        assert result.err.count(b"\n") == 1, "the summary"
+
+    @pytest.mark.usefixtures("filled")
+    @pytest.mark.parametrize("line", VERBS)
+    def test_csv_has_a_header(self, run: Run, line: str) -> None:
+        rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
+        _, fields = VERBS[line]
+        assert rows[0] == fields
+        assert {len(row) for row in rows} == {len(fields)}
+
+    @pytest.mark.usefixtures("filled")
+    @pytest.mark.parametrize(
+        ("line", "ids", "summary"),
+        [
+            ("add --id new x", "new\n", "added 1, duplicates 0, rejected 0\n"),
+            ("add --id w1 x", "", "added 0, duplicates 1, rejected 0\n"),
+            ("complete w1 gone", "w1\n", "completed 1, missing 1, not owner 0\n"),
+            ("touch l1 w1 gone", "l1\n", "touched 1, not leased 1, missing 1\n"),
+            (
+                "clean light --grace 0",
+                "a1\ng1\n",
+                "returned 1, dropped 1, promoted 0, pruned 0, buried 0\n",
+            ),
+        ],
+    )
+    def test_ids_are_those_it_was_done_to(
+        self, run: Run, line: str, ids: str, summary: str
+    ) -> None:
+        result = run(line, "-o", "ids")
+        # The order is that of the work, which a clean may choose.
+        assert (sorted(result.text.split()), result.notes) == (sorted(ids.split()), summary)
+
+    @pytest.mark.usefixtures("filled")
+    @pytest.mark.parametrize("line", VERBS)
+    @pytest.mark.parametrize("output", ["plain", "table", "data"])
+    def test_the_summary_alone_is_on_stderr(self, run: Run, line: str, output: str) -> None:
+        result = run(line, "-o", output)
+        assert (result.out, result.err.count(b"\n")) == (b"", 1)
+
+
+class TestEmpty:
+    @pytest.mark.parametrize("line", EMPTY)
+    @pytest.mark.needs("no-touch")
+    def test_machines_get_an_empty_listing(self, run: Run, line: str) -> None:
+        assert run(line, "-o", "json").as_tuple() == (0, "[]\n", "")
+        for output in ("jsonl", "plain", "ids", "data"):
+            assert run(line, "-o", output).as_tuple() == (0, "", ""), output
+
+    @pytest.mark.parametrize("line", EMPTY)
+    def test_csv_has_its_header_all_the_same(self, run: Run, line: str) -> None:
+        result = run(line, "-o", "csv")
+        assert result.code == 0
+        assert result.text.startswith("queue,queue_b64,")
+        assert result.text.count("\n") == 1
+
+    @pytest.mark.parametrize(
+        ("line", "sentence"),
+        [
+            ("ls", "No waiting items in jobs."),
+            ("ls processing", "No processing items in jobs."),
+            ("ls leased", "No leased items in jobs."),
+            ("ls abandoned", "No abandoned items in jobs."),
+            ("ls all", "No items in jobs."),
+            ("leases", "No leases in jobs."),
+            ("queues", "No queues on this server."),
+            ("queues 'x*'", "No such queues."),
+        ],
+    )
+    def test_people_get_a_sentence(self, run: Run, line: str, sentence: str) -> None:
+        assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", "")
+
+    def test_nothing_to_lease_is_a_no_in_every_format(self, run: Run) -> None:
+        said = "Nothing to lease in jobs.\n"
+        assert run("lease", "-o", "table").as_tuple() == (1, said, "")
+        assert run("lease", "-o", "json").as_tuple() == (1, "[]\n", said)
+        for output in ("jsonl", "plain", "ids", "data"):
+            assert run("lease", "-o", output).as_tuple() == (1, "", said), output
+
+    def test_a_batch_of_nothing(self, run: Run) -> None:
+        summary = "completed 0, missing 0, not owner 0\n"
+        for output in ("plain", "table", "jsonl", "ids", "data"):
+            assert run("complete -", "-o", output).as_tuple() == (0, "", summary), output
+        header = ",".join(OUTCOME_FIELDS) + "\n"
+        assert run("complete -", "-o", "csv").as_tuple() == (0, header, summary)
+
+
+class TestValues:
+    """What is in the fields, for one listing. The server's clock may strike a second meanwhile."""
+
+    def test_an_item_in_json(self, run: Run, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        text = run("ls --data", "-o", "json").text
+        assert text.replace('"idle_seconds": 1,', '"idle_seconds": 0,') == (
+            '[\n {"queue": "jobs", "queue_b64": null, "id": "a", "id_b64": null, '
+            '"state": "waiting", "bytes": 9, "data": "data of a", "data_b64": null, '
+            '"preview": "data of a", "position": 0, "idle_seconds": 0, "lease": null, '
+            '"due_ms": null, "buried_ms": null, "reason": null, "reason_b64": null, '
+            '"returns": null}\n]\n'
+        )
+
+    def test_an_item_in_csv(self, run: Run, foreign: Foreign) -> None:
+        foreign.waiting(b"a,b")
+        text = run("ls --data", "-o", "csv").text
+        assert text.replace('of a,b",0,1,', 'of a,b",0,0,') == (
+            "queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,"
+            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,reason_b64,returns\n"
+            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,,\n'
+        )
+
+    @pytest.mark.needs("no-touch")
+    def test_an_item_in_plain(self, run: Run, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        text = run("ls", "-o", "plain").text.replace("\t1\t9", "\t0\t9")
+        assert text == "0\ta\t0\t9\tdata of a\n1\tb\t0\t9\tdata of b\n"
+
+    def test_a_lease_without_end_in_json(self, run: Run, foreign: Foreign) -> None:
+        foreign.leased(b"a", holder=b"ann", ttl_ms=None)
+        (record,) = run("leases", "-o", "json").json
+        assert (record["state"], record["lease"]) == ("held", {"holder": "ann", "ttl_ms": None})
+
+    @pytest.mark.needs("no-touch")
+    def test_the_data_are_left_out_unless_asked_for(self, run: Run, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        (record,) = run("ls", "-o", "json").json
+        assert (record["data"], record["preview"], record["bytes"]) == (None, "data of a", 9)
+
+    @pytest.mark.needs("no-touch")
+    def test_a_preview_does_not_cut_a_character_in_two(
+        self, run: Run, raw: redis.Redis, rwq: Rwq
+    ) -> None:
+        rwq("add", "x" + "é" * 200, "--id", "a")
+        (record,) = run("ls", "-o", "json").json
+        assert record["preview"] == "x" + "é" * 99
+        assert raw.strlen("jobs:item:a") == record["bytes"] == 401
+
+    def test_json_of_every_kind_of_character_is_safe_and_exact(self, run: Run, rwq: Rwq) -> None:
+        text = "".join(chr(code) for code in range(1, 0x250)) + "\u2028\u202e\u2066\ufeff\U0001f600"
+        rwq("add", "--format", "raw", "--id", "a", stdin=text.encode())
+        result = run("ls --data", "-o", "json")
+        assert result.json[0]["data"] == text
+        shown = {unicodedata.category(character) for character in result.text.replace("\n", "")}
+        assert not shown & {"Cc", "Cf", "Zl", "Zp"}
+        assert json.loads(run("show a --data", "-o", "jsonl").text)["data"] == text
+
+
+@pytest.mark.needs("no-touch")
+def test_numbers_are_raw_outside_of_tables(run: Run, rwq: Rwq) -> None:
+    rwq("add", "--id", "a", "--format", "raw", stdin=b"x" * 12_345)
+    rwq("lease", "--for", "1h")
+    row = run("leases", "-o", "plain").text.rstrip("\n").split("\t")
+    assert (row[0], row[1], row[4]) == ("a", "leased", "12345")
+    assert 3_590_000 < int(row[3]) <= 3_600_000
+    table = run("leases", "-o", "table").text
+    assert "12.1 KiB" in table
+    assert "59m59s" in table or "1h" in table

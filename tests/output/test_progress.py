@@ -1,0 +1,152 @@
+"""Progress: only on a terminal, only for work over a second, and gone when done."""
+
+import io
+import re
+
+import pytest
+
+from rwq_cli.environment import Environment
+from rwq_cli.output.progress import TerminalProgress
+from tests.conftest import Foreign
+from tests.driver import Rwq
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Screen:
+    """A meter on a terminal that is only bytes, with a clock that stands."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.stderr = io.BytesIO()
+        self.environment = Environment({"NO_COLOR": "1"}, io.BytesIO(), io.BytesIO(), self.stderr)
+        self.progress = TerminalProgress(self.environment, lambda: self.now_s)
+
+    def said(self) -> str:
+        """The last line that was drawn, without its bar."""
+        text = ESCAPE.sub("", self.stderr.getvalue().decode())
+        return re.split(r"[\r\n]", text.rstrip("\r\n"))[-1].lstrip("━╸╺ ").rstrip()
+
+
+@pytest.fixture
+def screen() -> Screen:
+    return Screen()
+
+
+def test_nothing_within_the_first_second(screen: Screen) -> None:
+    screen.progress.begin("adding")
+    screen.now_s += 0.99
+    screen.progress.advance(1000)
+    screen.progress.end()
+    assert screen.stderr.getvalue() == b""
+
+
+def test_items_rate_and_time_left(screen: Screen) -> None:
+    screen.progress.begin("completing", 10_000)
+    screen.now_s += 2
+    screen.progress.advance(2500)
+    assert screen.said() == "completing 2,500 of 10,000, 1,250/s, 6s left"
+    screen.now_s += 2
+    screen.progress.advance(5000)
+    assert screen.said() == "completing 7,500 of 10,000, 1,875/s, 1s left"
+    screen.progress.end()
+
+
+def test_the_total_is_asked_for_when_the_stage_begins(screen: Screen) -> None:
+    screen.progress.begin("listing", lambda: 4000)
+    screen.now_s += 4
+    screen.progress.advance(1000)
+    assert screen.said() == "listing 1,000 of 4,000, 250/s, 12s left"
+    screen.progress.end()
+
+
+def test_without_a_total_no_time_left_is_made_up(screen: Screen) -> None:
+    screen.progress.begin("reading the data keys")
+    screen.now_s += 2
+    screen.progress.advance(3000)
+    assert screen.said() == "reading the data keys 3,000, 1,500/s"
+    screen.progress.end()
+
+
+def test_what_only_the_caller_can_tell(screen: Screen) -> None:
+    screen.progress.fraction = lambda: 0.2
+    screen.progress.begin("adding")
+    screen.now_s += 3
+    screen.progress.advance(600)
+    assert screen.said() == "adding 600, 200/s, 12s left"
+    screen.progress.end()
+
+
+def test_a_new_stage_counts_anew(screen: Screen) -> None:
+    screen.progress.begin("reading the lists", 100)
+    screen.now_s += 5
+    screen.progress.advance(100)
+    screen.progress.begin("returning", 50)
+    assert screen.said() == "returning 0 of 50"
+    screen.progress.end()
+
+
+def test_more_than_was_foretold(screen: Screen) -> None:
+    """Others go on adding."""
+    screen.progress.begin("listing", 100)
+    screen.now_s += 2
+    screen.progress.advance(150)
+    assert screen.said() == "listing 150 of 150, 75/s, 1s left"
+    screen.progress.end()
+
+
+def test_a_note_goes_above_the_line(screen: Screen) -> None:
+    screen.progress.begin("adding", 100)
+    screen.now_s += 2
+    screen.progress.advance(1)
+    screen.environment.note("rwq: line 7: [bold]not JSON[/bold]")
+    assert "rwq: line 7: [bold]not JSON[/bold]" in screen.stderr.getvalue().decode()
+    assert screen.said().startswith("adding 1 of 100")
+    screen.progress.end()
+
+
+def test_hidden_it_comes_back_and_ended_it_does_not(screen: Screen) -> None:
+    screen.progress.begin("adding", 100)
+    screen.now_s += 2
+    screen.progress.advance(1)
+    screen.progress.hide()
+    assert screen.environment.note_above is None
+    screen.now_s += 1
+    screen.progress.advance(1)
+    assert screen.said().startswith("adding 2 of 100")
+    screen.progress.end()
+    drawn = screen.stderr.getvalue()
+    screen.now_s += 1
+    screen.progress.advance(1)
+    assert screen.stderr.getvalue() == drawn
+    # The last thing is to erase the line, and the cursor was never hidden.
+    assert drawn.rstrip().endswith(b"\x1b[2K")
+    assert b"\x1b[?25l" not in drawn
+
+
+def test_a_long_clean_on_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"a", b"b")
+    code, seen = rwq.on_terminal("clean", "light", "--grace", "1.1")
+    assert code == 0
+    assert b"returning 0 of 2" in seen
+    assert (
+        ESCAPE.sub("", seen.decode()).splitlines()[-1]
+        == "returned 2, dropped 0, promoted 0, pruned 0, buried 0"
+    )
+
+
+def test_none_where_stderr_is_no_terminal(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"a", b"b")
+    result = rwq("clean", "light", "--grace", "1.1")
+    assert result.as_tuple() == (0, "", "returned 2, dropped 0, promoted 0, pruned 0, buried 0\n")
+
+
+def test_it_is_as_wide_as_the_screen_that_it_is_on() -> None:
+    narrow = Screen()
+    narrow.environment.variables = {"COLUMNS": "40", "NO_COLOR": "1"}
+    narrow.progress.begin("reading the lists again, and more of them", 10_000_000)
+    narrow.now_s += 2
+    narrow.progress.advance(1_234_567)
+    narrow.progress.end()
+    drawn = ESCAPE.sub("", narrow.stderr.getvalue().decode())
+    assert max(map(len, re.split(r"[\r\n]", drawn))) == 40

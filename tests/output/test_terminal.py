@@ -1,0 +1,149 @@
+"""On a terminal: tables that fit, colour only where it means something, no colour when unwanted."""
+
+import json
+import re
+
+import pytest
+import redis
+
+from tests.conftest import Foreign
+from tests.driver import Rwq
+
+COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+def plain(seen: bytes) -> list[str]:
+    """The lines of a screen without its colours."""
+    return COLOUR.sub(b"", seen).decode().replace("\r\n", "\n").splitlines()
+
+
+@pytest.fixture
+def filled(foreign: Foreign) -> Foreign:
+    foreign.waiting(*(f"{number:032x}".encode() for number in range(3)))
+    foreign.abandoned(b"f" * 32)
+    foreign.leased(b"e" * 32, holder=b"rwq:ann@some-host.example.org:1234567", ttl_ms=3_600_000)
+    for item_id in (b"f" * 32, b"e" * 32):
+        foreign.raw.set(foreign.keys.item(item_id), b'{"user": 42, "text": "%s"}' % (b"x" * 300))
+    return foreign
+
+
+@pytest.mark.usefixtures("filled")
+class TestWidth:
+    @pytest.mark.parametrize("columns", [80, 100, 160])
+    @pytest.mark.parametrize("line", ["ls", "leases", "ls all", "queues", "stats -q jobs -q other"])
+    def test_tables_fit(self, rwq: Rwq, line: str, columns: int) -> None:
+        code, seen = rwq.on_terminal(*line.split(), columns=columns)
+        assert code == 0
+        assert max(len(row) for row in plain(seen)) <= columns
+
+    @pytest.mark.parametrize("columns", [80, 160])
+    def test_ids_are_never_cut(self, rwq: Rwq, columns: int) -> None:
+        for line in ("ls", "leases", "ls all"):
+            _, seen = rwq.on_terminal(*line.split(), columns=columns)
+            text = "\n".join(plain(seen))
+            expected = ["f" * 32, "e" * 32] if line != "ls" else [f"{1:032x}"]
+            assert all(item_id in text for item_id in expected)
+
+    @pytest.mark.parametrize("columns", [80, 160])
+    def test_details_fit(self, rwq: Rwq, columns: int) -> None:
+        for line in ("show " + "f" * 32, "show --data " + "e" * 32, "stats", "stats --deep"):
+            code, seen = rwq.on_terminal(*line.split(), columns=columns)
+            assert code == 0
+            assert max(len(row) for row in plain(seen)) <= columns
+
+    def test_a_command_to_paste_is_on_one_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+        """Broken at the edge by us, it could not be copied in one go."""
+        item_id = "i" * 70
+        Foreign(raw).abandoned(item_id.encode())
+        _, seen = rwq.on_terminal("show", item_id, columns=80)
+        assert f"rwq release -q jobs {item_id}".encode() in COLOUR.sub(b"", seen)
+
+    def test_wide_characters_count_as_two(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.flushall()
+        rwq("add", "--id", "日本", "日本語" * 60)
+        _, seen = rwq.on_terminal("ls", columns=80)
+        from rich.cells import cell_len
+
+        assert max(cell_len(row) for row in plain(seen)) <= 80
+
+
+@pytest.mark.usefixtures("filled")
+class TestColour:
+    def test_the_abandoned_are_red(self, rwq: Rwq) -> None:
+        _, seen = rwq.on_terminal("leases", columns=160)
+        assert b"\x1b[31mabandoned" in seen
+
+    def test_a_count_of_zero_is_not_red(self, rwq: Rwq, raw: redis.Redis) -> None:
+        _, seen = rwq.on_terminal("stats")
+        assert b"\x1b[31m1" in seen
+        raw.flushall()
+        _, seen = rwq.on_terminal("stats")
+        assert b"\x1b[31m" not in seen
+
+    @pytest.mark.parametrize(
+        ("words", "variables"),
+        [
+            ((), {"NO_COLOR": "1"}),
+            ((), {"NO_COLOR": "foo"}),
+            ((), {"TERM": "dumb"}),
+            (("--no-color",), {}),
+        ],
+    )
+    @pytest.mark.parametrize("line", ["leases", "ls", "stats", "show " + "f" * 32])
+    def test_is_off(
+        self, rwq: Rwq, words: tuple[str, ...], variables: dict[str, str], line: str
+    ) -> None:
+        _, seen = rwq.on_terminal(*line.split(), *words, variables=variables)
+        assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m", seen)
+        assert b"\x1b" not in seen
+
+    def test_an_empty_no_color_counts_as_set_or_not_but_is_no_error(self, rwq: Rwq) -> None:
+        code, _ = rwq.on_terminal("leases", variables={"NO_COLOR": "0"})
+        assert code == 0
+
+    def test_no_machine_format_has_colour(self, rwq: Rwq) -> None:
+        for output in ("plain", "json", "jsonl", "csv", "ids"):
+            _, seen = rwq.on_terminal("ls", "all", "-o", output)
+            assert b"\x1b" not in seen, output
+
+
+class TestDefaults:
+    def test_a_table_with_a_footer(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        _, seen = rwq.on_terminal("ls", "-n", "1")
+        lines = plain(seen)
+        assert lines[0].split() == ["#", "ID", "LAST", "USE", "SIZE", "DATA"]
+        assert lines[-1] == "1 shown of 2 waiting in jobs"
+
+    def test_an_empty_one_is_a_sentence(self, rwq: Rwq) -> None:
+        assert plain(rwq.on_terminal("ls")[1]) == ["No waiting items in jobs."]
+        code, seen = rwq.on_terminal("lease")
+        assert (code, plain(seen)) == (1, ["Nothing to lease in jobs."])
+
+    def test_an_add_that_waits_for_the_keyboard_says_so(self, rwq: Rwq, raw: redis.Redis) -> None:
+        said = b"reading items from the terminal, one a line; Ctrl-D ends"
+        code, seen = rwq.on_terminal("add", type_in=[(said, b"one\ntwo\n\x04")])
+        assert code == 0
+        assert b"added 2, duplicates 0, rejected 0" in seen
+        assert raw.llen("jobs:queue") == 2
+
+    def test_ids_that_wait_for_the_keyboard_say_so(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        code, seen = rwq.on_terminal("complete", "-", type_in=[(b"Ctrl-D", b"a\n\x04")])
+        assert code == 0
+        assert b"completed 1" in seen
+
+    def test_data_of_one_item_end_where_they_end(self, rwq: Rwq) -> None:
+        rwq("add", "--id", "a", "no line end")
+        assert rwq.on_terminal("show", "a", "-o", "data")[1] == b"no line end"
+
+    def test_jsonl_is_that_of_a_pipe_with_the_footer_below(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a")
+        foreign.raw.set("jobs:item:a", b"x" * 190)
+        _, seen = rwq.on_terminal("ls", "-o", "jsonl", columns=40)
+        line, footer = seen.replace(b"\r\n", b"\n").splitlines(keepends=True)
+        (piped,) = rwq("ls", "-o", "jsonl").jsonl
+        assert {**json.loads(line), "idle_seconds": piped["idle_seconds"]} == piped
+        assert footer == b"1 shown of 1 waiting in jobs\n"

@@ -1,0 +1,331 @@
+"""`rwq undo`: what was taken away comes back as it was."""
+
+import fcntl
+
+import pytest
+
+from rwq_cli.core import State
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from rwq_cli.output.export_file import Header, Taken
+from rwq_cli.undo.file import UndoFile, UndoReader
+from tests.commands.test_rm import undo_files
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+
+@pytest.mark.usefixtures("slept_s")
+def test_a_purge(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"\xff", b"c")
+    foreign.leased(b"l", ttl_ms=None)
+    foreign.buried(b"b")
+    foreign.data(b"o")
+    foreign.raw.hset("jobs:returns", "b", 2)
+    before = contents(foreign.raw)
+    rwq("purge", "--yes")
+    (file,) = undo_files(rwq)
+    result = rwq("undo")
+    assert result.as_tuple() == (
+        0,
+        "",
+        f"restored 6, already there 0, conflicts 0, rejected 0; purge of jobs, from {file}\n",
+    )
+    assert contents(foreign.raw) == before
+    assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
+    assert rwq("undo").code == 1
+    # What was put back never is a second time, also not by that name.
+    rwq("complete", "a", "o")
+    again = rwq("undo", f"{file}.undone")
+    assert (again.code, again.notes) == (
+        0,
+        "restored 0, already there 0, conflicts 0, rejected 0, restored before 6; "
+        f"purge of jobs, from {file}.undone\n",
+    )
+    assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
+
+
+def test_before_what_was_added_since(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    rwq("purge", "--yes")
+    foreign.waiting(b"new")
+    assert rwq("undo").code == 0
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"new", b"c", b"b", b"a"]
+
+
+def test_to_the_end_that_was_nearer(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(10)))
+    rwq("rm", "--yes", "1", "3", "6", "8")
+    assert rwq("undo").code == 0
+    ids = foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
+    assert b"".join(ids) == b"1302457968"
+
+
+def test_the_latest_and_that_of_a_queue(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    Foreign(foreign.raw, b"other").waiting(b"o")
+    rwq("rm", "a", "--yes")
+    rwq("rm", "b", "--yes")
+    rwq("rm", "o", "-q", "other", "--yes")
+    assert rwq("undo", "-q", "jobs", "-o", "ids").text == "b\n"
+    assert rwq("undo", "-o", "ids").text == "o\n"
+    assert rwq("undo", "-o", "json").json["restored"] == 1
+    result = rwq("undo")
+    assert (result.code, "there is nothing to undo" in result.notes) == (1, True)
+
+
+def test_an_id_that_was_used_anew_is_left(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "b", "--yes")
+    rwq("add", "--id", "a", "anew")
+    result = rwq("undo")
+    assert result.code == 3
+    assert result.notes.startswith("restored 1, already there 0, conflicts 1, rejected 0; ")
+    assert foreign.raw.get("jobs:item:a") == b"anew"
+    (file,) = undo_files(rwq)
+    assert result.notes.endswith(
+        f"; rm of jobs, from {file}; what was not put back is taken again only by that name\n"
+    )
+
+
+def test_what_was_put_back_never_is_a_second_time(rwq: Rwq, foreign: Foreign) -> None:
+    """A conflict keeps the file; what came back is completed meanwhile."""
+    foreign.waiting(b"older")
+    rwq("rm", "older", "--yes")
+    foreign.waiting(b"a", b"b", b"c")
+    rwq("rm", "a", "b", "c", "--yes")
+    rwq("add", "--id", "a", "anew")
+    assert rwq("undo", "-o", "ids").text == "b\nc\n"
+    assert rwq("complete", "a", "b").code == 0
+    older, file = undo_files(rwq)
+    # Its rest hides nothing that is older.
+    assert rwq("undo", "-o", "ids").text == "older\n"
+    nothing = rwq("undo")
+    assert (nothing.code, nothing.notes) == (
+        1,
+        "rwq: error: there is nothing to undo; what could not be put back is in "
+        f"{file}; name it to try again\n",
+    )
+    assert rwq("undo", str(file), "-o", "ids").text == "a\n"
+    assert [each.name for each in undo_files(rwq)] == [
+        f"{older.name}.undone",
+        f"{file.name}.undone",
+    ]
+    assert sorted(rwq("ls", "-o", "ids").text.split()) == ["a", "c", "older"]
+
+
+def test_one_that_was_interrupted_goes_on(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "b", "--yes")
+    (file,) = undo_files(rwq)
+    with file.open("a") as more:
+        # It was killed while it wrote the second line.
+        more.write('{"restored": true, "id": "a", "id_b64": null}\n{"restored": tr')
+    rwq("add", "--id", "b", "anew")
+    result = rwq("undo")
+    assert (result.code, result.notes.startswith("restored 0, already there 0, conflicts 1, ")) == (
+        1,
+        True,
+    )
+    assert file.read_text().endswith('"id_b64": null}\n{"tried": true}\n')
+    rwq("complete", "b")
+    result = rwq("undo", str(file), "-o", "json")
+    assert (result.json["restored"], result.json["restored_before"]) == (1, 1)
+    assert foreign.raw.keys("jobs:item:*") == [b"jobs:item:b"]
+
+
+def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "--yes")
+    rwq("rm", "b", "--yes")
+    file = undo_files(rwq)[1]
+    with file.open("rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        named = rwq("undo", str(file))
+        assert named.as_tuple() == (
+            1,
+            "",
+            f"rwq: error: another rwq is writing {file} or putting it back; wait until it has "
+            "ended\n",
+        )
+        result = rwq("undo", "-o", "ids")
+        assert result.text == "a\n"
+        assert result.notes.startswith(
+            f"rwq: another rwq is writing {file} or putting it back; passed over\n"
+        )
+    assert rwq("undo", "-o", "ids").text == "b\n"
+
+
+def test_a_writer_holds_the_lock_until_it_ends(rwq: Rwq) -> None:
+    taken = Taken("rm", rwq.variables["RWQ_URL"])
+    writer = UndoFile(rwq.home / ".local/state/rwq/undo", lambda: Header(b"jobs", 0, taken))
+    writer.write([ItemSnapshot(b"a", b"data", State.WAITING, Place.MAIN)])
+    assert rwq("undo", str(writer.path)).code == 1
+    assert rwq("undo").notes.endswith(
+        f"there is nothing to undo; undo files lie in {rwq.home}/.local/state/rwq/undo\n"
+    )
+    writer.close()
+    assert rwq("undo", "-o", "ids").text == "a\n"
+
+
+def test_what_is_in_doubt_is_told(rwq: Rwq, foreign: Foreign) -> None:
+    """It was killed before it knew that it had taken the last batch."""
+    foreign.waiting(*(b"%d" % number for number in range(300)))
+    rwq("rm", "--all", "--yes")
+    (file,) = undo_files(rwq)
+    lines = file.read_text().splitlines(keepends=True)
+    assert [line for line in lines if "taken" in line] == ['{"taken": 250}\n', '{"taken": 300}\n']
+    file.write_text("".join(lines[:-1]))
+    foreign.waiting(b"299")
+    dry = rwq("undo", "--dry-run", "-o", "json").json
+    result = rwq("undo")
+    assert result.code == 0
+    assert (dry["restored"], dry["in_doubt"]) == (299, 49)
+    assert result.notes == (
+        "restored 299, already there 1, conflicts 0, rejected 0, in doubt 49; rm of jobs, from "
+        f"{file}; in doubt: rm ended before it knew whether it had taken them, so a worker may "
+        "have completed them\n"
+    )
+
+
+def test_the_empty_id(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"", b"a")
+    before = contents(foreign.raw)
+    assert rwq("purge", "--yes").code == 0
+    assert rwq("undo").code == 0
+    assert contents(foreign.raw) == before
+    exported = rwq("export").out
+    foreign.raw.flushall()
+    assert rwq("import", "-", stdin=exported).code == 0
+    assert contents(foreign.raw) == before
+
+
+@pytest.mark.parametrize("text", ["", '{"rwq_export": 1, "que'])
+def test_one_that_was_never_written_hides_nothing(rwq: Rwq, foreign: Foreign, text: str) -> None:
+    foreign.waiting(b"a")
+    rwq("rm", "a", "--yes")
+    (file,) = undo_files(rwq)
+    (file.parent / "29991231T000000.000000Z-rm-jobs-1.jsonl").write_text(text)
+    assert rwq("undo", "-o", "ids").text == "a\n"
+
+
+def test_one_that_took_nothing_hides_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "--yes")
+    rwq("rm", "b", "--yes")
+    with undo_files(rwq)[1].open("a") as more:
+        more.write('{"kept": true, "id": "b", "id_b64": null}\n')
+    assert rwq("undo", "-o", "ids").text == "a\n"
+
+
+def test_not_being_able_to_write_it_down_stops_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    rwq("rm", "a", "--yes")
+    (file,) = undo_files(rwq)
+    reader = UndoReader(file)
+    reader.unrecorded = "read-only file system"
+    reader.mark_restored([b"a"])
+    reader.close()
+    assert b"restored" not in file.read_bytes()
+    assert UndoReader(file).restored_before == 0
+
+
+def test_another_server(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    rwq("rm", "a", "--yes")
+    elsewhere = rwq.variables["RWQ_URL"] + "?db=1"
+    result = rwq("undo", "-u", elsewhere)
+    assert (result.code, result.text) == (2, "")
+    assert result.notes == (
+        f"rwq: error: these items were taken from {rwq.variables['RWQ_URL']}, and this is "
+        f"{elsewhere}; name that server with -u, or say --anywhere\n"
+    )
+    assert rwq("undo", "-u", elsewhere, "--anywhere").code == 0
+    assert rwq("ls", "-u", elsewhere, "-o", "ids").text == "a\n"
+
+
+def test_what_was_written_down_but_not_taken_is_left(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "b", "--yes")
+    (file,) = undo_files(rwq)
+    lines = file.read_text().splitlines(keepends=True)
+    with file.open("a") as more:
+        more.write('{"kept": true, "id": "b", "id_b64": null}\n')
+        # It was killed while it wrote this one down.
+        more.write(lines[1][: len(lines[1]) // 2])
+    assert rwq("undo", "-o", "ids").text == "a\n"
+
+
+def test_written_down_twice_counts_as_the_last_says(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    rwq("rm", "a", "--yes")
+    (file,) = undo_files(rwq)
+    line = file.read_text().splitlines(keepends=True)[1]
+    with file.open("a") as more:
+        more.write('{"kept": true, "id": "a", "id_b64": null}\n' + line)
+    assert rwq("undo", "-o", "ids").text == "a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "does not begin with the header of an export"),
+        ("no json\n", "does not begin with the header of an export"),
+        ('{"rwq_export": 2}\n', "is an export of version 2, and this rwq reads up to 1"),
+        ('{"rwq_export": 1, "queue": "jobs"}\n', "is an export and no undo file"),
+    ],
+)
+def test_no_undo_file(rwq: Rwq, text: str, said: str) -> None:
+    (rwq.home / "file").write_text(text)
+    result = rwq("undo", str(rwq.home / "file"))
+    assert (result.code, result.text, said in result.notes) == (2, "", True)
+
+
+class TestResults:
+    def purged(self, rwq: Rwq, foreign: Foreign) -> dict[bytes, object]:
+        foreign.waiting(b"a")
+        for item_id in (b"x", b"y"):
+            fields = {"status": "completed", "completed_ms": 5, "result": b"\xff"}
+            foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
+        before = contents(foreign.raw)
+        rwq("purge", "--yes")
+        return before
+
+    def test_they_come_back_once(self, rwq: Rwq, foreign: Foreign) -> None:
+        before = self.purged(rwq, foreign)
+        (file,) = undo_files(rwq)
+        dry, result = rwq("undo", "--dry-run", "-o", "json"), rwq("undo", "-o", "json")
+        assert dry.json == {**result.json, "dry_run": True}
+        assert (result.json["restored"], result.json["results"]) == (1, 2)
+        assert contents(foreign.raw) == before
+        foreign.raw.delete("jobs:result:x")
+        again = rwq("undo", f"{file}.undone", "-o", "json").json
+        assert (again["results"], again["results_already_there"]) == (0, 0)
+        assert foreign.raw.exists("jobs:result:x") == 0
+
+    def test_a_later_one_stays(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.purged(rwq, foreign)
+        later = {b"status": b"completed", b"completed_ms": b"5", b"result": b"later"}
+        foreign.raw.hset("jobs:result:x", mapping=later)  # type: ignore[arg-type]
+        result = rwq("undo", "-o", "json").json
+        assert (result["results"], result["results_already_there"]) == (1, 1)
+        assert foreign.raw.hgetall("jobs:result:x") == later
+
+    def test_of_results_alone(self, rwq: Rwq, foreign: Foreign) -> None:
+        """Some of it is done, though none of it is an item."""
+        self.purged(rwq, foreign)
+        rwq("undo")
+        rwq("complete", "a")
+        rwq("purge", "--yes")
+        foreign.raw.set("jobs:result:x", "string")
+        result = rwq("undo", "-o", "json")
+        assert (result.code, result.json["restored"], result.json["results"]) == (3, 0, 1)
+
+    def test_one_that_cannot_be_put_back(self, rwq: Rwq, foreign: Foreign) -> None:
+        self.purged(rwq, foreign)
+        foreign.raw.set("jobs:result:x", "string")
+        result = rwq("undo", "-o", "json")
+        assert (result.code, result.json["results_rejected"]) == (3, 1)
+        (file,) = undo_files(rwq)
+        foreign.raw.delete("jobs:result:x")
+        again = rwq("undo", str(file), "-o", "json")
+        assert (again.code, again.json["results"]) == (0, 1)
+        assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
