@@ -48,5 +48,5 @@ local function return_all(ids, counts, buries)
   for_all('HSET', returns, fields)
   for_all('MSET', nil, guards)
   for_all('ZADD', buried, scores)
-  push(pushed)
+  push(pushed, 'returned')
 end

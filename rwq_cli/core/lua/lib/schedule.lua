@@ -98,9 +98,26 @@ local function delay_all(ids, delay_ms, now_ms)
   for_all('ZADD', delayed, scores)
 end
 
+-- A settling lease lasts this long, and longer where the lists are long: a cleaner of upstream's walks a
+-- snapshot of them, at about 10,000 entries a second.
+local SETTLING_MS = 30000
+local SETTLING_MS_PER_ENTRY = 0.1
+
 -- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at
--- its front. The caller has taken them off every other structure and deleted their leases.
-local function push(ids, front)
+-- its front. The caller has taken them off every other structure.
+--
+-- Each gets a settling lease. The cleaners of redis-work-queue read the lists once and then push
+-- whatever has no lease at that moment, also what we have pushed since. The settling lease keeps them
+-- off. Workers set their leases over it, and for us it is no lease.
+local function push(ids, why, front)
+  if #ids == 0 then
+    return
+  end
+  local entries = redis.call('LLEN', main) + redis.call('LLEN', processing)
+  local settling_ms = string.format('%.0f', SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
+  for _, key in ipairs(lease_keys(ids)) do
+    redis.call('SET', key, 'rwq-settling:' .. why, 'PX', settling_ms)
+  end
   if not front then
     for_all('LPUSH', main, ids)
     return

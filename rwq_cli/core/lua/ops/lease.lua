@@ -147,10 +147,9 @@ for _, id in ipairs(promoted) do
   end
 end
 unschedule(promoted, due_facts)
-for_all('DEL', nil, lease_keys(promoted))
 for_all('ZREM', delayed, stale)
 delete_guards(stale)
-push(promoted)
+push(promoted, 'promoted')
 if looked_at > 0 then
   redis.call('RPOP', main, looked_at)
   for_all('LPUSH', processing, leased)

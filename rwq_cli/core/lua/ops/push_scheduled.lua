@@ -51,7 +51,6 @@ if not dry_run then
   if not is_promotion and present[returns] then
     for_all('HDEL', returns, pushed)
   end
-  for_all('DEL', nil, lease_keys(pushed))
-  push(pushed)
+  push(pushed, is_promotion and 'promoted' or 'kicked')
 end
 return outcome_reply(ids, outcomes, facts)

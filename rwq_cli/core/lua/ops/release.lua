@@ -35,7 +35,6 @@ end
 if not dry_run then
   remove_entries(released, facts)
   unschedule(released, facts)
-  for_all('DEL', nil, lease_keys(released))
-  push(released, front)
+  push(released, 'released', front)
 end
 return outcome_reply(ids, outcomes, facts)

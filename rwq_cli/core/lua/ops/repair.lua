@@ -76,8 +76,6 @@ for _, id in ipairs(surplus) do
 end
 unschedule(stale, facts)
 delete_guards(stale)
--- Our claim, or a guard without its entry, which would keep every cleaner off the item.
-for_all('DEL', nil, lease_keys(returned))
 unschedule(returned, facts)
 return_all(returned, counts, buries)
 return outcome_reply(ids, outcomes, facts)
