@@ -7,7 +7,9 @@ leaves an ID that is not there any more for another try.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from hashlib import sha1
 from os import urandom
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
 from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
-from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.model import OutcomeBatch, State, Status
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.places import ListRange, Where
 
@@ -42,6 +44,46 @@ _SLACK = 500
 # An ID that seems to be in processing more than once is looked at again this often.
 _REPEATED_LOOKS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
+_FINGERPRINT_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What chosen items must still be when an operation acts on them: see `lua/lib/expected.lua`.
+
+    Attributes:
+        states: Their states; None for any.
+        idle_s: Not used for this many seconds; None for any.
+        fingerprints: By ID, the fingerprint of the data that were read; None for any data.
+    """
+
+    states: frozenset[State] | None = None
+    idle_s: float | None = None
+    fingerprints: Mapping[bytes, str] | None = None
+
+    def args(self) -> tuple[object, ...]:
+        """The arguments that scripts take for it."""
+        states = ";".join(sorted(self.states or ()))
+        idle = "" if self.idle_s is None else self.idle_s
+        return states, idle, "0" if self.fingerprints is None else "1"
+
+    def words(self, ids: Sequence[bytes]) -> Iterable[object]:
+        """The IDs as scripts take them."""
+        if self.fingerprints is None:
+            return ids
+        return (word for item_id in ids for word in (item_id, self.fingerprints.get(item_id, "")))
+
+
+ANY = Expected()
+
+
+def fingerprint(data: bytes) -> str:
+    """A fingerprint of data, as scripts compare it: of larger data, of both ends and the length."""
+    length, half = len(data), _FINGERPRINT_BYTES // 2
+    if length > _FINGERPRINT_BYTES:
+        data = data[:half] + data[-half:]
+    return sha1(b"%d:" % length + data, usedforsecurity=False).hexdigest()
+
 
 # What a call does to some ranges, in order; an `ELSEWHERE` is tried again.
 Perform = Callable[[Iterable[ListRange]], Iterator[OutcomeBatch]]
@@ -121,6 +163,7 @@ class Operation(NamedTuple):
         pushes: Whether it pushes IDs that are in no list: then it claims them before the lists are
             read for the last time, so that no cleaner pushes them meanwhile.
         items_max: How many IDs a call may have at most.
+        expected: What the items were chosen for; None if the script takes no such arguments.
     """
 
     script: str
@@ -128,6 +171,7 @@ class Operation(NamedTuple):
     doing: str
     pushes: bool = False
     items_max: int = BATCH_ITEMS
+    expected: Expected | None = None
 
 
 def act(
@@ -156,6 +200,9 @@ def act(
         are few.
     """
     mark = new_mark()
+    expected = operation.expected
+    expected_args = () if expected is None else expected.args()
+    words = (expected or ANY).words
 
     def perform(ranges: Iterable[ListRange]) -> Iterator[OutcomeBatch]:
         sent: list[ListRange] = []
@@ -163,7 +210,7 @@ def act(
         def calls() -> Iterator[Sequence[object]]:
             for each in ranges:
                 sent.append(each)
-                yield (*each.args(mark), *operation.args, *each.ids)
+                yield (*each.args(mark), *expected_args, *operation.args, *words(each.ids))
 
         for reply in queue.run_each(operation.script, calls(), dry_run=dry_run):
             done = sent.pop(0)
@@ -236,7 +283,9 @@ class BulkRun:
             error.acknowledged = acknowledged
             raise
 
-    def act_on(self, ids: Collection[bytes], places: Places | None = None) -> Iterator[OutcomeBatch]:
+    def act_on(
+        self, ids: Collection[bytes], places: Places | None = None
+    ) -> Iterator[OutcomeBatch]:
         """Act on these IDs, whose places the caller may have read."""
         yield from self._act(dict.fromkeys(ids), places)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rwq_cli.core.batches import BATCH_ITEMS, Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, act
+from rwq_cli.core.items.bulk import ANY, Expected, Operation, act
 from rwq_cli.core.items.result_options import ResultOptions, result_args
 from rwq_cli.core.model import Outcomes
 
@@ -15,6 +15,7 @@ def complete(
     *,
     owner: bytes | None = None,
     result_options: ResultOptions | None = None,
+    expected: Expected = ANY,
     dry_run: bool = False,
 ) -> Outcomes:
     """Complete items wherever they are; of all completes of an item, ever, one wins.
@@ -27,6 +28,7 @@ def complete(
         ids: The IDs; read in batches.
         owner: Only where this holder still has the lease; None for any.
         result_options: The outcome to keep of each; None for none.
+        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
@@ -34,12 +36,13 @@ def complete(
             another type in its place is an error, too.
 
     Returns:
-        For each ID `COMPLETED`, `MISSING` or `NOT_OWNER`, as the server acknowledges it.
+        For each ID `COMPLETED`, `MISSING`, `NOT_OWNER` or `CHANGED`, as the server acknowledges it.
     """
     operation = Operation(
         "complete",
         (owner or b"", *result_args(result_options)),
         "completing",
         items_max=BATCH_ITEMS if result_options is None else result_options.items_max,
+        expected=expected,
     )
     return Outcomes(act(queue, operation, ids, dry_run=dry_run))

@@ -157,9 +157,7 @@ def lease_many(
     dry_run: bool = False,
 ) -> Leased:
     """Lease up to `count` items, waiting only for the first; see `lease_from`."""
-    return lease_from(
-        [queue], count, lease_s=lease_s, wait_s=wait_s, data=data, dry_run=dry_run
-    )
+    return lease_from([queue], count, lease_s=lease_s, wait_s=wait_s, data=data, dry_run=dry_run)
 
 
 def lease(queue: Queue, *, lease_s: float = 300.0, wait_s: float = 0.0) -> Item | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, act
+from rwq_cli.core.items.bulk import ANY, Expected, Operation, act
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 
 # Two keys an item go: while the server shrinks its table of keys, each costs up to fifteen
@@ -37,6 +37,7 @@ def release(
     force: bool = False,
     front: bool = False,
     delay_s: float = 0.0,
+    expected: Expected = ANY,
     dry_run: bool = False,
 ) -> Outcomes:
     """Put items back into the main list, now or after a delay.
@@ -47,6 +48,7 @@ def release(
         force: End leases of other sessions, too. A guard of a delayed or buried item needs no force.
         front: Make them the next to be leased, in this order, instead of the last.
         delay_s: Delay them for this long, seconds; 0 for not at all.
+        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
@@ -54,7 +56,7 @@ def release(
         ServerError: `acknowledged` says how many IDs were done.
 
     Returns:
-        For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER` or `MISSING`.
+        For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING` or `CHANGED`.
     """
     policy = LeasePolicy(queue.holder, force)
     delay_ms = round(delay_s * 1000)
@@ -63,9 +65,9 @@ def release(
 
         if front:
             raise InvalidArgument("front and delay exclude each other", "give one of them")
-        return schedule(queue, ids, policy, Delay(delay_ms), dry_run=dry_run)
+        return schedule(queue, ids, policy, Delay(delay_ms), expected=expected, dry_run=dry_run)
     args = (*policy.args(), "1" if front else "0")
-    operation = Operation("release", args, "releasing", pushes=True, items_max=_RELEASE_ITEMS)
+    operation = Operation("release", args, "releasing", True, _RELEASE_ITEMS, expected)
     return Outcomes(act(queue, operation, ids, in_order=front, dry_run=dry_run))
 
 

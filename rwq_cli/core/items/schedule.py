@@ -7,7 +7,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.items.bulk import Operation, act
+from rwq_cli.core.items.bulk import ANY, Expected, Operation, act
 from rwq_cli.core.items.release import LeasePolicy
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 
@@ -66,6 +66,7 @@ def bury(
     *,
     reason: bytes | None = None,
     force: bool = False,
+    expected: Expected = ANY,
     dry_run: bool = False,
 ) -> Outcomes:
     """Set items aside until they are kicked, wherever they are.
@@ -75,6 +76,7 @@ def bury(
         ids: The IDs; read in batches.
         reason: See `Burial`.
         force: End leases of other sessions, too.
+        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
@@ -82,10 +84,10 @@ def bury(
         ServerError: `acknowledged` says how many IDs were done.
 
     Returns:
-        For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER` or `MISSING`.
+        For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING` or `CHANGED`.
     """
     policy = LeasePolicy(queue.holder, force)
-    return schedule(queue, ids, policy, Burial(reason), dry_run=dry_run)
+    return schedule(queue, ids, policy, Burial(reason), expected=expected, dry_run=dry_run)
 
 
 def schedule(
@@ -94,6 +96,7 @@ def schedule(
     policy: LeasePolicy,
     how: Burial | Delay,
     *,
+    expected: Expected,
     dry_run: bool,
 ) -> Outcomes:
     """Bury or delay items; see `bury` and `release`."""
@@ -103,25 +106,34 @@ def schedule(
         "burying" if isinstance(how, Burial) else "delaying",
         pushes=True,
         items_max=_SCHEDULE_ITEMS,
+        expected=expected,
     )
     return Outcomes(act(queue, operation, ids, dry_run=dry_run))
 
 
-def kick(queue: Queue, ids: Iterable[bytes | Flush], *, dry_run: bool = False) -> Outcomes:
+def kick(
+    queue: Queue,
+    ids: Iterable[bytes | Flush],
+    *,
+    expected: Expected = ANY,
+    dry_run: bool = False,
+) -> Outcomes:
     """Put buried items at the end of the main list, and forget how often cleans returned them.
 
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
+        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
         ServerError: `acknowledged` says how many IDs were done.
 
     Returns:
-        For each ID `KICKED`, `NOT_BURIED`, `MISSING`, or `NOT_OWNER` if a session holds a lease.
+        For each ID `KICKED`, `NOT_BURIED`, `MISSING`, `CHANGED`, or `NOT_OWNER` if a session holds
+        a lease.
     """
-    return Outcomes(act(queue, _push("buried", "kicking"), ids, dry_run=dry_run))
+    return Outcomes(act(queue, _push("buried", "kicking", expected), ids, dry_run=dry_run))
 
 
 def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
@@ -144,10 +156,8 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
             yield done
 
 
-def _push(which: str, doing: str) -> Operation:
-    return Operation(
-        "push_scheduled", (which,), doing, pushes=True, items_max=_SCHEDULE_ITEMS
-    )
+def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
+    return Operation("push_scheduled", (which,), doing, True, _SCHEDULE_ITEMS, expected)
 
 
 def _due_ids(queue: Queue) -> list[bytes]:

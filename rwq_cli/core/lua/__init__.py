@@ -15,6 +15,7 @@ from rwq_cli.core.model import STATE_CODES, STATUS_CODES
 
 # The libraries of each operation, and the libraries that a library needs itself.
 INCLUDES: dict[str, tuple[str, ...]] = {
+    "expected": ("facts",),
     "facts": ("state",),
     "locate": ("facts",),
     "results": ("facts",),
@@ -23,7 +24,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     # Operations.
     "ops/add": ("schedule",),
     "ops/claim": ("facts",),
-    "ops/complete": ("locate", "results"),
+    "ops/complete": ("locate", "expected", "results"),
     "ops/delete_endless_leases": ("facts",),
     "ops/delete_results": ("results",),
     "ops/delete_stray_leases": ("facts",),
@@ -31,14 +32,14 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/lease_by_id": ("locate", "schedule"),
     "ops/probe": ("facts",),
     "ops/prune": ("schedule",),
-    "ops/push_scheduled": ("locate", "schedule"),
-    "ops/release": ("locate", "schedule"),
+    "ops/push_scheduled": ("locate", "expected", "schedule"),
+    "ops/release": ("locate", "expected", "schedule"),
     "ops/remove": ("locate",),
     "ops/repair": ("locate", "schedule", "returns"),
     "ops/restore": ("schedule",),
     "ops/restore_guards": ("locate", "schedule"),
     "ops/restore_results": ("results",),
-    "ops/schedule": ("locate", "schedule"),
+    "ops/schedule": ("locate", "expected", "schedule"),
     "ops/scheduled_page": (),
     "ops/snapshot": ("locate",),
     "ops/states": ("facts",),

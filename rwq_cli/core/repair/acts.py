@@ -100,9 +100,7 @@ def prune(
         yield from queue.run("prune", where, 0, 0, *batch, dry_run=dry_run)
 
 
-def prune_cleaning(
-    queue: Queue, ids: Sequence[bytes], *, dry_run: bool = False
-) -> Iterator[bytes]:
+def prune_cleaning(queue: Queue, ids: Sequence[bytes], *, dry_run: bool = False) -> Iterator[bytes]:
     """Remove entries of the list of 0.1 cleaners.
 
     Args:

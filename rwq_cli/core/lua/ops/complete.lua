@@ -2,28 +2,32 @@
 -- of the data decides which complete of an item wins.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     only where this holder still has the lease; '' for any
--- arg 6     how long to keep an outcome of each, ms; '' to keep none
--- arg 7     what the outcome says: 'completed' | 'rejected'
--- arg 8     '1' if there is a result to keep with it, else '0'
--- arg 9     that result, bytes
--- arg 10..  IDs, each once
--- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, elsewhere.
-local owner, ids = arg(5), args_from(10)
-local needs_leases = owner ~= '' or arg(6) ~= '' or present[delayed] or present[buried]
+-- arg 5..7  what the items were chosen for: see `lib/expected.lua`
+-- arg 8     only where this holder still has the lease; '' for any
+-- arg 9     how long to keep an outcome of each, ms; '' to keep none
+-- arg 10    what the outcome says: 'completed' | 'rejected'
+-- arg 11    '1' if there is a result to keep with it, else '0'
+-- arg 12    that result, bytes
+-- arg 13..  IDs, each once
+-- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed,
+-- elsewhere.
+local owner, keep_ms, ids = arg(8), arg(9), ids_from(13)
+local needs_leases = owner ~= '' or keep_ms ~= '' or expected_states or present[delayed] or present[buried]
 local facts = read_facts(ids, claim, not needs_leases)
 local wrong = wrong_data(ids, facts)
 if wrong then
   return wrong
 end
 locate(ids, facts)
-local outcomes, finished, completed = {}, {}, {}
+local outcomes, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
   if found.main == nil then
     outcomes[id] = 'elsewhere'
   elseif owner ~= '' and found.data == 'string' and (effective_lease(found) or '') ~= owner then
     outcomes[id] = 'not-owner'
+  elseif found.data == 'string' and is_changed(id, found, now_ms) then
+    outcomes[id] = 'changed'
   else
     finished[#finished + 1] = id
     if found.data == 'string' then
@@ -34,7 +38,7 @@ for _, id in ipairs(ids) do
     end
   end
 end
-local results, refusal = prepare_results(completed, facts, arg(6), arg(7), arg(8) == '1' and arg(9) or nil)
+local results, refusal = prepare_results(completed, facts, keep_ms, arg(10), arg(11) == '1' and arg(12) or nil)
 if refusal then
   return refusal
 end

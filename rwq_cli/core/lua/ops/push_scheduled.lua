@@ -1,13 +1,14 @@
 -- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     'delayed' | 'buried'
--- arg 6..   IDs, each once, in the order in which they are to be leased
+-- arg 5..7  what the items were chosen for: see `lib/expected.lua`
+-- arg 8     'delayed' | 'buried'
+-- arg 9..   IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
--- not-owner. Of delayed: promoted, dropped for an entry that means nothing any more, skipped.
+-- changed, not-owner. Of delayed: promoted, dropped for an entry that means nothing any more, skipped.
 -- The entry of an item without data, or of an item that is in a list all the same, goes, and with it
 -- what is left of its guard. A kick also forgets how often cleans returned the item.
-local which, ids = arg(5), args_from(6)
+local which, ids = arg(8), ids_from(9)
 local zset, is_promotion = which == 'delayed' and delayed or buried, which == 'delayed'
 local facts = read_facts(ids, claim)
 if not is_promotion then
@@ -25,7 +26,9 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'elsewhere'
   else
     local verdict = entry_verdict(found, which, now_ms)
-    if verdict == 'push' and found.processing == 0 and not may_push_unlisted(found) then
+    if not is_promotion and found.data == 'string' and is_changed(id, found, now_ms) then
+      outcomes[id] = 'changed'
+    elseif verdict == 'push' and found.processing == 0 and not may_push_unlisted(found) then
       outcomes[id] = 'elsewhere'
     elseif verdict == 'push' then
       outcomes[id] = is_promotion and 'promoted' or 'kicked'

@@ -1,19 +1,21 @@
 -- Put items back into the main list and end their leases.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     our own holder, whose leases need no force
--- arg 6     '1' to end leases of other sessions too, else '0'
--- arg 7     '1' to make the items the next to be leased, '0' for the end of the queue
--- arg 8..   IDs, each once, in the order in which they are to be leased
--- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, elsewhere.
-local own_holder, force, front, ids = arg(5), arg(6) == '1', arg(7) == '1', args_from(8)
+-- arg 5..7  what the items were chosen for: see `lib/expected.lua`
+-- arg 8     our own holder, whose leases need no force
+-- arg 9     '1' to end leases of other sessions too, else '0'
+-- arg 10    '1' to make the items the next to be leased, '0' for the end of the queue
+-- arg 11..  IDs, each once, in the order in which they are to be leased
+-- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
+-- elsewhere.
+local own_holder, force, front, ids = arg(8), arg(9) == '1', arg(10) == '1', ids_from(11)
 local facts = read_facts(ids, claim)
 local wrong = wrong_data(ids, facts)
 if wrong then
   return wrong
 end
 locate(ids, facts)
-local outcomes, released = {}, {}
+local outcomes, released, now_ms = {}, {}, expected_states and clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
   local session = session_of(found)
@@ -21,6 +23,8 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'elsewhere'
   elseif found.data == 'none' then
     outcomes[id] = 'missing'
+  elseif is_changed(id, found, now_ms) then
+    outcomes[id] = 'changed'
   elseif found.main > 0 and not front then
     outcomes[id] = 'already-waiting'
   elseif session and session ~= own_holder and not force then

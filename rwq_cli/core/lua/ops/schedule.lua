@@ -1,16 +1,17 @@
 -- Bury or delay items, wherever they are, and end their leases.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     our own holder, whose leases need no force
--- arg 6     '1' to end leases of other sessions too, else '0'
--- arg 7     how long to delay them, ms; 'bury' to bury them; 'rebury' to replace also the reason of
+-- arg 5..7  what the items were chosen for: see `lib/expected.lua`
+-- arg 8     our own holder, whose leases need no force
+-- arg 9     '1' to end leases of other sessions too, else '0'
+-- arg 10    how long to delay them, ms; 'bury' to bury them; 'rebury' to replace also the reason of
 --           those that are buried already
--- arg 8     the reason to bury them, bytes
--- arg 9..   IDs, each once
+-- arg 11    the reason to bury them, bytes
+-- arg 12..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
--- elsewhere.
-local own_holder, force, delay_ms = arg(5), arg(6) == '1', tonumber(arg(7))
-local replaces_reason, reason, ids = arg(7) == 'rebury', arg(8), args_from(9)
+-- changed, elsewhere.
+local own_holder, force, delay_ms = arg(8), arg(9) == '1', tonumber(arg(10))
+local replaces_reason, reason, ids = arg(10) == 'rebury', arg(11), ids_from(12)
 local facts = read_facts(ids, claim)
 local wrong = wrong_data(ids, facts)
 if wrong then
@@ -18,7 +19,7 @@ if wrong then
 end
 locate(ids, facts)
 
-local outcomes, moved, again = {}, {}, {}
+local outcomes, moved, again, now_ms = {}, {}, {}, clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
   local session = session_of(found)
@@ -26,6 +27,8 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'elsewhere'
   elseif found.data == 'none' then
     outcomes[id] = 'missing'
+  elseif is_changed(id, found, now_ms) then
+    outcomes[id] = 'changed'
   elseif session and session ~= own_holder and not force then
     outcomes[id] = 'not-owner'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
@@ -39,7 +42,6 @@ for _, id in ipairs(ids) do
   end
 end
 if not dry_run then
-  local now_ms = clock_ms()
   local listed = {}
   for _, id in ipairs(moved) do
     listed[#listed + 1] = id

@@ -1,0 +1,51 @@
+-- Checking that chosen items are still what they were chosen for.
+--
+-- arg 5  the states that were chosen, joined by ';'; '' for any
+-- arg 6  how many seconds an item must not have been used for; '' for any
+-- arg 7  '1' if each ID is followed by the fingerprint of the data that were read, else '0'
+local expected_states = nil
+for state in string.gmatch(arg(5), '[^;]+') do
+  expected_states = expected_states or {}
+  expected_states[state] = true
+end
+local idle_min, expected_data = tonumber(arg(6)), {}
+
+-- The IDs from the operation's n-th argument on; the fingerprints go into `expected_data`.
+local function ids_from(n)
+  local words = args_from(n)
+  if arg(7) ~= '1' then
+    return words
+  end
+  local ids = {}
+  for at = 1, #words, 2 do
+    ids[#ids + 1] = words[at]
+    expected_data[words[at]] = words[at + 1]
+  end
+  return ids
+end
+
+-- Of larger data, the two ends and the length: hashing takes two milliseconds a megabyte.
+local FINGERPRINT_BYTES = 1048576
+local function fingerprint(id)
+  local key, half = item_prefix .. id, FINGERPRINT_BYTES / 2
+  local length = redis.call('STRLEN', key)
+  if length <= FINGERPRINT_BYTES then
+    return redis.sha1hex(length .. ':' .. redis.call('GET', key))
+  end
+  return redis.sha1hex(length .. ':' .. redis.call('GETRANGE', key, 0, half - 1)
+    .. redis.call('GETRANGE', key, -half, -1))
+end
+
+-- Whether a located item with data is not what it was chosen for any more. The idle time is read
+-- first, because reading the data may reset it.
+local function is_changed(id, facts, now_ms)
+  if expected_states and not expected_states[state_of(facts, now_ms)] then
+    return true
+  elseif idle_min then
+    local idle = redis.pcall('OBJECT', 'IDLETIME', item_prefix .. id)
+    if type(idle) == 'number' and idle < idle_min then
+      return true
+    end
+  end
+  return expected_data[id] ~= nil and fingerprint(id) ~= expected_data[id]
+end
