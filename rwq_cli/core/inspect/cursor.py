@@ -160,10 +160,10 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
 def walk_processing(queue: Queue) -> ListCursor:
     """Pages of the processing list, also while another of our commands rotates it.
 
-    Such a command takes pages off the right end and puts what stays back on the left. So the list is
-    read from the right: an entry that was not read yet is always ahead, and if the pages that were
-    read have all been rotated away, reading begins again at the right end. Then an entry can be read
-    twice, but none is missed.
+    Such a command takes pages off the right end and puts what stays back on the left. So the list
+    is read from the right: an entry that was not read yet is always ahead, and if the pages that
+    were read have all been rotated away, reading begins again at the right end. Then an entry can
+    be read twice, but none is missed.
     """
     return ListCursor(queue, queue.keys.processing, rotates=True)
 

@@ -1,9 +1,9 @@
 """Running an operation on any number of IDs, wherever they are in the lists.
 
-A few IDs are looked for by name, each in all of both lists. For more, both lists are read once; then the
-IDs are acted on in pages of processing, in stretches of main, and, if they are in no list, in batches.
-That is a choice of how to look, never of what to believe: a script checks again what the caller saw, and
-leaves an ID that is not there any more for another try.
+A few IDs are looked for by name, each in all of both lists. For more, both lists are read once;
+then the IDs are acted on in pages of processing, in stretches of main, and, if they are in no list,
+in batches. That is a choice of how to look, never of what to believe: a script checks again what
+the caller saw, and leaves an ID that is not there any more for another try.
 """
 
 from collections import Counter
@@ -22,10 +22,11 @@ from rwq_cli.core.model import OutcomeBatch, State, Status
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.places import ListRange, Where
 
-# Looking for one ID passes the whole list; reading the lists in pages costs about thirty times that.
+# Looking for one ID passes the whole list; reading the lists in pages costs about thirty times
+# that.
 FEW_IDS = 30
-# IDs are taken from their stream in blocks of this many, so that memory stays bounded while one walk
-# over the lists serves a whole block.
+# IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
+# walk over the lists serves a whole block.
 _BLOCK_IDS = 200_000
 # IDs that were not where they were seen are looked for by a walk over the lists this often.
 _WALKS = 3
@@ -35,8 +36,8 @@ _WINDOW_PAGES = 8
 _PAGE_MIN = 50
 # An ID may be missed in its page this often before it is looked for otherwise.
 _LOOKS = 5
-# Entries of main that are read at once, and IDs of them for one call, which passes half of the list at
-# most.
+# Entries of main that are read at once, and IDs of them for one call, which passes half of the list
+# at most.
 _STRETCH_ENTRIES = 4000
 _STRETCH_IDS = 250
 # Others may have pushed or popped this many entries since a stretch was read.

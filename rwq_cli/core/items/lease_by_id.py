@@ -28,8 +28,8 @@ _REFUSED = frozenset(
 class LeaseAttempt:
     """What became of the attempt to lease one item.
 
-    Attributes:
-        item: If it was leased, the item under its new lease, or in a dry run as it waits. If not, its
+    Attributes: item: If it was leased, the item under its new lease, or in a dry run as it waits.
+        If not, its
             ID, the state that was the reason, and the lease of whoever holds it.
         is_leased: Whether it was leased.
     """

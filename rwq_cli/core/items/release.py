@@ -42,13 +42,10 @@ def release(
 ) -> Outcomes:
     """Put items back into the main list, now or after a delay.
 
-    Args:
-        queue: The queue.
-        ids: The IDs; read in batches.
-        force: End leases of other sessions, too. A guard of a delayed or buried item needs no force.
-        front: Make them the next to be leased, in this order, instead of the last.
-        delay_s: Delay them for this long, seconds; 0 for not at all.
-        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
+    Args: queue: The queue. ids: The IDs; read in batches. force: End leases of other sessions, too.
+        A guard of a delayed or buried item needs no force. front: Make them the next to be leased,
+        in this order, instead of the last. delay_s: Delay them for this long, seconds; 0 for not at
+        all. expected: What the items were chosen for; one that is not that any more is `CHANGED`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:

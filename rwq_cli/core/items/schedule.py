@@ -143,9 +143,8 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
         queue: The queue.
         dry_run: Change nothing, and report what would be done.
 
-    Yields:
-        `PROMOTED` for an item that waits now, and `DROPPED` for an entry that means nothing any more,
-        because the item is gone or in a list all the same.
+    Yields: `PROMOTED` for an item that waits now, and `DROPPED` for an entry that means nothing any
+        more, because the item is gone or in a list all the same.
     """
     due = _due_ids(queue)
     if not due:

@@ -1,7 +1,7 @@
 """The acts of cleans and of the doctor.
 
-Each acts on IDs that looked broken in the same way a grace period ago. Its script looks once more and
-changes nothing that is not broken any more. A dry run is the same without the writes.
+Each acts on IDs that looked broken in the same way a grace period ago. Its script looks once more
+and changes nothing that is not broken any more. A dry run is the same without the writes.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -33,10 +33,8 @@ def repair(
     one entry stays. An orphan is claimed before the lists are read for the last time, so that two
     deep cleans at once, ours or not, push it once.
 
-    Args:
-        queue: The queue.
-        ids: The IDs.
-        expected: The states, or `STALE_SCHEDULE`: an item in a list that has an entry in the delayed
+    Args: queue: The queue. ids: The IDs. expected: The states, or `STALE_SCHEDULE`: an item in a
+        list that has an entry in the delayed
             or buried sorted set all the same.
         bury_after: An item that was returned this often already, 0 or more, is buried instead; None
             for never.

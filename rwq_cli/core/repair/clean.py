@@ -1,11 +1,11 @@
 """Light and deep cleans: two looks, a grace period apart, and an act that looks again.
 
-An upstream worker has a moment between its pop and its lease, and a producer one between its data and its
-push, in which a healthy item looks abandoned or orphaned. One look cannot tell. So a clean notes what
-looks broken, waits, and then acts by scripts that check the facts once more.
+An upstream worker has a moment between its pop and its lease, and a producer one between its data
+and its push, in which a healthy item looks abandoned or orphaned. One look cannot tell. So a clean
+notes what looks broken, waits, and then acts by scripts that check the facts once more.
 
-What is due is promoted first. That needs no second look: an item with a due entry, in no list and leased
-by nobody, is due.
+What is due is promoted first. That needs no second look: an item with a due entry, in no list and
+leased by nobody, is due.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,11 +40,9 @@ def light_clean(
 
     Items that are due are promoted, and counts of returns are pruned whose items are gone.
 
-    Args:
-        queue: The queue.
-        grace_s: Seconds between the two looks.
-        dry_run: Look twice, but change nothing, and report what would be done.
-        bury_after: An item that a clean returned this often already, 0 or more, is buried instead of
+    Args: queue: The queue. grace_s: Seconds between the two looks. dry_run: Look twice, but change
+        nothing, and report what would be done. bury_after: An item that a clean returned this often
+        already, 0 or more, is buried instead of
             being returned; None for never.
 
     Yields:
@@ -64,8 +62,8 @@ def deep_clean(
 ) -> Iterator[CleanAction]:
     """Do what a light clean does, and repair what is in no list, in too many, or only in a list.
 
-    Delayed and buried items that have lost their guard, or that of one lease name, are guarded anew,
-    so that no cleaner returns them. That does not change the item, and is not reported.
+    Delayed and buried items that have lost their guard, or that of one lease name, are guarded
+    anew, so that no cleaner returns them. That does not change the item, and is not reported.
 
     Args:
         queue: The queue.

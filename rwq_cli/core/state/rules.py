@@ -1,7 +1,7 @@
 """The facts about an ID, its effective lease and its state.
 
-Everything that shows, counts, explains or repairs asks these functions. Scripts ask the same functions
-in `core/lua/lib/state.lua`; a test compares the two over every combination of facts.
+Everything that shows, counts, explains or repairs asks these functions. Scripts ask the same
+functions in `core/lua/lib/state.lua`; a test compares the two over every combination of facts.
 """
 
 from collections.abc import Mapping
@@ -93,8 +93,9 @@ def is_guard(lease: Lease | None) -> bool:
 def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
     """The lease that counts where the two names disagree.
 
-    A lease whose holder cannot be read counts before that of a session, and that before a guard of a
-    delayed or buried item. Of two of a kind, the one that ends later. A settling lease never counts.
+    A lease whose holder cannot be read counts before that of a session, and that before a guard of
+    a delayed or buried item. Of two of a kind, the one that ends later. A settling lease never
+    counts.
 
     Args:
         new: The lease under the name of 0.2 and later.
@@ -116,8 +117,8 @@ def _rank(lease: Lease) -> tuple[int, float]:
 def state_of(facts: Facts) -> State:
     """The state that the facts say, by the table of the protocol.
 
-    The lists decide before the sorted sets: an item that a worker can lease, or has leased, is that,
-    whatever entry of ours was left behind; our cleans prune it.
+    The lists decide before the sorted sets: an item that a worker can lease, or has leased, is
+    that, whatever entry of ours was left behind; our cleans prune it.
 
     Args:
         facts: What one atomic read saw.
