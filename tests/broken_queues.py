@@ -1,0 +1,124 @@
+"""Queues of IDs with random facts, any combination of them, among any number of healthy items."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import redis
+
+from rwq_cli.core.keys import QueueKeys
+
+DAY_MS = 86_400_000
+HOLDERS = (b"them", b"others", b"rwq-delayed:1", b"rwq-buried:why", b"rwq-settling:kicked")
+
+# Healthy items in one call: waiting ones at both ends of main, and leased ones.
+_PAD = """
+local name, first, last = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+for i = first, last do
+  local id = 'pad-' .. i
+  redis.call('SET', name .. ':item:' .. id, 'x')
+  if i % 3 == 0 then
+    redis.call('LPUSH', name .. ':processing', id)
+    redis.call('SET', name .. ':lease:' .. id, 'pad', 'PX', 600000)
+    redis.call('SET', name .. ':leased_by_session:' .. id, 'pad', 'PX', 600000)
+  else
+    redis.call(i % 3 == 1 and 'LPUSH' or 'RPUSH', name .. ':queue', id)
+  end
+end
+"""
+
+
+def pad(raw: redis.Redis, keys: QueueKeys, count: int, first: int = 1) -> list[bytes]:
+    """Add healthy items, two thirds waiting and one leased; returns their IDs."""
+    raw.eval(_PAD, 0, keys.name, first, first + count - 1)
+    return [b"pad-%d" % number for number in range(first, first + count)]
+
+
+def make_broken(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes], seed: int) -> None:
+    """Give each ID facts of its own, which the seed decides."""
+    random = Random(seed)
+    seconds, _ = raw.time()
+    now_ms = seconds * 1000
+    in_main: list[bytes] = []
+    in_processing: list[bytes] = []
+    for item_id in ids:
+        if random.random() < 0.85:
+            raw.set(keys.item(item_id), b"data of " + item_id)
+        in_main += [item_id] * random.choice((0, 0, 0, 1, 1, 2))
+        in_processing += [item_id] * random.choice((0, 0, 0, 1, 1, 2))
+        if random.random() < 0.15:
+            raw.lpush(keys.cleaning, item_id)
+        guard = random.choice((b"rwq-delayed:1", b"rwq-buried:why", None, None))
+        for key in (keys.lease(item_id), keys.old_lease(item_id)):
+            holder = guard or random.choice((None, None, *HOLDERS))
+            if holder is not None:
+                raw.set(key, holder, px=random.choice((None, 600_000, 900_000)))
+        if guard == b"rwq-delayed:1" or random.random() < 0.15:
+            raw.zadd(keys.delayed, {item_id: now_ms + random.choice((-DAY_MS, DAY_MS))})
+        if guard == b"rwq-buried:why" or random.random() < 0.15:
+            raw.zadd(keys.buried, {item_id: now_ms - DAY_MS})
+        if random.random() < 0.2:
+            raw.hset(keys.returns, item_id, random.choice((1, 3)))
+    random.shuffle(in_main)
+    random.shuffle(in_processing)
+    if in_main:
+        raw.lpush(keys.main, *in_main)
+    if in_processing:
+        raw.lpush(keys.processing, *in_processing)
+
+
+def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[bytes, Any]:
+    """All that the server holds of each ID; of times left whether there is one."""
+    main, processing = raw.lrange(keys.main, 0, -1), raw.lrange(keys.processing, 0, -1)
+    cleaning = raw.lrange(keys.cleaning, 0, -1)
+    entries = {name: dict(raw.zscan_iter(key)) for name, key in _zsets(keys)}
+    returns = raw.hgetall(keys.returns)
+    found = {}
+    for item_id in ids:
+        leases = [
+            (raw.get(key), raw.ttl(key) >= 0)
+            for key in (keys.lease(item_id), keys.old_lease(item_id))
+        ]
+        found[item_id] = (
+            raw.get(keys.item(item_id)),
+            main.count(item_id),
+            processing.count(item_id),
+            cleaning.count(item_id),
+            leases,
+            # Which score a new entry gets depends on the time.
+            item_id in entries["delayed"],
+            item_id in entries["buried"],
+            returns.get(item_id),
+        )
+    return found
+
+
+def _zsets(keys: QueueKeys) -> tuple[tuple[str, bytes], ...]:
+    return ("delayed", keys.delayed), ("buried", keys.buried)
+
+
+def contents(raw: redis.Redis) -> dict[bytes, Any]:
+    """Every key with its value, the time when it expires if it does, and its idle time."""
+    read: dict[bytes, Any] = {
+        b"string": raw.get,
+        b"list": lambda key: raw.lrange(key, 0, -1),
+        b"zset": lambda key: raw.zrange(key, 0, -1, withscores=True),
+        b"hash": raw.hgetall,
+    }
+    found = {}
+    for key in raw.scan_iter(count=1000):
+        idle_s = raw.object("idletime", key)
+        found[key] = (read[raw.type(key)](key), raw.pexpiretime(key), idle_s)
+    return found
+
+
+def make_idle(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes], seconds: int) -> None:
+    """Give the data keys of these IDs an idle time."""
+    pipeline = raw.pipeline(transaction=False)
+    for item_id in ids:
+        pipeline.dump(keys.item(item_id))
+    dumps = dict(zip(ids, pipeline.execute(), strict=True))
+    for item_id, value in dumps.items():
+        if value is not None:
+            pipeline.restore(keys.item(item_id), 0, value, replace=True, idletime=seconds)
+    pipeline.execute()

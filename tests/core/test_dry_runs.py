@@ -1,0 +1,132 @@
+"""A dry run is the run without its writes: it says the same, and changes nothing."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import NewItem
+from tests.broken_queues import contents, make_broken, make_idle, pad
+
+Verb = Callable[[WorkQueue, list[bytes], bool], list[Any]]
+
+
+def _outcomes(name: str, **options: Any) -> Verb:
+    def verb(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+        found = getattr(queue, name)(list(ids), dry_run=dry_run, **options)
+        return sorted((o.item_id, o.status.value, o.holder) for o in found)
+
+    return verb
+
+
+def _clean(name: str, **options: Any) -> Verb:
+    def verb(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+        found = getattr(queue, name)(dry_run=dry_run, **options)
+        return sorted((a.item_id, a.action.value, a.state.value, a.where or "") for a in found)
+
+    return verb
+
+
+def _lease(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    return [item.item_id for item in queue.lease_many(len(ids) * 3, dry_run=dry_run)]
+
+
+def _lease_by_id(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    found = queue.lease_ids(ids[:25], dry_run=dry_run)
+    return [(a.item.item_id, a.is_leased, a.is_leased or a.item.state) for a in found]
+
+
+def _add(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    items = [NewItem(item_id, b"new") for item_id in (*ids, b"new", b"new")]
+    return [(o.item_id, o.status) for o in queue.add_many(items, dry_run=dry_run)]
+
+
+def _remove(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    from rwq_cli.core.items.remove import NoJournal
+
+    return _outcomes("take", journal=NoJournal())(queue, ids, dry_run)
+
+
+def _move(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    from rwq_cli.core.items.remove import Destination, NoJournal
+
+    to = Destination(queue.sibling(b"other"))
+    return _outcomes("take", journal=NoJournal(), destination=to)(queue, ids, dry_run)
+
+
+def _fix(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    found = queue.diagnose(fix=True, dry_run=dry_run, all_ids=True).findings
+    return [(f.code, f.count, sorted(f.examples), f.fixed, f.left) for f in found]
+
+
+VERBS: dict[str, Verb] = {
+    "add": _add,
+    "complete": _outcomes("complete"),
+    "touch": _outcomes("touch"),
+    "release": _outcomes("release"),
+    "release by force": _outcomes("release", force=True),
+    "release to the front": _outcomes("release", front=True),
+    "release later": _outcomes("release", delay_s=1000),
+    "bury": _outcomes("bury", force=True),
+    "kick": _outcomes("kick"),
+    "remove": _remove,
+    "move": _move,
+    "lease": _lease,
+    "lease by ID": _lease_by_id,
+    "light clean": _clean("light_clean"),
+    "light clean that buries": _clean("light_clean", bury_after=2),
+    "deep clean": _clean("deep_clean"),
+    "deep clean that buries": _clean("deep_clean", bury_after=2),
+    "doctor's repairs": _fix,
+}
+
+
+def _arrange(raw: redis.Redis, keys: QueueKeys, count: int, seed: int) -> list[bytes]:
+    """A queue of this many items, at most 400 of them with random facts."""
+    raw.flushall(asynchronous=False)
+    ids = [b"id-%d" % number for number in range(min(count, 400))]
+    make_broken(raw, keys, ids, seed)
+    make_idle(raw, keys, ids, 1000)
+    return ids + pad(raw, keys, count - len(ids))
+
+
+def _cases() -> Iterator[Any]:
+    for name in VERBS:
+        for count in (25, 400):
+            for seed in (1, 2):
+                yield pytest.param(name, count, seed, id=f"{name}-{count}-{seed}")
+
+
+@pytest.mark.needs("no-touch")
+@pytest.mark.parametrize(("name", "count", "seed"), _cases())
+def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
+    queue: WorkQueue, raw: redis.Redis, name: str, count: int, seed: int
+) -> None:
+    keys = QueueKeys(queue.name)
+    raw.execute_command("CLIENT", "NO-TOUCH", "ON")
+    ids = _arrange(raw, keys, count, seed)
+    before = contents(raw)
+    foreseen = VERBS[name](queue, ids, True)
+    after = contents(raw)
+    assert after.keys() == before.keys()
+    for key, value in before.items():
+        # An idle time that was reset would be smaller.
+        assert after[key][:2] == value[:2], key
+        assert after[key][2] >= value[2], key
+    assert VERBS[name](queue, ids, False) == foreseen
+
+
+@pytest.mark.parametrize(
+    "name", ["release", "bury", "complete", "lease", "light clean", "deep clean"]
+)
+def test_a_dry_run_of_twenty_thousand_items_says_what_the_run_does(
+    queue: WorkQueue, raw: redis.Redis, name: str
+) -> None:
+    ids = _arrange(raw, QueueKeys(queue.name), 20_000, 3)
+    size = raw.dbsize()
+    foreseen = VERBS[name](queue, ids, True)
+    assert raw.dbsize() == size
+    assert VERBS[name](queue, ids, False) == foreseen
