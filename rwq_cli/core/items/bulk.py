@@ -97,6 +97,7 @@ _STAYS = (
     Status.ELSEWHERE,
     Status.NOT_BURIED,
     Status.NOT_OWNER,
+    Status.PASSING,
     Status.SKIPPED,
     Status.WRONG_TYPE,
 )
@@ -228,6 +229,43 @@ def act(
         dry_run=dry_run,
     )
     return run.act(ids, in_order=in_order)
+
+
+def act_unless_passing(
+    queue: Queue,
+    operation: Callable[[bool], Operation],
+    ids: Iterable[bytes | Flush],
+    *,
+    looks_twice: bool,
+    grace_s: float,
+    in_order: bool = False,
+    dry_run: bool = False,
+) -> Iterator[OutcomeBatch]:
+    """Run an operation that takes items from their workers, as `act` does.
+
+    An item that looks abandoned or orphaned may be between a worker's pop and its lease. It is acted
+    on only if it still looks so a grace period later, after the other items.
+
+    Args:
+        queue: The queue.
+        operation: Makes the operation, given whether it is the first look.
+        ids: The IDs.
+        looks_twice: False if the caller takes items from live workers anyway, or has looked before.
+        grace_s: Seconds between the two looks; it is waited once, and only if it is needed.
+        in_order: See `act`.
+        dry_run: See `act`.
+    """
+    passing: list[bytes] = []
+    first = act(queue, operation(looks_twice), ids, in_order=in_order, dry_run=dry_run)
+    for batch in first:
+        found = batch.ids_with(Status.PASSING)
+        passing += found
+        rest = batch.only(set(batch.ids).difference(found)) if found else batch
+        if len(rest):
+            yield rest
+    if passing:
+        queue.clock.sleep(grace_s)
+        yield from act(queue, operation(False), passing, in_order=in_order, dry_run=dry_run)
 
 
 def new_mark() -> bytes:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import ANY, Expected, Operation, act
+from rwq_cli.core.items.bulk import ANY, Expected, Operation, act_unless_passing
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 
 # Two keys an item go: while the server shrinks its table of keys, each costs up to fifteen
@@ -38,6 +38,7 @@ def release(
     front: bool = False,
     delay_s: float = 0.0,
     expected: Expected = ANY,
+    grace_s: float = 1.0,
     dry_run: bool = False,
 ) -> Outcomes:
     """Put items back into the main list, now or after a delay.
@@ -62,10 +63,26 @@ def release(
 
         if front:
             raise InvalidArgument("front and delay exclude each other", "give one of them")
-        return schedule(queue, ids, policy, Delay(delay_ms), expected=expected, dry_run=dry_run)
-    args = (*policy.args(), "1" if front else "0")
-    operation = Operation("release", args, "releasing", True, _RELEASE_ITEMS, expected)
-    return Outcomes(act(queue, operation, ids, in_order=front, dry_run=dry_run))
+        how = Delay(delay_ms)
+        return schedule(
+            queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run
+        )
+
+    def operation(is_first_look: bool) -> Operation:
+        args = (*policy.args(), int(is_first_look), int(front))
+        return Operation("release", args, "releasing", True, _RELEASE_ITEMS, expected)
+
+    batches = act_unless_passing(
+        queue,
+        operation,
+        ids,
+        # What was chosen by its state was looked at twice.
+        looks_twice=not (force or expected.states),
+        grace_s=grace_s,
+        in_order=front,
+        dry_run=dry_run,
+    )
+    return Outcomes(batches)
 
 
 def touch(

@@ -7,7 +7,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.items.bulk import ANY, Expected, Operation, act
+from rwq_cli.core.items.bulk import ANY, Expected, Operation, act, act_unless_passing
 from rwq_cli.core.items.release import LeasePolicy
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 
@@ -67,6 +67,7 @@ def bury(
     reason: bytes | None = None,
     force: bool = False,
     expected: Expected = ANY,
+    grace_s: float = 1.0,
     dry_run: bool = False,
 ) -> Outcomes:
     """Set items aside until they are kicked, wherever they are.
@@ -77,6 +78,7 @@ def bury(
         reason: See `Burial`.
         force: End leases of other sessions, too.
         expected: What the items were chosen for; one that is not that any more is `CHANGED`.
+        grace_s: As for `release`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
@@ -87,7 +89,8 @@ def bury(
         For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING` or `CHANGED`.
     """
     policy = LeasePolicy(queue.holder, force)
-    return schedule(queue, ids, policy, Burial(reason), expected=expected, dry_run=dry_run)
+    how = Burial(reason)
+    return schedule(queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run)
 
 
 def schedule(
@@ -97,18 +100,26 @@ def schedule(
     how: Burial | Delay,
     *,
     expected: Expected,
+    grace_s: float,
     dry_run: bool,
 ) -> Outcomes:
     """Bury or delay items; see `bury` and `release`."""
-    operation = Operation(
-        "schedule",
-        (*policy.args(), *how.args()),
-        "burying" if isinstance(how, Burial) else "delaying",
-        pushes=True,
-        items_max=_SCHEDULE_ITEMS,
-        expected=expected,
+
+    def operation(is_first_look: bool) -> Operation:
+        args = (*policy.args(), int(is_first_look), *how.args())
+        doing = "burying" if isinstance(how, Burial) else "delaying"
+        return Operation("schedule", args, doing, True, _SCHEDULE_ITEMS, expected)
+
+    batches = act_unless_passing(
+        queue,
+        operation,
+        ids,
+        # What was chosen by its state was looked at twice.
+        looks_twice=not (policy.force or expected.states),
+        grace_s=grace_s,
+        dry_run=dry_run,
     )
-    return Outcomes(act(queue, operation, ids, dry_run=dry_run))
+    return Outcomes(batches)
 
 
 def kick(

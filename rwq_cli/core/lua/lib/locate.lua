@@ -151,6 +151,13 @@ local function remove_entries(ids, facts)
   end
 end
 
+-- Whether an item may be between two commands of its worker or producer, which only a second look can
+-- tell: see `core/repair/clean.py`.
+local function may_be_passing(facts, now_ms)
+  local state = state_of(facts, now_ms)
+  return state == 'abandoned' or state == 'orphaned'
+end
+
 -- Whether an ID that is in no list may be pushed: by name it was looked for in this very script; else
 -- something must have kept every cleaner from pushing it since the caller read the lists. A dry run
 -- claims nothing.

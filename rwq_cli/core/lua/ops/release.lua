@@ -4,18 +4,20 @@
 -- arg 5..7  what the items were chosen for: see `lib/expected.lua`
 -- arg 8     our own holder, whose leases need no force
 -- arg 9     '1' to end leases of other sessions too, else '0'
--- arg 10    '1' to make the items the next to be leased, '0' for the end of the queue
--- arg 11..  IDs, each once, in the order in which they are to be leased
+-- arg 10    '1' to leave abandoned and orphaned items, because this is the first look at them
+-- arg 11    '1' to make the items the next to be leased, '0' for the end of the queue
+-- arg 12..  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
--- elsewhere.
-local own_holder, force, front, ids = arg(8), arg(9) == '1', arg(10) == '1', ids_from(11)
+-- passing, elsewhere.
+local own_holder, force, is_first_look = arg(8), arg(9) == '1', arg(10) == '1'
+local front, ids = arg(11) == '1', ids_from(12)
 local facts = read_facts(ids, claim)
 local wrong = wrong_data(ids, facts)
 if wrong then
   return wrong
 end
 locate(ids, facts)
-local outcomes, released, now_ms = {}, {}, expected_states and clock_ms()
+local outcomes, released, now_ms = {}, {}, clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
   local session = session_of(found)
@@ -29,6 +31,8 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'already-waiting'
   elseif session and session ~= own_holder and not force then
     outcomes[id] = 'not-owner'
+  elseif is_first_look and may_be_passing(found, now_ms) then
+    outcomes[id] = 'passing'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
     outcomes[id] = 'elsewhere'
   else

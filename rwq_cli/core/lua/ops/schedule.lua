@@ -4,14 +4,16 @@
 -- arg 5..7  what the items were chosen for: see `lib/expected.lua`
 -- arg 8     our own holder, whose leases need no force
 -- arg 9     '1' to end leases of other sessions too, else '0'
--- arg 10    how long to delay them, ms; 'bury' to bury them; 'rebury' to replace also the reason of
+-- arg 10    '1' to leave abandoned and orphaned items, because this is the first look at them
+-- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to replace also the reason of
 --           those that are buried already
--- arg 11    the reason to bury them, bytes
--- arg 12..  IDs, each once
+-- arg 12    the reason to bury them, bytes
+-- arg 13..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
--- changed, elsewhere.
-local own_holder, force, delay_ms = arg(8), arg(9) == '1', tonumber(arg(10))
-local replaces_reason, reason, ids = arg(10) == 'rebury', arg(11), ids_from(12)
+-- changed, passing, elsewhere.
+local own_holder, force, is_first_look = arg(8), arg(9) == '1', arg(10) == '1'
+local delay_ms, replaces_reason, reason = tonumber(arg(11)), arg(11) == 'rebury', arg(12)
+local ids = ids_from(13)
 local facts = read_facts(ids, claim)
 local wrong = wrong_data(ids, facts)
 if wrong then
@@ -31,6 +33,8 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'changed'
   elseif session and session ~= own_holder and not force then
     outcomes[id] = 'not-owner'
+  elseif is_first_look and may_be_passing(found, now_ms) then
+    outcomes[id] = 'passing'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
     outcomes[id] = 'elsewhere'
   elseif not delay_ms and found.buried_ms and found.main == 0 and (found.processing == 0 or is_guarded(found)) then
