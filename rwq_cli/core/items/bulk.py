@@ -243,8 +243,8 @@ def act_unless_passing(
 ) -> Iterator[OutcomeBatch]:
     """Run an operation that takes items from their workers, as `act` does.
 
-    An item that looks abandoned or orphaned may be between a worker's pop and its lease. It is acted
-    on only if it still looks so a grace period later, after the other items.
+    An item that looks abandoned or orphaned may be between a worker's pop and its lease. It is
+    acted on only if it still looks so a grace period later, after the other items.
 
     Args:
         queue: The queue.

@@ -43,10 +43,15 @@ def release(
 ) -> Outcomes:
     """Put items back into the main list, now or after a delay.
 
-    Args: queue: The queue. ids: The IDs; read in batches. force: End leases of other sessions, too.
-        A guard of a delayed or buried item needs no force. front: Make them the next to be leased,
-        in this order, instead of the last. delay_s: Delay them for this long, seconds; 0 for not at
-        all. expected: What the items were chosen for; one that is not that any more is `CHANGED`.
+    Args:
+        queue: The queue.
+        ids: The IDs; read in batches.
+        force: End leases of other sessions, too. A guard of a delayed or buried item needs none.
+        front: Make them the next to be leased, in this order, instead of the last.
+        delay_s: Delay them for this long, seconds; 0 for not at all.
+        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
+        grace_s: How long, seconds, an item must look abandoned or orphaned to be released without
+            `force`: it may be between two commands of its worker or producer.
         dry_run: Change nothing, and report what would be done.
 
     Raises:

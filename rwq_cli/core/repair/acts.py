@@ -33,11 +33,13 @@ def repair(
     one entry stays. An orphan is claimed before the lists are read for the last time, so that two
     deep cleans at once, ours or not, push it once.
 
-    Args: queue: The queue. ids: The IDs. expected: The states, or `STALE_SCHEDULE`: an item in a
-        list that has an entry in the delayed
-            or buried sorted set all the same.
-        bury_after: An item that was returned this often already, 0 or more, is buried instead; None
-            for never.
+    Args:
+        queue: The queue.
+        ids: The IDs.
+        expected: The states, or `STALE_SCHEDULE`: an item in a list that has an entry in the
+            delayed or buried sorted set all the same.
+        bury_after: An item that was returned this often already, 0 or more, is buried instead;
+            None for never.
         dry_run: Change nothing, and report what would be done.
 
     Yields:

@@ -40,10 +40,12 @@ def light_clean(
 
     Items that are due are promoted, and counts of returns are pruned whose items are gone.
 
-    Args: queue: The queue. grace_s: Seconds between the two looks. dry_run: Look twice, but change
-        nothing, and report what would be done. bury_after: An item that a clean returned this often
-        already, 0 or more, is buried instead of
-            being returned; None for never.
+    Args:
+        queue: The queue.
+        grace_s: Seconds between the two looks.
+        dry_run: Look twice, but change nothing, and report what would be done.
+        bury_after: An item that a clean returned this often already, 0 or more, is buried instead
+            of being returned; None for never.
 
     Yields:
         What was done, as the server acknowledges it.

@@ -60,9 +60,10 @@ def states(
 def lease_from(value: bytes, left_ms: int) -> Lease | None:
     """A lease as scripts reply it.
 
-    Args: value: The value of its key. left_ms: The milliseconds left: -1 for no expiry, -2 for no
-        lease, -3 for a key that holds no
-            string.
+    Args:
+        value: The value of its key.
+        left_ms: The milliseconds left: -1 for no expiry, -2 for no lease, -3 for a key that holds
+            no string.
     """
     return None if left_ms == -2 else Lease(value, left_ms if left_ms >= 0 else None)
 
