@@ -1,0 +1,140 @@
+"""What we push beside cleaners that walk a snapshot of the lists is in the queue once."""
+
+from collections import Counter
+from collections.abc import Callable
+from time import sleep
+
+import pytest
+import redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.keys import QueueKeys
+from tests.conftest import Foreign
+from tests.live.snapshot_cleaner import SnapshotCleaner
+
+IDS = [b"id-%d" % number for number in range(200)]
+
+Act = Callable[[WorkQueue], object]
+
+
+def _abandoned(foreign: Foreign) -> None:
+    foreign.abandoned(*IDS)
+
+
+def _orphaned(foreign: Foreign) -> None:
+    foreign.data(*IDS)
+
+
+def _own_leases(foreign: Foreign) -> None:
+    foreign.abandoned(*IDS)
+    foreign.lease(*IDS, holder=b"me")
+
+
+def _buried(foreign: Foreign) -> None:
+    for item_id in IDS:
+        foreign.buried(item_id)
+
+
+def _due(foreign: Foreign) -> None:
+    for item_id in IDS:
+        foreign.delayed(item_id, 1000)
+
+
+# What is there, what of ours pushes it, and the clean of upstream's that may push it again.
+CASES: dict[str, tuple[Callable[[Foreign], None], Act, str]] = {
+    "light clean": (_abandoned, lambda queue: list(queue.light_clean()), "light"),
+    "deep clean": (_orphaned, lambda queue: list(queue.deep_clean()), "deep"),
+    "release": (_own_leases, lambda queue: list(queue.release(IDS)), "light"),
+    "release of abandoned items": (_abandoned, lambda queue: list(queue.release(IDS)), "light"),
+    "release of a few": (_abandoned, lambda queue: list(queue.release(IDS[:5])), "light"),
+    "kick": (_buried, lambda queue: list(queue.kick(IDS)), "deep"),
+    "kick of one": (_buried, lambda queue: list(queue.kick(IDS[:1])), "deep"),
+    "promotion": (_due, lambda queue: list(queue.promote()), "deep"),
+    "promotion by a lease": (_due, lambda queue: list(queue.lease_many(1)), "deep"),
+}
+
+
+@pytest.fixture
+def cleaner(request: pytest.FixtureRequest, raw: redis.Redis, keys: QueueKeys) -> SnapshotCleaner:
+    return SnapshotCleaner(raw, keys, old=request.param == "0.1")
+
+
+@pytest.mark.parametrize("cleaner", ["0.1", "0.3"], indirect=True)
+@pytest.mark.parametrize("name", CASES)
+def test_an_item_that_we_push_behind_a_cleaners_snapshot_is_in_main_once(
+    name: str,
+    cleaner: SnapshotCleaner,
+    queue: WorkQueue,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    foreign: Foreign,
+) -> None:
+    arrange, act, clean = CASES[name]
+    arrange(foreign)
+    steps = getattr(cleaner, clean)()
+    assert next(steps) == "snapshot"
+    act(queue)
+    for _ in steps:
+        pass
+    entries = Counter(raw.lrange(keys.main, 0, -1) + raw.lrange(keys.processing, 0, -1))
+    assert [item_id for item_id, count in entries.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("name", ["light clean", "release of abandoned items"])
+@pytest.mark.parametrize("cleaner", ["0.1", "0.3"], indirect=True)
+def test_an_item_that_we_push_in_the_middle_of_a_cleaners_walk_is_in_main_once(
+    name: str,
+    cleaner: SnapshotCleaner,
+    queue: WorkQueue,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    foreign: Foreign,
+) -> None:
+    arrange, act, clean = CASES[name]
+    arrange(foreign)
+    steps = getattr(cleaner, clean)()
+    for _ in range(101):
+        # It has just pushed its fiftieth item; between its EXISTS and its push nobody can help.
+        last = next(steps)
+    assert last == "push"
+    act(queue)
+    for _ in steps:
+        pass
+    entries = Counter(raw.lrange(keys.main, 0, -1))
+    assert sorted(entries) == sorted(IDS)
+    assert set(entries.values()) == {1}
+
+
+def test_a_settling_lease_is_nobodys(
+    queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+) -> None:
+    foreign.abandoned(b"a")
+    assert [action.action for action in queue.light_clean()] == ["returned"]
+    for key in (keys.lease(b"a"), keys.old_lease(b"a")):
+        assert raw.get(key) == b"rwq-settling:returned"
+        assert 25_000 < raw.pttl(key) <= 30_001
+    assert queue.state(b"a") == "waiting"
+    assert list(queue.leases()) == []
+    assert [outcome.status for outcome in queue.touch([b"a"])] == ["not-leased"]
+    # A worker that pops it and dies before its lease leaves it abandoned, not leased.
+    raw.rpoplpush(keys.main, keys.processing)
+    assert queue.state(b"a") == "abandoned"
+    assert [action.action for action in queue.light_clean()] == ["returned"]
+    # A lease takes its place, and completing deletes it.
+    item = queue.lease()
+    assert item is not None
+    assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == queue.holder
+    assert [outcome.status for outcome in queue.complete([b"a"])] == ["completed"]
+    assert raw.keys() == [keys.returns] or raw.keys() == []
+
+
+def test_a_settling_lease_ends_by_itself_and_leaves_a_waiting_item(
+    queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+) -> None:
+    foreign.buried(b"a")
+    list(queue.kick([b"a"]))
+    for key in (keys.lease(b"a"), keys.old_lease(b"a")):
+        raw.pexpire(key, 1)
+    sleep(0.01)
+    assert raw.exists(keys.lease(b"a"), keys.old_lease(b"a")) == 0
+    assert queue.state(b"a") == "waiting"
