@@ -108,9 +108,7 @@ class ListCursor(Iterator[list[bytes]]):
     def _read(self, offset: int, count: int) -> list[bytes]:
         """Entries from `offset` on, counted from our end."""
         if self._from_left:
-            entries: list[bytes] = self._queue.call(
-                "LRANGE", self._key, offset, offset + count - 1
-            )
+            entries: list[bytes] = self._queue.call("LRANGE", self._key, offset, offset + count - 1)
             return entries
         entries = self._queue.call("LRANGE", self._key, -(offset + count), -(offset + 1))
         entries.reverse()
@@ -157,7 +155,7 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
     return end
 
 
-def walk_processing(queue: Queue) -> ListCursor:
+def walk_processing(queue: Queue, *, page_size: int = PAGE_SIZE) -> ListCursor:
     """Pages of the processing list, also while another of our commands rotates it.
 
     Such a command takes pages off the right end and puts what stays back on the left. So the list
@@ -165,7 +163,7 @@ def walk_processing(queue: Queue) -> ListCursor:
     were read have all been rotated away, reading begins again at the right end. Then an entry can
     be read twice, but none is missed.
     """
-    return ListCursor(queue, queue.keys.processing, rotates=True)
+    return ListCursor(queue, queue.keys.processing, page_size=page_size, rotates=True)
 
 
 def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:

@@ -75,7 +75,9 @@ def release(
 
     def operation(is_first_look: bool) -> Operation:
         args = (*policy.args(), int(is_first_look), int(front))
-        return Operation("release", args, "releasing", True, _RELEASE_ITEMS, expected)
+        return Operation(
+            "release", args, "releasing", True, items_max=_RELEASE_ITEMS, expected=expected
+        )
 
     batches = act_unless_passing(
         queue,

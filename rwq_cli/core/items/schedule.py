@@ -108,7 +108,9 @@ def schedule(
     def operation(is_first_look: bool) -> Operation:
         args = (*policy.args(), int(is_first_look), *how.args())
         doing = "burying" if isinstance(how, Burial) else "delaying"
-        return Operation("schedule", args, doing, True, _SCHEDULE_ITEMS, expected)
+        return Operation(
+            "schedule", args, doing, True, items_max=_SCHEDULE_ITEMS, expected=expected
+        )
 
     batches = act_unless_passing(
         queue,
@@ -167,7 +169,9 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
 
 
 def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
-    return Operation("push_scheduled", (which,), doing, True, _SCHEDULE_ITEMS, expected)
+    return Operation(
+        "push_scheduled", (which,), doing, True, items_max=_SCHEDULE_ITEMS, expected=expected
+    )
 
 
 def _due_ids(queue: Queue) -> list[bytes]:

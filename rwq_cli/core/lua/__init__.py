@@ -64,7 +64,12 @@ _UNSCHEDULE = {"delayed": "ZREM ZREMRANGEBYSCORE", "buried": "ZREM ZREMRANGEBYSC
 NEEDS: dict[str, dict[str, str]] = {
     "ops/add": {"item": "SETNX MSETNX", "main": "LPUSH"},
     "add_delayed": {"leases": "SET", "delayed": "ZADD", "": "TIME"},
-    "forget_leftovers": {"leases": "DEL GET", "delayed": "ZREM", "buried": "ZREM", "returns": "HDEL"},
+    "forget_leftovers": {
+        "leases": "DEL GET",
+        "delayed": "ZREM",
+        "buried": "ZREM",
+        "returns": "HDEL",
+    },
     "ops/claim": {"leases": "SET GET"},
     "ops/complete": {**_OFF_THE_LISTS, **_FORGET, "item": "DEL"},
     "read_results": {"result": "EXISTS TYPE HMGET"},

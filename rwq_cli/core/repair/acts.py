@@ -47,12 +47,13 @@ def repair(
     """
     if not ids:
         return
-    states = ";".join(expected)
+    states = tuple(expected)
     operation = Operation(
         "repair",
-        (states, _NEVER if bury_after is None else bury_after),
+        (";".join(states), _NEVER if bury_after is None else bury_after),
         "repairing",
         pushes=True,
+        claims_first=states == (State.ORPHANED,),
         items_max=_REPAIR_ITEMS,
     )
     for batch in act(queue, operation, ids, dry_run=dry_run):

@@ -42,7 +42,7 @@ for at = 1, #ARGV, 11 do
   local facts = {
     data = a[0], main = tonumber(a[1]), processing = tonumber(a[2]),
     new = value(a[3], a[5]), old = value(a[6], a[8]),
-    left = function(name) return left[name] end,
+    left = left,
     due_ms = tonumber(a[9]), buried_ms = tonumber(a[10]),
   }
   local holder = effective_lease(facts)

@@ -3,9 +3,9 @@
 -- Both lease keys of each ID: the new one, then the old.
 local function lease_keys(ids)
   local made = {}
-  for i, id in ipairs(ids) do
-    made[2 * i - 1] = lease_prefix .. id
-    made[2 * i] = old_lease_prefix .. id
+  for i = 1, #ids do
+    made[2 * i - 1] = lease_prefix .. ids[i]
+    made[2 * i] = old_lease_prefix .. ids[i]
   end
   return made
 end
@@ -37,14 +37,15 @@ local function lease_values(ids)
   return values
 end
 
--- By ID, its score in a zset, or nil.
+-- By ID, its score in a zset, or nil; nil for an empty zset.
 local function scores_of(zset, ids)
+  if not present[zset] then
+    return nil
+  end
   local scores = {}
-  if present[zset] then
-    local values = read_all('ZMSCORE', zset, ids)
-    for i, id in ipairs(ids) do
-      scores[id] = values[i] and tonumber(values[i]) or nil
-    end
+  local values = read_all('ZMSCORE', zset, ids)
+  for i, id in ipairs(ids) do
+    scores[id] = values[i] and tonumber(values[i]) or nil
   end
   return scores
 end
@@ -54,27 +55,27 @@ local function is_scheduling_guard(value)
   return kind == 'delayed' or kind == 'buried'
 end
 
--- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose
--- value is `claim` is one of the caller's own and counts as none. `without_leases` leaves the leases
--- out, for operations that need none.
+-- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
+-- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
+-- the ID under both names. `without_leases` leaves the leases out, for operations that need none.
 local function read_facts(ids, claim, without_leases)
   local facts = {}
   local values = without_leases and {} or lease_values(ids)
   local due_ms, buried_ms = scores_of(delayed, ids), scores_of(buried, ids)
-  for i, id in ipairs(ids) do
-    local new, old = values[2 * i - 1] or false, values[2 * i] or false
-    facts[id] = {
-      data = redis.call('TYPE', item_prefix .. id).ok,
-      new = new ~= claim and new,
-      old = old ~= claim and old,
-      is_claimed = claim ~= nil and (new == claim or is_scheduling_guard(new))
-        and (old == claim or is_scheduling_guard(old)),
-      left = function(name)
-        return redis.call('PTTL', (name == 'new' and lease_prefix or old_lease_prefix) .. id)
-      end,
-      due_ms = due_ms[id],
-      buried_ms = buried_ms[id],
+  for i = 1, #ids do
+    local id = ids[i]
+    -- Eight fields at most: a larger table would cost twice as much.
+    local found = {
+      id = id, data = redis.call('TYPE', item_prefix .. id).ok, main = false, processing = false,
+      new = values[2 * i - 1] or false, old = values[2 * i] or false,
+      due_ms = due_ms and due_ms[id], buried_ms = buried_ms and buried_ms[id],
     }
+    if claim and (found.new == claim or found.old == claim) then
+      found.is_claimed = (found.new == claim or is_scheduling_guard(found.new))
+        and (found.old == claim or is_scheduling_guard(found.old))
+      found.new, found.old = found.new ~= claim and found.new, found.old ~= claim and found.old
+    end
+    facts[id] = found
   end
   return facts
 end
@@ -124,8 +125,9 @@ end
 -- that is not ours. CODES is made from `core/model.py`.
 local function outcome_reply(ids, outcomes, facts)
   local codes, holders = {}, {}
-  for i, id in ipairs(ids) do
-    codes[i] = CODES[outcomes[id] or 'elsewhere']
+  for i = 1, #ids do
+    local id = ids[i]
+    codes[i] = CODES[outcomes[id]]
     if outcomes[id] == 'not-owner' then
       local holder = effective_lease(facts[id])
       holders[#holders + 1] = holder ~= true and holder or ''
@@ -145,5 +147,5 @@ local function left_of(facts, name)
   if facts[name] == true then
     return -3
   end
-  return facts[name] and facts.left(name) or -2
+  return facts[name] and left_ms(facts, name) or -2
 end

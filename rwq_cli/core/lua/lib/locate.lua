@@ -52,14 +52,12 @@ local function locate_unlisted(ids, facts)
   end
 end
 
-local function locate_in_processing(ids, facts)
-  local in_main, entries = pushed_lately(main), {}
-  for _, id in ipairs(page) do
-    entries[id] = (entries[id] or 0) + 1
-  end
-  for _, id in ipairs(ids) do
-    if entries[id] and not in_main[id] then
-      set_places(facts[id], 0, entries[id])
+local function locate_in_processing(_, facts)
+  local in_main = pushed_lately(main)
+  for i = 1, #page do
+    local found = facts[page[i]]
+    if found and not in_main[page[i]] then
+      found.main, found.processing = 0, (found.processing or 0) + 1
     end
   end
 end
@@ -88,7 +86,7 @@ local function locate_in_main(ids, facts)
 end
 
 -- Sets `main` and `processing` of the facts about each ID that is where the caller saw it; those of
--- the others stay nil.
+-- the others stay false.
 local function locate(ids, facts)
   local how = {
     name = locate_by_name,
@@ -138,8 +136,8 @@ local function remove_entries(ids, facts)
     remove_places(main, places)
   elseif mode == 'processing' and #page > 0 then
     local removed, kept = {}, {}
-    for _, id in ipairs(ids) do
-      removed[id] = true
+    for i = 1, #ids do
+      removed[ids[i]] = true
     end
     for at = #page, 1, -1 do
       if not removed[page[at]] then

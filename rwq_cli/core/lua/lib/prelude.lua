@@ -55,6 +55,12 @@ end
 
 -- Read values of many keys or fields, in chunks that unpack can take. Returns one flat table.
 local function read_all(command, key, names)
+  if #names > 0 and #names <= UNPACK_MAX then
+    if key then
+      return redis.call(command, key, unpack(names))
+    end
+    return redis.call(command, unpack(names))
+  end
   local values = {}
   for first = 1, #names, UNPACK_MAX do
     local last = math.min(first + UNPACK_MAX - 1, #names)

@@ -136,7 +136,7 @@ local function is_guard_weak(facts, now_ms)
     return true
   end
   for _, name in ipairs({ 'new', 'old' }) do
-    local left_ms = facts.left(name)
+    local left_ms = left_ms(facts, name)
     if left_ms ~= -1 and (facts.buried_ms or left_ms < facts.due_ms - now_ms) then
       return true
     end

@@ -6,7 +6,7 @@
 --   main        how often the ID is in the main list
 --   processing  how often it is in the processing list
 --   new, old    the values of the two lease keys: false for none, true for one that is no string
---   left        a function of 'new' or 'old': the ms left of that lease, -1 for no expiry
+--   left        a table of the ms left of 'new' and 'old', -1 for no expiry; nil to read them
 --   due_ms      its score in Q:delayed, or nil
 --   buried_ms   its score in Q:buried, or nil
 
@@ -36,6 +36,13 @@ local function lease_rank(value)
   return not kind and 2 or kind == 'settling' and 0 or 1
 end
 
+local function left_ms(facts, name)
+  if facts.left then
+    return facts.left[name]
+  end
+  return redis.call('PTTL', (name == 'new' and lease_prefix or old_lease_prefix) .. facts.id)
+end
+
 -- Whether a lease that has `a` ms left ends later than one that has `b` ms left.
 local function ends_later(a, b)
   return b ~= -1 and (a == -1 or a > b)
@@ -52,7 +59,7 @@ local function effective_lease(facts)
   elseif new_rank ~= old_rank then
     local is_new = new_rank > old_rank
     return is_new and new or old, is_new, not is_new
-  elseif new ~= old and ends_later(facts.left('old'), facts.left('new')) then
+  elseif new ~= old and ends_later(left_ms(facts, 'old'), left_ms(facts, 'new')) then
     return old, false, true
   end
   return new, true, new == old
@@ -64,10 +71,10 @@ local function effective_left_ms(facts)
   if not holder then
     return -2
   elseif in_new and in_old then
-    local new_ms, old_ms = facts.left('new'), facts.left('old')
+    local new_ms, old_ms = left_ms(facts, 'new'), left_ms(facts, 'old')
     return ends_later(old_ms, new_ms) and old_ms or new_ms
   end
-  return facts.left(in_new and 'new' or 'old')
+  return left_ms(facts, in_new and 'new' or 'old')
 end
 
 -- The holder of a lease that somebody works under ('' if it cannot be read), or false.

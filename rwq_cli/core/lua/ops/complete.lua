@@ -22,7 +22,7 @@ locate(ids, facts)
 local outcomes, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
-  if found.main == nil then
+  if not found.main then
     outcomes[id] = 'elsewhere'
   elseif owner ~= '' and found.data == 'string' and (effective_lease(found) or '') ~= owner then
     outcomes[id] = 'not-owner'

@@ -22,7 +22,7 @@ local outcomes, pushed, stale = {}, {}, {}
 local now_ms = clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
-  if found.main == nil then
+  if not found.main then
     outcomes[id] = 'elsewhere'
   else
     local verdict = entry_verdict(found, which, now_ms)

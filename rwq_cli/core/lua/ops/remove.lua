@@ -59,7 +59,7 @@ end
 local outcomes, taken, off = {}, {}, {}
 for _, id in ipairs(ids) do
   local found = facts[id]
-  if found.main == nil then
+  if not found.main then
     outcomes[id] = 'elsewhere'
   elseif found.data == 'none' then
     outcomes[id] = 'missing'

@@ -29,7 +29,7 @@ local buries, now_ms = worn_out(counts, bury_after), clock_ms()
 local outcomes, removed, returned, stale, surplus = {}, {}, {}, {}, {}
 for _, id in ipairs(ids) do
   local found = facts[id]
-  local state = found.main ~= nil and state_of(found, now_ms)
+  local state = found.main and state_of(found, now_ms)
   if not state then
     outcomes[id] = 'elsewhere'
   elseif expected['stale-schedule'] then

@@ -10,7 +10,7 @@ locate(ids, facts)
 local outcomes, buries, delays = {}, {}, {}
 for _, id in ipairs(ids) do
   local found = facts[id]
-  local state = found.main ~= nil and state_of(found, now_ms)
+  local state = found.main and state_of(found, now_ms)
   if not state then
     outcomes[id] = 'elsewhere'
   elseif (state ~= 'delayed' and state ~= 'due' and state ~= 'buried') or session_of(found)

@@ -25,7 +25,7 @@ local outcomes, moved, again, now_ms = {}, {}, {}, clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
   local session = session_of(found)
-  if found.main == nil then
+  if not found.main then
     outcomes[id] = 'elsewhere'
   elseif found.data == 'none' then
     outcomes[id] = 'missing'

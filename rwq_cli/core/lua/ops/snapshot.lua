@@ -14,7 +14,7 @@ locate(ids, facts)
 
 local function place_of(id)
   local found = facts[id]
-  if found.main == nil then
+  if not found.main then
     return 'elsewhere'
   elseif found.main > 0 then
     local from_right = place[id]
