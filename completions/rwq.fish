@@ -153,7 +153,7 @@ complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find everything that is wrong with
 complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s numbers with limits: one line and an exit code, as monitors want them'
 complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, then the results that are kept'
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases and results with the time left'
-complete -c rwq -n '__rwq_at' -a 'local' -d 'Run a server of one\'s own behind -u local:'
+complete -c rwq -n '__rwq_at' -a 'local' -d 'Start, stop or inspect the embedded server, which -u local: uses'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Show the main job from end to end on a throw-away server, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
 
@@ -376,9 +376,9 @@ complete -c rwq -n '__rwq_at import' -s 0 -l null -d '-o ids ends each ID with N
 complete -c rwq -n '__rwq_at import; and test $__rwq_count -eq 0' -F
 
 # rwq local
-complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server, if it does not run'
-complete -c rwq -n '__rwq_at local' -a 'stop' -d 'Stop the embedded server; its data stay'
-complete -c rwq -n '__rwq_at local' -a 'status' -d 'Say whether the embedded server runs, and where'
+complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server unless it runs'
+complete -c rwq -n '__rwq_at local' -a 'stop' -d 'Stop the embedded server and keep its data'
+complete -c rwq -n '__rwq_at local' -a 'status' -d 'Show whether the embedded server runs, and where'
 
 # rwq local start
 complete -c rwq -n '__rwq_at local start; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
