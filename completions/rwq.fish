@@ -1,91 +1,116 @@
-# fish completion for rwq.
+# fish completion for rwq. It needs fish 3.0 or later.
 # Made by: python -m rwq_cli.completion completions/
 
-# Whether the option $argv[2] of the command $argv[1] takes a value.
-function __rwq_takes_value
-    switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'add --delay' 'add --at' 'lease -n' 'lease --number' 'lease --for' 'lease --id' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'complete --result' 'complete --result-ttl' 'result --timeout' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'release --delay' 'bury --state' 'bury --match' 'bury --id-glob' 'bury --older-than' 'bury -n' 'bury --limit' 'bury --reason' 'kick --state' 'kick --match' 'kick --id-glob' 'kick --older-than' 'kick -n' 'kick --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean light --bury-after' 'clean deep --grace' 'clean deep --bury-after' 'doctor --grace' 'doctor --only' 'doctor --skip' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'export --state' 'export --match' 'export --id-glob' 'export --older-than' 'export -n' 'export --limit' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
-            return 0
-    end
-    return 1
-end
-
-# Whether the option $argv[2] of the command $argv[1] says which server to ask.
-function __rwq_is_about_server
-    switch "$argv[1] $argv[2]"
-        case '* -u' '* --url' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key' '* --tls-insecure'
-            return 0
-    end
-    return 1
-end
-
-# Follows the words before the one at the cursor. Sets
+# Reads the words before the cursor. Sets
 #   __rwq_path    the words that name the command
-#   __rwq_count   how many arguments it has been given
-#   __rwq_server  the options that say which server to ask, with their values
+#   __rwq_count   how many arguments it has
+#   __rwq_server  the options that select the server, with their values
 #   __rwq_words   all the words
-function __rwq_follow
-    # From fish 4 on, -x gives the words with variables in place; before, there was only -o.
+function __rwq_read
+    # From fish 4 on, -x gives the words with variables expanded; before, there was only -o.
     set -g __rwq_words (commandline -xpc 2>/dev/null; or commandline -opc)
     set -g __rwq_path ''
     set -g __rwq_count 0
     set -g __rwq_server
-    set -l words $__rwq_words
-    set -l pending ''
-    set -l ended 0
-    set -e words[1]
-    for word in $words
-        if test -n "$pending"
-            if __rwq_is_about_server "$__rwq_path" $pending
-                set -a __rwq_server $pending $word
-            end
-            set pending ''
-        else if test $ended -eq 1; or not string match -qr -- '^-.' $word
-            if contains -- "$__rwq_path" '' 'clean' 'local'
-                set __rwq_path (string trim -- "$__rwq_path $word")
-                set ended 0
-            else
-                set __rwq_count (math $__rwq_count + 1)
-            end
-        else if test "$word" = --
-            set ended 1
-        else if string match -qr -- '^--.*=' $word
-            if __rwq_is_about_server "$__rwq_path" (string replace -r -- '=.*' '' $word)
-                set -a __rwq_server $word
-            end
-        else if string match -qr -- '^--' $word
-            if __rwq_takes_value "$__rwq_path" $word
-                set pending $word
-            else if __rwq_is_about_server "$__rwq_path" $word
-                set -a __rwq_server $word
-            end
-        else
-            # A row of short options, of which the last may take the rest for its value.
-            while set word (string sub -s 2 -- $word); and test -n "$word"
-                set -l name -(string sub -l 1 -- $word)
-                if __rwq_takes_value "$__rwq_path" $name
-                    set -l value (string sub -s 2 -- $word)
-                    if test -z "$value"
-                        set pending $name
-                    else if __rwq_is_about_server "$__rwq_path" $name
-                        set -a __rwq_server $name $value
-                    end
-                    break
-                end
-            end
+    # The empty word is the value of an option that has none yet.
+    __rwq_read_command $__rwq_words[2..-1] ''
+end
+
+# Reads the words in $argv, which follow the name of the command in __rwq_path.
+function __rwq_read_command
+    set -l options
+    set -l stop
+    switch $__rwq_path
+        case ''
+            set options V/version
+        case 'add'
+            set options f/file= format= id= id-from= unique delay= at= strict dry-run 0/null
+        case 'lease'
+            set options n/number= for= id= wait timeout= fair dry-run 0/null
+        case 'complete'
+            set options state= match= id-glob= older-than= n/limit= all 0/null owner= result= rejected result-ttl= yes dry-run
+        case 'result'
+            set options wait timeout=
+        case 'touch'
+            set options state= match= id-glob= older-than= n/limit= all 0/null for= dry-run
+        case 'release'
+            set options state= match= id-glob= older-than= n/limit= all 0/null front delay= force yes dry-run
+        case 'bury'
+            set options state= match= id-glob= older-than= n/limit= all 0/null reason= force yes dry-run
+        case 'kick'
+            set options state= match= id-glob= older-than= n/limit= all 0/null dry-run
+        case 'rm'
+            set options state= match= id-glob= older-than= n/limit= all 0/null yes dry-run
+        case 'mv'
+            set options state= match= id-glob= older-than= n/limit= all 0/null to= force yes dry-run
+        case 'purge'
+            set options yes dry-run 0/null
+        case 'undo'
+            set options anywhere dry-run 0/null
+        case 'ls'
+            set options n/limit= offset= tail data state= match= id-glob= older-than= 0/null
+        case 'leases'
+            set options holder= n/limit= data 0/null
+        case 'show'
+            set options data eta= 0/null
+        case 'stats'
+            set options fast deep
+        case 'queues'
+            set options 0/null
+        case 'wait'
+            set options until-empty below= id= timeout=
+        case 'clean light'
+            set options grace= bury-after= dry-run 0/null
+        case 'clean deep'
+            set options grace= bury-after= dry-run 0/null
+        case 'doctor'
+            set options fix dry-run grace= only= skip= 0/null
+        case 'check'
+            set options waiting-warn= waiting-critical= age-warn= age-critical= abandoned-warn= abandoned-critical= processing-warn= processing-critical= delayed-warn= delayed-critical= buried-warn= buried-critical= orphaned-warn= orphaned-critical= deep format=
+        case 'export'
+            set options state= match= id-glob= older-than= n/limit= all 0/null
+        case 'import'
+            set options on-conflict= strict dry-run 0/null
+        case 'completion'
+            set options install
+    end
+    # The options of a subcommand follow its name.
+    contains -- "$__rwq_path" '' 'clean' 'local'; and set stop -s
+    argparse -n rwq -i $stop q/queue= u/url= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure no-color v/verbose debug h/help $options -- $argv 2>/dev/null
+    for name in url password-file tls-ca tls-cert tls-key tls-insecure
+        set -l flag _flag_(string replace -a -- - _ $name)
+        switch "$$flag"
+            case ''
+            case "--$name"
+                set -a __rwq_server --$name
+            case '*'
+                set -a __rwq_server --$name $$flag
         end
+    end
+    while set -q argv[2]
+        set -l word $argv[1]
+        set -e argv[1]
+        if string match -q -- '-*' $word
+            # An unknown option.
+            continue
+        else if test -n "$stop"
+            set __rwq_path (string trim -- "$__rwq_path $word")
+            __rwq_read_command $argv
+            return
+        end
+        set __rwq_count (math $__rwq_count + 1)
     end
 end
 
-# Whether the words in $argv name the command whose part of the line the cursor is in.
+# Whether the words in $argv name the command at the cursor.
 function __rwq_at
-    __rwq_follow
+    __rwq_read
     test "$__rwq_path" = "$argv"
 end
 
-# The names of the queues on the server that the line or the environment says.
+# The names of the queues on the server of the line or the environment.
 function __rwq_queues
-    __rwq_follow
+    __rwq_read
     set -l server
     for word in $__rwq_server
         if string match -qr -- '^\$[A-Za-z_][A-Za-z0-9_]*$' $word
@@ -94,27 +119,27 @@ function __rwq_queues
         else if string match -q -- '~/*' $word
             set word $HOME(string sub -s 2 -- $word)
         else if string match -q -- '*(*' $word
-            # Only running something would tell which server that is.
+            # The output of a command selects the server: run nothing.
             return
         end
         set -a server $word
     end
-    # The one that was typed may not be the one on PATH.
+    # The typed program may not be the one in PATH.
     set -l run rwq
     command -sq -- $__rwq_words[1]; and set run $__rwq_words[1]
     command -sq timeout; and set run timeout 2 $run
-    # A name with a control character is printed escaped, so that this would not be the name.
-    # What is behind the tab is shown beside the name.
+    # A name with a control character is printed escaped, and cannot be used. What follows the tab
+    # is shown beside the name.
     command $run queues -o ids $server 2>/dev/null </dev/null \
         | string match -rv -- '\\\\[nrtuUx]' | string replace -r -- '$' \t
 end
 
-# Should an older version of this have been read before.
+# An older version of this script may have been read before.
 complete -c rwq -e
-# Files only where one is expected.
+# Offer files only where one is expected.
 complete -c rwq -f
 
-# What every command takes, before its name or after it.
+# What every command accepts, before its name or after it.
 complete -c rwq -s q -l queue -x -a '(__rwq_queues)' -d 'The queue. Else RWQ_QUEUE'
 complete -c rwq -s u -l url -x -d 'The server. Else RWQ_URL, else REDIS_URL, else redis://localhost:6379/0'
 complete -c rwq -s o -l output -x -a 'table\\t plain\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, json, jsonl, csv, ids, data'

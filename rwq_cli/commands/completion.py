@@ -8,7 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.settings import Settings
 from rwq_cli.completion.places import install as install_at
 from rwq_cli.completion.places import place_of, still_to_do
-from rwq_cli.completion.shells import Shell, script_for
+from rwq_cli.completion.scripts import Shell, script_for
 from rwq_cli.completion.spec import collect
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from rwq_cli.completion.shells import Shell
+from rwq_cli.completion.scripts import Shell
 from rwq_cli.core.errors import RwqError
 
 

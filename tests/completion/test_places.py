@@ -9,7 +9,7 @@ import pytest
 
 from rwq_cli.cli.program import run
 from rwq_cli.completion.places import install, place_of, still_to_do
-from rwq_cli.completion.shells import FILE_NAMES, Shell
+from rwq_cli.completion.scripts import FILE_NAMES, Shell
 from rwq_cli.core.errors import RwqError
 from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitStatus

@@ -11,7 +11,7 @@ from rwq_cli.cli.choosing import SelectableState
 from rwq_cli.cli.settings import OutputFormat
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.__main__ import write_all
-from rwq_cli.completion.shells import Shell
+from rwq_cli.completion.scripts import Shell
 from rwq_cli.completion.spec import Command, collect
 from rwq_cli.input.records import InputFormat
 from tests.completion.shells import (

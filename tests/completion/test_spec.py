@@ -9,8 +9,8 @@ from rwq_cli.cli.choosing import SelectableState
 from rwq_cli.cli.global_options import GLOBAL_NAMES
 from rwq_cli.cli.settings import OutputFormat
 from rwq_cli.commands.ls import Which
-from rwq_cli.completion.shells import Shell
-from rwq_cli.completion.spec import Command, Kind, Option, Spec, Value, collect
+from rwq_cli.completion.scripts import Shell
+from rwq_cli.completion.spec import Command, Kind, Parameter, Spec, collect
 from rwq_cli.input.records import InputFormat
 
 
