@@ -415,5 +415,5 @@ complete -c rwq -n '__rwq_at local stop; and test $__rwq_count -eq 0' -a '(__fis
 complete -c rwq -n '__rwq_at local status; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
 
 # rwq completion
-complete -c rwq -n '__rwq_at completion' -l install -d 'Write it where the shell looks for it, and say where'
+complete -c rwq -n '__rwq_at completion' -l install -d 'Write it where the shell looks for it, and print where'
 complete -c rwq -n '__rwq_at completion; and test $__rwq_count -eq 0' -a 'bash\\t zsh\\t fish\\t'

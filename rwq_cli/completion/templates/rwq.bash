@@ -265,7 +265,7 @@ _rwq() {
     local rwq_words rwq_dynamic rwq_cur rwq_kept rwq_quote rwq_target
     local rwq_commands rwq_options rwq_arguments rwq_more
     local rwq_path rwq_count rwq_ended rwq_pending rwq_server rwq_blind
-    local rwq_name rwq_kind rwq_head rwq_quoted IFS=,
+    local rwq_name rwq_kind rwq_head rwq_quoted
     COMPREPLY=()
     __rwq_read
     __rwq_follow
@@ -291,7 +291,10 @@ _rwq() {
         ;;
     QUEUE) __rwq_offer_queues "$rwq_head" ;;
     NONE | OTHER) ;;
-    *) __rwq_offer "$rwq_head" $rwq_kind ;;
+    *)
+        local IFS=,
+        __rwq_offer "$rwq_head" $rwq_kind
+        ;;
     esac
     # Readline must not offer files. Bash 3.2 has no compopt, and offers them.
     compopt +o default 2>/dev/null
