@@ -156,7 +156,7 @@ complete -c rwq -s h -l help -d 'Show this message and exit'
 # rwq
 complete -c rwq -n '__rwq_at' -s V -l version -d 'Show the version'
 complete -c rwq -n '__rwq_at' -a 'add' -d 'Put items in, from arguments, files or stdin'
-complete -c rwq -n '__rwq_at' -a 'lease' -d 'Take the next items under a lease, and print them'
+complete -c rwq -n '__rwq_at' -a 'lease' -d 'Lease the next items, and print them'
 complete -c rwq -n '__rwq_at' -a 'complete' -d 'Finish items: they are gone, whoever holds them, and one complete wins'
 complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the outcome that complete kept of an item'
 complete -c rwq -n '__rwq_at' -a 'touch' -d 'Give live leases a new expiry, counted from now'
@@ -169,7 +169,7 @@ complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a whole queue, every key of 
 complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge took away: the latest that was not tried yet, or was interrupted, or what FILE holds'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: next to be leased first, or longest leased first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: abandoned items first, then the soonest to end'
-complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, what happens next and when, and what would move it on'
+complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state, why, what happens next and when, and what would move them on'
 complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at' -a 'queues' -d 'List the queues of this server with their counts'
 complete -c rwq -n '__rwq_at' -a 'wait' -d 'Return when a queue is empty or short enough, or items are gone; for scripts'
@@ -188,18 +188,18 @@ complete -c rwq -n '__rwq_at add' -l format -x -a 'lines\\t jsonl\\t nul\\t raw\
 complete -c rwq -n '__rwq_at add' -l id -x -d 'The ID, for exactly one item'
 complete -c rwq -n '__rwq_at add' -l id-from -x -d 'uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data)'
 complete -c rwq -n '__rwq_at add' -l unique -d 'The IDs are known to be new: skip the duplicate check'
-complete -c rwq -n '__rwq_at add' -l delay -x -d 'Put the items off for so long; a delay in a JSON line has precedence'
-complete -c rwq -n '__rwq_at add' -l at -x -d 'Put the items off until then, by the server\'s clock: 08:00, 2026-11-22T08:00, with a zone (Z, +01:00) or in the local one, or @ and unix seconds'
-complete -c rwq -n '__rwq_at add' -l strict -d 'Nothing more after the first bad record'
+complete -c rwq -n '__rwq_at add' -l delay -x -d 'Delay the items by this; a delay in a JSON line has precedence'
+complete -c rwq -n '__rwq_at add' -l at -x -d 'Delay the items until then, by the server\'s clock: 08:00, 2026-11-22T08:00, with a zone (Z, +01:00) or in the local one, or @ and unix seconds'
+complete -c rwq -n '__rwq_at add' -l strict -d 'Stop at the first bad record'
 complete -c rwq -n '__rwq_at add' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at add' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq lease
 complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'How many items at most. Else 1'
-complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts'
-complete -c rwq -n '__rwq_at lease' -l id -x -d 'This item, wherever it waits, also delayed or buried; can be given several times'
+complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts, counted from now'
+complete -c rwq -n '__rwq_at lease' -l id -x -d 'Lease this item, wherever it waits, also delayed or buried; can be given several times'
 complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item'
-complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait for so long at most'
+complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait this long at most'
 complete -c rwq -n '__rwq_at lease' -l fair -d 'Try several queues in a random order, a new one each time'
 complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
@@ -215,13 +215,13 @@ complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs on stdin, and those 
 complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only where this session still holds the lease'
 complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Keep what is in this file as the result, of each the same; - is stdin'
 complete -c rwq -n '__rwq_at complete' -l rejected -d 'The outcome says that it was given up'
-complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Keep the outcome for so long. [default: 1h]'
+complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Keep the outcome this long. [default: 1h]'
 complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before items that were not named are gone'
 complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq result
 complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, whatever its state; what falls due is promoted'
-complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait for so long at most'
+complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait this long at most'
 
 # rwq touch
 complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. leased, held, unlisted'
@@ -231,7 +231,7 @@ complete -c rwq -n '__rwq_at touch' -l older-than -x -d 'Only items not used for
 complete -c rwq -n '__rwq_at touch' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at touch' -l all -d 'All items that the verb is for, or of them all that match'
 complete -c rwq -n '__rwq_at touch' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
-complete -c rwq -n '__rwq_at touch' -l for -x -d 'How long the lease lasts from now'
+complete -c rwq -n '__rwq_at touch' -l for -x -d 'How long the lease lasts, counted from now'
 complete -c rwq -n '__rwq_at touch' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq release
@@ -243,7 +243,7 @@ complete -c rwq -n '__rwq_at release' -s n -l limit -x -d 'The first N only; 0 f
 complete -c rwq -n '__rwq_at release' -l all -d 'All items that the verb is for, or of them all that match'
 complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 complete -c rwq -n '__rwq_at release' -l front -d 'Make them the next to be leased, in this order'
-complete -c rwq -n '__rwq_at release' -l delay -x -d 'Not now, but when so long has passed; 0 is now'
+complete -c rwq -n '__rwq_at release' -l delay -x -d 'Put them back after this long, not now; 0 is now'
 complete -c rwq -n '__rwq_at release' -l force -d 'Also where another session still holds the lease'
 complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
@@ -326,12 +326,12 @@ complete -c rwq -n '__rwq_at leases' -s 0 -l null -d '-o ids and -o data end eac
 
 # rwq show
 complete -c rwq -n '__rwq_at show' -l data -d 'Read and show all of the data'
-complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue for so long, to say when a waiting item\'s turn comes'
+complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue this long, to say when a waiting item\'s turn comes'
 complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq stats
 complete -c rwq -n '__rwq_at stats' -l fast -d 'Only the lengths: costs the same however long they are'
-complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong types, returns and results, and of what was returned only what is still there'
+complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong types, returns and results; of returned items, to count only those that still exist'
 
 # rwq queues
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d '-o ids ends each name with NUL, unescaped'
@@ -340,28 +340,28 @@ complete -c rwq -n '__rwq_at queues' -s 0 -l null -d '-o ids ends each name with
 complete -c rwq -n '__rwq_at wait' -l until-empty -d 'No item waits, is in processing or is delayed; buried ones do not count. This is the default'
 complete -c rwq -n '__rwq_at wait' -l below -x -d 'Fewer than N items wait'
 complete -c rwq -n '__rwq_at wait' -l id -x -d 'This item is gone; can be given several times, for all'
-complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after so long. Else never'
+complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after this long. Else never'
 
 # rwq clean
-complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items, those in processing without a lease, and put delayed items into the queue that are due'
+complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items, those in processing without a lease, and promote delayed items that are due'
 complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Walk the whole queue: also return orphans, and drop ghosts and second entries'
 
 # rwq clean light
 complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
-complete -c rwq -n '__rwq_at clean light' -l bury-after -x -d 'Bury what cleans brought back N times already, instead of returning it once more'
-complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Look twice and report, but change nothing'
+complete -c rwq -n '__rwq_at clean light' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
+complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq clean deep
 complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
-complete -c rwq -n '__rwq_at clean deep' -l bury-after -x -d 'Bury what cleans brought back N times already, instead of returning it once more'
-complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Look twice and report, but change nothing'
+complete -c rwq -n '__rwq_at clean deep' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
+complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq doctor
 complete -c rwq -n '__rwq_at doctor' -l fix -d 'Cure what needs no decision; safe beside workers'
-complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: say what it would do, change nothing'
-complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long something must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: report what it would do, change nothing'
+complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
 complete -c rwq -n '__rwq_at doctor' -l only -x -d 'Look for these alone'
 complete -c rwq -n '__rwq_at doctor' -l skip -x -d 'Do not look for these'
 complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'

@@ -74,7 +74,7 @@ def _run(arguments: Sequence[str], settings: Settings) -> Code:
     # What was loaded stays: the collector need not look at it again.
     gc.freeze()
     gc.enable()
-    return render(report, settings)
+    return render(report, settings.output_options)
 
 
 @dataclass(frozen=True)

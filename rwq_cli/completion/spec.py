@@ -7,7 +7,7 @@ from typing import Any
 
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.global_options import GLOBAL_NAMES
-from rwq_cli.cli.settings import OutputFormat
+from rwq_cli.output.options import OutputFormat
 
 # Options that every command accepts, before its name or after it.
 _COMMON = GLOBAL_NAMES | {"help"}

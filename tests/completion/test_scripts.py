@@ -8,12 +8,12 @@ import pytest
 
 from rwq_cli.cli.app import COMMANDS
 from rwq_cli.cli.choosing import SelectableState
-from rwq_cli.cli.settings import OutputFormat
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.__main__ import write_all
 from rwq_cli.completion.scripts import Shell
 from rwq_cli.completion.spec import Command, collect
 from rwq_cli.input.records import InputFormat
+from rwq_cli.output.options import OutputFormat
 from tests.completion.shells import (
     COMPLETIONS,
     NAMES,

@@ -7,11 +7,11 @@ import pytest
 from rwq_cli.cli.app import COMMANDS, all_commands
 from rwq_cli.cli.choosing import SelectableState
 from rwq_cli.cli.global_options import GLOBAL_NAMES
-from rwq_cli.cli.settings import OutputFormat
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.scripts import Shell
 from rwq_cli.completion.spec import Command, Kind, Parameter, Spec, collect
 from rwq_cli.input.records import InputFormat
+from rwq_cli.output.options import OutputFormat
 
 
 @pytest.fixture(scope="module")
