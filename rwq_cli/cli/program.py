@@ -1,4 +1,4 @@
-"""One run of rwq: parse, run, render; every error becomes one line and an exit code."""
+"""One run of rwq: parse, do, render; and every error becomes one line and an exit code."""
 
 import gc
 import os
@@ -6,14 +6,15 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import typer
 
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import ConnectionLost, InvalidArgument, RwqError
+from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
 from rwq_cli.environment import Environment
-from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
+from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus
 
 # -o, alone or behind flags that take no value: -o json, -ojson, -vo json.
 _SHORT_OUTPUT = re.compile(r"-[v0]*o(.*)", re.DOTALL)
@@ -37,20 +38,21 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
         with suppress(BrokenPipeError):
             environment.stdout.flush()
         return status
-    except (KeyboardInterrupt, BrokenPipeError) as end:
-        return exit_status_of(end)
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        return ExitStatus.OK
     except Exception as error:
         settings.end_progress()
         if settings.debug or "--debug" in arguments:
             import traceback
 
             environment.note(traceback.format_exc().rstrip())
-        failure = _as_rwq_error(error)
+        failure = _failure(error)
         if settings.monitors and not wants_json(arguments):
-            _report_to_monitor(failure, environment)
-        else:
-            _report(failure, arguments, environment)
-        return MonitoringStatus.UNKNOWN if settings.monitors else exit_status_of(failure)
+            return _tell_monitor(failure, environment)
+        _tell(failure, arguments, environment)
+        return MonitoringStatus.UNKNOWN if settings.monitors else failure.status
     finally:
         settings.end_progress()
 
@@ -64,86 +66,101 @@ def _run(arguments: Sequence[str], settings: Settings) -> Code:
         return ExitStatus(done.exit_code)
     from rwq_cli.output import render
 
-    # The collector need not look again at what was loaded.
+    # What was loaded stays: the collector need not look at it again.
     gc.freeze()
     gc.enable()
-    return render(report, settings.output_options)
+    return render(report, settings)
 
 
-class UsageError(InvalidArgument):
-    """The command line cannot be parsed.
+@dataclass(frozen=True)
+class _Failure:
+    """An error as it is told.
 
     Attributes:
-        help: The help, where that is all the answer; else None.
+        message: What happened; may hold anything that was typed or answered.
+        code: A stable word for it.
+        hint: What to do about it; None where there is nothing to advise.
+        status: The exit code.
+        help: The help, where that is all the answer.
+        fields: Further fields of the JSON object.
     """
 
-    code = "usage"
+    message: str
+    code: str
+    hint: str | None
+    status: ExitStatus
     help: str | None = None
+    fields: dict[str, object] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """Message and hint, safe to show."""
+        return _safe(self.message) + (f"; {_safe(self.hint)}" if self.hint else "")
 
 
-class OutputError(RwqError):
-    """The output cannot be written."""
-
-    code = "output"
-
-
-class Bug(RwqError):
-    """An error that nothing in rwq expects."""
-
-    code = "bug"
-
-
-def _as_rwq_error(error: Exception) -> RwqError:
-    """The error with a message, a hint and a code."""
-    if isinstance(error, RwqError):
-        acknowledged = getattr(error, "acknowledged", None)
-        lost = isinstance(error, ConnectionLost)
-        if acknowledged is not None and (acknowledged or lost):
-            done = f"{acknowledged:,} were acknowledged and are done"
-            if lost:
-                done += ", those sent after them all or not at all"
-            error.hint = f"{done}; {error.hint}" if error.hint else done
-        return error
+def _failure(error: Exception) -> _Failure:
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         message = error.format_message().rstrip(".")
+        message = message[:1].lower() + message[1:]
         where = context.command_path if context else "rwq"
-        usage = UsageError(message[:1].lower() + message[1:], f"see {where} --help")
+        said = None
         if type(error).__name__ == "NoArgsIsHelpError":
-            usage.help = context.get_help() if context else error.format_message()
-        return usage
+            said = context.get_help() if context else error.format_message()
+        return _Failure(message, "usage", f"see {where} --help", ExitStatus.USAGE, said)
+    if isinstance(error, RwqError):
+        if isinstance(error, ServerError):
+            return _server_failure(error)
+        status = ExitStatus.USAGE if isinstance(error, InvalidArgument) else ExitStatus.NO
+        return _Failure(error.message, error.code, error.hint, status)
     if isinstance(error, OSError):
         reason = (error.strerror or str(error)).lower()
-        return OutputError(f"cannot write the output: {reason}")
+        return _Failure(f"cannot write the output: {reason}", "output", None, ExitStatus.NO)
     reason = f"{type(error).__name__}: {error}"
-    return Bug(f"this is a bug in rwq: {reason}", "--debug shows more")
+    return _Failure(f"this is a bug in rwq: {reason}", "bug", "--debug shows more", ExitStatus.NO)
 
 
-def _report(error: RwqError, arguments: Sequence[str], environment: Environment) -> None:
-    """Write an error to stderr."""
-    if isinstance(error, UsageError) and error.help is not None:
-        environment.note(error.help)
+def _server_failure(error: ServerError) -> _Failure:
+    hint, fields = error.hint, {}
+    if error.acknowledged is not None:
+        after = error.acknowledged_after
+        fields = {"acknowledged": error.acknowledged, "acknowledged_after": after}
+        done = f"{error.acknowledged:,} were acknowledged and are done"
+        if after:
+            ranges = [f"{first + 1:,} to {first + count:,}" for first, count in after]
+            done = f"the first {done}, and so are {' and '.join(ranges)}, but nothing else"
+        if error.in_doubt:
+            done += ", those sent after them all or not at all"
+        if error.acknowledged or after or error.in_doubt:
+            hint = f"{done}; {hint}" if hint else done
+    return _Failure(error.message, error.code, hint, ExitStatus.SERVER, fields=fields)
+
+
+def _tell(failure: _Failure, arguments: Sequence[str], environment: Environment) -> None:
+    if failure.help is not None:
+        environment.note(failure.help)
     elif wants_json(arguments):
         from rwq_cli.output.encode import to_json
 
-        hint = _safe(error.hint) if error.hint else None
-        record = {"error": _safe(error.message), "code": error.code, "hint": hint}
+        hint = _safe(failure.hint) if failure.hint else None
+        record = {
+            "error": _safe(failure.message),
+            "code": failure.code,
+            "hint": hint,
+            **failure.fields,
+        }
         environment.note(to_json(record).decode())
     else:
-        environment.note(f"rwq: error: {_line(error)}")
+        environment.note(f"rwq: error: {failure.line()}")
 
 
-def _report_to_monitor(error: RwqError, environment: Environment) -> None:
-    """Write an error to stdout, where a monitor reads."""
+def _tell_monitor(failure: _Failure, environment: Environment) -> MonitoringStatus:
+    """On stdout, where a monitor reads."""
     from rwq_cli.views.monitoring import unknown_line
 
     with suppress(OSError):
-        environment.stdout.write(unknown_line(_line(error)).encode())
+        environment.stdout.write(unknown_line(failure.line()).encode())
         environment.stdout.flush()
-
-
-def _line(error: RwqError) -> str:
-    return _safe(error.message) + (f"; {_safe(error.hint)}" if error.hint else "")
+    return MonitoringStatus.UNKNOWN
 
 
 def _safe(text: str) -> str:
@@ -173,8 +190,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def main() -> None:
     """The `rwq` command.
 
-    It ends by `os._exit`: to shut down the interpreter would cost a fifth of a short command's
-    time, and nothing is left to be closed.
+    It ends by `os._exit`: taking down the interpreter module by module would cost a fifth of a
+    short command's time, and everything that must end has ended.
     """
     environment = Environment.of_process()
     status = run(sys.argv[1:], environment)
