@@ -23,10 +23,6 @@ class Duration(float):
         return self.text
 
 
-FIVE_MINUTES = Duration("5m")
-A_SECOND = Duration("1s")
-
-
 def parse_id(text: str) -> bytes:
     """An ID from the command line.
 
