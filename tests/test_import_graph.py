@@ -35,8 +35,8 @@ ROOMS = (
     "environment",
     "output",
     "input",
-    "views",
     "local",
+    "views",
     "undo",
     "cli",
     "completion",
@@ -49,9 +49,6 @@ AGAINST_THE_DIRECTION = {
     ("core.inspect.foreign_keys", "core.items.results"),
     ("core.items.purge", "core.repair.clean"),
     ("core.state.snapshot", "core.inspect.report"),
-    ("output", "cli.settings"),
-    ("output.machine", "cli.settings"),
-    ("output.table", "cli.settings"),
 }
 # A circle that is made of the edges above.
 CIRCLES = [

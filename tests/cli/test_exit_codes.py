@@ -7,7 +7,8 @@ import pytest
 import redis
 
 from rwq_cli.cli.app import all_commands
-from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.core.errors import RwqError
+from rwq_cli.exit_codes import ExitStatus, exit_status_of
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq, until
 
@@ -325,6 +326,34 @@ def test_the_codes_have_not_changed() -> None:
         "PARTIAL": 3,
         "SERVER": 69,
         "INTERRUPTED": 130,
+    }
+
+
+def errors_of(base: type[RwqError]) -> set[type[RwqError]]:
+    """A class of errors and all that are derived from it."""
+    return {base}.union(*(errors_of(kind) for kind in base.__subclasses__()))
+
+
+def test_each_error_has_its_exit_code() -> None:
+    seen: dict[ExitStatus, set[str]] = {status: set() for status in ExitStatus}
+    for kind in errors_of(RwqError):
+        seen[exit_status_of(kind("what happened"))].add(kind.code)
+    for end in (KeyboardInterrupt(), BrokenPipeError()):
+        seen[exit_status_of(end)].add(type(end).__name__)
+    assert seen == {
+        ExitStatus.OK: {"BrokenPipeError"},
+        ExitStatus.NO: {
+            *("error", "declined", "nothing-to-undo", "undo-file", "undo-file-busy"),
+            *("output", "bug"),
+        },
+        ExitStatus.USAGE: {"invalid-argument", "not-supported", "usage"},
+        ExitStatus.PARTIAL: set(),
+        ExitStatus.SERVER: {
+            *("server-error", "unreachable", "connection-lost", "authentication-failed"),
+            *("permission-denied", "wrong-type", "out-of-memory", "read-only", "loading"),
+            *("local-server", "busy", "unavailable", "wrong-node", "script-error"),
+        },
+        ExitStatus.INTERRUPTED: {"KeyboardInterrupt"},
     }
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 import redis
 
+from rwq_cli.cli.app import Described, all_commands
 from rwq_cli.core.errors import OutOfMemory
 from tests.driver import Rwq
 
@@ -198,6 +199,39 @@ def test_an_unknown_format_is_named_before_anything_is_done(rwq: Rwq, raw: redis
         ), line
     assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
     assert raw.dbsize() == 2
+
+
+# What a command needs besides its name to be parsed.
+NEEDS = {
+    "result": ("a",),
+    "mv": ("--to", "other", "a"),
+    "import": ("/dev/null",),
+    "completion": ("bash",),
+}
+
+
+@pytest.mark.parametrize("command", all_commands(), ids=lambda command: command.path)
+def test_no_command_starts_with_an_unknown_format(
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch, command: Described
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("it was started")
+
+    monkeypatch.setattr("rwq_cli.cli.command.TyperCommand.invoke", never)
+    path = command.path.split()
+    result = rwq(*path, *NEEDS.get(path[0], ()), "-o", "xml")
+    assert result.code == (3 if command.manual.monitors else 2)
+    assert "-o cannot be 'xml'" in result.notes + result.text
+
+
+def test_a_local_server_is_not_stopped_with_an_unknown_format(rwq: Rwq) -> None:
+    place = str(rwq.home / "data")
+    assert rwq.process("local", "start", place).code == 0
+    try:
+        assert rwq.process("local", "stop", place, "-o", "xml").code == 2
+        assert rwq.process("local", "status", place).code == 0
+    finally:
+        assert rwq.process("local", "stop", place).code == 0
 
 
 def test_strange_bytes_in_what_is_quoted_are_escaped(rwq: Rwq) -> None:
