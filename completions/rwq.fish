@@ -1,91 +1,116 @@
-# fish completion for rwq.
+# fish completion for rwq. It needs fish 3.0 or later.
 # Made by: python -m rwq_cli.completion completions/
 
-# Whether the option $argv[2] of the command $argv[1] takes a value.
-function __rwq_takes_value
-    switch "$argv[1] $argv[2]"
-        case 'add -f' 'add --file' 'add --format' 'add --id' 'add --id-from' 'add --delay' 'add --at' 'lease -n' 'lease --number' 'lease --for' 'lease --id' 'lease --timeout' 'complete --state' 'complete --match' 'complete --id-glob' 'complete --older-than' 'complete -n' 'complete --limit' 'complete --owner' 'complete --result' 'complete --result-ttl' 'result --timeout' 'touch --state' 'touch --match' 'touch --id-glob' 'touch --older-than' 'touch -n' 'touch --limit' 'touch --for' 'release --state' 'release --match' 'release --id-glob' 'release --older-than' 'release -n' 'release --limit' 'release --delay' 'bury --state' 'bury --match' 'bury --id-glob' 'bury --older-than' 'bury -n' 'bury --limit' 'bury --reason' 'kick --state' 'kick --match' 'kick --id-glob' 'kick --older-than' 'kick -n' 'kick --limit' 'rm --state' 'rm --match' 'rm --id-glob' 'rm --older-than' 'rm -n' 'rm --limit' 'mv --state' 'mv --match' 'mv --id-glob' 'mv --older-than' 'mv -n' 'mv --limit' 'mv --to' 'ls -n' 'ls --limit' 'ls --offset' 'ls --state' 'ls --match' 'ls --id-glob' 'ls --older-than' 'leases --holder' 'leases -n' 'leases --limit' 'show --eta' 'wait --below' 'wait --id' 'wait --timeout' 'clean light --grace' 'clean light --bury-after' 'clean deep --grace' 'clean deep --bury-after' 'doctor --grace' 'doctor --only' 'doctor --skip' 'check --waiting-warn' 'check --waiting-critical' 'check --age-warn' 'check --age-critical' 'check --abandoned-warn' 'check --abandoned-critical' 'check --processing-warn' 'check --processing-critical' 'check --delayed-warn' 'check --delayed-critical' 'check --buried-warn' 'check --buried-critical' 'check --orphaned-warn' 'check --orphaned-critical' 'check --format' 'export --state' 'export --match' 'export --id-glob' 'export --older-than' 'export -n' 'export --limit' 'import --on-conflict' '* -q' '* --queue' '* -u' '* --url' '* -o' '* --output' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key'
-            return 0
-    end
-    return 1
-end
-
-# Whether the option $argv[2] of the command $argv[1] says which server to ask.
-function __rwq_is_about_server
-    switch "$argv[1] $argv[2]"
-        case '* -u' '* --url' '* --password-file' '* --tls-ca' '* --tls-cert' '* --tls-key' '* --tls-insecure'
-            return 0
-    end
-    return 1
-end
-
-# Follows the words before the one at the cursor. Sets
+# Reads the words before the cursor. Sets
 #   __rwq_path    the words that name the command
-#   __rwq_count   how many arguments it has been given
-#   __rwq_server  the options that say which server to ask, with their values
+#   __rwq_count   how many arguments it has
+#   __rwq_server  the options that select the server, with their values
 #   __rwq_words   all the words
-function __rwq_follow
-    # From fish 4 on, -x gives the words with variables in place; before, there was only -o.
+function __rwq_read
+    # From fish 4 on, -x gives the words with variables expanded; before, there was only -o.
     set -g __rwq_words (commandline -xpc 2>/dev/null; or commandline -opc)
     set -g __rwq_path ''
     set -g __rwq_count 0
     set -g __rwq_server
-    set -l words $__rwq_words
-    set -l pending ''
-    set -l ended 0
-    set -e words[1]
-    for word in $words
-        if test -n "$pending"
-            if __rwq_is_about_server "$__rwq_path" $pending
-                set -a __rwq_server $pending $word
-            end
-            set pending ''
-        else if test $ended -eq 1; or not string match -qr -- '^-.' $word
-            if contains -- "$__rwq_path" '' 'clean' 'local'
-                set __rwq_path (string trim -- "$__rwq_path $word")
-                set ended 0
-            else
-                set __rwq_count (math $__rwq_count + 1)
-            end
-        else if test "$word" = --
-            set ended 1
-        else if string match -qr -- '^--.*=' $word
-            if __rwq_is_about_server "$__rwq_path" (string replace -r -- '=.*' '' $word)
-                set -a __rwq_server $word
-            end
-        else if string match -qr -- '^--' $word
-            if __rwq_takes_value "$__rwq_path" $word
-                set pending $word
-            else if __rwq_is_about_server "$__rwq_path" $word
-                set -a __rwq_server $word
-            end
-        else
-            # A row of short options, of which the last may take the rest for its value.
-            while set word (string sub -s 2 -- $word); and test -n "$word"
-                set -l name -(string sub -l 1 -- $word)
-                if __rwq_takes_value "$__rwq_path" $name
-                    set -l value (string sub -s 2 -- $word)
-                    if test -z "$value"
-                        set pending $name
-                    else if __rwq_is_about_server "$__rwq_path" $name
-                        set -a __rwq_server $name $value
-                    end
-                    break
-                end
-            end
+    # The empty word is the value of an option that has none yet.
+    __rwq_read_command $__rwq_words[2..-1] ''
+end
+
+# Reads the words in $argv, which follow the name of the command in __rwq_path.
+function __rwq_read_command
+    set -l options
+    set -l stop
+    switch $__rwq_path
+        case ''
+            set options V/version
+        case 'add'
+            set options f/file= format= id= id-from= unique delay= at= strict dry-run 0/null
+        case 'lease'
+            set options n/number= for= id= wait timeout= fair dry-run 0/null
+        case 'complete'
+            set options state= match= id-glob= older-than= n/limit= all 0/null owner= result= rejected result-ttl= yes dry-run
+        case 'result'
+            set options wait timeout=
+        case 'touch'
+            set options state= match= id-glob= older-than= n/limit= all 0/null for= dry-run
+        case 'release'
+            set options state= match= id-glob= older-than= n/limit= all 0/null front delay= force yes dry-run
+        case 'bury'
+            set options state= match= id-glob= older-than= n/limit= all 0/null reason= force yes dry-run
+        case 'kick'
+            set options state= match= id-glob= older-than= n/limit= all 0/null dry-run
+        case 'rm'
+            set options state= match= id-glob= older-than= n/limit= all 0/null yes dry-run
+        case 'mv'
+            set options state= match= id-glob= older-than= n/limit= all 0/null to= force yes dry-run
+        case 'purge'
+            set options yes dry-run 0/null
+        case 'undo'
+            set options anywhere dry-run 0/null
+        case 'ls'
+            set options n/limit= offset= tail data state= match= id-glob= older-than= 0/null
+        case 'leases'
+            set options holder= n/limit= data 0/null
+        case 'show'
+            set options data eta= 0/null
+        case 'stats'
+            set options fast deep
+        case 'queues'
+            set options 0/null
+        case 'wait'
+            set options until-empty below= id= timeout=
+        case 'clean light'
+            set options grace= bury-after= dry-run 0/null
+        case 'clean deep'
+            set options grace= bury-after= dry-run 0/null
+        case 'doctor'
+            set options fix dry-run grace= only= skip= 0/null
+        case 'check'
+            set options waiting-warn= waiting-critical= age-warn= age-critical= abandoned-warn= abandoned-critical= processing-warn= processing-critical= delayed-warn= delayed-critical= buried-warn= buried-critical= orphaned-warn= orphaned-critical= deep format=
+        case 'export'
+            set options state= match= id-glob= older-than= n/limit= all 0/null
+        case 'import'
+            set options on-conflict= strict dry-run 0/null
+        case 'completion'
+            set options install
+    end
+    # The options of a subcommand follow its name.
+    contains -- "$__rwq_path" '' 'clean' 'local'; and set stop -s
+    argparse -n rwq -i $stop q/queue= u/url= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure no-color v/verbose debug h/help $options -- $argv 2>/dev/null
+    for name in url password-file tls-ca tls-cert tls-key tls-insecure
+        set -l flag _flag_(string replace -a -- - _ $name)
+        switch "$$flag"
+            case ''
+            case "--$name"
+                set -a __rwq_server --$name
+            case '*'
+                set -a __rwq_server --$name $$flag
         end
+    end
+    while set -q argv[2]
+        set -l word $argv[1]
+        set -e argv[1]
+        if string match -q -- '-*' $word
+            # An unknown option.
+            continue
+        else if test -n "$stop"
+            set __rwq_path (string trim -- "$__rwq_path $word")
+            __rwq_read_command $argv
+            return
+        end
+        set __rwq_count (math $__rwq_count + 1)
     end
 end
 
-# Whether the words in $argv name the command whose part of the line the cursor is in.
+# Whether the words in $argv name the command at the cursor.
 function __rwq_at
-    __rwq_follow
+    __rwq_read
     test "$__rwq_path" = "$argv"
 end
 
-# The names of the queues on the server that the line or the environment says.
+# The names of the queues on the server of the line or the environment.
 function __rwq_queues
-    __rwq_follow
+    __rwq_read
     set -l server
     for word in $__rwq_server
         if string match -qr -- '^\$[A-Za-z_][A-Za-z0-9_]*$' $word
@@ -94,27 +119,27 @@ function __rwq_queues
         else if string match -q -- '~/*' $word
             set word $HOME(string sub -s 2 -- $word)
         else if string match -q -- '*(*' $word
-            # Only running something would tell which server that is.
+            # The output of a command selects the server: run nothing.
             return
         end
         set -a server $word
     end
-    # The one that was typed may not be the one on PATH.
+    # The typed program may not be the one in PATH.
     set -l run rwq
     command -sq -- $__rwq_words[1]; and set run $__rwq_words[1]
     command -sq timeout; and set run timeout 2 $run
-    # A name with a control character is printed escaped, so that this would not be the name.
-    # What is behind the tab is shown beside the name.
+    # A name with a control character is printed escaped, and cannot be used. What follows the tab
+    # is shown beside the name.
     command $run queues -o ids $server 2>/dev/null </dev/null \
         | string match -rv -- '\\\\[nrtuUx]' | string replace -r -- '$' \t
 end
 
-# Should an older version of this have been read before.
+# An older version of this script may have been read before.
 complete -c rwq -e
-# Files only where one is expected.
+# Offer files only where one is expected.
 complete -c rwq -f
 
-# What every command takes, before its name or after it.
+# What every command accepts, before its name or after it.
 complete -c rwq -s q -l queue -x -a '(__rwq_queues)' -d 'The queue. Else RWQ_QUEUE'
 complete -c rwq -s u -l url -x -d 'The server. Else RWQ_URL, else REDIS_URL, else redis://localhost:6379/0'
 complete -c rwq -s o -l output -x -a 'table\\t plain\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, json, jsonl, csv, ids, data'
@@ -131,7 +156,7 @@ complete -c rwq -s h -l help -d 'Show this message and exit'
 # rwq
 complete -c rwq -n '__rwq_at' -s V -l version -d 'Show the version'
 complete -c rwq -n '__rwq_at' -a 'add' -d 'Put items in, from arguments, files or stdin'
-complete -c rwq -n '__rwq_at' -a 'lease' -d 'Take the next items under a lease, and print them'
+complete -c rwq -n '__rwq_at' -a 'lease' -d 'Lease the next items, and print them'
 complete -c rwq -n '__rwq_at' -a 'complete' -d 'Finish items: they are gone, whoever holds them, and one complete wins'
 complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the outcome that complete kept of an item'
 complete -c rwq -n '__rwq_at' -a 'touch' -d 'Give live leases a new expiry, counted from now'
@@ -144,7 +169,7 @@ complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a whole queue, every key of 
 complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge took away: the latest that was not tried yet, or was interrupted, or what FILE holds'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: next to be leased first, or longest leased first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: abandoned items first, then the soonest to end'
-complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about an item: its state, why, what happens next and when, and what would move it on'
+complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state, why, what happens next and when, and what would move them on'
 complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at' -a 'queues' -d 'List the queues of this server with their counts'
 complete -c rwq -n '__rwq_at' -a 'wait' -d 'Return when a queue is empty or short enough, or items are gone; for scripts'
@@ -153,7 +178,7 @@ complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find everything that is wrong with
 complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s numbers with limits: one line and an exit code, as monitors want them'
 complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, then the results that are kept'
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases and results with the time left'
-complete -c rwq -n '__rwq_at' -a 'local' -d 'Run a server of one\'s own behind -u local:'
+complete -c rwq -n '__rwq_at' -a 'local' -d 'Start, stop or inspect the embedded server, which -u local: uses'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Show the main job from end to end on a throw-away server, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
 
@@ -163,18 +188,18 @@ complete -c rwq -n '__rwq_at add' -l format -x -a 'lines\\t jsonl\\t nul\\t raw\
 complete -c rwq -n '__rwq_at add' -l id -x -d 'The ID, for exactly one item'
 complete -c rwq -n '__rwq_at add' -l id-from -x -d 'uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data)'
 complete -c rwq -n '__rwq_at add' -l unique -d 'The IDs are known to be new: skip the duplicate check'
-complete -c rwq -n '__rwq_at add' -l delay -x -d 'Put the items off for so long; a delay in a JSON line has precedence'
-complete -c rwq -n '__rwq_at add' -l at -x -d 'Put the items off until then, by the server\'s clock: 08:00, 2026-11-22T08:00, with a zone (Z, +01:00) or in the local one, or @ and unix seconds'
-complete -c rwq -n '__rwq_at add' -l strict -d 'Nothing more after the first bad record'
+complete -c rwq -n '__rwq_at add' -l delay -x -d 'Delay the items by this; a delay in a JSON line has precedence'
+complete -c rwq -n '__rwq_at add' -l at -x -d 'Delay the items until then, by the server\'s clock: 08:00, 2026-11-22T08:00, with a zone (Z, +01:00) or in the local one, or @ and unix seconds'
+complete -c rwq -n '__rwq_at add' -l strict -d 'Stop at the first bad record'
 complete -c rwq -n '__rwq_at add' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at add' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq lease
 complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'How many items at most. Else 1'
-complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts'
-complete -c rwq -n '__rwq_at lease' -l id -x -d 'This item, wherever it waits, also delayed or buried; can be given several times'
+complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts, counted from now'
+complete -c rwq -n '__rwq_at lease' -l id -x -d 'Lease this item, wherever it waits, also delayed or buried; can be given several times'
 complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item'
-complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait for so long at most'
+complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait this long at most'
 complete -c rwq -n '__rwq_at lease' -l fair -d 'Try several queues in a random order, a new one each time'
 complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'
@@ -190,13 +215,13 @@ complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs on stdin, and those 
 complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only where this session still holds the lease'
 complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Keep what is in this file as the result, of each the same; - is stdin'
 complete -c rwq -n '__rwq_at complete' -l rejected -d 'The outcome says that it was given up'
-complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Keep the outcome for so long. [default: 1h]'
+complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Keep the outcome this long. [default: 1h]'
 complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before items that were not named are gone'
 complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq result
 complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, whatever its state; what falls due is promoted'
-complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait for so long at most'
+complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait this long at most'
 
 # rwq touch
 complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. leased, held, unlisted'
@@ -206,7 +231,7 @@ complete -c rwq -n '__rwq_at touch' -l older-than -x -d 'Only items not used for
 complete -c rwq -n '__rwq_at touch' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at touch' -l all -d 'All items that the verb is for, or of them all that match'
 complete -c rwq -n '__rwq_at touch' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
-complete -c rwq -n '__rwq_at touch' -l for -x -d 'How long the lease lasts from now'
+complete -c rwq -n '__rwq_at touch' -l for -x -d 'How long the lease lasts, counted from now'
 complete -c rwq -n '__rwq_at touch' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq release
@@ -218,7 +243,7 @@ complete -c rwq -n '__rwq_at release' -s n -l limit -x -d 'The first N only; 0 f
 complete -c rwq -n '__rwq_at release' -l all -d 'All items that the verb is for, or of them all that match'
 complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 complete -c rwq -n '__rwq_at release' -l front -d 'Make them the next to be leased, in this order'
-complete -c rwq -n '__rwq_at release' -l delay -x -d 'Not now, but when so long has passed; 0 is now'
+complete -c rwq -n '__rwq_at release' -l delay -x -d 'Put them back after this long, not now; 0 is now'
 complete -c rwq -n '__rwq_at release' -l force -d 'Also where another session still holds the lease'
 complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
@@ -301,12 +326,12 @@ complete -c rwq -n '__rwq_at leases' -s 0 -l null -d '-o ids and -o data end eac
 
 # rwq show
 complete -c rwq -n '__rwq_at show' -l data -d 'Read and show all of the data'
-complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue for so long, to say when a waiting item\'s turn comes'
+complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue this long, to say when a waiting item\'s turn comes'
 complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs on stdin, and those of -o ids, end with NUL'
 
 # rwq stats
 complete -c rwq -n '__rwq_at stats' -l fast -d 'Only the lengths: costs the same however long they are'
-complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong types, returns and results, and of what was returned only what is still there'
+complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong types, returns and results; of returned items, to count only those that still exist'
 
 # rwq queues
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d '-o ids ends each name with NUL, unescaped'
@@ -315,28 +340,28 @@ complete -c rwq -n '__rwq_at queues' -s 0 -l null -d '-o ids ends each name with
 complete -c rwq -n '__rwq_at wait' -l until-empty -d 'No item waits, is in processing or is delayed; buried ones do not count. This is the default'
 complete -c rwq -n '__rwq_at wait' -l below -x -d 'Fewer than N items wait'
 complete -c rwq -n '__rwq_at wait' -l id -x -d 'This item is gone; can be given several times, for all'
-complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after so long. Else never'
+complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after this long. Else never'
 
 # rwq clean
-complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items, those in processing without a lease, and put delayed items into the queue that are due'
+complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items, those in processing without a lease, and promote delayed items that are due'
 complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Walk the whole queue: also return orphans, and drop ghosts and second entries'
 
 # rwq clean light
 complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
-complete -c rwq -n '__rwq_at clean light' -l bury-after -x -d 'Bury what cleans brought back N times already, instead of returning it once more'
-complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Look twice and report, but change nothing'
+complete -c rwq -n '__rwq_at clean light' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
+complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq clean deep
 complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
-complete -c rwq -n '__rwq_at clean deep' -l bury-after -x -d 'Bury what cleans brought back N times already, instead of returning it once more'
-complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Look twice and report, but change nothing'
+complete -c rwq -n '__rwq_at clean deep' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
+complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq doctor
 complete -c rwq -n '__rwq_at doctor' -l fix -d 'Cure what needs no decision; safe beside workers'
-complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: say what it would do, change nothing'
-complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long something must look broken; longer than any worker takes from its pop to its lease'
+complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: report what it would do, change nothing'
+complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long an item must look broken; longer than any worker takes from its pop to its lease'
 complete -c rwq -n '__rwq_at doctor' -l only -x -d 'Look for these alone'
 complete -c rwq -n '__rwq_at doctor' -l skip -x -d 'Do not look for these'
 complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
@@ -376,9 +401,9 @@ complete -c rwq -n '__rwq_at import' -s 0 -l null -d '-o ids ends each ID with N
 complete -c rwq -n '__rwq_at import; and test $__rwq_count -eq 0' -F
 
 # rwq local
-complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server, if it does not run'
-complete -c rwq -n '__rwq_at local' -a 'stop' -d 'Stop the embedded server; its data stay'
-complete -c rwq -n '__rwq_at local' -a 'status' -d 'Say whether the embedded server runs, and where'
+complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server unless it runs'
+complete -c rwq -n '__rwq_at local' -a 'stop' -d 'Stop the embedded server and keep its data'
+complete -c rwq -n '__rwq_at local' -a 'status' -d 'Show whether the embedded server runs, and where'
 
 # rwq local start
 complete -c rwq -n '__rwq_at local start; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
@@ -390,5 +415,5 @@ complete -c rwq -n '__rwq_at local stop; and test $__rwq_count -eq 0' -a '(__fis
 complete -c rwq -n '__rwq_at local status; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
 
 # rwq completion
-complete -c rwq -n '__rwq_at completion' -l install -d 'Write it where the shell looks for it, and say where'
+complete -c rwq -n '__rwq_at completion' -l install -d 'Write it where the shell looks for it, and print where'
 complete -c rwq -n '__rwq_at completion; and test $__rwq_count -eq 0' -a 'bash\\t zsh\\t fish\\t'

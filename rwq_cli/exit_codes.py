@@ -1,6 +1,9 @@
-"""The exit codes of every command, and what each means."""
+"""The exit codes of every command, what each means, and which error leads to which."""
 
+from collections.abc import Mapping
 from enum import IntEnum
+
+from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
 
 
 class ExitStatus(IntEnum):
@@ -20,7 +23,7 @@ class ExitStatus(IntEnum):
 
 
 class MonitoringStatus(IntEnum):
-    """What the exit code of `rwq check` says, in the language of monitoring plugins."""
+    """What the exit code of `rwq check` says to a monitoring system."""
 
     OK = 0
     WARNING = 1
@@ -38,3 +41,19 @@ _MEANINGS = {
     ExitStatus.SERVER: "the server: unreachable, lost on the way, or it refused",
     ExitStatus.INTERRUPTED: "interrupted",
 }
+
+# The exit code of each error; one that is not here has that of its nearest base class.
+EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
+    InvalidArgument: ExitStatus.USAGE,
+    ServerError: ExitStatus.SERVER,
+    # Declined, no undo file, the output cannot be written, a bug in rwq.
+    RwqError: ExitStatus.NO,
+    KeyboardInterrupt: ExitStatus.INTERRUPTED,
+    # Whoever reads stdout has read enough, as in `rwq ls | head`.
+    BrokenPipeError: ExitStatus.OK,
+}
+
+
+def exit_status_of(error: BaseException) -> ExitStatus:
+    """The exit code that an error leads to."""
+    return next(EXIT_STATUS_OF[kind] for kind in type(error).__mro__ if kind in EXIT_STATUS_OF)

@@ -66,6 +66,10 @@ class Result:
         """All of it, to be compared as a whole: exit code, stdout, stderr."""
         return self.code, self.text, self.notes
 
+    def as_bytes(self) -> tuple[int, bytes, bytes]:
+        """All of it as bytes."""
+        return self.code, self.out, self.err
+
 
 @dataclass
 class Rwq:

@@ -4,7 +4,8 @@ from typing import Any
 
 from typer.core import TyperOption
 
-from rwq_cli.cli.settings import OutputFormat, Settings
+from rwq_cli.cli.settings import Settings
+from rwq_cli.output.options import OutputFormat
 
 
 def _remember(context: Any, parameter: Any, value: Any) -> None:

@@ -23,6 +23,10 @@ class Duration(float):
         return self.text
 
 
+FIVE_MINUTES = Duration("5m")
+A_SECOND = Duration("1s")
+
+
 def parse_id(text: str) -> bytes:
     """An ID from the command line.
 

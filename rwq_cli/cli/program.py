@@ -1,4 +1,4 @@
-"""One run of rwq: parse, do, render; and every error becomes one line and an exit code."""
+"""One run of rwq: parse, run, render; every error becomes one line and an exit code."""
 
 import gc
 import os
@@ -6,20 +6,14 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import typer
 
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import (
-    ConnectionLost,
-    InvalidArgument,
-    RwqError,
-    ServerError,
-)
+from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
 from rwq_cli.environment import Environment
-from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus
+from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
 
 # -o, alone or behind flags that take no value: -o json, -ojson, -vo json.
 _SHORT_OUTPUT = re.compile(r"-[v0]*o(.*)", re.DOTALL)
@@ -43,21 +37,20 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
         with suppress(BrokenPipeError):
             environment.stdout.flush()
         return status
-    except KeyboardInterrupt:
-        return ExitStatus.INTERRUPTED
-    except BrokenPipeError:
-        return ExitStatus.OK
+    except (KeyboardInterrupt, BrokenPipeError) as end:
+        return exit_status_of(end)
     except Exception as error:
         settings.end_progress()
         if settings.debug or "--debug" in arguments:
             import traceback
 
             environment.note(traceback.format_exc().rstrip())
-        failure = _failure(error)
+        failure = _as_rwq_error(error)
         if settings.monitors and not wants_json(arguments):
-            return _tell_monitor(failure, environment)
-        _tell(failure, arguments, environment)
-        return MonitoringStatus.UNKNOWN if settings.monitors else failure.status
+            _report_to_monitor(failure, environment)
+        else:
+            _report(failure, arguments, environment)
+        return MonitoringStatus.UNKNOWN if settings.monitors else exit_status_of(failure)
     finally:
         settings.end_progress()
 
@@ -71,88 +64,100 @@ def _run(arguments: Sequence[str], settings: Settings) -> Code:
         return ExitStatus(done.exit_code)
     from rwq_cli.output import render
 
-    # What was loaded stays: the collector need not look at it again.
+    # The collector need not look again at what was loaded.
     gc.freeze()
     gc.enable()
-    return render(report, settings)
+    return render(report, settings.output_options)
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """An error as it is told.
+class UsageError(InvalidArgument):
+    """The command line cannot be parsed.
 
     Attributes:
-        message: What happened; may hold anything that was typed or answered.
-        code: A stable word for it.
-        hint: What to do about it; None where there is nothing to advise.
-        status: The exit code.
-        help: The help, where that is all the answer.
+        help: The help, where that is all the answer; else None.
     """
 
-    message: str
-    code: str
-    hint: str | None
-    status: ExitStatus
+    code = "usage"
     help: str | None = None
 
-    def line(self) -> str:
-        """Message and hint, safe to show."""
-        return _safe(self.message) + (f"; {_safe(self.hint)}" if self.hint else "")
+
+class OutputError(RwqError):
+    """The output cannot be written."""
+
+    code = "output"
 
 
-def _failure(error: Exception) -> _Failure:
+class Bug(RwqError):
+    """An error that nothing in rwq expects."""
+
+    code = "bug"
+
+
+def _as_rwq_error(error: Exception) -> RwqError:
+    """The error with a message, a hint and a code."""
+    if isinstance(error, RwqError):
+        if isinstance(error, ServerError) and (done := _acknowledged(error)):
+            error.hint = f"{done}; {error.hint}" if error.hint else done
+        return error
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         message = error.format_message().rstrip(".")
-        message = message[:1].lower() + message[1:]
         where = context.command_path if context else "rwq"
-        said = None
+        usage = UsageError(message[:1].lower() + message[1:], f"see {where} --help")
         if type(error).__name__ == "NoArgsIsHelpError":
-            said = context.get_help() if context else error.format_message()
-        return _Failure(message, "usage", f"see {where} --help", ExitStatus.USAGE, said)
-    if isinstance(error, RwqError):
-        hint = error.hint
-        acknowledged = getattr(error, "acknowledged", None)
-        lost = isinstance(error, ConnectionLost)
-        if acknowledged is not None and (acknowledged or lost):
-            done = f"{acknowledged:,} were acknowledged and are done"
-            if lost:
-                done += ", those sent after them all or not at all"
-            hint = f"{done}; {hint}" if hint else done
-        status = ExitStatus.NO
-        if isinstance(error, InvalidArgument):
-            status = ExitStatus.USAGE
-        elif isinstance(error, ServerError):
-            status = ExitStatus.SERVER
-        return _Failure(error.message, error.code, hint, status)
+            usage.help = context.get_help() if context else error.format_message()
+        return usage
     if isinstance(error, OSError):
         reason = (error.strerror or str(error)).lower()
-        return _Failure(f"cannot write the output: {reason}", "output", None, ExitStatus.NO)
+        return OutputError(f"cannot write the output: {reason}")
     reason = f"{type(error).__name__}: {error}"
-    return _Failure(f"this is a bug in rwq: {reason}", "bug", "--debug shows more", ExitStatus.NO)
+    return Bug(f"this is a bug in rwq: {reason}", "--debug shows more")
 
 
-def _tell(failure: _Failure, arguments: Sequence[str], environment: Environment) -> None:
-    if failure.help is not None:
-        environment.note(failure.help)
+def _acknowledged(error: ServerError) -> str | None:
+    """What of a batch is done, in words; None for nothing."""
+    after = error.acknowledged_after
+    if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):
+        return None
+    done = f"{error.acknowledged:,} were acknowledged and are done"
+    if after:
+        ranges = [f"{first + 1:,} to {first + count:,}" for first, count in after]
+        done = f"the first {done}, and so are {' and '.join(ranges)}, but nothing else"
+    return f"{done}, those sent after them all or not at all" if error.in_doubt else done
+
+
+def _report(error: RwqError, arguments: Sequence[str], environment: Environment) -> None:
+    """Write an error to stderr."""
+    if isinstance(error, UsageError) and error.help is not None:
+        environment.note(error.help)
     elif wants_json(arguments):
         from rwq_cli.output.encode import to_json
 
-        hint = _safe(failure.hint) if failure.hint else None
-        record = {"error": _safe(failure.message), "code": failure.code, "hint": hint}
+        hint = _safe(error.hint) if error.hint else None
+        record: dict[str, object] = {
+            "error": _safe(error.message),
+            "code": error.code,
+            "hint": hint,
+        }
+        if isinstance(error, ServerError) and error.acknowledged is not None:
+            record["acknowledged"] = error.acknowledged
+            record["acknowledged_after"] = error.acknowledged_after
         environment.note(to_json(record).decode())
     else:
-        environment.note(f"rwq: error: {failure.line()}")
+        environment.note(f"rwq: error: {_line(error)}")
 
 
-def _tell_monitor(failure: _Failure, environment: Environment) -> MonitoringStatus:
-    """On stdout, where a monitor reads."""
+def _report_to_monitor(error: RwqError, environment: Environment) -> None:
+    """Write an error to stdout, where a monitor reads."""
     from rwq_cli.views.monitoring import unknown_line
 
     with suppress(OSError):
-        environment.stdout.write(unknown_line(failure.line()).encode())
+        environment.stdout.write(unknown_line(_line(error)).encode())
         environment.stdout.flush()
-    return MonitoringStatus.UNKNOWN
+
+
+def _line(error: RwqError) -> str:
+    return _safe(error.message) + (f"; {_safe(error.hint)}" if error.hint else "")
 
 
 def _safe(text: str) -> str:
@@ -182,8 +187,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def main() -> None:
     """The `rwq` command.
 
-    It ends by `os._exit`: taking down the interpreter module by module would cost a fifth of a
-    short command's time, and everything that must end has ended.
+    It ends by `os._exit`: to shut down the interpreter would cost a fifth of a short command's
+    time, and nothing is left to be closed.
     """
     environment = Environment.of_process()
     status = run(sys.argv[1:], environment)

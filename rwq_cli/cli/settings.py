@@ -3,29 +3,17 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
+from rwq_cli.output.options import OutputFormat, OutputOptions
 
 if TYPE_CHECKING:
     from rwq_cli.output.progress import TerminalProgress
 
 DEFAULT_URL = "redis://localhost:6379/0"
-
-
-class OutputFormat(StrEnum):
-    """The values of `-o`."""
-
-    TABLE = "table"
-    PLAIN = "plain"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
-    IDS = "ids"
-    DATA = "data"
 
 
 @dataclass
@@ -70,6 +58,11 @@ class Settings:
             raise InvalidArgument(
                 f"-o cannot be {name!r}", f"it is one of {', '.join(OutputFormat)}"
             )
+
+    @property
+    def output_options(self) -> OutputOptions:
+        """How the results of the run are written."""
+        return OutputOptions(self.environment, self.output, self.colour, self.progress)
 
     @property
     def colour(self) -> bool:

@@ -1,29 +1,37 @@
 """`rwq add`: put items in."""
 
-import os
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
+from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, NullIdsOption
-from rwq_cli.cli.settings import OutputFormat, Settings
-from rwq_cli.core.batches import Flush
+from rwq_cli.cli.options import (
+    DryRunOption,
+    Duration,
+    NullIdsOption,
+    duration_option,
+    parse_id,
+)
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import Due, NewItems, Status
+from rwq_cli.core.model import Due
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.durations import parse_duration
-from rwq_cli.input.records import IdRule, InputFormat, RecordReader
-from rwq_cli.output.encode import bytes_fields, to_json
-from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Batch, Report
-from rwq_cli.views.outcomes import DRY_RUN
-from rwq_cli.views.records import outcome_view
+from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id
+from rwq_cli.output.report import Report
+from rwq_cli.views.outcomes import batch_of_added
 
 app = CommandModule()
+
+
+def _time(text: str) -> str:
+    from rwq_cli.input.times import parse_time
+
+    # Checked before anything is done; which instant it is depends on the server's clock.
+    parse_time(text, lambda: 0)
+    return text
 
 
 @app.command(
@@ -60,13 +68,15 @@ def add(
         ),
     ] = InputFormat.LINES,
     item_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="The ID, for exactly one item.")
+        bytes | None,
+        typer.Option("--id", metavar="ID", parser=parse_id, help="The ID, for exactly one item."),
     ] = None,
     id_from: Annotated[
-        str | None,
+        IdRule | None,
         typer.Option(
             "--id-from",
             metavar="RULE",
+            parser=IdRule.parse,
             help="uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data).",
         ),
     ] = None,
@@ -74,12 +84,10 @@ def add(
         bool,
         typer.Option("--unique", help="The IDs are known to be new: skip the duplicate check."),
     ] = False,
-    delay: Annotated[
-        str | None,
-        typer.Option(
-            "--delay",
-            metavar="DUR",
-            help="Put the items off for so long; a delay in a JSON line has precedence.",
+    delay_s: Annotated[
+        Duration | None,
+        duration_option(
+            "--delay", "Delay the items by this; a delay in a JSON line has precedence."
         ),
     ] = None,
     at: Annotated[
@@ -87,13 +95,12 @@ def add(
         typer.Option(
             "--at",
             metavar="TIME",
-            help="Put the items off until then, by the server's clock: 08:00, 2026-11-22T08:00, "
+            parser=_time,
+            help="Delay the items until then, by the server's clock: 08:00, 2026-11-22T08:00, "
             "with a zone (Z, +01:00) or in the local one, or @ and unix seconds.",
         ),
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Nothing more after the first bad record.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad record.")] = False,
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,
 ) -> Report:
@@ -103,70 +110,37 @@ def add(
         raise InvalidArgument("items come from arguments or from files, not both", "drop one")
     if item_id is not None and id_from is not None:
         raise InvalidArgument("--id and --id-from exclude each other", "give one of them")
-    if delay is not None and at is not None:
+    if delay_s is not None and at is not None:
         raise InvalidArgument("--delay and --at exclude each other", "give one of them")
     queue = open_queue(settings)
-    environment = settings.environment
-
-    def report_bad(where: str, number: int, why: str) -> None:
-        if settings.output in (OutputFormat.JSON, OutputFormat.JSONL):
-            record = {"error": why, "code": "bad-record", "hint": None, "record": number}
-            environment.note(to_json(record).decode())
-        else:
-            place = escaped(os.fsencode(where))
-            environment.note(f"rwq: {place} {number}: {escaped(why.encode())}; not added")
-
     reader = RecordReader(
-        environment,
+        settings.environment,
         input_format,
-        IdRule.parse("uuid" if id_from is None else id_from),
+        id_from or RANDOM_IDS,
         strict,
-        report_bad,
-        _due(queue, delay, at),
+        bad_record_reporter(settings, "not added"),
+        _due(queue, delay_s, at),
     )
     if settings.progress is not None:
         settings.progress.fraction = reader.fraction
     items = reader.from_arguments(data) if data else reader.from_files(file or ["-"])
-    if not data and not file and environment.stdin_is_terminal:
-        environment.note("reading items from the terminal, one a line; Ctrl-D ends")
+    if not data and not file and settings.environment.stdin_is_terminal:
+        settings.environment.note("reading items from the terminal, one a line; Ctrl-D ends")
     if item_id is not None:
-        items = _one_with_id(items, os.fsencode(item_id))
-    return Batch(
-        view=outcome_view(queue.name),
-        batches=queue.add_batches(items, unique=unique, dry_run=dry_run).batches,
-        count=lambda batch: {_WORDS[status]: n for status, n in batch.counts().items()},
-        word=lambda outcome: _WORDS[outcome.status],
-        counted=("added", "duplicates", "rejected"),
-        failed=frozenset({"rejected"}),
-        shown=frozenset({"added"}),
-        tells_only_shown=True,
-        fields={**bytes_fields("queue", queue.name), "dry_run": dry_run},
-        prefix=DRY_RUN if dry_run else "",
-        extra=lambda: {"rejected": reader.rejected, "empty": reader.empty},
+        items = with_id(items, item_id)
+    return batch_of_added(
+        queue.name,
+        queue.add_batches(items, unique=unique, dry_run=dry_run),
+        reader,
+        dry_run=dry_run,
         null_separated=null,
     )
 
 
-def _due(queue: WorkQueue, delay: str | None, at: str | None) -> Due | None:
-    """Until when the items are put off."""
+def _due(queue: WorkQueue, delay_s: float | None, at: str | None) -> Due | None:
+    """Until when the items are delayed."""
     if at is not None:
         from rwq_cli.input.times import parse_time
 
         return Due(parse_time(at, queue.now_ms), from_now=False)
-    seconds = 0.0 if delay is None else parse_duration(delay)
-    return Due(seconds * 1000, from_now=True) if seconds else None
-
-
-_WORDS = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
-
-
-def _one_with_id(batches: Iterator[NewItems | Flush], item_id: bytes) -> Iterator[NewItems | Flush]:
-    """The one item there is, under the ID given; nothing is added if there are more."""
-    only: NewItems | None = None
-    for batch in batches:
-        if isinstance(batch, Flush):
-            continue
-        if only is not None or len(batch.ids) > 1:
-            raise InvalidArgument("--id names one item, but there are more", "use --id-from")
-        only = batch
-    return iter([only._replace(ids=[item_id])] if only is not None else [])
+    return Due(delay_s * 1000, from_now=True) if delay_s else None

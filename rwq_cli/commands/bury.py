@@ -26,6 +26,12 @@ _FREE = frozenset({State.WAITING, State.ABANDONED})
 _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 
+def _reason(text: str) -> bytes:
+    reason = os.fsencode(text)
+    check_reason(reason)
+    return reason
+
+
 @app.command(
     help="Set items aside, with a reason: no worker and no cleaner touches them until they are "
     "kicked. Chosen without --state, they are those that wait or are abandoned.",
@@ -43,10 +49,11 @@ def bury(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
     reason: Annotated[
-        str | None,
+        bytes | None,
         typer.Option(
             "--reason",
             metavar="TEXT",
+            parser=_reason,
             help="Why, up to 1,024 bytes; it replaces that of what is buried already. Without it, "
             "what is buried now says: by hand.",
         ),
@@ -55,15 +62,13 @@ def bury(
     yes: YesToForceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    given = None if reason is None else os.fsencode(reason)
-    check_reason(given)
     queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
     if force and not dry_run:
         chosen = confirm_ids("bury, ending the leases of others,", chosen, queue, yes=yes)
     return batch_of_ids(
         queue.name,
-        queue.bury(chosen, reason=given, force=force, dry_run=dry_run),
+        queue.bury(chosen, reason=reason, force=force, dry_run=dry_run),
         done=Status.BURIED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,

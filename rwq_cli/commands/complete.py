@@ -9,14 +9,13 @@ from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption
+from rwq_cli.cli.options import DryRunOption, Duration, duration_option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.result_options import RESULT_TTL_S, ResultOptions, Verdict
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.results import read_result
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
@@ -46,9 +45,12 @@ def complete(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
     owner: Annotated[
-        str | None,
+        bytes | None,
         typer.Option(
-            "--owner", metavar="SESSION", help="Only where this session still holds the lease."
+            "--owner",
+            metavar="SESSION",
+            parser=os.fsencode,
+            help="Only where this session still holds the lease.",
         ),
     ] = None,
     result: Annotated[
@@ -62,11 +64,9 @@ def complete(
     rejected: Annotated[
         bool, typer.Option("--rejected", help="The outcome says that it was given up.")
     ] = False,
-    result_ttl: Annotated[
-        str | None,
-        typer.Option(
-            "--result-ttl", metavar="DUR", help="Keep the outcome for so long.  [default: 1h]"
-        ),
+    result_ttl_s: Annotated[
+        Duration | None,
+        duration_option("--result-ttl", "Keep the outcome this long.  [default: 1h]"),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before items that were not named are gone.")
@@ -78,13 +78,11 @@ def complete(
             "stdin cannot hold both the IDs and the result", "put one of them into a file"
         )
     result_options = None
-    if result is not None or rejected or result_ttl is not None:
+    if result is not None or rejected or result_ttl_s is not None:
         result_options = ResultOptions(
             result=None if result is None else read_result(settings.environment, result),
             verdict=Verdict.REJECTED if rejected else Verdict.COMPLETED,
-            ttl_ms=round(
-                1000 * (RESULT_TTL_S if result_ttl is None else parse_duration(result_ttl))
-            ),
+            ttl_ms=round(1000 * (RESULT_TTL_S if result_ttl_s is None else result_ttl_s)),
         )
     queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
@@ -94,7 +92,7 @@ def complete(
         queue.name,
         queue.complete(
             chosen,
-            owner=None if owner is None else os.fsencode(owner),
+            owner=owner,
             result_options=result_options,
             dry_run=dry_run,
         ),

@@ -6,9 +6,8 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.settings import Settings
-from rwq_cli.completion.places import install as install_at
-from rwq_cli.completion.places import place_of, still_to_do
-from rwq_cli.completion.shells import Shell, script_for
+from rwq_cli.completion.install import install_script, remaining_step, script_path
+from rwq_cli.completion.scripts import Shell, script_for
 from rwq_cli.completion.spec import collect
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
@@ -32,16 +31,16 @@ def completion(
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
     install: Annotated[
         bool,
-        typer.Option("--install", help="Write it where the shell looks for it, and say where."),
+        typer.Option("--install", help="Write it where the shell looks for it, and print where."),
     ] = False,
 ) -> Report:
     text = script_for(shell, collect())
     if not install:
         return Text(text)
     environment = settings.environment
-    place = place_of(shell, environment.variables)
-    install_at(text, place)
-    environment.note(f"installed {escaped(str(place).encode())}")
-    if (more := still_to_do(shell, place, environment.variables)) is not None:
-        environment.note(escaped(more.encode()))
+    path = script_path(shell, environment.variables)
+    install_script(text, path)
+    environment.note(f"installed {escaped(str(path).encode())}")
+    if (step := remaining_step(shell, path, environment.variables)) is not None:
+        environment.note(escaped(step.encode()))
     return Text("")

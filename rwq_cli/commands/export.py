@@ -6,7 +6,7 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.settings import OutputFormat, Settings
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.selection import ITEMS
@@ -17,6 +17,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import Header, entry_line, header_line, picture_view
+from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report, Stream
 
 app = CommandModule()

@@ -1,9 +1,8 @@
-"""`rwq ls`: what is in the lists."""
+"""`rwq ls`: list items."""
 
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 import typer
 
@@ -11,29 +10,15 @@ from rwq_cli.cli.choosing import Criteria, warn_of_use
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption
-from rwq_cli.cli.settings import OutputFormat, Settings
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.inspect.listing import Selection, Source
 from rwq_cli.core.inspect.selection import source_of
-from rwq_cli.core.model import Item, State
-from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Column, Listing, Report
-from rwq_cli.views.records import (
-    BURIED_AT,
-    DATA,
-    HOLDER,
-    ID,
-    LAST_USE,
-    POSITION,
-    REASON,
-    SIZE,
-    STATE,
-    due_column,
-    item_view,
-    time_left_column,
-)
+from rwq_cli.core.model import State
+from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.report import Report
+from rwq_cli.views.items import columns_for
+from rwq_cli.views.listing import listing_report
 
 app = CommandModule()
 
@@ -58,10 +43,6 @@ _SOURCES = {
     Which.DELAYED: Source(delayed=True),
     Which.BURIED: Source(buried=True),
     Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
-}
-_COLUMNS: dict[Which | None, tuple[Column[Item], ...]] = {
-    Which.WAITING: (POSITION, ID, LAST_USE, SIZE, DATA),
-    Which.BURIED: (ID, BURIED_AT, REASON, SIZE, DATA),
 }
 _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
@@ -96,72 +77,40 @@ def ls(
     selection: Annotated[Selection, Criteria()],
     null: NullRecordsOption = False,
 ) -> Report:
-    narrowed, states = not selection.is_all, selection.states
+    is_selected, states = not selection.is_all, selection.states
     source = _SOURCES[which or Which.WAITING]
     if states and which in (None, Which.ALL):
         source = source_of(states)
     if which is None and source == _SOURCES[Which.WAITING]:
         which = Which.WAITING
     if which in _ONE_STATE:
-        states = frozenset({_ONE_STATE[which]}) & (states or {_ONE_STATE[which]})
-    selection = replace(selection, states=states)
+        one_state = frozenset({_ONE_STATE[which]})
+        selection = replace(selection, states=one_state & (states or one_state))
     queue = open_queue(settings)
-    wants_data = data or settings.output is OutputFormat.DATA
-    name = escaped(queue.name)
-    what = "items" if which in (None, Which.ALL) else f"{which.value} items"
     warn_of_use(settings, queue, selection)
-    page: _Page = {
-        "limit": min(limit, LONGEST_LIST) or None,
-        "offset": min(offset, LONGEST_LIST),
-        "tail": tail,
-    }
+    # More than the longest list means the same, and would overflow in the server.
+    first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
     # An ID that is in processing twice is one item, so these have to be looked at.
     ids_will_do = selection.is_all and source.is_one and not source.processing
-    return Listing(
-        view=item_view(*_columns(which, queue)),
-        records=queue.items(
+    return listing_report(
+        queue.name,
+        queue.items(
             source,
             selection,
-            data=wants_data,
+            limit=last,
+            offset=first,
+            tail=tail,
+            data=data or settings.output is OutputFormat.DATA,
             bare=settings.output is OutputFormat.IDS,
-            **page,
         ),
-        id_batches=queue.listed_ids(source, **page) if ids_will_do else None,
-        empty=f"No such {what} in {name}." if narrowed else f"No {what} in {name}.",
-        footer=lambda shown: _footer(queue, source, shown, selection),
+        columns_for(which, queue.now_ms),
+        what="items" if which in (None, Which.ALL) else f"{which} items",
+        source=source,
+        lengths=queue.lengths,
+        is_selected=is_selected,
+        filters=not selection.is_all,
         null_separated=null,
+        id_batches=queue.listed_ids(source, limit=last, offset=first, tail=tail)
+        if ids_will_do
+        else None,
     )
-
-
-class _Page(TypedDict):
-    """Which part of a listing."""
-
-    limit: int | None
-    offset: int
-    tail: bool
-
-
-def _columns(which: Which | None, queue: WorkQueue) -> tuple[Column[Item], ...]:
-    # One instant is good for all rows, and it is asked for only where they are shown to people.
-    now_ms = cache(queue.now_ms)
-    if which is Which.DELAYED:
-        return (ID, due_column(now_ms), LAST_USE, SIZE, DATA)
-    every = (ID, STATE, HOLDER, time_left_column(now_ms), LAST_USE, SIZE, DATA)
-    return _COLUMNS.get(which, every)
-
-
-def _footer(queue: WorkQueue, source: Source, shown: int, selection: Selection) -> str:
-    if source.deep:
-        return f"{human.count(shown)} shown of {escaped(queue.name)}"
-    counts = queue.lengths()
-    totals = {
-        "waiting": counts.waiting * source.main,
-        "processing": counts.processing * source.processing,
-        "delayed": counts.delayed * source.delayed,
-        "buried": counts.buried * source.buried,
-    }
-    total = human.count(sum(totals.values()))
-    listed = next(name for name in totals if getattr(source, "main" if name == "waiting" else name))
-    of_them = "of" if selection.is_all else "that match, out of"
-    kind = f" {listed}" if source.is_one else ""
-    return f"{human.count(shown)} shown {of_them} {total}{kind} in {escaped(queue.name)}"

@@ -46,7 +46,12 @@ _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 def mv(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
-    to: Annotated[str, typer.Option("--to", metavar="QUEUE", help="The queue to move them to.")],
+    to: Annotated[
+        bytes,
+        typer.Option(
+            "--to", metavar="QUEUE", parser=os.fsencode, help="The queue to move them to."
+        ),
+    ],
     force: Annotated[
         bool,
         typer.Option(
@@ -56,16 +61,14 @@ def mv(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    queue = open_queue(settings)
-    target = os.fsencode(to)
-    destination = Destination(QueueKeys(target), force)
-    if target == queue.name:
+    destination = Destination(QueueKeys(to), force)
+    if to == settings.queue:
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
+    queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
     if not dry_run:
-        what = f"move to {escaped(target)}"
-        chosen = confirm_ids(what, chosen, queue, yes=yes)
-    undo = open_undo_file(settings, queue, "mv", target)
+        chosen = confirm_ids(f"move to {escaped(to)}", chosen, queue, yes=yes)
+    undo = open_undo_file(settings, queue, "mv", to)
     return batch_of_taken(
         settings,
         queue,
@@ -75,5 +78,5 @@ def mv(
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),
         dry_run=dry_run,
         null_separated=choice.null_separated,
-        fields=bytes_fields("to", target),
+        fields=bytes_fields("to", to),
     )

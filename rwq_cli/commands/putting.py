@@ -1,16 +1,14 @@
 """What the commands that put items back have in common."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from rwq_cli.cli.settings import OutputFormat, Settings
+from rwq_cli.cli.bad_records import bad_record_reporter
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.all_results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
-from rwq_cli.output.encode import bytes_fields, to_json
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.report import Batch
-from rwq_cli.views.outcomes import DRY_RUN
-from rwq_cli.views.records import outcome_view
+from rwq_cli.views.outcomes import DRY_RUN, outcome_view
 
 IMPORTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
 _FAILED = frozenset(
@@ -83,15 +81,7 @@ def result_counts(tally: ResultTally) -> dict[str, int]:
 
 
 def report_bad_line(settings: Settings, name: str) -> Callable[[int, str], None]:
-    """What tells of a line of a file that cannot be used."""
-    place = "line" if name == "-" else f"{escaped(os.fsencode(name))}, line"
-
-    def report(number: int, why: str) -> None:
-        if settings.output in (OutputFormat.JSON, OutputFormat.JSONL):
-            record = {"error": why, "code": "bad-record", "hint": None, "record": number}
-            settings.environment.note(to_json(record).decode())
-        else:
-            said = escaped(why.encode("utf-8", "backslashreplace"))
-            settings.environment.note(f"rwq: {place} {number}: {said}; not imported")
-
-    return report
+    """A function that reports a line of a file that cannot be used."""
+    place = "line" if name == "-" else f"{name}, line"
+    report = bad_record_reporter(settings, "not imported")
+    return lambda number, reason: report(place, number, reason)

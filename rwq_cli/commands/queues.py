@@ -1,4 +1,4 @@
-"""`rwq queues`: the queues of a server."""
+"""`rwq queues`: list the queues of a server."""
 
 import os
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.report import Listing, Report
-from rwq_cli.views.records import QUEUES_COLUMNS, counts_view
+from rwq_cli.output.report import Records, Report
+from rwq_cli.views.counts import queues_view
 
 app = CommandModule()
 
@@ -29,26 +29,28 @@ app = CommandModule()
 def queues(
     settings: Settings,
     pattern: Annotated[
-        str | None, typer.Argument(metavar="[PATTERN]", help="A glob that the names must match.")
+        bytes | None,
+        typer.Argument(
+            metavar="[PATTERN]", parser=os.fsencode, help="A glob that the names must match."
+        ),
     ] = None,
     null: Annotated[
         bool, typer.Option("-0", "--null", help="-o ids ends each name with NUL, unescaped.")
     ] = False,
 ) -> Report:
     connection = open_connection(settings)
-    wanted = None if pattern is None else glob_pattern(os.fsencode(pattern))
+    wanted = glob_pattern(b"*" if pattern is None else pattern)
 
     def counted() -> Iterator[Counts]:
         connection.look_only()
-        for name in queue_names(connection):
-            if wanted is None or wanted.match(name):
-                try:
-                    yield WorkQueue(connection, name).lengths()
-                except WrongType as error:
-                    settings.environment.note(f"left out: {error.message}")
+        for name in filter(wanted.match, queue_names(connection)):
+            try:
+                yield WorkQueue(connection, name).lengths()
+            except WrongType as error:
+                settings.environment.note(f"left out: {error.message}")
 
-    return Listing(
-        view=counts_view(QUEUES_COLUMNS),
+    return Records(
+        view=queues_view(),
         records=counted(),
         empty="No queues on this server." if pattern is None else "No such queues.",
         null_separated=null,

@@ -8,13 +8,18 @@ from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption
+from rwq_cli.cli.options import (
+    DryRunOption,
+    Duration,
+    ForceOption,
+    YesToForceOption,
+    duration_option,
+)
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.durations import parse_duration
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
 
@@ -43,20 +48,17 @@ def release(
     front: Annotated[
         bool, typer.Option("--front", help="Make them the next to be leased, in this order.")
     ] = False,
-    delay: Annotated[
-        str | None,
-        typer.Option(
-            "--delay", metavar="DUR", help="Not now, but when so long has passed; 0 is now."
-        ),
+    delay_s: Annotated[
+        Duration | None,
+        duration_option("--delay", "Put them back after this long, not now; 0 is now."),
     ] = None,
     force: ForceOption = False,
     yes: YesToForceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    if front and delay is not None:
+    if front and delay_s is not None:
         raise InvalidArgument("--front and --delay exclude each other", "give one of them")
-    delay_s = 0.0 if delay is None else parse_duration(delay)
-    if 0 < delay_s < 0.001:
+    if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave it out to put them back now")
     queue = open_queue(settings)
     chosen = choice.ids(queue, settings)
@@ -64,7 +66,7 @@ def release(
         chosen = confirm_ids("put back, ending the leases of others,", chosen, queue, yes=yes)
     return batch_of_ids(
         queue.name,
-        queue.release(chosen, force=force, front=front, delay_s=delay_s, dry_run=dry_run),
+        queue.release(chosen, force=force, front=front, delay_s=delay_s or 0.0, dry_run=dry_run),
         done=Status.DELAYED if delay_s else Status.RELEASED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,

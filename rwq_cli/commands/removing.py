@@ -11,8 +11,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import Header, Taken
 from rwq_cli.output.report import Batch
 from rwq_cli.undo.file import UndoFile, undo_directory
-from rwq_cli.views.outcomes import DRY_RUN
-from rwq_cli.views.records import outcome_view
+from rwq_cli.views.outcomes import DRY_RUN, outcome_view
 
 
 def open_undo_file(

@@ -2,17 +2,13 @@
 
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption
+from rwq_cli.cli.options import FIVE_MINUTES, DryRunOption, LeaseForOption
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.durations import parse_duration
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
 
@@ -36,14 +32,9 @@ _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, o
 def touch(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
-    lease_for: Annotated[
-        str, typer.Option("--for", metavar="DUR", help="How long the lease lasts from now.")
-    ] = "5m",
+    lease_s: LeaseForOption = FIVE_MINUTES,
     dry_run: DryRunOption = False,
 ) -> Report:
-    lease_s = parse_duration(lease_for)
-    if lease_s < 0.001:
-        raise InvalidArgument("a lease must last at least 1ms", "release the item instead")
     queue = open_queue(settings)
     return batch_of_ids(
         queue.name,

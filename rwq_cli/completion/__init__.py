@@ -1,1 +1,1 @@
-"""Shell completion: what there is to complete, and the script of each shell made from it."""
+"""Shell completion: a script for each shell, made from the commands and a template."""

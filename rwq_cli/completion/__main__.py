@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
-from rwq_cli.completion.shells import FILE_NAMES, script_for
+from rwq_cli.completion.scripts import FILE_NAMES, script_for
 from rwq_cli.completion.spec import collect
 
 
 def write_all(directory: Path) -> None:
-    """Write every script into a directory that exists."""
+    """Write every script into an existing directory."""
     spec = collect()
     for shell, name in FILE_NAMES.items():
         (directory / name).write_text(script_for(shell, spec), "utf-8")

@@ -1,80 +1,58 @@
-"""What there is to complete, read from the parsers of the commands."""
+"""The commands, options and arguments to complete, read from the parsers of the commands."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rwq_cli.cli.app import COMMANDS, Described, all_commands, build_root, load_command
+from rwq_cli.cli.app import build_root
 from rwq_cli.cli.global_options import GLOBAL_NAMES
-from rwq_cli.cli.settings import OutputFormat
+from rwq_cli.output.options import OutputFormat
 
-# Accepted by every command, at each level, with one meaning.
-_COMMON_NAMES = GLOBAL_NAMES | {"help"}
-# Common options that have no say in which server is asked, or how it is reached.
-_NOT_ABOUT_SERVER = frozenset(
-    {"queue", "output", "no_color", "verbose", "debug", "help"},
-)
+# Options that every command accepts, before its name or after it.
+_COMMON = GLOBAL_NAMES | {"help"}
+# The others of them select the server, or how it is reached.
+_NOT_ABOUT_SERVER = {"queue", "output", "no_color", "verbose", "debug", "help"}
 
 
 class Kind(StrEnum):
-    """What can be offered for a value."""
+    """What can be offered for a value; NONE is an option without a value."""
 
-    NONE = "none"
-    CHOICES = "choices"
-    FILE = "file"
-    DIRECTORY = "directory"
-    QUEUE = "queue"
-    OTHER = "other"
-
-
-@dataclass(frozen=True)
-class Value:
-    """What an option takes, or what stands in the place of an argument.
-
-    Attributes:
-        kind: What can be offered; NONE is an option without a value.
-        label: What the help calls it, such as `FORMAT`; empty where there is no value.
-        choices: All that it can be, for CHOICES.
-    """
-
-    kind: Kind
-    label: str = ""
-    choices: tuple[str, ...] = ()
+    NONE = "NONE"
+    CHOICES = "CHOICES"
+    FILE = "FILE"
+    DIRECTORY = "DIRECTORY"
+    QUEUE = "QUEUE"
+    OTHER = "OTHER"
 
 
 @dataclass(frozen=True)
-class Option:
-    """An option.
+class Parameter:
+    """An option, or an argument of a command.
 
     Attributes:
-        names: How it is written: `-q`, `--queue`.
-        help: What it does, in one line without a full stop.
-        value: What it takes.
+        names: The names of an option, the short one first, as in `-q`, `--queue`. An argument has
+            none.
+        help: One line without a full stop.
+        kind: What can be offered for its value.
+        label: The name of the value in the help, such as `FORMAT`.
+        choices: All possible values, for CHOICES.
         repeatable: Whether it may be given more than once.
-        about_server: Whether it says which server is asked, or how it is reached.
+        about_server: Whether the option selects the server, or how it is reached.
     """
 
     names: tuple[str, ...]
     help: str
-    value: Value
+    kind: Kind
+    label: str = ""
+    choices: tuple[str, ...] = ()
     repeatable: bool = False
     about_server: bool = False
 
-
-@dataclass(frozen=True)
-class Argument:
-    """A word that is neither an option nor the value of one.
-
-    Attributes:
-        help: What it is, in one line without a full stop.
-        value: What can be offered.
-        repeatable: Whether any number of them may follow.
-    """
-
-    help: str
-    value: Value
-    repeatable: bool = False
+    @property
+    def takes_value(self) -> bool:
+        """Whether it is more than a flag."""
+        return self.kind is not Kind.NONE
 
 
 @dataclass(frozen=True)
@@ -82,140 +60,92 @@ class Command:
     """A command, or `rwq` itself.
 
     Attributes:
-        path: The words that name it after `rwq`; none for `rwq` itself.
-        help: What it does, in one line without a full stop.
-        options: Its own options, without the common ones.
-        arguments: Its arguments, in order.
-        commands: The commands below it; one that has any takes no arguments.
+        path: The words that name it after `rwq`.
+        help: One line without a full stop.
+        options: Its options, without the common ones.
+        arguments: Its arguments, in order. Only the last one can be repeatable.
+        commands: Its subcommands.
     """
 
     path: tuple[str, ...]
     help: str
-    options: tuple[Option, ...] = ()
-    arguments: tuple[Argument, ...] = ()
-    commands: "tuple[Command, ...]" = ()
+    options: tuple[Parameter, ...]
+    arguments: tuple[Parameter, ...]
+    commands: "tuple[Command, ...]"
 
-    @property
-    def name(self) -> str:
-        """The last word of its path."""
-        return self.path[-1]
+    def walk(self) -> "Iterator[Command]":
+        """This command and all below it, each before its subcommands."""
+        yield self
+        for command in self.commands:
+            yield from command.walk()
 
 
 @dataclass(frozen=True)
 class Spec:
-    """All that the scripts are made from.
+    """What the scripts are made from.
 
     Attributes:
-        root: `rwq` itself.
-        common: The options that every command takes, before its name or after it.
+        commands: `rwq` itself and every command below it.
+        common: The options that every command accepts, before its name or after it.
     """
 
-    root: Command
-    common: tuple[Option, ...]
-
-    def all_commands(self) -> Iterable[Command]:
-        """`rwq` itself and every command below it, each before those below it."""
-        yield from _with_inner(self.root)
-
-
-def _with_inner(command: Command) -> Iterable[Command]:
-    yield command
-    for inner in command.commands:
-        yield from _with_inner(inner)
+    commands: tuple[Command, ...]
+    common: tuple[Parameter, ...]
 
 
 def collect() -> Spec:
-    """Describe the command line as it is now; this imports every command."""
+    """Describe the current command line; this imports every command."""
     root = build_root()
-    described = all_commands()
-    return Spec(
-        root=Command(
-            path=(),
-            help=_one_line(root.help),
-            options=_options(root, common=False),
-            commands=tuple(_command((name,), described) for name in COMMANDS),
-        ),
-        common=_options(root, common=True),
-    )
+    common = [option for option in _parameters(root) if option.name in _COMMON]
+    return Spec(tuple(_command(root, ()).walk()), tuple(map(_parameter, common)))
 
 
-def _command(path: tuple[str, ...], described: list[Described]) -> Command:
-    """The command at a path, with all that is below it."""
-    for leaf in described:
-        if leaf.path == " ".join(path):
-            return Command(
-                path=path,
-                help=_short(leaf.command),
-                options=_options(leaf.command, common=False),
-                arguments=tuple(
-                    Argument(_one_line(parameter.help), _value(parameter), parameter.nargs != 1)
-                    for parameter in _parameters(leaf.command)
-                    if parameter.param_type_name == "argument"
-                ),
-            )
-    group: Any = load_command(path[0])
-    for word in path[1:]:
-        group = group.commands[word]
+def _command(command: Any, path: tuple[str, ...]) -> Command:
+    own = [parameter for parameter in _parameters(command) if parameter.name not in _COMMON]
+    inner = command.list_commands(None) if hasattr(command, "list_commands") else ()
     return Command(
         path=path,
-        help=_short(group),
-        options=_options(group, common=False),
-        commands=tuple(_command((*path, name), described) for name in group.commands),
+        help=_one_line(command.get_short_help_str(limit=200)),
+        options=tuple(_parameter(one) for one in own if one.param_type_name == "option"),
+        arguments=tuple(_parameter(one) for one in own if one.param_type_name == "argument"),
+        commands=tuple(_command(command.get_command(None, name), (*path, name)) for name in inner),
     )
 
 
 def _parameters(command: Any) -> list[Any]:
-    """Everything a command's help shows, its help option included."""
+    """The parameters in the help of a command, including --help."""
     context = command.context_class(command, **command.context_settings)
-    return [
-        parameter
-        for parameter in command.get_params(context)
-        if not getattr(parameter, "hidden", False)
-    ]
+    return [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
 
 
-def _options(command: Any, *, common: bool) -> tuple[Option, ...]:
-    return tuple(
-        Option(
-            # The short name first; those of --help come in no order.
-            names=tuple(
-                sorted(
-                    (*parameter.opts, *parameter.secondary_opts),
-                    key=lambda name: name.startswith("--"),
-                )
-            ),
-            help=_one_line(parameter.help),
-            value=_value(parameter),
-            repeatable=parameter.multiple,
-            about_server=common and parameter.name not in _NOT_ABOUT_SERVER,
-        )
-        for parameter in _parameters(command)
-        if parameter.param_type_name == "option" and (parameter.name in _COMMON_NAMES) is common
-    )
-
-
-def _value(parameter: Any) -> Value:
-    if getattr(parameter, "is_flag", False):
-        return Value(Kind.NONE)
-    label = (parameter.metavar or _long_name(parameter)).strip("[].").upper()
+def _parameter(parameter: Any) -> Parameter:
+    is_option = parameter.param_type_name == "option"
+    names = (*parameter.opts, *parameter.secondary_opts) if is_option else ()
+    is_flag = getattr(parameter, "is_flag", False)
+    label = parameter.metavar or max(parameter.opts, key=len).lstrip("-")
+    label = "" if is_flag else label.strip("[].").upper()
+    choices = getattr(parameter.type, "choices", ())
     if parameter.name == "output":
-        return Value(Kind.CHOICES, label, tuple(OutputFormat))
-    choices = getattr(parameter.type, "choices", None)
-    if choices is not None:
-        return Value(Kind.CHOICES, label, tuple(map(str, choices)))
-    if parameter.name == "queue" or label == "QUEUE":
-        return Value(Kind.QUEUE, label)
-    kinds = {"FILE": Kind.FILE, "DIR": Kind.DIRECTORY}
-    return Value(kinds.get(label, Kind.OTHER), label)
-
-
-def _long_name(parameter: Any) -> str:
-    names: list[str] = parameter.opts or [parameter.name]
-    return max(names, key=len).lstrip("-")
-
-
-def _short(command: Any) -> str:
-    return _one_line(command.get_short_help_str(limit=200))
+        choices = OutputFormat
+    if is_flag:
+        kind = Kind.NONE
+    elif choices:
+        kind = Kind.CHOICES
+    elif parameter.name == "queue":
+        kind = Kind.QUEUE
+    else:
+        kinds = {"FILE": Kind.FILE, "DIR": Kind.DIRECTORY, "QUEUE": Kind.QUEUE}
+        kind = kinds.get(label, Kind.OTHER)
+    return Parameter(
+        # The parser gives those of --help in no order.
+        names=tuple(sorted(names, key=lambda name: name.startswith("--"))),
+        help=_one_line(parameter.help),
+        kind=kind,
+        label=label,
+        choices=tuple(map(str, choices)),
+        repeatable=parameter.multiple if is_option else parameter.nargs != 1,
+        about_server=parameter.name in _COMMON - _NOT_ABOUT_SERVER,
+    )
 
 
 def _one_line(text: str | None) -> str:

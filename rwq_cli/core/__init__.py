@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from rwq_cli.core.queue import FOREVER, WorkQueue, lease_from
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code, Finding, Severity
-    from rwq_cli.core.server.address import Server, connect, mask_url
+    from rwq_cli.core.server.address import Server, connect
     from rwq_cli.core.server.connection import Connection
+    from rwq_cli.core.server.masking import mask_url
     from rwq_cli.core.state.rules import state_of
 
 __all__ = [
@@ -77,7 +78,8 @@ _HOMES = {
         *("NewItem", "Outcome", "Repair", "State", "Status"),
     ),
     "queue": ("FOREVER", "WorkQueue", "lease_from"),
-    "server.address": ("Server", "connect", "mask_url"),
+    "server.address": ("Server", "connect"),
+    "server.masking": ("mask_url",),
     "state.rules": ("state_of",),
 }
 

@@ -1,11 +1,11 @@
-"""The one clock of this side, so that tests can bring their own. Dates are the server's."""
+"""The client's clock, injected so that tests can replace it. Dates are the server's."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Measures waiting and waits."""
+    """Measures time, and waits."""
 
     def monotonic(self) -> float:
         """Seconds since some fixed instant."""

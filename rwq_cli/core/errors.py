@@ -33,14 +33,20 @@ class NotSupported(InvalidArgument):
 
 
 class ServerError(RwqError):
-    """The server: not reached, lost on the way, or it refused.
+    """The server could not be reached, was lost, or refused.
 
     Attributes:
-        acknowledged: For batches, how many items the server had acknowledged before; else None.
+        acknowledged: For a batch, how many of its items, from the first on, the server has
+            acknowledged; None for other calls.
+        acknowledged_after: What it has acknowledged beyond a refused part, as ranges of the index
+            of the first item and their number. Empty unless the calls of a batch were sent ahead.
+        in_doubt: Whether a call was sent that has no reply: it has run wholly, or not at all.
     """
 
     code = "server-error"
     acknowledged: int | None = None
+    acknowledged_after: tuple[tuple[int, int], ...] = ()
+    in_doubt = False
 
 
 class Unreachable(ServerError):
@@ -53,6 +59,7 @@ class ConnectionLost(ServerError):
     """The connection broke after it was made; the last call may or may not have run."""
 
     code = "connection-lost"
+    in_doubt = True
 
 
 class AuthenticationFailed(ServerError):
@@ -93,7 +100,7 @@ class OutOfMemory(ServerError):
 
 
 class ReadOnly(ServerError):
-    """The server is a replica, or cannot persist and so refuses writes."""
+    """The server takes no writes: it is a replica, cannot save its data, or misses its replicas."""
 
     code = "read-only"
 
@@ -102,6 +109,30 @@ class Loading(ServerError):
     """The server is loading its data into memory."""
 
     code = "loading"
+
+
+class Busy(ServerError):
+    """The server runs a script that takes too long."""
+
+    code = "busy"
+
+
+class Unavailable(ServerError):
+    """The server cannot answer for now: its primary or its cluster is down or being changed."""
+
+    code = "unavailable"
+
+
+class WrongNode(ServerError):
+    """The server is a cluster's node, and the queue is on another."""
+
+    code = "wrong-node"
+
+
+class ScriptError(ServerError):
+    """One of our scripts failed: a bug in rwq."""
+
+    code = "script-error"
 
 
 class LocalServerError(ServerError):

@@ -1,12 +1,12 @@
-"""What a long operation tells of itself while it goes on."""
+"""What a long operation reports while it runs."""
 
 from collections.abc import Callable
 
 
 class ProgressListener:
-    """Told of the stages of a long operation and of every step; this one makes nothing of it.
+    """Hears of the stages of a long operation and of every step; this one ignores it all.
 
-    A connection carries one, so that whoever wants to show progress can put another in its place.
+    A connection has one; whoever wants to show progress puts another in its place.
     """
 
     def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
@@ -14,12 +14,12 @@ class ProgressListener:
 
         Args:
             what: What is being done, such as `reading the data keys`.
-            total: How many steps it will have, about, or what tells it: called only by who shows
-                it, before the stage sends anything. None where that cannot be known.
+            total: About how many steps it has; None if unknown. A function is called only if the
+                progress is shown, before the stage sends anything.
         """
 
     def advance(self, count: int) -> None:
-        """So many items or entries more are done."""
+        """`count` more items or entries are done."""
 
     def hide(self) -> None:
         """Something else is about to be shown; the work goes on after it."""

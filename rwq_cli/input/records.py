@@ -38,7 +38,7 @@ _LONG_NUMBER = re.compile(rb"\d{19}")
 # The same, sought in many lines at once: each digit made a 0.
 _DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _LONG_RUN = b"0" * 19
-_RANDOM_IDS = 1024
+_IDS_AT_ONCE = 1024
 # Records are looked at together while they fit into a chunk of the stream with room to spare.
 _AT_ONCE_BYTES = 1024 * 1024
 # RFC 9562, version 4: the high bits of bytes 6 and 8.
@@ -60,7 +60,7 @@ def random_ids(count: int) -> list[bytes]:
 
 def _one_by_one() -> Iterator[bytes]:
     while True:
-        yield from random_ids(_RANDOM_IDS)
+        yield from random_ids(_IDS_AT_ONCE)
 
 
 class BadRecord(Exception):
@@ -92,6 +92,25 @@ class IdRule:
         raise InvalidArgument(
             f"--id-from cannot be {text!r}", "it is uuid, sha256, line or field:NAME"
         )
+
+
+RANDOM_IDS = IdRule("uuid")
+
+
+def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[NewItems | Flush]:
+    """The one item of some batches, under the ID given.
+
+    Raises:
+        InvalidArgument: There are more; none is added.
+    """
+    only: NewItems | None = None
+    for batch in batches:
+        if isinstance(batch, Flush):
+            continue
+        if only is not None or len(batch.ids) > 1:
+            raise InvalidArgument("--id names one item, but there are more", "use --id-from")
+        only = batch
+    return iter([only._replace(ids=[item_id])] if only is not None else [])
 
 
 @dataclass

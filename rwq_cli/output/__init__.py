@@ -1,31 +1,24 @@
 """From a command's report to bytes on stdout: the format is chosen here, once."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, TypeVar
 
-from rwq_cli.cli.settings import OutputFormat, Settings
 from rwq_cli.exit_codes import Code, ExitStatus
-from rwq_cli.output import machine
 from rwq_cli.output.encode import to_json
-from rwq_cli.output.report import (
-    Batch,
-    Detail,
-    Listing,
-    Report,
-    Stream,
-    Text,
-    Verdict,
-)
+from rwq_cli.output.machine import Writer, write_fields
+from rwq_cli.output.options import OutputFormat, OutputOptions
+from rwq_cli.output.report import Batch, Records, Report, Stream, Text
 
 T = TypeVar("T")
 
 
-def render(report: Report, settings: Settings) -> Code:
-    """Write a report in the format that the settings ask for.
+def render(report: Report, options: OutputOptions) -> Code:
+    """Write a report.
 
     Args:
         report: What the command returned.
-        settings: The run's settings.
+        options: The format, and where to write.
 
     Raises:
         RwqError: Reading the report's records failed.
@@ -34,114 +27,131 @@ def render(report: Report, settings: Settings) -> Code:
     Returns:
         The exit code that the report comes to.
     """
-    if isinstance(report, Text):
-        settings.end_progress()
-        settings.environment.stdout.write(report.text.encode())
-        return ExitStatus.OK
     if isinstance(report, Batch):
-        return _render_batch(report, settings)
-    if isinstance(report, Detail):
-        return _render_detail(report, settings)
-    if isinstance(report, Verdict):
-        return _render_verdict(report, settings)
+        return _render_batch(report, options)
+    if isinstance(report, Records):
+        return _render_records(report, options)
     if isinstance(report, Stream):
-        return _render_stream(report, settings)
-    return _render_listing(report, settings)
+        return _render_stream(report, options)
+    return _render_text(report, options)
 
 
-def _render_stream(report: Stream[Any], settings: Settings) -> ExitStatus:
-    """Its own lines, unless another format was asked for."""
-    output, environment = settings.output, settings.environment
-    written = 0
-    if output in (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL):
-        environment.stdout.write(report.header)
-        for batch in _progress_until_first(report.batches, settings):
-            environment.stdout.write(b"".join(map(report.line, batch)))
-            written += len(batch)
+def _render_text(report: Text, options: OutputOptions) -> ExitStatus:
+    options.end_progress()
+    options.environment.stdout.write(report.text.encode())
+    return ExitStatus.OK
+
+
+def _render_records(report: Records[Any], options: OutputOptions) -> Code:
+    environment = options.environment
+    total = missing = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal total, missing
+        opening = report.opening
+        for record in _progress_until_first(report.records, options):
+            if opening:
+                environment.note(opening)
+                opening = None
+            total += 1
+            missing += report.is_missing(record)
+            if note := report.note(record, options.format):
+                environment.note(note)
+            yield record
+        if opening:
+            environment.note(opening)
+
+    if options.format is OutputFormat.IDS and report.id_batches is not None:
+        writer = _writer(report, options)
+        total = writer.write_ids(_progress_until_first(report.id_batches, options))
     else:
-        writer = machine.Writer(environment, report.view, output, report.null_separated)
-        records = (record for batch in report.batches for record in batch)
-        written = writer.write_all(_progress_until_first(records, settings))
-    environment.stdout.flush()
-    environment.note(report.summary(written))
-    return report.status(written)
-
-
-def _progress_until_first(records: Iterable[T], settings: Settings) -> Iterator[T]:
-    """Records that go to the screen: progress is shown until there is something to write."""
-    for record in records:
-        if settings.environment.stdout_is_terminal:
-            settings.end_progress()
-        yield record
-    settings.end_progress()
-
-
-def _render_listing(report: Listing[Any], settings: Settings) -> ExitStatus:
-    output, environment = settings.output, settings.environment
-    report.records = _progress_until_first(report.records, settings)
-    if output is OutputFormat.TABLE:
-        from rwq_cli.output.table import write_at_length, write_table
-
-        write = write_at_length if report.sections is not None else write_table
-        shown = write(report, settings)
-    else:
-        writer = machine.Writer(
-            environment, report.view, output, report.null_separated, bare=report.one_only
-        )
-        if output is OutputFormat.IDS and report.id_batches is not None:
-            shown = writer.write_ids(_progress_until_first(report.id_batches, settings))
-        else:
-            shown = writer.write_all(report.records)
-        if not shown and report.none_is_no:
+        _write_records(report, counted(), options)
+    if not total and report.empty:
+        if options.format is OutputFormat.TABLE:
+            environment.stdout.write(f"{report.empty}\n".encode())
+        elif report.none_is_no:
             environment.note(report.empty)
-        elif shown and environment.stderr_is_terminal and (footer := report.footer(shown)):
+    shows_footer = options.format is OutputFormat.TABLE or environment.stderr_is_terminal
+    footer = report.footer(total) if total and shows_footer else None
+    for note in (footer, report.closing()):
+        if note:
             environment.flush()
-            environment.note(footer)
-    if closing := report.closing():
-        environment.flush()
-        environment.note(closing)
-    usual = ExitStatus.NO if report.none_is_no and not shown else ExitStatus.OK
-    told = report.status()
-    return usual if told is None else told
+            environment.note(note)
+    if (status := report.status()) is not None:
+        return status
+    if missing:
+        return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
+    return ExitStatus.NO if report.none_is_no and not total else ExitStatus.OK
 
 
-def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
-    """Do the work, and tell it record by record where the format is one of records.
+def _write_records(report: Records[T], records: Iterator[T], options: OutputOptions) -> None:
+    view, output, stdout = report.view, options.format, options.environment.stdout
+    if report.text is not None and output in (OutputFormat.TABLE, OutputFormat.PLAIN):
+        stdout.write(report.text.encode())
+    elif output is OutputFormat.TABLE:
+        from rwq_cli.output.table import write_sections, write_table
 
-    When stdout is closed (`rwq complete - | head`) or full, the work still goes on to its end: what
-    was asked for is the work.
+        write = write_table if view.sections is None else write_sections
+        write(view, records, options)
+    elif output is OutputFormat.PLAIN and (report.is_one or not view.columns):
+        write_fields(stdout, view, records)
+    elif output is OutputFormat.JSON and report.is_one:
+        for record in records:
+            stdout.write(to_json(view.fields(record)) + b"\n")
+    else:
+        _writer(report, options).write_all(records)
+
+
+def _writer(report: "Records[T] | Batch[T] | Stream[T]", options: OutputOptions) -> Writer[T]:
+    bare = isinstance(report, Records) and (report.is_one or report.bare_data)
+    return Writer(
+        options.environment,
+        report.view,
+        options.format,
+        null_separated=report.null_separated,
+        bare=bare,
+    )
+
+
+def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
+    """Do the work, and write each record where the format is one of records.
+
+    When stdout is closed (`rwq complete - | head`) or full, the work goes on to its end: what was
+    asked for is the work.
     """
-    output, environment = settings.output, settings.environment
-    telling = output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
-    tells_all = output is not OutputFormat.IDS and not report.tells_only_shown
-    writer = machine.Writer(environment, report.view, output, report.null_separated)
+    environment, output = options.environment, options.format
+    writer = None
+    if output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS):
+        writer = _writer(report, options)
+    shows_all = report.shows_all and output is not OutputFormat.IDS
     failure: OSError | None = None
     try:
         for batch in report.batches:
             report.counts.update(report.count(batch))
-            if not telling or failure:
+            if writer is None or failure:
                 continue
             if environment.stdout_is_terminal:
-                settings.end_progress()
+                options.end_progress()
             try:
                 for record in batch:
-                    if tells_all or report.word(record) in report.shown:
+                    if shows_all or report.word(record) in report.shown:
                         writer.write(record)
             except OSError as error:
                 failure = error
     except KeyboardInterrupt:
         # What was done is done, and must be known although the rest was not.
-        settings.end_progress()
+        options.end_progress()
         environment.note(f"interrupted: {report.summary()}")
         raise
-    settings.end_progress()
+    options.end_progress()
     try:
         if failure:
             raise failure
-        if telling:
+        if writer is not None:
             writer.end()
         if output is OutputFormat.JSON:
-            environment.stdout.write(to_json({**report.fields, **_underscored(report)}) + b"\n")
+            totals = {word.replace("-", "_"): number for word, number in report.totals().items()}
+            environment.stdout.write(to_json({**report.fields, **totals}) + b"\n")
         environment.stdout.flush()
     except BrokenPipeError:
         pass
@@ -153,49 +163,27 @@ def _render_batch(report: Batch[Any], settings: Settings) -> ExitStatus:
     return report.status()
 
 
-def _underscored(report: Batch[Any]) -> dict[str, int]:
-    return {word.replace("-", "_"): number for word, number in report.totals().items()}
-
-
-def _render_detail(report: Detail[Any], settings: Settings) -> ExitStatus:
-    output, environment = settings.output, settings.environment
-    total = missing = 0
-
-    def counted() -> Any:
-        nonlocal total, missing
-        for record in _progress_until_first(report.records, settings):
-            total += 1
-            if report.is_missing(record):
-                missing += 1
-                if output in (OutputFormat.DATA, OutputFormat.IDS) and report.missing(record):
-                    environment.note(report.missing(record))
-            yield record
-
-    if output is OutputFormat.TABLE:
-        from rwq_cli.output.table import write_sections
-
-        write_sections(report.sections, counted(), settings)
-    elif output is OutputFormat.JSON and report.one_only:
-        for record in counted():
-            environment.stdout.write(to_json(report.view.fields(record)) + b"\n")
-    elif output is OutputFormat.PLAIN:
-        machine.write_fields(environment, report.view, counted())
+def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
+    """Its own lines, unless another format was asked for."""
+    stdout = options.environment.stdout
+    batches = _progress_until_first(report.batches, options)
+    if options.format in (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL):
+        written = 0
+        stdout.write(report.header)
+        for batch in batches:
+            stdout.write(b"".join(map(report.line, batch)))
+            written += len(batch)
     else:
-        machine.Writer(environment, report.view, output, False, bare=report.one_only).write_all(
-            counted()
-        )
-    if missing:
-        return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
-    return ExitStatus.OK
+        written = _writer(report, options).write_all(chain.from_iterable(batches))
+    stdout.flush()
+    options.environment.note(report.summary(written))
+    return report.status(written)
 
 
-def _render_verdict(report: Verdict[Any], settings: Settings) -> Code:
-    output, environment = settings.output, settings.environment
-    if output in (OutputFormat.TABLE, OutputFormat.PLAIN):
-        environment.stdout.write(report.text.encode())
-    elif output is OutputFormat.JSON and report.one_only:
-        for record in report.records:
-            environment.stdout.write(to_json(report.view.fields(record)) + b"\n")
-    else:
-        machine.Writer(environment, report.view, output, False).write_all(report.records)
-    return report.status
+def _progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterator[T]:
+    """The records; on a terminal the progress line ends when the first is there to be shown."""
+    for record in records:
+        if options.environment.stdout_is_terminal:
+            options.end_progress()
+        yield record
+    options.end_progress()

@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rwq_cli.output.escape import is_safe
@@ -28,25 +29,22 @@ def to_json(value: Any) -> bytes:
     return text.encode("utf-8")
 
 
-# Objects that may be null, with their fields: CSV has a column for each all the same.
-_NESTED = {
-    "lease": ("holder", "ttl_ms"),
-    "result": ("status", "completed_ms", "bytes", "ttl_ms"),
-}
+def flat(record: dict[str, Any], nested: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A record for CSV: nested objects become `outer_inner`, lists are joined by spaces.
 
-
-def flat(record: dict[str, Any]) -> dict[str, Any]:
-    """A record for CSV: nested objects become `outer_inner`, lists are joined by spaces."""
+    Args:
+        record: The record.
+        nested: The fields that are an object or null, with the fields inside.
+    """
     out: dict[str, Any] = {}
     for name, value in record.items():
-        # What has a field for bytes that are no text is a string itself.
-        if name in _NESTED and f"{name}_b64" not in record:
-            inner_fields = value or {}
-            out.update({f"{name}_{inner}": inner_fields.get(inner) for inner in _NESTED[name]})
+        if name in nested:
+            out.update({f"{name}_{inner}": (value or {}).get(inner) for inner in nested[name]})
         elif isinstance(value, dict):
-            out.update({f"{name}_{inner}": entry for inner, entry in flat(value).items()})
+            inner_fields = flat(value, {})
+            out.update({f"{name}_{inner}": entry for inner, entry in inner_fields.items()})
         elif isinstance(value, list):
-            out[name] = " ".join(str(entry) for entry in value)
+            out[name] = " ".join(map(str, value))
         else:
             out[name] = value
     return out

@@ -155,7 +155,13 @@ def picture_fields(snapshot: ItemSnapshot) -> dict[str, Any]:
 def picture_view() -> View[ItemSnapshot]:
     """Items of an export, for the formats that are not its own."""
     nothing = ItemSnapshot(b"", b"", State.GONE, None)
-    return View((), picture_fields, lambda p: p.item_id, nothing, lambda p: p.data)
+    return View(
+        picture_fields,
+        lambda p: p.item_id,
+        nothing,
+        data=lambda p: p.data,
+        nested={"lease": ("holder", "ttl_ms")},
+    )
 
 
 def _line(fields: dict[str, Any]) -> bytes:

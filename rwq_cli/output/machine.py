@@ -3,12 +3,12 @@
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
-from rwq_cli.cli.settings import OutputFormat
 from rwq_cli.environment import Environment
 from rwq_cli.output.encode import flat, to_json
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import View
 
 T = TypeVar("T")
@@ -30,8 +30,8 @@ class Writer(Generic[T]):
         environment: Environment,
         view: View[T],
         output: OutputFormat,
-        null_separated: bool,
         *,
+        null_separated: bool = False,
         bare: bool = False,
     ) -> None:
         self._environment = environment
@@ -77,7 +77,7 @@ class Writer(Generic[T]):
         elif output is OutputFormat.JSONL:
             self._out.write(to_json(self._view.fields(record)) + b"\n")
         elif output is OutputFormat.CSV:
-            self._write_csv(flat(self._view.fields(record)))
+            self._write_csv(self._flat(record))
         elif output is OutputFormat.IDS:
             self._write_id(self._view.item_id(record))
         else:
@@ -85,16 +85,19 @@ class Writer(Generic[T]):
         self._written += 1
 
     def end(self) -> None:
-        """Write what stands after the last record, and say what a reader should know."""
+        """Write what follows the last record, and a note on escaped IDs."""
         if self._output is OutputFormat.JSON:
             self._out.write(b"\n]\n" if self._written else b"[]\n")
         if self._output is OutputFormat.CSV and not self._written:
-            self._write_csv_header(flat(self._view.fields(self._view.sample)))
+            self._write_csv_header(self._flat(self._view.sample))
         if self._changed_ids:
             self._environment.note(
                 f"{self._changed_ids:,} of these IDs are not UTF-8 or hold control characters and "
                 "are shown escaped; -0 gives them as they are"
             )
+
+    def _flat(self, record: T) -> dict[str, Any]:
+        return flat(self._view.fields(record), self._view.nested)
 
     def _write_csv(self, record: dict[str, Any]) -> None:
         if self._csv_header is None:
@@ -135,19 +138,19 @@ def plain(value: Any) -> str:
     """A value as a field of a line: raw numbers, escaped text, nothing for unknown."""
     if value is None:
         return ""
+    if isinstance(value, bytes):
+        return escaped(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return (
-        escaped(str(value).encode("utf-8", "surrogatepass"))
-        if isinstance(value, str)
-        else str(value)
-    )
+    if isinstance(value, str):
+        return escaped(value.encode("utf-8", "surrogatepass"))
+    return str(value)
 
 
-def write_fields(environment: Environment, view: View[T], records: Iterable[T]) -> None:
-    """Each field on a line of its own with its name; a blank line between records."""
+def write_fields(stdout: BinaryIO, view: View[T], records: Iterable[T]) -> None:
+    """Write each field on a line of its own with its name; a blank line between records."""
     for number, record in enumerate(records):
         if number:
-            environment.stdout.write(b"\n")
-        for name, value in flat(view.fields(record)).items():
-            environment.stdout.write(f"{name}\t{plain(value)}\n".encode())
+            stdout.write(b"\n")
+        for name, value in flat(view.fields(record), view.nested).items():
+            stdout.write(f"{name}\t{plain(value)}\n".encode())

@@ -1,16 +1,24 @@
-"""What a command hands to the renderer: one report, whatever the output format will be."""
+"""What a command hands to the output: records, how they look, and what to say beside them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
+from rwq_cli.exit_codes import Code, ExitStatus
+from rwq_cli.output.options import OutputFormat
 
 T = TypeVar("T")
 
 # The style of a value that is a command line.
 COMMAND_STYLE = "cyan"
+# A line of a section: its label, its value, and the value's style. An empty label continues the
+# line before.
+Row = tuple[str, str, str | None]
+
+
+def _nothing(*_: Any) -> None:
+    """Nothing to say."""
 
 
 @dataclass(frozen=True)
@@ -19,19 +27,34 @@ class Column(Generic[T]):
 
     Attributes:
         title: The heading.
-        human: The cell for people.
         raw: The field for `-o plain`; None where it is unknown or does not apply.
+        human: The cell for people; None for the field itself.
         right: Whether it is a number, set to the right.
-        style: The style of a cell, a rich style such as `red`; None for none.
-        shrinks: In which order it gives way on a narrow screen, from 1; 0 never.
+        style: The style of a cell, such as `red`; None for none.
+        shrinks: In which order it gives way on a narrow screen, from 1; 0 for never.
     """
 
     title: str
-    human: Callable[[T], str]
-    raw: Callable[[T], str | int | None]
+    raw: Callable[[T], bytes | str | int | None]
+    human: Callable[[T], str] | None = None
     right: bool = False
-    style: Callable[[T], str | None] = lambda _record: None
+    style: Callable[[T], str | None] = _nothing
     shrinks: int = 0
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of a record at length.
+
+    Attributes:
+        title: Its title; empty for none.
+        rows: Its lines.
+        numbers: Whether values that begin with a digit are set to the right.
+    """
+
+    title: str
+    rows: Sequence[Row]
+    numbers: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,56 +62,68 @@ class View(Generic[T]):
     """How records of one type look in every format.
 
     Attributes:
-        columns: For tables and plain lines.
         fields: The JSON object, complete; CSV is the same, flattened.
         item_id: The ID, for `-o ids`; None if the record has none.
         sample: Any record, for the header of a CSV file without lines.
+        columns: For tables and plain lines. Without any, plain has a line for each field.
+        sections: Shows a record to people at length, in place of a row of a table.
         data: The payload, for `-o data`; None if the record has none.
+        nested: The fields that are an object or null, with the fields inside: CSV has a column for
+            each of them.
     """
 
-    columns: Sequence[Column[T]]
     fields: Callable[[T], dict[str, Any]]
     item_id: Callable[[T], bytes | None]
     sample: T
-    data: Callable[[T], bytes | None] = lambda _record: None
+    columns: Sequence[Column[T]] = ()
+    sections: Callable[[T], Sequence[Section]] | None = None
+    data: Callable[[T], bytes | None] = _nothing
+    nested: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass
-class Listing(Generic[T]):
+class Records(Generic[T]):
     """Records, read while they are written.
 
     Attributes:
         view: How they look.
         records: The records.
-        empty: The sentence of an empty table.
-        footer: What to say below a table, given how many were shown; None for nothing.
-        none_is_no: Whether an empty listing is the answer no.
-        one_only: The user asked for one record: `-o data` then adds nothing to its bytes.
+        empty: The sentence for none.
+        none_is_no: Whether no record is the answer no.
+        is_one: The user asked for one record: JSON is an object.
+        bare_data: `-o data` adds nothing to the bytes, because one item was asked for.
         null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
         id_batches: The IDs of the records in batches, for `-o ids` of many; None where the records
             are few or have to be read one by one. Either this or the records are read.
-        sections: Where the records are told at length to people instead of in a table: titled
-            sections of labelled lines.
-        closing: What to say on stderr when all was written, known only then; None for nothing.
-        status: The exit code where it depends on what the records say; None for the usual.
+        text: All of it for `table` and `plain`, with line ends; None where the view says that.
+        opening: What to say on stderr before the first record.
+        note: What to say on stderr beside a record, in this format.
+        footer: What to say on stderr below a table, given how many records were shown.
+        closing: What to say on stderr when all is written.
+        is_missing: Whether a record is the answer no.
+        status: The exit code where it depends on what was read; None for the usual one.
     """
 
     view: View[T]
     records: Iterable[T]
-    empty: str
-    footer: Callable[[int], str | None] = lambda _shown: None
+    empty: str = ""
     none_is_no: bool = False
-    one_only: bool = False
+    is_one: bool = False
+    bare_data: bool = False
     null_separated: bool = False
     id_batches: Iterable[Sequence[bytes]] | None = None
-    sections: "Callable[[T], list[Section]] | None" = None
-    closing: Callable[[], str | None] = lambda: None
-    status: Callable[[], ExitStatus | None] = lambda: None
+    text: str | None = None
+    opening: str | None = None
+    note: Callable[[T, OutputFormat], str | None] = _nothing
+    footer: Callable[[int], str | None] = _nothing
+    closing: Callable[[], str | None] = _nothing
+    is_missing: Callable[[T], bool] = lambda _record: False
+    status: Callable[[], Code | None] = _nothing
 
 
 @dataclass
 class Batch(Generic[T]):
-    """Records of what was done, each to be told as it is acknowledged, and a summary of all.
+    """Records of what was done, each written as it is acknowledged, and a summary of all.
 
     Attributes:
         view: How a record looks in `jsonl`, `csv` and `ids`.
@@ -97,13 +132,13 @@ class Batch(Generic[T]):
         word: The word that one record is counted under.
         counted: The words of the summary that are always there, in order.
         failed: Words that count as failure.
-        also_done: Words among the further counts that tell of something done, too.
         shown: Words whose records `-o ids` prints.
-        tells_only_shown: Whether `jsonl` and `csv`, too, print those records only.
-        also: Further words that JSON always counts.
         fields: Fields of the summary besides the counts.
+        shows_all: Whether `jsonl` and `csv` print the records of all words.
+        also: Further words that JSON always counts.
+        also_done: Words among the further counts that count as success.
         extra: Further counts that are known only at the end.
-        prefix: Begins the summary line, such as `would have ` in a dry run.
+        prefix: Begins the summary line.
         suffix: Ends it; known only when all is done.
         null_separated: `-o ids` ends each with NUL, unescaped.
     """
@@ -116,7 +151,7 @@ class Batch(Generic[T]):
     failed: frozenset[str]
     shown: frozenset[str]
     fields: dict[str, Any]
-    tells_only_shown: bool = False
+    shows_all: bool = True
     also: Sequence[str] = ()
     also_done: frozenset[str] = frozenset()
     extra: Callable[[], dict[str, int]] = dict
@@ -128,100 +163,30 @@ class Batch(Generic[T]):
     def totals(self) -> dict[str, int]:
         """The counts so far, by word: the fixed ones first."""
         totals = {word: self.counts[word] for word in (*self.counted, *self.also)}
-        totals.update({word: n for word, n in self.counts.items() if word not in totals})
-        totals.update(self.extra())
-        return totals
+        return {**totals, **self.counts, **self.extra()}
 
     def summary(self) -> str:
         """The one line for people."""
-        said = [
+        counts = [
             f"{word.replace('-', ' ')} {number:,}"
             for word, number in self.totals().items()
             if number or word in self.counted
         ]
-        return self.prefix + ", ".join(said) + self.suffix()
+        return self.prefix + ", ".join(counts) + self.suffix()
 
     def status(self) -> ExitStatus:
         """The exit code: all, part or none of it failed."""
         totals = self.totals()
-        failures = sum(number for word, number in totals.items() if word in self.failed)
-        if not failures:
+        if not any(totals.get(word, 0) for word in self.failed):
             return ExitStatus.OK
-        successes = sum(self.counts.values()) - sum(self.counts[word] for word in self.failed)
+        successes = sum(n for word, n in self.counts.items() if word not in self.failed)
         successes += sum(totals.get(word, 0) for word in self.also_done)
         return ExitStatus.PARTIAL if successes else ExitStatus.NO
 
 
 @dataclass
-class Detail(Generic[T]):
-    """One or more records, each told at length.
-
-    Attributes:
-        view: How they look to machines.
-        records: The records.
-        sections: The record for people: titled sections of labelled lines, each with a style.
-        one_only: The user asked for one: `json` is an object and `-o data` adds nothing.
-        is_missing: Whether a record is the answer no.
-        missing: The sentence that says so, where the format has no place for it.
-    """
-
-    view: View[T]
-    records: Iterable[T]
-    sections: Callable[[T], "list[Section]"]
-    one_only: bool
-    is_missing: Callable[[T], bool] = lambda _record: False
-    missing: Callable[[T], str] = lambda _record: ""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A titled part of a detail.
-
-    Attributes:
-        title: Its title; empty for none.
-        rows: Label, value and style; an empty label continues the line before.
-        numbers: Whether values that begin with a digit are set to the right.
-    """
-
-    title: str
-    rows: Sequence[tuple[str, str, str | None]]
-    numbers: bool = False
-
-
-@dataclass(frozen=True)
-class Text:
-    """Text that is the result itself.
-
-    Attributes:
-        text: It, with its line ends.
-    """
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Verdict(Generic[T]):
-    """What a check found, with the exit code that it comes to.
-
-    Attributes:
-        view: How a record looks to machines.
-        records: What was found.
-        text: All of it for `table` and `plain`, with its line ends.
-        one_only: The user asked for one: `json` is an object.
-        status: The exit code.
-    """
-
-    view: View[T]
-    records: Sequence[T]
-    text: str
-    one_only: bool
-    status: MonitoringStatus
-
-
-@dataclass
 class Stream(Generic[T]):
-    """Records in a format of their own, a line each behind a header, with a summary of what was not
-    among them.
+    """Records in a format of their own, a line each behind a header, and a summary.
 
     Attributes:
         view: How a record looks in the formats that are not its own.
@@ -229,7 +194,7 @@ class Stream(Generic[T]):
         header: The first line, with its end.
         line: The line of a record, with its end.
         summary: What to say at the end, given how many records there were.
-        status: What it comes to then.
+        status: The exit code, given the same.
         null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
     """
 
@@ -242,4 +207,15 @@ class Stream(Generic[T]):
     null_separated: bool = False
 
 
-Report = Listing[Any] | Batch[Any] | Detail[Any] | Stream[Any] | Text | Verdict[Any]
+@dataclass(frozen=True)
+class Text:
+    """Text that is the result itself.
+
+    Attributes:
+        text: The text, with its line ends.
+    """
+
+    text: str
+
+
+Report = Records[Any] | Batch[Any] | Stream[Any] | Text

@@ -1,10 +1,9 @@
-"""Tables and details for people. The only module that knows rich."""
+"""Tables and sections for people. The only module besides progress that knows rich."""
 
 import re
-import textwrap
-from collections.abc import Callable, Iterable
-from itertools import chain, islice
-from typing import IO, Any, cast
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import IO, Any, TypeVar, cast
 
 from rich.box import Box
 from rich.cells import cell_len
@@ -12,38 +11,42 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rwq_cli.cli.settings import Settings
-from rwq_cli.output.report import COMMAND_STYLE, Listing, Section
+from rwq_cli.output.machine import plain
+from rwq_cli.output.options import OutputOptions
+from rwq_cli.output.report import COMMAND_STYLE, Column, Section, View
+
+T = TypeVar("T")
 
 # A thin rule under the header and nothing else.
 _RULE = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 # Rows laid out together; a listing without end is drawn in pieces of this many.
 _ROWS_AT_ONCE = 1000
 _GUTTER = 2
-_WIDE = 100_000
 # A column that gives way keeps at least so many characters.
 _LEAST = 10
 
 
-def console(settings: Settings, width: int | None = None) -> Console:
-    """A console on stdout that interprets nothing in what it prints."""
-    environment = settings.environment
-    return _Screen(
-        file=cast(IO[str], _TextOut(settings)),
-        markup=False,
-        emoji=False,
-        highlight=False,
-        soft_wrap=False,
-        width=width or environment.width,
-        force_terminal=environment.stdout_is_terminal,
-        no_color=not settings.colour,
-        color_system="auto" if settings.colour and environment.stdout_is_terminal else None,
-        legacy_windows=False,
-    )
-
-
 class _Screen(Console):
-    """A console that leaves a closed stdout to whoever runs the command."""
+    """A console on stdout that interprets nothing in what it prints.
+
+    It is wider than any screen: tables fit themselves, and what cannot fit is wrapped by the
+    terminal, not lost. A closed stdout is left to whoever runs the command.
+    """
+
+    def __init__(self, options: OutputOptions) -> None:
+        on_terminal = options.environment.stdout_is_terminal
+        super().__init__(
+            file=cast(IO[str], _TextOut(options)),
+            markup=False,
+            emoji=False,
+            highlight=False,
+            soft_wrap=False,
+            width=100_000,
+            force_terminal=on_terminal,
+            no_color=not options.colour,
+            color_system="auto" if options.colour and on_terminal else None,
+            legacy_windows=False,
+        )
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -58,9 +61,9 @@ class _TextOut:
 
     encoding = "utf-8"
 
-    def __init__(self, settings: Settings) -> None:
-        self._out = settings.environment.stdout
-        self._is_terminal = settings.environment.stdout_is_terminal
+    def __init__(self, options: OutputOptions) -> None:
+        self._out = options.environment.stdout
+        self._is_terminal = options.environment.stdout_is_terminal
 
     def write(self, text: str) -> int:
         self._out.write(_TRAILING.sub(r"\1", text).encode("utf-8", "backslashreplace"))
@@ -73,31 +76,17 @@ class _TextOut:
         return self._is_terminal
 
 
-def write_table(listing: Listing[Any], settings: Settings) -> int:
-    """Write a listing as a table, or its sentence if it is empty; returns the number of rows."""
-    # Tables fit themselves to the screen; what cannot fit is wrapped by the terminal, not lost.
-    screen = console(settings, _WIDE)
-    records = iter(listing.records)
-    first = list(islice(records, 1))
-    if not first:
-        screen.print(Text(listing.empty))
-        return 0
-    shown = 0
-    records = chain(first, records)
+def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> None:
+    """Write records as a table; nothing if there are none."""
+    screen = _Screen(options)
+    header = True
     while rows := list(islice(records, _ROWS_AT_ONCE)):
-        width = settings.environment.width
-        screen.print(_table(listing, rows, header=not shown, width=width))
-        shown += len(rows)
-    footer = listing.footer(shown)
-    if footer:
-        settings.environment.flush()
-        settings.environment.note(footer)
-    return shown
+        screen.print(_table(view.columns, rows, header=header, width=options.environment.width))
+        header = False
 
 
-def _table(listing: Listing[Any], rows: list[Any], *, header: bool, width: int) -> Table:
-    columns = listing.view.columns
-    cells = [[column.human(record) for column in columns] for record in rows]
+def _table(columns: Sequence[Column[T]], rows: list[T], *, header: bool, width: int) -> Table:
+    cells = [[_cell(column, record) for column in columns] for record in rows]
     natural = [
         max(cell_len(column.title), *(cell_len(row[index]) for row in cells))
         for index, column in enumerate(columns)
@@ -114,10 +103,9 @@ def _table(listing: Listing[Any], rows: list[Any], *, header: bool, width: int) 
     )
     shown = [index for index, room in enumerate(widths) if room]
     for index in shown:
-        column = columns[index]
         table.add_column(
-            Text(column.title),
-            justify="right" if column.right else "left",
+            Text(columns[index].title),
+            justify="right" if columns[index].right else "left",
             no_wrap=True,
             overflow="ellipsis",
             width=widths[index],
@@ -129,12 +117,16 @@ def _table(listing: Listing[Any], rows: list[Any], *, header: bool, width: int) 
     return table
 
 
+def _cell(column: Column[T], record: T) -> str:
+    return column.human(record) if column.human is not None else plain(column.raw(record))
+
+
 def _fit(natural: list[int], shrinks: list[int], width: int) -> list[int]:
     """Widths of columns that fit the screen, 0 for one that is left out.
 
     Those that may shrink give way in the order of their number, each to a width that still says
     something, and the first is left out if that is not enough. IDs and states never give way: one
-    that is cut off cannot be used.
+    that is cut off cannot be used. Rich would shrink all columns by the same ratio.
     """
     widths = list(natural)
 
@@ -154,57 +146,37 @@ def _fit(natural: list[int], shrinks: list[int], width: int) -> list[int]:
     return widths
 
 
-def write_at_length(listing: Listing[Any], settings: Settings) -> int:
-    """Write a listing's records as sections, or its sentence; returns how many there were."""
-    records = list(listing.records)
-    if not records:
-        console(settings, _WIDE).print(Text(listing.empty))
-    elif listing.sections is not None:
-        write_sections(listing.sections, records, settings)
-    return len(records)
-
-
-def write_sections(
-    sections: Callable[[Any], list[Section]], records: Iterable[Any], settings: Settings
-) -> None:
-    """Write details: titled sections of right-aligned labels and their values.
-
-    Prose is wrapped; a command is not, because it is there to be copied.
-    """
-    screen = console(settings, _WIDE)
+def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) -> None:
+    """Write records at length."""
+    assert view.sections is not None
+    screen = _Screen(options)
     for number, record in enumerate(records):
         if number:
             screen.print()
-        for index, section in enumerate(sections(record)):
+        for index, section in enumerate(view.sections(record)):
             if index:
                 screen.print()
-            if section.title:
-                screen.print(Text(section.title, style="bold"))
-            _write_rows(screen, section, settings.environment.width)
+            _write_section(screen, section, options.environment.width)
 
 
-def _write_rows(screen: Console, section: Section, width: int) -> None:
+def _write_section(screen: Console, section: Section, width: int) -> None:
+    """Write a title, then right-aligned labels with their values.
+
+    Prose is wrapped; a command is not, because it is there to be copied.
+    """
+    if section.title:
+        screen.print(Text(section.title, style="bold"))
     margin = max((cell_len(label) for label, _, _ in section.rows), default=0)
     room = max(20, width - margin - _GUTTER)
-    digits = max((len(text) for _, text, _ in section.rows if text[:1].isdigit()), default=0)
+    digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
     for label, value, style in section.rows:
-        lines = value.split("\n")
+        if section.numbers and value[:1].isdigit():
+            value = value.rjust(digits)
+        text = Text(value, style=style or "")
+        lines: Any = text.split(allow_blank=True)
         if style != COMMAND_STYLE:
-            lines = [piece for line in lines for piece in _wrapped(line, room)]
-        indent = digits - len(value) if section.numbers and value[:1].isdigit() else 0
-        for line in lines:
-            shown = Text()
-            shown.append(" " * (margin - cell_len(label)) + label, style="dim")
-            shown.append(" " * (_GUTTER + indent))
-            shown.append(line, style=style or "")
-            screen.print(shown)
-            label = ""
-
-
-def _wrapped(line: str, room: int) -> list[str]:
-    """Prose is broken between words, and a line of data that has none wherever it must be."""
-    if len(line) <= room:
-        return [line]
-    return textwrap.wrap(
-        line, room, replace_whitespace=False, drop_whitespace=True, break_on_hyphens=False
-    ) or [""]
+            lines = text.wrap(screen, room)
+        for number, line in enumerate(lines):
+            head = Text(label if number == 0 else "", style="dim")
+            head.pad_left(margin - cell_len(head.plain))
+            screen.print(Text.assemble(head, " " * _GUTTER, line))

@@ -1,15 +1,17 @@
 """What a state means, what happens next if nobody does anything, and what would move it on."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
+from rwq_cli.core.items.results import Result
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import state_of
 from rwq_cli.output import human
-from rwq_cli.output.shell_quoting import command_line, shell_word
+from rwq_cli.views.command_lines import command_line, shell_word
 from rwq_cli.views.remedies import REMEDIES
 
 
@@ -36,13 +38,21 @@ class Explanation:
     cures: tuple[str, ...]
 
 
-def explain(queue: bytes, item_report: ItemReport, forecast: Forecast | None = None) -> Explanation:
-    """Explain what was seen of one ID.
+def explain(
+    queue: bytes,
+    item_report: ItemReport,
+    forecast: Forecast | None = None,
+    kept: Result | None = None,
+    wrong_keys: Sequence[bytes] = (),
+) -> Explanation:
+    """Explain what is known of one ID.
 
     Args:
         queue: The queue's name.
-        item_report: What is known of it.
+        item_report: The facts.
         forecast: When its turn comes, if that was asked for and it waits.
+        kept: The result that is kept under the ID; None for none.
+        wrong_keys: Keys of another type than the protocol says, besides those of the facts.
     """
     facts = item_report.facts
     state = state_of(facts)
@@ -114,34 +124,25 @@ def explain(queue: bytes, item_report: ItemReport, forecast: Forecast | None = N
             (),
         ),
     }[state]
-    findings = findings_about(facts, [held.holder for _, held in item_report.leases])
+    findings = list(findings_about(facts, [held.holder for _, held in item_report.leases]))
+    if wrong_keys and Code.WRONG_TYPE not in findings:
+        findings.append(Code.WRONG_TYPE)
+    commands = [command_line(verb, queue, facts.item_id) for verb in verbs]
+    commands += [f"redis-cli TYPE {shell_word(key)}" for key in facts.wrong_types]
+    if kept is not None and state is State.GONE:
+        meaning = f"There is no such item any more: it was {kept.verdict.value}."
+        commands.append(command_line("result", queue, facts.item_id))
+    commands += [f"redis-cli TYPE {shell_word(key)}" for key in wrong_keys]
     remedies = [REMEDIES[code] for code in findings]
     return Explanation(
         meaning,
         following,
         _next_in_s(state, item_report, forecast),
-        (
-            *(command_line(verb, queue, facts.item_id) for verb in verbs),
-            *(f"redis-cli TYPE {shell_word(key)}" for key in facts.wrong_types),
-        ),
+        tuple(commands),
         tuple(findings),
         tuple(remedy.cause for remedy in remedies),
         tuple(remedy.cure for remedy in remedies),
     )
-
-
-def with_wrong_key(explanation: Explanation, key: bytes) -> Explanation:
-    """The same of an item whose result's key, too, holds what the protocol does not say."""
-    findings, remedy = explanation.findings, REMEDIES[Code.WRONG_TYPE]
-    if Code.WRONG_TYPE not in findings:
-        explanation = replace(
-            explanation,
-            findings=(*findings, Code.WRONG_TYPE),
-            causes=(*explanation.causes, remedy.cause),
-            cures=(*explanation.cures, remedy.cure),
-        )
-    command = f"redis-cli TYPE {shell_word(key)}"
-    return replace(explanation, commands=(*explanation.commands, command))
 
 
 def _next_in_s(state: State, item_report: ItemReport, forecast: Forecast | None) -> float | None:

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure
+from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure, evaluate
+from rwq_cli.core.model import Counts
+from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Records, View
 
 # What the line says even where no limit asks for it.
 _ALWAYS_SAID = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
@@ -30,6 +33,25 @@ _METRICS = (
     ("rwq_returns", "returns", "How often cleans brought items back."),
     ("rwq_results", "results", "Outcomes that are kept of completed items."),
 )
+
+
+def check_report(checks: Sequence[Check], text: str, level: Level, *, one: bool) -> Records[Check]:
+    """The report of `rwq check`.
+
+    Args:
+        checks: The queues that could be read.
+        text: What a monitor reads.
+        level: The worst of the levels.
+        one: Whether one queue was asked for.
+    """
+    sample = evaluate(Counts(b"", 0, 0, 0, 0), {})
+    return Records(
+        view=View(check_fields, lambda check: check.counts.queue, sample),
+        records=checks,
+        is_one=one,
+        text=text,
+        status=lambda: MonitoringStatus[level.value],
+    )
 
 
 def nagios_line(check: Check) -> str:

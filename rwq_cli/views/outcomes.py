@@ -1,13 +1,28 @@
-"""What the verbs that take many IDs have in common."""
+"""The outcomes of the verbs that change items, each with a status."""
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 from rwq_cli.core.model import Outcome, Outcomes, Status
 from rwq_cli.output.encode import bytes_fields
-from rwq_cli.output.report import Batch
-from rwq_cli.views.records import outcome_view
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Batch, View
 
 DRY_RUN = "dry run, nothing changed: "
+
+
+def outcome_view(queue: bytes) -> View[Outcome]:
+    """One outcome; it has no table."""
+
+    def fields(outcome: Outcome) -> dict[str, Any]:
+        return {
+            **bytes_fields("queue", queue),
+            **bytes_fields("id", outcome.item_id),
+            "status": outcome.status.value,
+            "holder": None if outcome.holder is None else escaped(outcome.holder),
+        }
+
+    return View(fields, lambda outcome: outcome.item_id, Outcome(b"", Status.MISSING))
 
 
 def batch_of_ids(
@@ -24,7 +39,7 @@ def batch_of_ids(
 
     Args:
         queue: The queue's name.
-        outcomes: What becomes of each ID; reading them does the work.
+        outcomes: The outcome of each ID; reading them does the work.
         done: The status that the verb is for.
         failures: The statuses that mean no.
         dry_run: Whether nothing is changed.
@@ -42,5 +57,48 @@ def batch_of_ids(
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
         also=tuple(status.value for status in also),
+        null_separated=null_separated,
+    )
+
+
+_ADDED = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
+
+
+class Rejects(Protocol):
+    """Counts input that was not added; see `rwq_cli.input.records.RecordReader`."""
+
+    rejected: int
+    empty: int
+
+
+def batch_of_added(
+    queue: bytes,
+    outcomes: Outcomes,
+    rejects: Rejects,
+    *,
+    dry_run: bool,
+    null_separated: bool,
+) -> Batch[Outcome]:
+    """The report of `add`.
+
+    Args:
+        queue: The queue's name.
+        outcomes: The outcome of each item; reading them does the work.
+        rejects: Counts the records that were not added.
+        dry_run: Whether nothing is changed.
+        null_separated: Whether `-o ids` ends each ID with NUL.
+    """
+    return Batch(
+        view=outcome_view(queue),
+        batches=outcomes.batches,
+        count=lambda batch: {_ADDED[status]: n for status, n in batch.counts().items()},
+        word=lambda outcome: _ADDED[outcome.status],
+        counted=("added", "duplicates", "rejected"),
+        failed=frozenset({"rejected"}),
+        shown=frozenset({"added"}),
+        shows_all=False,
+        fields={**bytes_fields("queue", queue), "dry_run": dry_run},
+        prefix=DRY_RUN if dry_run else "",
+        extra=lambda: {"rejected": rejects.rejected, "empty": rejects.empty},
         null_separated=null_separated,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rwq_cli.core.repair.findings import Code, Finding
-from rwq_cli.output.shell_quoting import command_line, shell_word
+from rwq_cli.views.command_lines import command_line, shell_word
 
 
 @dataclass(frozen=True)

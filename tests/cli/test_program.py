@@ -5,6 +5,8 @@ import json
 import pytest
 import redis
 
+from rwq_cli.cli.app import Described, all_commands
+from rwq_cli.core.errors import OutOfMemory
 from tests.driver import Rwq
 
 # Command lines that must fail, with their exit codes and their stable words.
@@ -122,6 +124,50 @@ def test_the_whole_line_and_the_whole_object(rwq: Rwq) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "after", "in_doubt", "said"),
+    [
+        (0, (), False, ""),
+        (104, (), False, "104 were acknowledged and are done; "),
+        (
+            104,
+            ((122, 8), (1200, 50)),
+            False,
+            "the first 104 were acknowledged and are done, and so are 123 to 130 and "
+            "1,201 to 1,250, but nothing else; ",
+        ),
+        (
+            1104,
+            (),
+            True,
+            "1,104 were acknowledged and are done, those sent after them all or not at all; ",
+        ),
+    ],
+)
+def test_what_of_a_batch_is_done(
+    rwq: Rwq,
+    monkeypatch: pytest.MonkeyPatch,
+    first: int,
+    after: tuple[tuple[int, int], ...],
+    in_doubt: bool,
+    said: str,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        error = OutOfMemory("it is full", "raise it")
+        error.acknowledged, error.acknowledged_after, error.in_doubt = first, after, in_doubt
+        raise error
+
+    monkeypatch.setattr("rwq_cli.core.queue.WorkQueue.add_batches", fail)
+    assert rwq("add", "x").as_tuple() == (69, "", f"rwq: error: it is full; {said}raise it\n")
+    assert json.loads(rwq("add", "x", "-o", "json").err) == {
+        "error": "it is full",
+        "code": "out-of-memory",
+        "hint": f"{said}raise it",
+        "acknowledged": first,
+        "acknowledged_after": [list(part) for part in after],
+    }
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("-o", "json", "ls", "--what"),
@@ -153,6 +199,39 @@ def test_an_unknown_format_is_named_before_anything_is_done(rwq: Rwq, raw: redis
         ), line
     assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
     assert raw.dbsize() == 2
+
+
+# What a command needs besides its name to be parsed.
+NEEDS = {
+    "result": ("a",),
+    "mv": ("--to", "other", "a"),
+    "import": ("/dev/null",),
+    "completion": ("bash",),
+}
+
+
+@pytest.mark.parametrize("command", all_commands(), ids=lambda command: command.path)
+def test_no_command_starts_with_an_unknown_format(
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch, command: Described
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("it was started")
+
+    monkeypatch.setattr("rwq_cli.cli.command.TyperCommand.invoke", never)
+    path = command.path.split()
+    result = rwq(*path, *NEEDS.get(path[0], ()), "-o", "xml")
+    assert result.code == (3 if command.manual.monitors else 2)
+    assert "-o cannot be 'xml'" in result.notes + result.text
+
+
+def test_a_local_server_is_not_stopped_with_an_unknown_format(rwq: Rwq) -> None:
+    place = str(rwq.home / "data")
+    assert rwq.process("local", "start", place).code == 0
+    try:
+        assert rwq.process("local", "stop", place, "-o", "xml").code == 2
+        assert rwq.process("local", "status", place).code == 0
+    finally:
+        assert rwq.process("local", "stop", place).code == 0
 
 
 def test_strange_bytes_in_what_is_quoted_are_escaped(rwq: Rwq) -> None:

@@ -1,115 +1,192 @@
 """Bytes that are not UTF-8, drive a terminal, or mean something to Redis: nothing is misread."""
 
+import base64
+import csv
 import hashlib
+import io
 import json
 import os
+from collections.abc import Mapping
 
 import pytest
 import redis
 
 from tests.conftest import Foreign
-from tests.driver import Rwq
+from tests.driver import Result, Rwq
 
+# Each with how it is shown to people.
 STRANGE = {
-    "nul": b"a\0b",
-    "not-utf8": b"\xff\xfe\x80",
-    "cut-utf8": b"caf\xc3",
-    "escape": b"\x1b[2J\x1b]0;title\x07",
-    "c1": "\x9b2J\x85".encode(),
-    "raw-c1": b"\x9b2J",
-    "bidi": "abc\u202egnp.exe\u2066".encode(),
-    "zero-width": "a\u200bb\u2060\ufeff".encode(),
-    "separators": "a\u2028b\u2029c".encode(),
-    "markup": b"[red]x[/red] [/etc/passwd] [link=http://x]",
-    "emoji-code": b":smile: :warning:",
-    "newline": b"a\nb\r\nc",
-    "tab": b"a\tb",
-    "delete": b"a\x7fb",
-    "backslashes": b"a\\x1b\\n\\",
-    "quotes": b'it\'s "quoted" `x` $(x)',
-    "glob": b"a*b?[c-d]^\\e",
-    "dash": b"--force",
-    "spaces": b"  a  b  ",
-    "percent": b"%s %d {0}",
-    "wide": "日本語 ✓ é ́".encode(),
-    "private": "\ue000\U0010ffff".encode(),
+    b"a\0b": r"a\x00b",
+    b"\xff\xfe\x80": r"\xff\xfe\x80",
+    b"caf\xc3": r"caf\xc3",
+    b"\x1b[2J\x1b]0;title\x07": r"\x1b[2J\x1b]0;title\x07",
+    "\x9b2J\x85".encode(): r"\x9b2J\x85",
+    b"\x9b3J": r"\x9b3J",
+    "abc\u202egnp.exe\u2066".encode(): r"abc\u202egnp.exe\u2066",
+    "a\u200bb\u2060\ufeff".encode(): r"a\u200bb\u2060\ufeff",
+    "a\u2028b\u2029c".encode(): r"a\u2028b\u2029c",
+    b"[red]x[/red] [/etc/passwd] [link=http://x]": "[red]x[/red] [/etc/passwd] [link=http://x]",
+    b":smile: :warning:": ":smile: :warning:",
+    b"a\nb\r\nc": r"a\nb\r\nc",
+    b"a\tb": r"a\tb",
+    b"a\x7fb": r"a\x7fb",
+    b"a\\x1b\\n\\": "a\\x1b\\n\\",
+    b'it\'s "quoted" `x` $(x)': 'it\'s "quoted" `x` $(x)',
+    b"a*b?[c-d]^\\e": "a*b?[c-d]^\\e",
+    b"--force": "--force",
+    b"  a  b  ": "  a  b  ",
+    b"%s %d {0}": "%s %d {0}",
+    "日本語 ✓ é ́".encode(): "日本語 ✓ é ́",
+    "\ue000\U0010ffff".encode(): r"\ue000\U0010ffff",
 }
 UNSAFE = {*range(0x20), 0x7F, *range(0x80, 0xA0), 0x200B, 0x202E, 0x2028, 0x2029, 0x2066, 0xFEFF}
 
 
-def assert_harmless(shown: bytes) -> None:
+def assert_harmless(result: Result) -> None:
     """What was printed can drive no terminal: no control but the line end and tab, no formats."""
-    text = shown.decode("utf-8")
-    assert not {ord(character) for character in text} & (UNSAFE - {0x09, 0x0A})
+    for shown in (result.text, result.notes):
+        assert not {ord(character) for character in shown} & (UNSAFE - {0x09, 0x0A})
 
 
-@pytest.fixture(params=STRANGE)
-def strange(request: pytest.FixtureRequest) -> bytes:
-    """Each of the strange byte strings."""
-    return STRANGE[request.param]
+def raw_bytes(record: Mapping[str, str], field: str) -> bytes:
+    """The bytes that a record of JSON or CSV holds under a field, as text or in base64."""
+    if record[f"{field}_b64"]:
+        return base64.b64decode(record[f"{field}_b64"])
+    return record[field].encode()
 
 
-def test_data_come_out_as_they_went_in(rwq: Rwq, raw: redis.Redis, strange: bytes) -> None:
-    assert rwq("add", "--format", "raw", "--id", "a", stdin=strange).code == 0
-    assert raw.get("jobs:item:a") == strange
-    assert rwq("show", "a", "-o", "data").out == strange
-    assert rwq("lease", "-o", "data").out == strange
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("data", STRANGE, ids=STRANGE.values())
+def test_data_come_out_as_they_went_in(rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+    assert rwq("add", "--format", "raw", "--id", "a", stdin=data).code == 0
+    assert raw.get("jobs:item:a") == data
+    assert rwq("show", "a", "-o", "data").out == data
+    assert rwq("lease", "-o", "data").out == data
     (record,) = rwq("leases", "--data", "-o", "jsonl").jsonl
-    if record["data"] is None:
-        import base64
+    assert raw_bytes(record, "data") == data
 
-        assert base64.b64decode(record["data_b64"]) == strange
-    else:
-        assert record["data"].encode() == strange
+
+@pytest.fixture
+def listed(foreign: Foreign) -> Foreign:
+    """An item waits under each of the strange IDs, with its ID as its data."""
+    foreign.waiting(*STRANGE)
+    foreign.raw.mset({foreign.keys.item(item_id): item_id for item_id in STRANGE})
+    return foreign
+
+
+LISTINGS = ["ls -n 0", "ls all -n 0 --data", "leases -n 0", "show - -0", "lease -n 99"]
+
+
+def run_listing(rwq: Rwq, listed: Foreign, line: str, output: str) -> Result:
+    """Run a command that shows every item; `leases` on a queue where all of them are leased."""
+    if line.startswith("leases"):
+        listed.raw.rename(listed.keys.main, listed.keys.processing)
+        listed.lease(*STRANGE, holder=b"\x1b[2J\xff")
+    result = rwq(*line.split(), "-o", output, stdin=b"\0".join(shown_by(line)))
+    assert result.code == 0
+    assert_harmless(result)
+    return result
+
+
+def shown_by(line: str) -> list[bytes]:
+    """The IDs that a line of `LISTINGS` shows: one with a NUL cannot be given on stdin."""
+    return [item_id for item_id in STRANGE if b"\0" not in item_id or "-0" not in line]
+
+
+@pytest.mark.parametrize("line", LISTINGS)
+class TestEveryListing:
+    @pytest.mark.parametrize("output", ["table", "plain"])
+    def test_escapes_ids_for_people(
+        self, rwq: Rwq, listed: Foreign, line: str, output: str
+    ) -> None:
+        result = run_listing(rwq, listed, line, output)
+        assert [STRANGE[i] for i in shown_by(line) if STRANGE[i] not in result.text] == []
+
+    def test_has_a_line_for_each_id(self, rwq: Rwq, listed: Foreign, line: str) -> None:
+        result = run_listing(rwq, listed, line, "ids")
+        assert result.text.split("\n")[:-1] == [STRANGE[item_id] for item_id in shown_by(line)]
+        escaped = sum(STRANGE[item_id] != os.fsdecode(item_id) for item_id in shown_by(line))
+        assert result.notes == (
+            f"{escaped} of these IDs are not UTF-8 or hold control characters and are shown "
+            "escaped; -0 gives them as they are\n"
+        )
+
+    @pytest.mark.parametrize("output", ["json", "jsonl"])
+    def test_has_whole_ids_in_json(self, rwq: Rwq, listed: Foreign, line: str, output: str) -> None:
+        result = run_listing(rwq, listed, line, output)
+        records = result.json if output == "json" else result.jsonl
+        assert [raw_bytes(record, "id") for record in records] == shown_by(line)
+
+    def test_has_base64_in_csv_for_what_is_not_utf8(
+        self, rwq: Rwq, listed: Foreign, line: str
+    ) -> None:
+        result = run_listing(rwq, listed, line, "csv")
+        records = list(csv.DictReader(io.StringIO(result.text, newline="")))
+        for record, item_id in zip(records, shown_by(line), strict=True):
+            if is_utf8(item_id):
+                assert (record["id"], record["id_b64"]) == (STRANGE[item_id], "")
+            else:
+                assert (record["id"], raw_bytes(record, "id")) == ("", item_id)
+
+
+def test_a_line_of_plain_is_one_record(rwq: Rwq, listed: Foreign) -> None:
+    rows = [row.split("\t") for row in rwq("ls", "-o", "plain").text.split("\n")[:-1]]
+    assert [(row[1], row[4]) for row in rows] == [(shown, shown) for shown in STRANGE.values()]
+    assert {len(row) for row in rows} == {5}
+    assert listed.raw.llen(listed.keys.main) == len(rows)
+
+
+def test_ids_go_from_ls_to_a_verb_as_they_are(rwq: Rwq, listed: Foreign) -> None:
+    ids = b"".join(item_id + b"\0" for item_id in STRANGE)
+    assert rwq("ls", "-n", "0", "-o", "ids", "-0").as_bytes() == (0, ids, b"")
+    (with_nul,) = [item_id for item_id in STRANGE if b"\0" in item_id]
+    rest = ids.replace(with_nul + b"\0", b"")
+    assert rwq("complete", "-", stdin=with_nul + b"\n").notes.startswith("completed 1,")
+    assert rwq("complete", "-", "-0", stdin=rest).notes.startswith("completed 21,")
+    assert listed.raw.keys() == []
+
+
+def test_ids_are_arguments_of_a_process(rwq: Rwq, listed: Foreign) -> None:
+    ids = [item_id for item_id in STRANGE if b"\0" not in item_id]
+    assert rwq.process("release", "--front", "--", *ids).notes.startswith("released 21,")
+    assert listed.raw.lrange(listed.keys.main, 0, -1) == [b"a\0b", *ids[::-1]]
+    assert rwq.process("complete", "--", *ids).notes.startswith("completed 21,")
+    assert listed.raw.lrange(listed.keys.main, 0, -1) == [b"a\0b"]
 
 
 @pytest.mark.parametrize("output", ["table", "plain", "json", "jsonl", "csv", "ids"])
-@pytest.mark.parametrize("line", ["ls --data", "ls all", "leases", "show", "lease", "queues"])
-def test_nothing_drives_the_terminal(
-    rwq: Rwq, raw: redis.Redis, strange: bytes, line: str, output: str
-) -> None:
-    queue = os.fsdecode(strange.replace(b"\0", b""))
-    there = Foreign(raw, os.fsencode(queue))
-    raw.set(there.keys.item(strange), strange)
-    raw.lpush(there.keys.main, strange)
-    leased = strange + b"2"
-    there.leased(leased, holder=strange)
-    more = ["--", os.fsdecode(strange.replace(b"\0", b""))] if line == "show" else []
-    result = rwq(*line.split(), "-o", output, *more, variables={"RWQ_QUEUE": queue})
-    assert result.code in (0, 1)
-    assert "this is a bug" not in result.notes
-    assert_harmless(result.out)
-    assert_harmless(result.err)
-
-
-def test_a_line_of_plain_is_one_record(rwq: Rwq, raw: redis.Redis, strange: bytes) -> None:
-    there = Foreign(raw, b"jobs")
-    there.waiting(strange, b"second")
-    raw.set(there.keys.item(strange), strange)
-    rows = rwq("ls", "-o", "plain").text.split("\n")
-    assert [len(row.split("\t")) for row in rows] == [5, 5, 1]
-
-
-def test_ids_on_stdin_are_found(rwq: Rwq, raw: redis.Redis, strange: bytes) -> None:
-    Foreign(raw).waiting(strange)
-    assert rwq("ls", "-o", "ids", "-0").out == strange + b"\0"
-    if b"\0" in strange:
-        assert rwq("complete", "-", stdin=strange + b"\n").code == 0
+def test_names_of_queues_are_shown_like_ids(rwq: Rwq, raw: redis.Redis, output: str) -> None:
+    for name in STRANGE:
+        Foreign(raw, name).waiting(b"a")
+    result = rwq("queues", "-o", output)
+    assert result.code == 0
+    assert_harmless(result)
+    if output in ("json", "jsonl"):
+        records = result.json if output == "json" else result.jsonl
+        assert {raw_bytes(record, "queue") for record in records} == set(STRANGE)
     else:
-        assert rwq("complete", "-", "-0", stdin=strange + b"\0").code == 0
-    assert raw.keys() == []
+        names = [shown for name, shown in STRANGE.items() if output != "csv" or is_utf8(name)]
+        records = list(csv.DictReader(io.StringIO(result.text, newline="")))
+        lines = [r["queue"] for r in records] if output == "csv" else result.text.split("\n")
+        assert [name for name in names if not any(line.startswith(name) for line in lines)] == []
 
 
-def test_ids_as_arguments_of_a_process(rwq: Rwq, raw: redis.Redis, strange: bytes) -> None:
-    if b"\0" in strange:
-        pytest.skip("no argument can hold a NUL")
-    Foreign(raw).waiting(strange)
-    assert rwq.process("release", "--front", "--", strange).code == 0
-    assert rwq.process("complete", "--", strange, timeout_s=10).code == 0
-    assert raw.keys() == []
+@pytest.mark.parametrize("name", [name for name in STRANGE if b"\0" not in name])
+def test_a_queue_is_found_by_its_strange_name(rwq: Rwq, raw: redis.Redis, name: bytes) -> None:
+    for other in STRANGE:
+        Foreign(raw, other).waiting(b"of " + other)
+    (record,) = rwq("ls", "-o", "jsonl", variables={"RWQ_QUEUE": os.fsdecode(name)}).jsonl
+    assert (raw_bytes(record, "queue"), raw_bytes(record, "id")) == (name, b"of " + name)
 
 
-def test_the_id_that_is_shown_says_what_was_escaped(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_note_says_that_ids_are_shown_escaped(rwq: Rwq, raw: redis.Redis) -> None:
     Foreign(raw).waiting(b"plain", b"\x1b[2J", b"\xff")
     assert rwq("ls", "-o", "ids").as_tuple() == (
         0,

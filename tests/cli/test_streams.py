@@ -313,10 +313,17 @@ class TestPipelines:
         result = rwq.shell(script)
         assert (result.code, result.text) == (69, "")
 
-    def test_a_batch_of_ids_is_read_as_it_comes(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a", b"b")
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("complete -", "release -", "release --force --yes -", "bury --force --yes -"),
+            *("rm --yes -", "mv --to other --yes -", "show -"),
+        ],
+    )
+    def test_ids_are_read_as_they_come(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.abandoned(b"a", b"b")
         process = subprocess.Popen(
-            [*COMMAND, "complete", "-", "-o", "ids"],
+            [*COMMAND, *line.split(), "-o", "ids"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

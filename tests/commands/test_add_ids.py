@@ -128,7 +128,7 @@ class TestOneId:
     def test_that_is_empty(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--id", "", "x")
         assert (result.code, result.text) == (2, "")
-        assert result.notes.startswith("rwq: error: an item's ID is empty; ")
+        assert result.notes.startswith("rwq: error: an ID is empty; ")
         assert result.notes.count("\n") == 1
         assert raw.keys() == []
 

@@ -333,7 +333,7 @@ def test_how_often_it_came_back(rwq: Rwq, foreign: Foreign, count: int, said: st
     foreign.waiting(b"w1")
     assert "brought it back" not in rwq("show", "w1", "-o", "table").text
     foreign.raw.hset(foreign.keys.returns, "w1", count)
-    assert f"a clean brought it back {said}\n" in rwq("show", "w1", "-o", "table").text
+    assert f"cleans returned it {said}\n" in rwq("show", "w1", "-o", "table").text
     assert rwq("show", "w1", "-o", "json").json["returns"] == count
     assert rwq("ls", "-o", "json").json[0]["returns"] == count
 

@@ -1,4 +1,4 @@
-"""Real shells to drive: by their own commands, and by keys in a pseudo-terminal."""
+"""Real shells, driven by their own commands and by keys in a pseudo-terminal."""
 
 import fcntl
 import os
@@ -19,22 +19,22 @@ import pytest
 
 COMPLETIONS = Path(__file__).parents[2] / "completions"
 
-# All that ASCII can do to a shell, with no two letters that are alike.
+# All special characters of ASCII, and no letter twice.
 NASTY = "n !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~z"
 
-# The queues of the fake server. What rwq prints for a name with a carriage return is not the name,
-# and has to be left out; any other backslash is just one.
+# The queues that the fake rwq prints. A name with a carriage return is printed escaped and must not
+# be offered; any other backslash stands for itself.
 QUEUES = ("jobs", "mail:in box", "mail:out", "it's", "ümlaut", "C:\\data", NASTY, "x\\ry")
 NAMES = QUEUES[:-1]
 
 TAB = "\t"
-# Keys that mean nothing to the terminal itself, should the shell not read them at once.
+# Keys without a meaning for the terminal driver, which may read them before the shell does.
 REPORT = "\x1bR"
 CLEAR = "\x1bC"
 
 
 def need(shell: str) -> str:
-    """The path of a shell; skips the test where it is missing."""
+    """The path of a shell; skips the test if it is missing."""
     path = shutil.which(shell)
     if path is None:
         pytest.skip(f"{shell} is not installed")
@@ -47,7 +47,7 @@ class World:
 
     Attributes:
         directory: Where the shells run; also their home.
-        calls: The file where the fake notes how it was called.
+        calls: The file to which the fake appends its arguments.
         variables: The environment of the shells.
     """
 
@@ -56,7 +56,7 @@ class World:
     variables: dict[str, str]
 
     def taken_calls(self) -> list[list[str]]:
-        """The arguments of each call of the fake since the last time this was asked."""
+        """The arguments of each call of the fake since this was last called."""
         if not self.calls.exists():
             return []
         calls = self.calls.read_text().split("\0\n")[:-1]
@@ -64,7 +64,7 @@ class World:
         return [call.split("\0") for call in calls]
 
     def run(self, command: Sequence[str], **variables: str) -> str:
-        """What a command prints; it must succeed, and say nothing on stderr."""
+        """The output of a command; it must succeed and print nothing on stderr."""
         done = subprocess.run(
             command,
             cwd=self.directory,
@@ -72,14 +72,13 @@ class World:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            timeout=20,
         )
         assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
         return done.stdout.decode()
 
 
 def new_world(root: Path) -> World:
-    """A world below a directory that is empty. With NO_SERVER set, the fake fails."""
+    """A world in an empty directory. With NO_SERVER set, the fake fails."""
     directory, programs, calls = root / "home", root / "bin", root / "calls"
     (directory / "some dir").mkdir(parents=True)
     (directory / "notes.txt").touch()
@@ -107,17 +106,17 @@ def new_world(root: Path) -> World:
 
 
 class Terminal:
-    """An interactive shell in a pseudo-terminal, of which the line being edited can be seen.
+    """An interactive shell in a pseudo-terminal, whose command line can be read.
 
     Args:
         world: Where it runs.
-        command: How it is started.
-        setup: What it reads first. It must bind the key CLEAR to emptying the line, and REPORT to
-            writing it into the file that `$REPORT` names, under another name first.
+        command: The command that starts it.
+        setup: A script to read first. It must bind CLEAR to clearing the line, and REPORT to
+            writing the line to the file `$REPORT`, which must appear with its contents.
 
     Attributes:
         shell: The path of the shell.
-        screen: What came out since the last keys, to be shown if something fails.
+        screen: The output since the last keys, to print if a test fails.
     """
 
     def __init__(self, world: World, command: Sequence[str], setup: str) -> None:
@@ -143,17 +142,17 @@ class Terminal:
         self._wait_for_report()
 
     def line_after(self, keys: str) -> str:
-        """The line being edited after these keys on an empty line."""
+        """The line after these keys on an empty line."""
         self.screen = b""
         self._report.unlink(missing_ok=True)
         self._write(CLEAR + keys + REPORT)
         return self._wait_for_report()
 
     def _wait_for_report(self) -> str:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not self._report.exists():
             assert time.monotonic() < deadline, self.screen.decode(errors="replace")
-            # What is not read from the terminal would in the end block the shell.
+            # Unread output would block the shell in the end.
             if select.select([self._master], [], [], 0.01)[0]:
                 self.screen += os.read(self._master, 65536)
         return self._report.read_text()
@@ -179,32 +178,32 @@ def terminal(world: World, command: Sequence[str], setup: str) -> Iterator[Termi
 
 
 class Bash:
-    """What bash offers, from the script's function itself; and bash in a terminal."""
+    """What bash offers: the function of the script is called directly, or keys are typed."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._bash = need("bash")
 
     def offers(self, line: str, **variables: str) -> list[str]:
-        """The words offered for the last one of a line, as they would be read."""
-        said = self._world.run(
-            [self._bash, "--norc", "-c", _ASK_BASH, "bash", str(COMPLETIONS / "rwq.bash"), line],
+        """The words offered for the last word of a line, without their quotes."""
+        output = self._world.run(
+            [self._bash, "--norc", "-c", _CALL_BASH, "bash", str(COMPLETIONS / "rwq.bash"), line],
             **variables,
         )
-        return [word for quoted in said.splitlines() for word in shlex.split(quoted)]
+        return [word for quoted in output.splitlines() for word in shlex.split(quoted)]
 
     @contextmanager
     def open(self) -> Iterator[Terminal]:
-        """An interactive bash that has read the script, and has no bash-completion package."""
+        """An interactive bash with the script and without the bash-completion package."""
         if int(self._world.run([self._bash, "-c", "echo $BASH_VERSINFO"])) < 4:
-            pytest.skip("bash before 4 cannot tell which line is being edited")
+            pytest.skip("bash before 4 cannot report the command line")
         setup = _SETUP_BASH.format(script=COMPLETIONS / "rwq.bash")
         with terminal(self._world, [self._bash, "--norc", "--noprofile", "-i"], setup) as opened:
             yield opened
 
 
-# What bash itself does before it calls the function, and what comes of it.
-_ASK_BASH = r"""
+# Calls the function as bash does, and prints the words that it offers.
+_CALL_BASH = r"""
 source "$1"
 COMP_LINE=$2 COMP_POINT=${#2}
 read -ra COMP_WORDS <<<"$2"
@@ -224,29 +223,29 @@ bind '"\eC": kill-whole-line'
 
 
 class Fish:
-    """What fish offers, by its own account."""
+    """What fish offers: `complete -C` prints it."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._fish = need("fish")
 
     def offers(self, line: str, **variables: str) -> list[str]:
-        """The words offered for the last one of a line."""
-        said = self._world.run(
-            [self._fish, "--no-config", "-c", _ASK_FISH, str(COMPLETIONS / "rwq.fish"), line],
+        """The words offered for the last word of a line."""
+        output = self._world.run(
+            [self._fish, "--no-config", "-c", _CALL_FISH, str(COMPLETIONS / "rwq.fish"), line],
             **variables,
         )
-        words = [row.split("\t")[0] for row in said.splitlines()]
-        # fish gives the whole word, with the option that the value belongs to.
+        words = [row.split("\t")[0] for row in output.splitlines()]
+        # fish prints the whole word, including the option that the value belongs to.
         head = re.sub(r"[^=]*$", "", line.split(" ")[-1])
         return [word.removeprefix(head) for word in words]
 
 
-_ASK_FISH = "source $argv[1]; complete -C $argv[2]"
+_CALL_FISH = "source $argv[1]; complete -C $argv[2]"
 
 
 class Zsh:
-    """What zsh offers, noted while it completes in a terminal."""
+    """What zsh offers, recorded while it completes in a terminal."""
 
     def __init__(self, world: World, load: str) -> None:
         self._world = world
@@ -255,14 +254,14 @@ class Zsh:
 
     @contextmanager
     def open(self) -> Iterator[Terminal]:
-        """An interactive zsh that knows the script."""
+        """An interactive zsh with the script."""
         setup = _SETUP_ZSH.replace("LOAD", self._load).replace("OFFERED", str(self._offered))
         with terminal(self._world, [need("zsh"), "-f", "-i"], setup) as opened:
             self._terminal = opened
             yield opened
 
     def offers(self, line: str) -> list[str]:
-        """The words offered for the last one of a line; the terminal must be open."""
+        """The words offered for the last word of a line; the terminal must be open."""
         self._offered.unlink(missing_ok=True)
         self._terminal.line_after(line + TAB)
         if not self._offered.exists():
@@ -270,7 +269,7 @@ class Zsh:
         return self._offered.read_text().splitlines()
 
 
-# Either way that the script may be loaded.
+# Both ways of loading the script.
 ZSH_FPATH = f"fpath=({shlex.quote(str(COMPLETIONS))} $fpath)\nautoload -Uz compinit\ncompinit -D -u"
 ZSH_SOURCE = (
     f"autoload -Uz compinit\ncompinit -D -u\nsource {shlex.quote(str(COMPLETIONS / '_rwq'))}"

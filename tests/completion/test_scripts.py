@@ -1,4 +1,4 @@
-"""The scripts, in the shells that they are for."""
+"""The scripts in real shells."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +8,12 @@ import pytest
 
 from rwq_cli.cli.app import COMMANDS
 from rwq_cli.cli.choosing import SelectableState
-from rwq_cli.cli.settings import OutputFormat
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.__main__ import write_all
-from rwq_cli.completion.shells import Shell
+from rwq_cli.completion.scripts import Shell
 from rwq_cli.completion.spec import Command, collect
 from rwq_cli.input.records import InputFormat
+from rwq_cli.output.options import OutputFormat
 from tests.completion.shells import (
     COMPLETIONS,
     NAMES,
@@ -33,11 +33,10 @@ from tests.completion.shells import (
 WITH_L = [name for name in COMMANDS if name.startswith("l")]
 STATES_WITH_A = [state for state in SelectableState if state.startswith("a")]
 SPEC = collect()
-ALL_COMMANDS = list(SPEC.all_commands())
 
 
 class Offering(Protocol):
-    """A shell that tells what it offers for the last word of a line."""
+    """A shell that returns what it offers for the last word of a line."""
 
     def offers(self, line: str) -> list[str]: ...
 
@@ -48,14 +47,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(autouse=True)
-def no_calls_yet(world: World) -> None:
-    """The calls of earlier tests are forgotten."""
+def forget_calls(world: World) -> None:
+    """Forget the calls of earlier tests."""
     world.taken_calls()
 
 
 @pytest.fixture(scope="module", params=["bash", "fish", "zsh from fpath", "zsh sourced"])
 def shell(request: pytest.FixtureRequest, world: World) -> Iterator[Offering]:
-    """Each shell in turn; zsh in both ways that its script can be loaded."""
+    """Each shell; zsh with both ways of loading its script."""
     if request.param == "bash":
         yield Bash(world)
     elif request.param == "fish":
@@ -74,7 +73,7 @@ def screen(request: pytest.FixtureRequest, world: World) -> Iterator[Terminal]:
         yield opened
 
 
-def test_the_scripts_in_the_repository_are_those_of_the_code(tmp_path: Path) -> None:
+def test_the_scripts_in_the_repository_match_the_commands(tmp_path: Path) -> None:
     write_all(tmp_path)
     made = {file.name: file.read_text() for file in tmp_path.iterdir()}
     kept = {file.name: file.read_text() for file in COMPLETIONS.iterdir()}
@@ -89,6 +88,8 @@ def test_the_scripts_in_the_repository_are_those_of_the_code(tmp_path: Path) -> 
         ("rwq -q jobs l", WITH_L),
         ("rwq -v --url=redis://h:1/2 -o json --tls-ca ca.pem l", WITH_L),
         ("rwq -vq jobs l", WITH_L),
+        ("rwq --queue=jobs l", WITH_L),
+        ("rwq --nonsense l", WITH_L),
         ("rwq -- l", WITH_L),
         ("rwq --vers", ["--version"]),
         # The queue's name is that of a command.
@@ -114,7 +115,7 @@ def test_the_scripts_in_the_repository_are_those_of_the_code(tmp_path: Path) -> 
         ("rwq ls --state waiting --state a", STATES_WITH_A),
         ("rwq completion ", list(Shell)),
         ("rwq local st", ["start", "stop", "status"]),
-        # IDs, data, numbers, durations and URLs are nobody's guess; files are not meant.
+        # IDs, data, numbers, durations and URLs cannot be guessed, and are not files.
         ("rwq complete n", []),
         ("rwq add n", []),
         ("rwq lease -n n", []),
@@ -123,14 +124,14 @@ def test_the_scripts_in_the_repository_are_those_of_the_code(tmp_path: Path) -> 
         ("rwq nonsense l", []),
     ],
 )
-def test_what_is_known_is_offered_without_starting_rwq(
+def test_known_words_are_offered_without_starting_rwq(
     shell: Offering, world: World, line: str, offered: list[str]
 ) -> None:
     assert sorted(shell.offers(line)) == sorted(offered)
     assert world.taken_calls() == []
 
 
-@pytest.mark.parametrize("command", ALL_COMMANDS, ids=lambda known: "-".join(known.path))
+@pytest.mark.parametrize("command", SPEC.commands, ids=lambda known: "-".join(known.path))
 def test_every_long_option_is_offered_without_starting_rwq(
     shell: Offering, world: World, command: Command
 ) -> None:
@@ -146,41 +147,37 @@ def test_every_long_option_is_offered_without_starting_rwq(
 
 
 @pytest.mark.parametrize(
-    ("line", "asked"),
+    ("line", "server"),
     [
         ("rwq -q ", []),
         ("rwq ls -q ", []),
         ("rwq ls --queue ", []),
         ("rwq ls --queue=", []),
         ("rwq -q jobs stats -q ", []),
-        ("rwq -u redis://h:1/2 ls -q ", ["-u", "redis://h:1/2"]),
+        ("rwq -u redis://h:1/2 ls -q ", ["--url", "redis://h:1/2"]),
         ("rwq ls --url=unix:///x --queue=", ["--url", "unix:///x"]),
-        ("rwq -uredis://h/ ls -q ", ["-u", "redis://h/"]),
-        ("rwq -vu redis://h/ clean light -q ", ["-u", "redis://h/"]),
-        ("rwq -u 'redis://h/?a=b c' ls -q ", ["-u", "redis://h/?a=b c"]),
-        ("rwq -u $SERVER ls -q ", ["-u", "redis://from.variable/0"]),
+        ("rwq -uredis://h/ ls -q ", ["--url", "redis://h/"]),
+        ("rwq -vu redis://h/ clean light -q ", ["--url", "redis://h/"]),
+        ("rwq -u 'redis://h/?a=b c' ls -q ", ["--url", "redis://h/?a=b c"]),
+        ("rwq -u $SERVER ls -q ", ["--url", "redis://from.variable/0"]),
+        ("rwq ls --url=$SERVER -q ", ["--url", "redis://from.variable/0"]),
         (
             "rwq -u rediss://h/ ls --tls-ca my.pem --tls-insecure -q ",
-            ["-u", "rediss://h/", "--tls-ca", "my.pem", "--tls-insecure"],
+            ["--url", "rediss://h/", "--tls-ca", "my.pem", "--tls-insecure"],
         ),
     ],
 )
-def test_queues_are_asked_from_the_server_that_the_line_says(
-    shell: Offering, world: World, line: str, asked: list[str]
+def test_queue_names_come_from_the_server_on_the_line(
+    shell: Offering, world: World, line: str, server: list[str]
 ) -> None:
     assert sorted(shell.offers(line)) == sorted(NAMES)
     (call,) = world.taken_calls()
-    # fish hands `--url=x` on as it stands.
-    apart = [part for word in call[3:] for part in _apart(word)]
-    assert (call[:3], apart) == (["queues", "-o", "ids"], asked)
+    # Only fish gives the long name of an option that was typed with the short one.
+    assert call[:3] == ["queues", "-o", "ids"]
+    assert ["--url" if word == "-u" else word for word in call[3:]] == server
 
 
-def _apart(word: str) -> list[str]:
-    name, equals, value = word.partition("=")
-    return [name, value] if name.startswith("--") and equals else [word]
-
-
-def test_nothing_on_the_line_is_run(shell: Offering, world: World) -> None:
+def test_commands_on_the_line_are_not_run(shell: Offering, world: World) -> None:
     substitution = "(touch ran)" if isinstance(shell, Fish) else "$(touch ran)"
     assert shell.offers(f"rwq -u {substitution} ls -q ") == []
     assert shell.offers(f"rwq -q {substitution} ls --ta") == ["--tail"]
@@ -188,8 +185,8 @@ def test_nothing_on_the_line_is_run(shell: Offering, world: World) -> None:
     assert not (world.directory / "ran").exists()
 
 
-def test_a_server_that_does_not_answer_is_silence(world: World) -> None:
-    # `run` looks at stderr and the exit code.
+def test_nothing_is_offered_or_printed_if_the_server_does_not_answer(world: World) -> None:
+    # `run` checks stderr and the exit code.
     assert Bash(world).offers("rwq ls -q ", NO_SERVER="1") == []
     assert Fish(world).offers("rwq ls -q ", NO_SERVER="1") == []
     assert len(world.taken_calls()) == 2
@@ -198,7 +195,7 @@ def test_a_server_that_does_not_answer_is_silence(world: World) -> None:
 @pytest.mark.parametrize(
     "options", ["set -u", "set -f", "set -o posix", "IFS=q", "COMP_WORDBREAKS=' '"]
 )
-def test_bash_with_other_options(world: World, options: str) -> None:
+def test_bash_completes_with_other_shell_options(world: World, options: str) -> None:
     def ask(line: str) -> str:
         setup = f"source {COMPLETIONS}/rwq.bash; {options}; COMP_LINE=$1 COMP_POINT=${{#1}}"
         answer = '_rwq rwq; printf "%s\\n" "${COMPREPLY[@]}"'
@@ -241,14 +238,14 @@ def test_bash_with_other_options(world: World, options: str) -> None:
         ("rwq ls -q jobs > not", "rwq ls -q jobs > notes.txt "),
     ],
 )
-def test_what_stands_on_the_line_after_tab(screen: Terminal, typed: str, line: str) -> None:
+def test_the_line_after_tab(screen: Terminal, typed: str, line: str) -> None:
     assert screen.line_after(typed + TAB) == line
 
 
 @pytest.mark.parametrize(
     "start", ["-q ", "-q '", '-q "', "-q", "--queue=", "--queue='", '--queue="']
 )
-def test_a_name_of_special_characters_can_be_written(
+def test_a_queue_name_of_special_characters_is_quoted(
     screen: Terminal, world: World, start: str
 ) -> None:
     written = screen.line_after(f"rwq ls {start}n{TAB}")

@@ -24,7 +24,7 @@ def test_readme_has_the_findings_as_the_code_makes_them() -> None:
 
 def test_readme_names_every_json_field_of_an_item() -> None:
     from rwq_cli.core.model import Item, State
-    from rwq_cli.views.records import item_fields
+    from rwq_cli.views.items import item_fields
 
     table = README.partition("An item in JSON has these fields")[2].partition("\n`show` adds")[0]
     named = set(re.findall(r"`([a-z0-9_]+)`", table))

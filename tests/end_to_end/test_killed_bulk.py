@@ -20,9 +20,9 @@ from rwq_cli.core.inspect.survey import Survey, survey
 from rwq_cli.core.keys import QueueKeys
 from tests.servers import PrivateServer
 
-ITEMS = 20_000
-# A few by default; RWQ_KILLS=30 for the long run.
-ROUNDS = max(1, int(os.environ.get("RWQ_KILLS", "6")) // 3)
+ITEMS = 8_000
+# One of each command by default; RWQ_KILLS=30 for the long run.
+ROUNDS = max(1, int(os.environ.get("RWQ_KILLS", "3")) // 3)
 KEYS = QueueKeys(b"jobs")
 IDS = [b"%05d" % number for number in range(ITEMS)]
 
@@ -130,7 +130,7 @@ def test_kill(name: str, server: PrivateServer, tmp_path: Path) -> None:
                 stderr=subprocess.DEVNULL,
             )
             # The server's own count of our calls says when it is at work.
-            until = random.randint(2, 25)
+            until = random.randint(2, 12)
             while process.poll() is None and script_calls(raw) < until:
                 time.sleep(0.002)
             process.kill()

@@ -16,9 +16,9 @@ from rwq_cli.core.items.importing import PUT_ITEMS
 from tests.conftest import until_alone
 from tests.servers import PrivateServer
 
-ITEMS = 30_000
+ITEMS = 8_000
 # A few by default; RWQ_KILLS=30 for the long run.
-KILLS = max(1, int(os.environ.get("RWQ_KILLS", "6")) // 2)
+KILLS = max(1, int(os.environ.get("RWQ_KILLS", "4")) // 2)
 
 IDS = [b"%d" % number for number in range(ITEMS)]
 
@@ -47,11 +47,9 @@ def kill_in_the_middle(
     process: "subprocess.Popen[bytes]", raw: redis.Redis, key: str, start: int
 ) -> None:
     """Kill it once it has changed the length of a list, a random while later."""
-    deadline = time.monotonic() + 30
     while raw.llen(key) == start and process.poll() is None:
-        assert time.monotonic() < deadline
         time.sleep(0.001)
-    time.sleep(random.uniform(0, 0.4))
+    time.sleep(random.uniform(0, 0.1))
     process.send_signal(signal.SIGKILL)
     process.wait()
     until_alone(raw)

@@ -13,7 +13,7 @@ from tests.end_to_end.test_killed_bulk import script_calls
 from tests.servers import PrivateServer
 
 KEYS = QueueKeys(b"jobs")
-ITEMS = 20_000
+ITEMS = 8_000
 IDS = [b"%05d" % number for number in range(ITEMS)]
 
 
@@ -37,7 +37,7 @@ def test_kill(server: PrivateServer, tmp_path: Path, listed_in: bytes, result_by
                 stderr=subprocess.DEVNULL,
             )
             # The server's own count of our calls says when it is at work.
-            until = random.randint(2, 20)
+            until = random.randint(2, 12)
             while process.poll() is None and script_calls(raw) < until:
                 time.sleep(0.001)
             process.kill()

@@ -1,7 +1,6 @@
 """A client whose clock is days wrong: all times are the server's, so it changes nothing."""
 
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -45,15 +44,8 @@ datetime.datetime = Wrong
 
 
 @pytest.fixture
-def raw(server: PrivateServer) -> Iterator[redis.Redis]:
-    with server.client() as client:
-        client.flushall()
-        yield client
-
-
-@pytest.fixture(params=[_DAYS_S, -_DAYS_S], ids=["fast", "slow"])
 def wrong(request: pytest.FixtureRequest, server: PrivateServer, tmp_path: Path) -> Rwq:
-    """rwq as a process whose clock is three days ahead, or behind."""
+    """rwq as a process whose clock is three days ahead, or as many seconds as are given."""
     (tmp_path / "sitecustomize.py").write_text(_SITECUSTOMIZE)
     variables = {
         "PATH": "/usr/bin:/bin",
@@ -64,7 +56,7 @@ def wrong(request: pytest.FixtureRequest, server: PrivateServer, tmp_path: Path)
         "RWQ_URL": server.url,
         "RWQ_QUEUE": "jobs",
         "PYTHONPATH": str(tmp_path),
-        "WRONG_BY_S": str(request.param),
+        "WRONG_BY_S": str(getattr(request, "param", _DAYS_S)),
     }
     return Rwq(variables, tmp_path)
 
@@ -88,10 +80,16 @@ def shows_the_same(wrong: Rwq, *words: str) -> bool:
     return does(wrong, *words) == right(*words).text.splitlines()
 
 
+both_ways = pytest.mark.parametrize(
+    "wrong", [_DAYS_S, -_DAYS_S], ids=["ahead", "behind"], indirect=True
+)
+
+
 def is_about(found_ms: float | None, expected_ms: float) -> bool:
     return found_ms is not None and 0 <= found_ms - expected_ms < _SLACK_MS
 
 
+@both_ways
 def test_the_clock_is_wrong(wrong: Rwq) -> None:
     """Without this, the others would prove nothing."""
     program = "import time, datetime; print(time.time(), datetime.datetime.now().timestamp())"
@@ -102,7 +100,7 @@ def test_the_clock_is_wrong(wrong: Rwq) -> None:
         assert abs(off_s) < _SLACK_MS / 1000
 
 
-def test_putting_off(wrong: Rwq, raw: redis.Redis) -> None:
+def test_due_times_are_by_the_servers_clock(wrong: Rwq, raw: redis.Redis) -> None:
     began_ms = now_ms(raw)
     at_ms = began_ms + 2 * _HOUR_MS
     clock = datetime.fromtimestamp(began_ms / 1000, UTC) + timedelta(hours=3)
@@ -126,7 +124,8 @@ def test_putting_off(wrong: Rwq, raw: redis.Redis) -> None:
             assert abs(ends_ms - due_ms[item_id] - 60_000) < 1000
 
 
-def test_what_is_due_and_what_is_not(wrong: Rwq, raw: redis.Redis) -> None:
+@both_ways
+def test_only_due_items_are_promoted(wrong: Rwq, raw: redis.Redis) -> None:
     does(wrong, "add", "--id", "later", "--delay", "1h", "x")
     does(wrong, "add", "--id", "soon", "--delay", "1h", "x")
 
@@ -149,7 +148,7 @@ def test_what_is_due_and_what_is_not(wrong: Rwq, raw: redis.Redis) -> None:
     assert abs(raw.pttl("jobs:lease:soon") - _HOUR_MS) < _SLACK_MS
 
 
-def test_putting_away_and_back(wrong: Rwq, raw: redis.Redis) -> None:
+def test_stored_times_are_by_the_servers_clock(wrong: Rwq, raw: redis.Redis) -> None:
     does(wrong, "add", "--id", "a", "x")
     began_ms = now_ms(raw)
     does(wrong, "release", "a", "--delay", "1h")
@@ -167,7 +166,8 @@ def test_putting_away_and_back(wrong: Rwq, raw: redis.Redis) -> None:
     assert abs(raw.pttl("jobs:result:a") - _HOUR_MS) < _SLACK_MS
 
 
-def test_cleans_bring_back_what_is_due(wrong: Rwq, raw: redis.Redis) -> None:
+@pytest.mark.parametrize("wrong", [-_DAYS_S], ids=["behind"], indirect=True)
+def test_cleans_promote_due_items(wrong: Rwq, raw: redis.Redis) -> None:
     for item_id, depth in (("a", "light"), ("b", "deep")):
         does(wrong, "add", "--id", item_id, "--delay", "1h", "x")
         raw.zadd("jobs:delayed", {item_id: now_ms(raw) - 1})

@@ -35,7 +35,7 @@ from tests.live.peers import (
 from tests.servers import PrivateServer
 
 QUEUE = "jobs"
-SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "3"))
+SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "2"))
 _TICK_S = 0.2
 _LEASE_S = 2
 _END_TIMEOUT_S = 30.0

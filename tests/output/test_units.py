@@ -145,14 +145,16 @@ class TestJson:
 
 
 def test_flat() -> None:
-    assert flat({"a": 1, "lease": None, "facts": {"x": [1, 2]}, "b": {"c": {"d": 1}}}) == {
+    nested = {"lease": ("holder", "ttl_ms")}
+    record = {"a": 1, "lease": None, "facts": {"x": [1, 2]}, "b": {"c": {"d": 1}}}
+    assert flat(record, nested) == {
         "a": 1,
         "lease_holder": None,
         "lease_ttl_ms": None,
         "facts_x": "1 2",
         "b_c_d": 1,
     }
-    assert flat({"lease": {"holder": "h", "ttl_ms": None}}) == {
+    assert flat({"lease": {"holder": "h", "ttl_ms": None}}, nested) == {
         "lease_holder": "h",
         "lease_ttl_ms": None,
     }

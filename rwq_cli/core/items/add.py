@@ -5,9 +5,10 @@ from itertools import groupby
 from typing import Any
 
 from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush
-from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import Due, NewItem, NewItems, OutcomeBatch
+from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.connection import REFUSED, Command
 
 # One call takes the server about a millisecond.
@@ -53,23 +54,20 @@ def add_batches(
                 yield part
 
     replies = _replies_of_unique(queue, checked()) if unique else _if_new(queue, checked())
-    acknowledged = 0
     queue.progress.begin("adding")
-    try:
+    with Acknowledged() as acknowledged:
         for duplicates in replies:
             batch = sent.pop(0)
             if duplicates is REFUSED:
+                acknowledged.skip(len(batch.ids))
                 continue
             letters = "a" * len(batch.ids)
             if duplicates:
                 refused = frozenset(duplicates)
                 letters = "".join("d" if at in refused else "a" for at in range(len(batch.ids)))
-            acknowledged += len(batch.ids)
+            acknowledged.add(len(batch.ids))
             queue.progress.advance(len(batch.ids))
             yield OutcomeBatch(batch.ids, letters)
-    except ServerError as error:
-        error.acknowledged = acknowledged
-        raise
 
 
 def _if_new(queue: Queue, batches: Iterable[NewItems | None]) -> Iterator[Any]:

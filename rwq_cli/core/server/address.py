@@ -1,10 +1,10 @@
-"""From a server's URL to a connection, and the words for it that may be printed."""
+"""From a server's URL to a connection."""
 
-import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -12,30 +12,31 @@ from redis.connection import parse_url
 from redis.retry import Retry
 
 from rwq_cli.core.errors import InvalidArgument, NotSupported
-from rwq_cli.core.server.connection import Connection
-
-CONNECT_TIMEOUT_S = 5.0
-# Longer than any single call of ours, and than one slice of a wait.
-REPLY_TIMEOUT_S = 60.0
+from rwq_cli.core.server.connection import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, Connection
+from rwq_cli.core.server.masking import mask_url
 
 _LOOKS_LIKE = "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
-_NO_LIBRARY_NAME = {"lib_name": None, "lib_version": None}
-_SCHEMES = ("redis", "rediss", "unix")
-_LATER = {"redis+sentinel": "Sentinel", "redis+cluster": "Redis Cluster"}
+_OPTIONS = ("db", "username", "password")
+_TLS_OPTIONS = (
+    *("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_password"),
+    *("ssl_cert_reqs", "ssl_check_hostname"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a server is and how to be let in.
+    """Where a server is, and how to be let in.
 
     Attributes:
         url: `redis://`, `rediss://` or `unix://`, with user, password and database if any.
-        password: Used where the URL has none; None for none.
-        password_first: It is used even where the URL has one.
+        password: The password if the URL has none; None for none.
+        password_first: Prefer `password` to one in the URL.
         tls_ca: A file with the certificate authorities to trust; None for the system's.
         tls_cert: A file with the client's certificate; None for none.
         tls_key: A file with the client's key; None for none, or if it is in `tls_cert`.
         tls_insecure: Accept any server certificate.
+        connect_timeout_s: How long a connection may take to be made, seconds.
+        reply_timeout_s: How long to wait for one reply, seconds.
     """
 
     url: str = field(repr=False)
@@ -45,124 +46,122 @@ class Server:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_insecure: bool = False
-
-
-def mask_url(url: str) -> str:
-    """The URL as it may be shown: its password replaced by `***`."""
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        # No URL of ours, but it may hold a password all the same.
-        return re.sub(r":[^:@]*@", ":***@", url)
-    # The last @ ends the credentials: a password may hold an unescaped @, slash or question mark.
-    credentials, at, host = rest.rpartition("@")
-    if at and credentials.startswith("/"):
-        credentials, at, host = "", "", rest
-    host, mark, query = host.partition("?")
-    if at:
-        user = credentials.partition(":")[0]
-        host = f"{user}:***@{host}" if ":" in credentials else f"{user}@{host}"
-    pairs = [
-        f"{name}=***" if unquote(name) == "password" else f"{name}{sign}{value}"
-        for name, sign, value in (pair.partition("=") for pair in query.split("&"))
-    ]
-    return f"{scheme}://{host}{mark}{'&'.join(pairs)}"
+    connect_timeout_s: float = CONNECT_TIMEOUT_S
+    reply_timeout_s: float = REPLY_TIMEOUT_S
 
 
 def connect(server: Server) -> Connection:
     """Prepare a connection; it is made when the first command is sent.
 
-    Args:
-        server: Where, and with which credentials.
-
     Raises:
-        InvalidArgument: The URL is malformed, or an option in it is unknown.
-        NotSupported: The URL names a kind of server that this version does not speak to.
+        InvalidArgument: The URL is malformed, or an option in it is not supported.
+        NotSupported: The URL names a kind of server that this version does not support.
     """
-    settings = _settings(server)
-    pool_options: dict[str, Any] = {
-        "protocol": 2,
-        # A retried script runs twice; a lost reply is told to the user instead.
-        "retry": Retry(NoBackoff(), 0),
-        "socket_connect_timeout": CONNECT_TIMEOUT_S,
-        "socket_timeout": REPLY_TIMEOUT_S,
-        **_greeting(server),
-        **settings,
-    }
     name = mask_url(server.url)
+    scheme, separator, _ = server.url.partition("://")
+    make_client = _CLIENTS.get(scheme) if separator else None
+    if make_client is None:
+        raise InvalidArgument(f"not a server's URL: {name}", _LOOKS_LIKE)
+    return Connection(
+        make_client(server, name),
+        name,
+        connect_timeout_s=server.connect_timeout_s,
+        reply_timeout_s=server.reply_timeout_s,
+    )
+
+
+def _standalone(server: Server, name: str) -> redis.Redis:
+    """A client of the one server at this address."""
+    settings = _settings(server, name)
+    if settings.get("password") is None or (server.password_first and server.password is not None):
+        settings["password"] = server.password
+    settings.update(_tls_files(server, name))
+    # A command that is sent again may run twice; a lost reply is reported instead.
+    settings.update(protocol=2, retry=Retry(NoBackoff(), 0))
+    # Saves two round trips for each connection; before redis-py 7.2 it had two other names.
+    unnamed = ("driver_info",) if hasattr(redis, "DriverInfo") else ("lib_name", "lib_version")
+    settings.update(dict.fromkeys(unnamed))
     try:
-        pool = redis.ConnectionPool(**pool_options)
+        pool = redis.ConnectionPool(**settings)
         pool.make_connection()
-        client = redis.Redis(connection_pool=pool, single_connection_client=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(
-            f"the server's URL {name} has an option that cannot be used: {error}", "take it out"
-        )
-    return Connection(client, name)
+    except (TypeError, ValueError, redis.RedisError):
+        raise _malformed(name, "an option has a value that cannot be used") from None
+    return redis.Redis(connection_pool=pool)
 
 
-def _greeting(server: Server) -> dict[str, Any]:
-    """What a new connection says first."""
-    # A TLS server may send session tickets unasked, right after the handshake. redis-py takes them
-    # for the rest of another's answer and gives up, unless it has spoken before it looks.
-    if server.url.startswith("rediss://"):
-        return {}
-    # Two round trips less at every start; before redis-py 7.2 it had two other names.
-    return {"driver_info": None} if hasattr(redis, "DriverInfo") else _NO_LIBRARY_NAME
+def _sentinel(_: Server, name: str) -> redis.Redis:
+    """A client of the primary that Sentinel names, found again for each connection that is made."""
+    return _not_yet("Sentinel", name)
 
 
-def _settings(server: Server) -> dict[str, Any]:
-    masked = mask_url(server.url)
-    scheme = server.url.partition("://")[0]
-    if scheme in _LATER:
-        raise NotSupported(
-            f"{_LATER[scheme]} is not supported by this version: {masked}",
-            "give the address of one server: redis://host:port/db",
-        )
-    if "://" not in server.url or scheme not in _SCHEMES:
-        raise InvalidArgument(
-            f"not a server's URL: {masked}",
-            _LOOKS_LIKE,
-        )
+def _cluster(_: Server, name: str) -> redis.Redis:
+    """A client of the node that holds the queue's slot."""
+    return _not_yet("Redis Cluster", name)
+
+
+def _not_yet(kind: str, name: str) -> redis.Redis:
+    raise NotSupported(
+        f"{kind} is not supported by this version: {name}",
+        "give the address of one server: redis://host:port/db",
+    )
+
+
+# How each kind of address becomes a client, whose pool makes the connections.
+_CLIENTS: dict[str, Callable[[Server, str], redis.Redis]] = {
+    "redis": _standalone,
+    "rediss": _standalone,
+    "unix": _standalone,
+    "redis+sentinel": _sentinel,
+    "redis+cluster": _cluster,
+}
+
+
+def _malformed(name: str, why: str | None = None, hint: str = _LOOKS_LIKE) -> InvalidArgument:
+    return InvalidArgument(f"malformed server URL {name}{f': {why}' if why else ''}", hint)
+
+
+def _settings(server: Server, name: str) -> dict[str, Any]:
+    """What the URL says, as redis-py's settings."""
     try:
         parts = urlsplit(server.url)
         _ = parts.port
+        options = parse_qs(parts.query, keep_blank_values=True)
         settings: dict[str, Any] = dict(parse_url(server.url))  # type: ignore[no-untyped-call]
     except ValueError:
         # What urllib says can hold the password.
-        raise InvalidArgument(f"malformed server URL {masked}", _LOOKS_LIKE) from None
-    if scheme == "unix":
+        raise _malformed(name) from None
+    if parts.fragment:
+        raise _malformed(name, "it has a #", "write %23 for a # in a password")
+    known = _OPTIONS + _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
+    if not options.keys() <= set(known):
+        hint = f"supported are {', '.join(known)}"
+        raise InvalidArgument(f"the server's URL {name} has an option that is not supported", hint)
+    if parts.scheme == "unix":
         if not settings.get("path"):
-            raise InvalidArgument(
-                f"malformed server URL {masked}: it names no socket", "unix:///path/to/socket"
-            )
-    else:
-        database = unquote(parts.path).strip("/")
-        if database and not database.isdecimal():
-            raise InvalidArgument(
-                f"malformed server URL {masked}: the database {database!r} is not a number",
-                "it looks like redis://host:6379/0",
-            )
-    if server.password is not None and (server.password_first or settings.get("password") is None):
-        settings["password"] = server.password
-    if scheme == "rediss":
-        settings.update(_tls(server))
-    elif server.tls_ca or server.tls_cert or server.tls_key or server.tls_insecure:
-        raise InvalidArgument(
-            f"TLS options need a rediss:// URL, not {masked}", "change the URL or drop them"
-        )
-    return settings
+            raise _malformed(name, "it names no socket", "unix:///path/to/socket")
+        return settings
+    database = unquote(parts.path).strip("/")
+    if database and not database.isdecimal():
+        why = f"the database {database!r} is not a number"
+        raise _malformed(name, why, "it looks like redis://host:6379/0")
+    return {"socket_keepalive": True, **settings}
 
 
-def _tls(server: Server) -> dict[str, Any]:
-    for file in (server.tls_ca, server.tls_cert, server.tls_key):
-        if file is not None and not file.is_file():
-            raise InvalidArgument(f"no such file: {file}", "check the TLS options")
-    options: dict[str, Any] = {
-        "ssl_ca_certs": str(server.tls_ca) if server.tls_ca else None,
-        "ssl_certfile": str(server.tls_cert) if server.tls_cert else None,
-        "ssl_keyfile": str(server.tls_key) if server.tls_key else None,
+def _tls_files(server: Server, name: str) -> dict[str, Any]:
+    """The TLS options beside the URL."""
+    files = {
+        "ssl_ca_certs": server.tls_ca,
+        "ssl_certfile": server.tls_cert,
+        "ssl_keyfile": server.tls_key,
     }
-    options = {name: value for name, value in options.items() if value is not None}
+    options: dict[str, Any] = {option: str(file) for option, file in files.items() if file}
     if server.tls_insecure:
         options.update(ssl_cert_reqs="none", ssl_check_hostname=False)
+    if options and not server.url.startswith("rediss://"):
+        raise InvalidArgument(
+            f"TLS options need a rediss:// URL, not {name}", "change the URL or drop them"
+        )
+    for file in files.values():
+        if file is not None and not file.is_file():
+            raise InvalidArgument(f"no such file: {file}", "check the TLS options")
     return options

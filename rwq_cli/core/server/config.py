@@ -1,6 +1,7 @@
-"""What a server is set to do with a queue's keys: evict them, keep them, spread them."""
+"""How a server is set to treat a queue's keys: evict them, save them, spread them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from rwq_cli.core.server.connection import Connection
 
@@ -12,7 +13,7 @@ class ServerConfig:
     Attributes:
         maxmemory_bytes: The limit of its memory; 0 for none.
         eviction: What it does at the limit, such as `noeviction` or `allkeys-lru`.
-        persists: Whether it writes its data to disk.
+        persists: Whether it saves its data to disk.
     """
 
     maxmemory_bytes: int | None
@@ -21,10 +22,7 @@ class ServerConfig:
 
     @property
     def may_evict(self) -> bool:
-        """Whether it is known that it deletes keys when its memory is full.
-
-        Without a limit it does so as soon as somebody sets one.
-        """
+        """Whether it is known to delete keys at its memory limit, or would if it had one."""
         return self.eviction not in (None, "noeviction")
 
 
@@ -34,49 +32,31 @@ def server_config(connection: Connection) -> ServerConfig:
     Raises:
         ServerError: The connection was lost.
     """
-    memory, persistence, saves = connection.call_all(
+    *sections, saves = connection.call_all(
         [("INFO", "memory"), ("INFO", "persistence"), ("CONFIG", "GET", "save")], return_errors=True
     )
-    told = _fields(memory)
-    limit = told.get("maxmemory")
-    appends = _fields(persistence).get("aof_enabled")
+    info: dict[str, Any] = {}
+    for section in sections:
+        info.update(section if isinstance(section, dict) else {})
+    # When snapshots are taken; empty for never.
+    rules = saves[1] if isinstance(saves, list) and len(saves) == 2 else None
+    appends = info.get("aof_enabled")
     persists: bool | None = None
-    if str(appends) == "1":
+    if appends:
         persists = True
-    elif appends is not None and (rules := _save_rules(saves)) is not None:
+    elif appends is not None and rules is not None:
         persists = bool(rules)
-    return ServerConfig(
-        maxmemory_bytes=None if limit is None else int(str(limit)),
-        eviction=None if "maxmemory_policy" not in told else str(told["maxmemory_policy"]),
-        persists=persists,
-    )
+    return ServerConfig(info.get("maxmemory"), info.get("maxmemory_policy"), persists)
 
 
 def hash_tag(name: bytes) -> bytes | None:
-    """What decides the slot of keys that begin with a queue's name, or None if that differs.
+    """The part of a queue's name that decides its keys' slot in a cluster.
 
     A cluster hashes what is between the first `{` and the next `}`, if that is not empty.
+
+    Returns:
+        The tag; None if there is none, so that the keys are in different slots.
     """
     _, opened, rest = name.partition(b"{")
     tag, closed, _ = rest.partition(b"}")
     return tag if opened and closed and tag else None
-
-
-def _fields(reply: object) -> dict[str, object]:
-    """The fields of an INFO section, which redis-py reads and a bare client does not."""
-    if isinstance(reply, dict):
-        return reply
-    if not isinstance(reply, bytes):
-        return {}
-    pairs = (line.partition(":") for line in reply.decode("utf-8", "replace").splitlines())
-    return {name: value for name, colon, value in pairs if colon}
-
-
-def _save_rules(reply: object) -> str | None:
-    if isinstance(reply, dict):
-        value = reply.get("save", reply.get(b"save"))
-    elif isinstance(reply, list) and len(reply) == 2:
-        value = reply[1]
-    else:
-        return None
-    return value.decode() if isinstance(value, bytes) else value

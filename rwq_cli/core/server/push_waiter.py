@@ -4,28 +4,33 @@ from collections.abc import Sequence
 from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 
-from rwq_cli.core.server.connection import Connection, Wire
+from redis import exceptions as rx
 
-# What a waiter whose machine is gone leaves behind at the server ends by itself, and whoever
-# forgets a silent connection between us and it sees that this one is not.
-_BLOCKED_S = 30
+from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.error_mapping import translate
+from rwq_cli.core.server.link import NO_REPLY, Link
+from rwq_cli.core.server.packing import pack
+
+# Seconds until the server ends a blocked command: it may have no other way to find out that its
+# client is gone, and whatever lies between them drops a silent connection.
+_BLOCK_S = 30
 
 
 class PushWaiter:
-    """Hears of pushes.
+    """Waits for a push.
 
-    Each list is watched on a connection of its own by `BLMOVE list list RIGHT RIGHT`, which blocks
-    until there is an entry and puts it back where it was, in one step. One that was not answered
-    stays with the server from one wait to the next.
+    Each list has a link on which `BLMOVE list list RIGHT RIGHT` blocks until the list has an entry,
+    and puts it back where it was, in one step. One that is not answered goes on from one wait to
+    the next.
 
     Args:
-        connection: The server; its own connection stays free for other calls.
+        connection: The server; its other calls are not held up.
         lists: The keys of the lists, each once.
     """
 
     def __init__(self, connection: Connection, lists: Sequence[bytes]) -> None:
         self._connection = connection
-        self._wires: dict[bytes, Wire] = {}
+        self._links: dict[bytes, Link] = {}
         self._unwatched = list(lists)
         self._selector: DefaultSelector | None = None
 
@@ -41,20 +46,23 @@ class PushWaiter:
         if self._selector is None:
             self._selector = DefaultSelector()
         for key in self._unwatched:
-            if key not in self._wires:
-                self._wires[key] = self._connection.wire()
-                self._selector.register(self._wires[key], EVENT_READ, key)
-            self._wires[key].send("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCKED_S)
+            if key not in self._links:
+                self._links[key] = self._connection.open_link()
+                self._selector.register(self._links[key], EVENT_READ, key)
+            self._links[key].send(pack(("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)))
         self._unwatched = []
         for ready, _ in self._selector.select(seconds):
-            if self._wires[ready.data].has_answered():
+            reply = self._links[ready.data].poll()
+            if isinstance(reply, rx.ResponseError):
+                raise translate(reply, self._connection.name, key=ready.data) from reply
+            if reply is not NO_REPLY:
                 self._unwatched.append(ready.data)
 
     def close(self) -> None:
-        """End the connections, and with them what blocks on the server."""
-        for wire in self._wires.values():
-            wire.close()
-        self._wires.clear()
+        """Close the links, and end with them what blocks on the server."""
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
         if self._selector is not None:
             self._selector.close()
 

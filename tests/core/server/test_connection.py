@@ -1,63 +1,30 @@
 """Sending commands, and every way in which a server can refuse or be lost."""
 
-import select
 import socket
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha1
+from math import inf
 from threading import Thread
-from typing import Any
 
 import pytest
-import redis
 from redis import Redis
-from redis import exceptions as rx
 
-from rwq_cli.core import Connection, NewItem, Server, ServerError, WorkQueue, connect
+from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.errors import (
     AuthenticationFailed,
     ConnectionLost,
-    Loading,
-    OutOfMemory,
-    PermissionDenied,
-    ReadOnly,
     Unreachable,
     WrongType,
 )
-from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import load_script, queue_args, queue_keys
-from rwq_cli.core.server.connection import _SENT_AHEAD, REFUSED, Wire, translate
-from tests.conftest import QUEUE, AsUser, Foreign, StartServer, contents, supports_no_touch
+from rwq_cli.core.lua import load_script
+from rwq_cli.core.server import link
+from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
 from tests.servers import PrivateServer
 
 
 def queue_at(private: PrivateServer, **server: str) -> WorkQueue:
     return WorkQueue(connect(Server(private.url, **server)), QUEUE, holder=b"me")
-
-
-# Everything that writes, on a queue that has something to do for each.
-WRITES: list[tuple[str, Callable[[WorkQueue], object]]] = [
-    ("add", lambda queue: queue.add(b"x" * 100, b"new")),
-    ("add unique", lambda queue: queue.add_unique(b"x" * 100, b"new")),
-    ("lease", lambda queue: queue.lease()),
-    ("complete", lambda queue: list(queue.complete([b"waiting", b"leased"]))),
-    ("complete as owner", lambda queue: list(queue.complete([b"leased"], owner=b"me"))),
-    ("touch", lambda queue: list(queue.touch([b"leased"]))),
-    ("release", lambda queue: list(queue.release([b"leased", b"orphaned"]))),
-    ("release to the front", lambda queue: list(queue.release([b"leased"], front=True))),
-    ("light clean", lambda queue: list(queue.light_clean(grace_s=0))),
-    ("deep clean", lambda queue: list(queue.deep_clean(grace_s=0))),
-]
-DEEP_CLEAN = WRITES[-1][1]
-each_write = pytest.mark.parametrize("write", [w for _, w in WRITES], ids=[n for n, _ in WRITES])
-
-
-def fill(raw: Redis) -> None:
-    foreign = Foreign(raw)
-    foreign.waiting(b"waiting")
-    foreign.leased(b"leased", holder=b"me")
-    foreign.abandoned(b"abandoned")
-    foreign.data(b"orphaned")
 
 
 def test_one_command(connection: Connection, raw: Redis) -> None:
@@ -84,7 +51,8 @@ def test_an_error_among_several_commands(connection: Connection, raw: Redis, ato
     with pytest.raises(WrongType):
         connection.call_all(commands, atomic=atomic)
     first, *rest = connection.call_all(commands, atomic=atomic, return_errors=True)
-    assert isinstance(first, redis.ResponseError)
+    assert isinstance(first, WrongType)
+    assert first.message == "text holds another type than the protocol says"
     assert rest == [True, b"1"]
 
 
@@ -99,150 +67,6 @@ def test_a_script_is_sent_where_the_server_has_lost_it(
         assert item.item_id == expected
 
 
-def add_args(*numbers: int) -> list[list[bytes]]:
-    """Arguments for one call of `add` for each number, which adds the item of that name."""
-    args = queue_args(QueueKeys(QUEUE))
-    return [[*args, b"any", b"", b"%d" % number, b"data"] for number in numbers]
-
-
-def run_each(connection: Connection, calls: Iterable[Any]) -> Iterator[Any]:
-    return connection.run_each("add", queue_keys(QueueKeys(QUEUE)), calls)
-
-
-def test_calls_that_are_sent_ahead_are_answered_in_order(
-    connection: Connection, raw: Redis
-) -> None:
-    raw.set(b"jobs:item:2", b"old")
-    raw.set(b"jobs:item:6", b"old")
-    replies = list(run_each(connection, add_args(*range(8))))
-    assert replies == [[], [], [0], [], [], [], [0], []]
-    assert raw.lrange(b"jobs:queue", 0, -1) == [b"7", b"5", b"4", b"3", b"1", b"0"]
-
-
-def test_no_calls_ahead(connection: Connection) -> None:
-    assert list(run_each(connection, [])) == []
-    assert list(run_each(connection, [None, None])) == []
-
-
-def test_a_few_calls_are_made_ahead_of_their_replies(connection: Connection) -> None:
-    made = 0
-
-    def calls() -> Iterator[list[bytes]]:
-        nonlocal made
-        for args in add_args(*range(10)):
-            made += 1
-            yield args
-
-    replies = run_each(connection, calls())
-    assert made == 0
-    for answered in range(1, 11):
-        assert next(replies) == []
-        assert made <= answered + 2
-
-
-def test_a_pause_waits_for_all_replies(connection: Connection) -> None:
-    answered: list[Any] = []
-    answered_at_pause = []
-
-    def calls() -> Iterator[list[bytes] | None]:
-        for args in add_args(*range(4)):
-            yield args
-            yield None
-            answered_at_pause.append(len(answered))
-
-    for reply in run_each(connection, calls()):
-        answered.append(reply)
-    assert answered_at_pause == [1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("at", range(6))
-def test_scripts_that_are_lost_while_calls_are_on_their_way(
-    connection: Connection, raw: Redis, at: int
-) -> None:
-    def calls() -> Iterator[list[bytes]]:
-        for number, args in enumerate(add_args(*range(6))):
-            if number == at:
-                raw.script_flush()
-            yield args
-
-    assert list(run_each(connection, calls())) == [[]] * 6
-    assert raw.lrange(b"jobs:queue", 0, -1) == [b"%d" % number for number in range(5, -1, -1)]
-
-
-def test_a_refusal_among_calls_that_were_sent_ahead(connection: Connection, raw: Redis) -> None:
-    """What was answered before is told; the connection can be used afterwards."""
-    answered: list[Any] = []
-
-    def calls() -> Iterator[list[bytes]]:
-        for number, args in enumerate(add_args(*range(10))):
-            if number == 5:
-                # All answered but the two that may be on their way.
-                raw.set(b"jobs:delayed", b"text")
-            yield args
-
-    with pytest.raises(WrongType) as caught:
-        answered.extend(run_each(connection, calls()))
-    assert "jobs:delayed" in caught.value.message
-    done = [reply for reply in answered if reply is not REFUSED]
-    assert 3 <= len(done) <= 5
-    # What was sent after the refused one was answered, too.
-    assert answered == done + [REFUSED] * (len(answered) - len(done))
-    assert raw.llen(b"jobs:queue") == len(done)
-    assert connection.call("PING") is True
-    raw.delete(b"jobs:delayed")
-    assert list(run_each(connection, add_args(20, 21))) == [[], []]
-
-
-def pushes(*numbers: int) -> list[list[tuple[Any, ...]]]:
-    """A transaction for each number that sets a key of that name and pushes it."""
-    return [[("SET", b"%d" % n, b"x"), ("LPUSH", b"list", b"%d" % n)] for n in numbers]
-
-
-def test_transactions_that_are_sent_ahead_are_answered_in_order(
-    connection: Connection, raw: Redis
-) -> None:
-    transactions = [*pushes(*range(4)), None, *pushes(4, 5)]
-    assert [reply[-1] for reply in connection.transact_each(transactions)] == [1, 2, 3, 4, 5, 6]
-    assert raw.lrange(b"list", 0, -1) == [b"5", b"4", b"3", b"2", b"1", b"0"]
-    assert list(connection.transact_each([])) == []
-
-
-def test_a_command_that_is_refused_before_exec_stops_its_whole_transaction(
-    connection: Connection, raw: Redis
-) -> None:
-    """What was sent behind it runs; what was not sent yet does not."""
-    transactions = [*pushes(0), [("SET", b"half", b"x"), ("LPUSH", b"list")], *pushes(*range(1, 9))]
-    answered: list[Any] = []
-    with pytest.raises(ServerError) as caught:
-        answered.extend(connection.transact_each(transactions))
-    assert "wrong number of arguments" in caught.value.message
-    assert raw.get(b"half") is None
-    done = [reply for reply in answered if reply is not REFUSED]
-    assert raw.llen(b"list") == len(done) <= 1 + _SENT_AHEAD
-    assert connection.call("PING") is True
-
-
-def test_a_command_that_fails_in_exec(connection: Connection, raw: Redis) -> None:
-    raw.set(b"list", b"text")
-    with pytest.raises(WrongType):
-        list(connection.transact_each(pushes(0)))
-    # EXEC goes on to its end, whatever fails in it.
-    assert raw.get(b"0") == b"x"
-    assert connection.call("PING") is True
-
-
-def test_who_stops_reading_replies_can_use_the_connection(
-    connection: Connection, raw: Redis
-) -> None:
-    replies = run_each(connection, add_args(*range(10)))
-    assert next(replies) == []
-    replies.close()
-    assert connection.call("EXISTS", b"jobs:item:0") == 1
-    assert list(run_each(connection, add_args(20))) == [[]]
-    assert raw.lindex(b"jobs:queue", 0) == b"20"
-
-
-@pytest.mark.real_only("SCRIPT EXISTS and the statistics of commands")
 def test_a_script_that_the_server_has_is_not_sent_again(queue: WorkQueue, raw: Redis) -> None:
     raw.script_flush()
     raw.config_resetstat()
@@ -269,20 +93,47 @@ def test_a_server_that_refuses_to_be_only_looked_at(as_user: AsUser) -> None:
     assert made.call("PING") is True
 
 
-@pytest.mark.real_only("the fake has neither CLIENT KILL nor idle times")
+def mode_of(connection: Connection) -> str:
+    """The flags of the link that the next command takes; T is for no-touch."""
+    pairs = connection.call("CLIENT", "INFO").decode().split()
+    return dict(pair.split("=", 1) for pair in pairs)["flags"]
+
+
+@pytest.mark.needs("no-touch")
 def test_looking_only_outlives_a_lost_connection(connection: Connection, raw: Redis) -> None:
     """A dashboard runs for days; after a reconnect it must not reset idle times either."""
-    if not supports_no_touch(raw):
-        pytest.skip("this server has no CLIENT NO-TOUCH (Redis before 7.2)")
     assert connection.look_only()
     raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    # redis-py opens a new one by itself, or at the second try.
-    with suppress(ConnectionLost):
-        connection.call("PING")
+    assert "T" in mode_of(connection)
+
+
+@pytest.mark.needs("no-touch")
+@pytest.mark.parametrize("asked_first", [True, False])
+def test_looking_only_is_in_force_on_every_link(
+    connection: Connection, raw: Redis, foreign: Foreign, asked_first: bool
+) -> None:
+    """Calls sent ahead hold one link while reads go over a second one, and a third."""
+    foreign.data(b"old")
+    foreign.unused_for(b"old", 1000)
+    if asked_first:
+        assert connection.look_only()
+    with connection._lend():
+        assert connection.look_only()
+        with connection._lend():
+            assert connection.call("GET", b"jobs:item:old") == b"data of old"
+        assert connection.call("GET", b"jobs:item:old") == b"data of old"
+    assert connection.call("GET", b"jobs:item:old") == b"data of old"
+    assert raw.object("IDLETIME", b"jobs:item:old") >= 1000
+
+
+@pytest.mark.needs("no-touch")
+def test_links_that_were_open_before_looking_only_get_the_mode(connection: Connection) -> None:
+    with connection._lend():
+        assert "T" not in mode_of(connection)
     assert connection.look_only()
-    info = connection.call("CLIENT", "INFO").decode()
-    flags = dict(pair.split("=", 1) for pair in info.split())["flags"]
-    assert "T" in flags
+    with connection._lend():
+        assert "T" in mode_of(connection)
+    assert "T" in mode_of(connection)
 
 
 def test_a_closed_connection_opens_again(connection: Connection) -> None:
@@ -344,30 +195,96 @@ def test_a_server_that_hangs_up() -> None:
             connect(Server(f"redis://127.0.0.1:{port}")).call("PING")
         other.join()
     assert caught.value.message == (
-        f"lost the connection to redis://127.0.0.1:{port}: Connection closed by server."
+        f"lost the connection to redis://127.0.0.1:{port}: Connection closed by server"
     )
     assert caught.value.hint == "see what is in before you repeat it"
     assert caught.value.code == "connection-lost"
 
 
-def test_a_server_that_does_not_answer() -> None:
+@contextmanager
+def silent_server() -> Iterator[str]:
+    """The URL of a server that accepts connections and says nothing."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        port = listening.getsockname()[1]
-        made = connect(Server(f"redis://127.0.0.1:{port}?socket_timeout=0.05"))
-        with pytest.raises(ConnectionLost) as caught:
-            made.call("PING")
-    assert caught.value.message == (
-        f"redis://127.0.0.1:{port}?socket_timeout=0.05 did not answer in time: "
-        "Timeout reading from socket"
-    )
+        yield f"redis://127.0.0.1:{listening.getsockname()[1]}"
 
 
-def test_a_connection_that_is_never_made_is_unreachable() -> None:
-    """A filtered port: redis-py gives up with its own TimeoutError while connecting."""
-    error = translate(rx.TimeoutError("Timeout connecting to server"), "redis://host")
-    assert type(error) is Unreachable
+def test_a_server_that_does_not_answer() -> None:
+    with silent_server() as url, pytest.raises(ConnectionLost) as caught:
+        connect(Server(url, reply_timeout_s=0.05)).call("PING")
+    assert caught.value.message == f"{url} did not answer within 0.05 s"
+    assert caught.value.hint == "see what is in before you repeat it"
+
+
+def test_the_password_is_part_of_connecting() -> None:
+    with silent_server() as url, pytest.raises(Unreachable) as caught:
+        connect(Server(url, password="x", connect_timeout_s=0.05)).call("PING")
+    assert caught.value.message == f"cannot reach {url}: it does not answer within 0.05 s"
+
+
+def test_the_default_timeouts() -> None:
+    options = connect(Server("redis://host"))._options
+    assert (options.connect_timeout_s, options.reply_timeout_s) == (5, 30)
+
+
+class TestDeadlines:
+    @pytest.fixture(autouse=True)
+    def short_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(link, "GRACE_S", 0.1)
+
+    def test_a_reply_is_not_waited_for_much_longer(self) -> None:
+        with silent_server() as url:
+            connection = connect(Server(url))
+            with connection.deadline(1e-9), pytest.raises(ConnectionLost) as caught:
+                connection.call("PING")
+        assert caught.value.message == f"{url} did not answer within 0.1 s"
+
+    def test_nor_is_a_connection(self) -> None:
+        with silent_server() as url:
+            connection = connect(Server(url, password="x"))
+            with connection.deadline(1e-9), pytest.raises(Unreachable) as caught:
+                connection.call("PING")
+        assert caught.value.message == f"cannot reach {url}: it does not answer within 0.1 s"
+
+    def test_a_shorter_reply_timeout_holds(self) -> None:
+        with silent_server() as url:
+            connection = connect(Server(url, reply_timeout_s=0.05))
+            with connection.deadline(60), pytest.raises(ConnectionLost) as caught:
+                connection.call("PING")
+        assert caught.value.message == f"{url} did not answer within 0.05 s"
+
+    def test_the_earlier_of_two_holds_and_each_ends_with_its_block(self) -> None:
+        connection = connect(Server("redis://host"))
+        limited = connection._options.limited
+        with connection.deadline(10):
+            with connection.deadline(100):
+                assert 9 < limited(60) <= 10.1
+            with connection.deadline(1):
+                assert 0.1 <= limited(60) <= 1.1
+            with connection.deadline(0):
+                assert 9 < limited(60) <= 10.1
+            assert 9 < limited(60) <= 10.1
+        for seconds in (0, inf):
+            with connection.deadline(seconds):
+                assert limited(60) == 60
+        assert limited(60) == 60
+
+    def test_a_server_that_answers_is_not_cut_short(self, connection: Connection) -> None:
+        with connection.deadline(1e-9):
+            assert connection.call("ECHO", b"a") == b"a"
+        assert connection.call("ECHO", b"b") == b"b"
+
+
+@pytest.mark.parametrize("path", ["/tmp", "/tmp/" + "x" * 200, "/tmp/a%00b"])
+def test_a_socket_that_cannot_be_one(path: str) -> None:
+    with pytest.raises(Unreachable):
+        connect(Server(f"unix://{path}")).call("PING")
+
+
+def test_a_host_that_cannot_be_one() -> None:
+    with pytest.raises(Unreachable):
+        connect(Server("redis://a..b")).call("PING")
 
 
 @pytest.mark.parametrize(
@@ -397,248 +314,3 @@ def test_looking_only_is_no_way_round_a_password(start_server: StartServer) -> N
         connect(Server(private.url, password="n0t-this-one")).look_only()
     with pytest.raises(Unreachable):
         connect(Server("unix:///no/such/socket")).look_only()
-
-
-def test_a_user_without_the_right_to_write(as_user: AsUser, server: PrivateServer) -> None:
-    raw = server.client()
-    fill(raw)
-    before = contents(raw)
-    with pytest.raises(PermissionDenied) as caught:
-        WorkQueue(as_user("+@read"), QUEUE).add(b"data", b"new")
-    assert caught.value.code == "permission-denied"
-    assert caught.value.hint == "ask for an ACL rule that allows this command on the queue's keys"
-    assert caught.value.acknowledged == 0
-    assert contents(raw) == before
-
-
-def need_permissions_to_be_asked_for(server: PrivateServer) -> None:
-    """Redis has `redis.acl_check_cmd` since 7.0; before, a script finds out by being refused."""
-    with server.client() as raw:
-        if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
-            pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
-
-
-@pytest.mark.parametrize(
-    ("command", "act"),
-    [
-        ("setnx", lambda queue: queue.add(b"data", b"new")),
-        ("lpush", lambda queue: queue.add(b"data", b"new")),
-        ("rpop", lambda queue: queue.lease()),
-        ("mset", lambda queue: queue.add_unique(b"data", b"new")),
-        ("get", lambda queue: queue.lease()),
-        ("exists", lambda queue: list(queue.light_clean(grace_s=0))),
-    ],
-    ids=["add-setnx", "add-lpush", "lease-rpop", "unique-mset", "lease-get", "clean-exists"],
-)
-def test_a_script_that_may_not_run_a_command_is_denied_permission(
-    as_user: AsUser, server: PrivateServer, command: str, act: Callable[[WorkQueue], object]
-) -> None:
-    need_permissions_to_be_asked_for(server)
-    fill(server.client())
-    limited = WorkQueue(as_user("+@all", f"-{command}"), QUEUE)
-    with pytest.raises(PermissionDenied) as caught:
-        act(limited)
-    assert f"'{command}'" in caught.value.message
-
-
-@pytest.mark.parametrize("command", ["lpush", "rpush", "lrem", "set", "del"])
-@each_write
-def test_a_user_who_lacks_a_command_leaves_no_half_step(
-    as_user: AsUser, server: PrivateServer, command: str, write: Callable[[WorkQueue], object]
-) -> None:
-    """Redis does not roll a failed script back: it must find out before its first write."""
-    need_permissions_to_be_asked_for(server)
-    raw = server.client()
-    fill(raw)
-    before = contents(raw)
-    limited = WorkQueue(as_user("+@all", f"-{command}"), QUEUE, holder=b"me")
-    try:
-        write(limited)
-    except ServerError:
-        after = contents(raw)
-        if write is not DEEP_CLEAN:
-            assert after == before
-        # A deep clean is several steps, of which the first may be done; none may be half done.
-        assert {key for key in after if b":item:" in key} == {
-            key for key in before if b":item:" in key
-        }
-        assert sorted(listed(after)) == sorted(listed(before))
-
-
-def listed(found: dict[bytes, Any]) -> list[bytes]:
-    """The entries of both lists."""
-    return found.get(b"jobs:queue", []) + found.get(b"jobs:processing", [])
-
-
-@each_write
-def test_a_replica_takes_no_writes(
-    start_server: StartServer, write: Callable[[WorkQueue], object]
-) -> None:
-    private = start_server()
-    raw = private.client()
-    fill(raw)
-    # Its primary does not exist, so it keeps what it has.
-    raw.execute_command("REPLICAOF", "127.0.0.1", "1")
-    before = contents(raw)
-    with pytest.raises(ReadOnly) as caught:
-        write(queue_at(private))
-    assert caught.value.code == "read-only"
-    assert caught.value.hint == "point -u at the primary, or mend its disk"
-    assert contents(raw) == before
-
-
-@each_write
-def test_a_primary_that_misses_its_replicas(
-    start_server: StartServer, write: Callable[[WorkQueue], object]
-) -> None:
-    private = start_server("--min-replicas-to-write", "1", "--min-replicas-max-lag", "10")
-    raw = private.client()
-    raw.config_set("min-replicas-to-write", 0)
-    fill(raw)
-    raw.config_set("min-replicas-to-write", 1)
-    before = contents(raw)
-    with pytest.raises(ServerError) as caught:
-        write(queue_at(private))
-    assert "NOREPLICAS" in caught.value.message
-    assert contents(raw) == before
-
-
-# These make no key before their first removal, after which a script may finish.
-WORK_WITHOUT_MEMORY = {
-    "lease",
-    "complete",
-    "complete as owner",
-    "release",
-    "release to the front",
-    "light clean",
-}
-
-
-@pytest.mark.parametrize(("name", "write"), WRITES, ids=[name for name, _ in WRITES])
-def test_a_server_without_memory_does_a_thing_wholly_or_not_at_all(
-    start_server: StartServer, name: str, write: Callable[[WorkQueue], object]
-) -> None:
-    private = start_server("--maxmemory-policy", "noeviction")
-    raw = private.client()
-    fill(raw)
-    before = contents(raw)
-    write(queue_at(private))
-    wholly = contents(raw)
-    raw.flushall()
-    fill(raw)
-    raw.config_set("maxmemory", 1)
-    if name in WORK_WITHOUT_MEMORY:
-        write(queue_at(private))
-        assert contents(raw) == wholly
-        return
-    with pytest.raises(OutOfMemory) as caught:
-        write(queue_at(private))
-    assert caught.value.code == "out-of-memory"
-    assert caught.value.hint == "raise its maxmemory or complete some items"
-    if name == "deep clean":
-        # Its first half, the light clean, needs no memory and is done.
-        keys = Foreign(raw).keys
-        assert raw.lrange(keys.main, 0, -1) == [b"abandoned", b"waiting"]
-        assert raw.lrange(keys.processing, 0, -1) == [b"leased"]
-        assert set(contents(raw)) == {*before, keys.returns}
-    else:
-        assert contents(raw) == before
-
-
-def test_a_batch_without_memory_is_wholly_out(start_server: StartServer) -> None:
-    private = start_server("--maxmemory-policy", "noeviction")
-    raw = private.client()
-    raw.config_set("maxmemory", raw.info("memory")["used_memory"] + 40_000_000)
-    items = (NewItem(b"%d" % number, b"x" * 10_000) for number in range(10_000))
-    added = []
-    with pytest.raises(OutOfMemory) as caught:
-        added.extend(queue_at(private).add_many(items))
-    raw.config_set("maxmemory", 0)
-    assert caught.value.acknowledged == len(added) > 0
-    ids = [outcome.item_id for outcome in added]
-    assert raw.lrange(b"jobs:queue", 0, -1) == ids[::-1]
-    assert set(raw.keys()) == {b"jobs:queue", *(b"jobs:item:" + item_id for item_id in ids)}
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "code"),
-    [
-        (rx.AuthenticationError("NOAUTH required."), AuthenticationFailed, "authentication-failed"),
-        (rx.ResponseError("WRONGPASS invalid"), AuthenticationFailed, "authentication-failed"),
-        (rx.NoPermissionError("User x"), PermissionDenied, "permission-denied"),
-        (rx.ResponseError("NOPERM no"), PermissionDenied, "permission-denied"),
-        (rx.BusyLoadingError("Redis is loading"), Loading, "loading"),
-        (rx.ResponseError("LOADING Redis"), Loading, "loading"),
-        (rx.ReadOnlyError("You can't write"), ReadOnly, "read-only"),
-        (rx.ResponseError("READONLY You can't"), ReadOnly, "read-only"),
-        (rx.ResponseError("MISCONF Errors writing"), ReadOnly, "read-only"),
-        (rx.OutOfMemoryError("command not allowed"), OutOfMemory, "out-of-memory"),
-        (rx.ResponseError("OOM command not allowed"), OutOfMemory, "out-of-memory"),
-        (rx.ResponseError("WRONGTYPE Operation"), WrongType, "wrong-type"),
-        (rx.TimeoutError("Timeout reading"), ConnectionLost, "connection-lost"),
-        (rx.ConnectionError("Error 111 connecting to x"), Unreachable, "unreachable"),
-        (rx.ConnectionError("Connection closed"), ConnectionLost, "connection-lost"),
-        (rx.ResponseError("unknown command"), ServerError, "server-error"),
-    ],
-)
-def test_every_refusal_has_its_class(error: Exception, kind: type[ServerError], code: str) -> None:
-    translated = translate(error, "redis://host")
-    assert type(translated) is kind
-    assert translated.code == code
-    assert translated.acknowledged is None
-
-
-def test_an_error_is_one_line() -> None:
-    error = translate(rx.ResponseError("ERR  two\n lines\t\r\n "), "redis://host")
-    assert error.message == "redis://host refused: ERR two lines"
-
-
-class TestWire:
-    """A connection whose reply is waited for beside others."""
-
-    @pytest.fixture
-    def ends(self) -> Iterator[tuple[Wire, socket.socket]]:
-        """A wire, and the server's end of it."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-            connection = connect(Server(f"redis://127.0.0.1:{port}"))
-            wire = connection.wire()
-            far, _ = listener.accept()
-            with far:
-                yield wire, far
-                wire.close()
-
-    def test_a_reply_in_pieces(self, ends: tuple[Wire, socket.socket]) -> None:
-        wire, far = ends
-        wire.send("BLMOVE", b"a:queue")
-        assert far.recv(100) == b"*2\r\n$6\r\nBLMOVE\r\n$7\r\na:queue\r\n"
-        assert not wire.has_answered()
-        far.sendall(b"$3\r\nab")
-        assert not wire.has_answered()
-        far.sendall(b"c\r\n")
-        assert wire.has_answered()
-        wire.send("PING", b"x")
-        assert far.recv(100) == b"*2\r\n$4\r\nPING\r\n$1\r\nx\r\n"
-
-    def test_its_socket_tells_when(self, ends: tuple[Wire, socket.socket]) -> None:
-        wire, far = ends
-        wire.send("BLMOVE", b"a:queue")
-        assert select.select([wire], [], [], 0.01)[0] == []
-        far.sendall(b"$-1\r\n")
-        assert select.select([wire], [], [], 5)[0] == [wire]
-        assert wire.has_answered()
-
-    def test_an_error_is_about_the_key(self, ends: tuple[Wire, socket.socket]) -> None:
-        wire, far = ends
-        wire.send("BLMOVE", b"a:queue")
-        far.sendall(b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
-        with pytest.raises(WrongType) as caught:
-            wire.has_answered()
-        assert caught.value.message == "a:queue holds another type than the protocol says"
-
-    def test_the_end_of_the_connection(self, ends: tuple[Wire, socket.socket]) -> None:
-        wire, far = ends
-        wire.send("BLMOVE", b"a:queue")
-        far.close()
-        with pytest.raises(ConnectionLost):
-            wire.has_answered()

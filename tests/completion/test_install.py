@@ -1,4 +1,4 @@
-"""`rwq completion`: where a script goes, and that it gets there whole."""
+"""`rwq completion`: where a script is installed, whole or not at all."""
 
 import io
 import os
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.cli.program import run
-from rwq_cli.completion.places import install, place_of, still_to_do
-from rwq_cli.completion.shells import FILE_NAMES, Shell
+from rwq_cli.completion.install import install_script, remaining_step, script_path
+from rwq_cli.completion.scripts import FILE_NAMES, Shell
 from rwq_cli.core.errors import RwqError
 from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitStatus
@@ -18,7 +18,7 @@ from tests.completion.shells import COMPLETIONS
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run came to."""
+    """The result of a run."""
 
     status: ExitStatus
     out: str
@@ -33,7 +33,7 @@ def rwq(*words: str, **variables: str) -> Ran:
 
 
 @pytest.mark.parametrize(
-    ("shell", "variables", "place"),
+    ("shell", "variables", "path"),
     [
         (Shell.BASH, {}, "/h/.local/share/bash-completion/completions/rwq"),
         (Shell.BASH, {"XDG_DATA_HOME": "/d"}, "/d/bash-completion/completions/rwq"),
@@ -50,47 +50,47 @@ def rwq(*words: str, **variables: str) -> Ran:
         (Shell.FISH, {"XDG_CONFIG_HOME": "c"}, "/h/.config/fish/completions/rwq.fish"),
     ],
 )
-def test_the_place_of_a_script(shell: Shell, variables: dict[str, str], place: str) -> None:
-    assert place_of(shell, {"HOME": "/h", **variables}) == Path(place)
+def test_the_path_of_a_script(shell: Shell, variables: dict[str, str], path: str) -> None:
+    assert script_path(shell, {"HOME": "/h", **variables}) == Path(path)
 
 
-def test_what_is_left_to_the_user() -> None:
-    place = Path("/a b/_rwq")
-    assert still_to_do(Shell.FISH, place, {}) is None
-    assert "source '/a b/_rwq'" in (still_to_do(Shell.BASH, place, {}) or "")
-    assert "fpath=('/a b' $fpath)" in (still_to_do(Shell.ZSH, place, {"FPATH": "/x"}) or "")
-    assert still_to_do(Shell.ZSH, place, {"FPATH": "/x:/a b"}) is None
+def test_the_user_learns_the_remaining_step() -> None:
+    path = Path("/a b/_rwq")
+    assert remaining_step(Shell.FISH, path, {}) is None
+    assert "source '/a b/_rwq'" in (remaining_step(Shell.BASH, path, {}) or "")
+    assert "fpath=('/a b' $fpath)" in (remaining_step(Shell.ZSH, path, {"FPATH": "/x"}) or "")
+    assert remaining_step(Shell.ZSH, path, {"FPATH": "/x:/a b"}) is None
 
 
-def test_install_makes_the_directories_and_replaces_what_was_there(tmp_path: Path) -> None:
-    place = tmp_path / "new/dir/rwq"
-    install("one", place)
-    install("two", place)
-    assert place.read_text() == "two"
-    assert place.stat().st_mode & 0o777 == 0o644
-    assert list(place.parent.iterdir()) == [place]
+def test_install_creates_the_directories_and_replaces_an_older_script(tmp_path: Path) -> None:
+    path = tmp_path / "new/dir/rwq"
+    install_script("one", path)
+    install_script("two", path)
+    assert path.read_text() == "two"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(path.parent.iterdir()) == [path]
 
 
-def test_install_leaves_a_link_a_link(tmp_path: Path) -> None:
-    place, kept = tmp_path / "rwq", tmp_path / "dotfiles"
-    place.symlink_to(kept)
-    install("one", place)
-    assert (place.is_symlink(), kept.read_text()) == (True, "one")
+def test_install_keeps_a_symlink(tmp_path: Path) -> None:
+    path, kept = tmp_path / "rwq", tmp_path / "dotfiles"
+    path.symlink_to(kept)
+    install_script("one", path)
+    assert (path.is_symlink(), kept.read_text()) == (True, "one")
 
 
-def test_a_failed_install_leaves_nothing_and_says_why(
+def test_a_failed_install_keeps_the_older_script_and_gives_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_self: Path, _target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
-    place = tmp_path / "rwq"
-    install("old", place)
+    path = tmp_path / "rwq"
+    install_script("old", path)
     monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(RwqError) as caught:
-        install("new", place)
-    assert caught.value.message == f"cannot write {place}: no space left on device"
-    assert (os.listdir(tmp_path), place.read_text()) == (["rwq"], "old")
+        install_script("new", path)
+    assert caught.value.message == f"cannot write {path}: no space left on device"
+    assert (os.listdir(tmp_path), path.read_text()) == (["rwq"], "old")
 
 
 @pytest.mark.parametrize("shell", Shell)
@@ -100,15 +100,15 @@ def test_the_command_prints_the_script(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("shell", Shell)
-def test_the_command_installs_the_script_and_says_where(tmp_path: Path, shell: Shell) -> None:
+def test_the_command_installs_the_script_and_prints_the_path(tmp_path: Path, shell: Shell) -> None:
     ran = rwq("completion", shell, "--install", HOME=str(tmp_path))
-    place = place_of(shell, {"HOME": str(tmp_path)})
+    path = script_path(shell, {"HOME": str(tmp_path)})
     assert (ran.status, ran.out) == (ExitStatus.OK, "")
-    assert ran.err.splitlines()[0] == f"installed {place}"
-    assert place.read_text() == (COMPLETIONS / FILE_NAMES[shell]).read_text()
+    assert ran.err.splitlines()[0] == f"installed {path}"
+    assert path.read_text() == (COMPLETIONS / FILE_NAMES[shell]).read_text()
 
 
-def test_the_command_that_cannot_install(tmp_path: Path) -> None:
+def test_the_command_fails_if_it_cannot_write(tmp_path: Path) -> None:
     (tmp_path / ".config").touch()
     ran = rwq("completion", "fish", "--install", HOME=str(tmp_path))
     assert (ran.status, ran.out) == (ExitStatus.NO, "")
@@ -116,7 +116,7 @@ def test_the_command_that_cannot_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("nushell",), (), ("bash", "zsh")])
-def test_an_unknown_shell_is_wrong_usage(words: tuple[str, ...]) -> None:
+def test_an_unknown_shell_is_a_usage_error(words: tuple[str, ...]) -> None:
     ran = rwq("completion", *words)
     assert (ran.status, ran.out) == (ExitStatus.USAGE, "")
     assert ran.err.startswith("rwq: error: ")

@@ -1,4 +1,4 @@
-"""Command lines that can be pasted into a shell, whatever the names in them are."""
+"""Command lines that can be pasted into a shell, whatever bytes the names in them have."""
 
 import shlex
 

@@ -1,4 +1,4 @@
-"""Where each shell looks for completion scripts of this user, and how one gets there."""
+"""Where each shell looks for the completion scripts of a user, and how to install one."""
 
 import os
 import shlex
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from rwq_cli.completion.shells import Shell
+from rwq_cli.completion.scripts import Shell
 from rwq_cli.core.errors import RwqError
 
 
-def place_of(shell: Shell, variables: Mapping[str, str]) -> Path:
+def script_path(shell: Shell, variables: Mapping[str, str]) -> Path:
     """The file that a shell reads the completion of `rwq` from.
 
     Args:
@@ -18,8 +18,8 @@ def place_of(shell: Shell, variables: Mapping[str, str]) -> Path:
         variables: The environment variables.
     """
     if shell is Shell.FISH:
-        return _base(variables, "XDG_CONFIG_HOME", ".config") / "fish/completions/rwq.fish"
-    data = _base(variables, "XDG_DATA_HOME", ".local/share")
+        return _xdg(variables, "XDG_CONFIG_HOME", ".config") / "fish/completions/rwq.fish"
+    data = _xdg(variables, "XDG_DATA_HOME", ".local/share")
     if shell is Shell.ZSH:
         return data / "zsh/site-functions/_rwq"
     # bash-completion 2.12 and later takes a list, as in PATH.
@@ -27,45 +27,53 @@ def place_of(shell: Shell, variables: Mapping[str, str]) -> Path:
     return (Path(chosen) if chosen else data / "bash-completion") / "completions/rwq"
 
 
-def still_to_do(shell: Shell, place: Path, variables: Mapping[str, str]) -> str | None:
+def _xdg(variables: Mapping[str, str], name: str, default: str) -> Path:
+    """A base directory; the XDG specification ignores one that is not absolute."""
+    chosen = variables.get(name, "")
+    if os.path.isabs(chosen):
+        return Path(chosen)
+    return Path(variables.get("HOME") or Path.home()) / default
+
+
+def remaining_step(shell: Shell, path: Path, variables: Mapping[str, str]) -> str | None:
     """What the user may have to do before the shell reads the script; None if nothing.
 
     Args:
         shell: The shell.
-        place: Where the script is.
+        path: The installed script.
         variables: The environment variables.
     """
     if shell is Shell.BASH:
         return (
-            "bash reads it where the bash-completion package is set up; elsewhere add to "
-            f"~/.bashrc: source {shlex.quote(str(place))}"
+            "bash reads it if the bash-completion package is set up; otherwise add to "
+            f"~/.bashrc: source {shlex.quote(str(path))}"
         )
-    if shell is Shell.ZSH and str(place.parent) not in variables.get("FPATH", "").split(":"):
+    if shell is Shell.ZSH and str(path.parent) not in variables.get("FPATH", "").split(":"):
         return (
             "unless fpath has that directory, add to ~/.zshrc, before compinit: "
-            f"fpath=({shlex.quote(str(place.parent))} $fpath)"
+            f"fpath=({shlex.quote(str(path.parent))} $fpath)"
         )
     return None
 
 
-def install(text: str, place: Path) -> None:
-    """Write a script to its place, whole or not at all.
+def install_script(text: str, path: Path) -> None:
+    """Write a script, whole or not at all.
 
     Args:
         text: The script.
-        place: The file. Where it is a link, what it points to is replaced.
+        path: The file. If it is a symlink, its target is replaced.
 
     Raises:
         RwqError: It cannot be written.
     """
-    target = Path(os.path.realpath(place))
+    target = Path(os.path.realpath(path))
     temporary: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile("wb", dir=target.parent, prefix=".rwq-", delete=False) as file:
             temporary = Path(file.name)
             file.write(text.encode())
-        # A temporary file is for its owner alone; a script without secrets is like other files.
+        # Temporary files are private; a script is not secret.
         temporary.chmod(0o644)
         temporary.replace(target)
     except OSError as error:
@@ -73,13 +81,5 @@ def install(text: str, place: Path) -> None:
             temporary.unlink(missing_ok=True)
         reason = (error.strerror or str(error)).lower()
         raise RwqError(
-            f"cannot write {place}: {reason}", "without --install it is printed; put it elsewhere"
+            f"cannot write {path}: {reason}", "print it without --install, and save it elsewhere"
         ) from error
-
-
-def _base(variables: Mapping[str, str], name: str, default: str) -> Path:
-    """A base directory of the XDG specification, which ignores one that is not absolute."""
-    chosen = variables.get(name, "")
-    if os.path.isabs(chosen):
-        return Path(chosen)
-    return Path(variables.get("HOME") or Path.home()) / default

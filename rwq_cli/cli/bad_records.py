@@ -1,0 +1,32 @@
+"""Input that cannot be used is reported on stderr, record by record, and the rest goes on."""
+
+import os
+from collections.abc import Callable
+
+from rwq_cli.cli.settings import Settings
+from rwq_cli.output.encode import to_json
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.options import OutputFormat
+
+
+def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
+    """A function that reports one record.
+
+    Args:
+        settings: The run's settings.
+        consequence: What follows, such as `not added`.
+
+    Returns:
+        The function; it takes where the record was, its number from 1, and the reason.
+    """
+
+    def report(where: str, number: int, reason: str) -> None:
+        if settings.output in (OutputFormat.JSON, OutputFormat.JSONL):
+            record = {"error": reason, "code": "bad-record", "hint": None, "record": number}
+            settings.environment.note(to_json(record).decode())
+        else:
+            place = escaped(os.fsencode(where))
+            shown = escaped(reason.encode("utf-8", "backslashreplace"))
+            settings.environment.note(f"rwq: {place} {number}: {shown}; {consequence}")
+
+    return report

@@ -1,0 +1,212 @@
+"""The completion script of each shell: a template, filled in from the description."""
+
+import shlex
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from importlib.resources import files
+
+from rwq_cli.completion.spec import Command, Kind, Parameter, Spec
+
+
+class Shell(StrEnum):
+    """A shell; the value is its name."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+# The script of each shell under `completions/`, and its template.
+FILE_NAMES = {Shell.BASH: "rwq.bash", Shell.ZSH: "_rwq", Shell.FISH: "rwq.fish"}
+
+
+def script_for(shell: Shell, spec: Spec) -> str:
+    """The completion script of one shell."""
+    text = (files("rwq_cli.completion") / "templates" / FILE_NAMES[shell]).read_text("utf-8")
+    makers = {Shell.BASH: _bash, Shell.ZSH: _zsh, Shell.FISH: _fish}
+    for name, value in makers[shell](spec).items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def _names(options: Iterable[Parameter], chosen: Callable[[Parameter], bool]) -> list[str]:
+    return [name for option in options if chosen(option) for name in option.names]
+
+
+def _bash(spec: Spec) -> dict[str, str]:
+    return {
+        "COMMANDS": "".join(map(_bash_case, spec.commands)),
+        "COMMON": " ".join(_bash_options(spec.common)),
+        "SERVER": " | ".join(_names(spec.common, lambda option: option.about_server)),
+    }
+
+
+def _bash_case(command: Command) -> str:
+    settings = []
+    if command.commands:
+        settings.append(f"rwq_commands={','.join(inner.path[-1] for inner in command.commands)}")
+    if command.options:
+        settings.append(f"rwq_options=({' '.join(_bash_options(command.options))})")
+    for argument in command.arguments:
+        if not argument.repeatable:
+            settings.append(f"rwq_arguments+=({_bash_kind(argument)})")
+        elif argument.kind is not Kind.OTHER:
+            settings.append(f"rwq_more={_bash_kind(argument)}")
+    lines = "".join(f"        {setting}\n" for setting in settings)
+    return f"    {shlex.quote(' '.join(command.path))})\n{lines}        ;;\n"
+
+
+def _bash_options(options: Iterable[Parameter]) -> list[str]:
+    return [
+        f"{name}={_bash_kind(option)}" if option.takes_value else name
+        for option in options
+        for name in option.names
+    ]
+
+
+def _bash_kind(parameter: Parameter) -> str:
+    return ",".join(parameter.choices) or parameter.kind
+
+
+_ZSH_ACTIONS = {
+    Kind.FILE: "_files",
+    Kind.DIRECTORY: "_files -/",
+    Kind.QUEUE: "_rwq_queues",
+    # A blank says what is expected, and offers nothing.
+    Kind.OTHER: " ",
+}
+
+
+def _zsh(spec: Spec) -> dict[str, str]:
+    root, *others = spec.commands
+    return {
+        "COMMON": "".join(f"        {_zsh_option(option)}\n" for option in spec.common),
+        "ROOT": _zsh_body(root),
+        "FUNCTIONS": "".join(
+            f"{_zsh_name(command)}() {{\n{_zsh_body(command)}}}\n\n" for command in others
+        ),
+        "VALUED": " ".join(_names(spec.common, lambda one: one.about_server and one.takes_value)),
+        "FLAGS": " ".join(
+            _names(spec.common, lambda one: one.about_server and not one.takes_value)
+        ),
+    }
+
+
+def _zsh_name(command: Command) -> str:
+    """The function of a command; two underscores distinguish it from the helper functions."""
+    return "_rwq" + "".join(f"__{word}" for word in command.path)
+
+
+def _zsh_body(command: Command) -> str:
+    specs = [_zsh_option(option) for option in command.options]
+    specs += [_zsh_argument(*numbered) for numbered in enumerate(command.arguments, start=1)]
+    call = '_arguments -s -S "${rwq_common[@]}"'
+    body = ""
+    if command.commands:
+        names = "".join(
+            f"        {_zsh_quoted(f'{inner.path[-1]}:{inner.help}')}\n"
+            for inner in command.commands
+        )
+        body = f"    local -a rwq_commands=(\n{names}    )\n"
+        call = f"_rwq_group {_zsh_name(command)}"
+    return body + " \\\n        ".join((f"    {call}", *specs)) + "\n"
+
+
+def _zsh_option(option: Parameter) -> str:
+    """One specification for `_arguments`."""
+    text = f"[{_zsh_escaped(option.help, ':[]')}]"
+    names = list(option.names)
+    if option.takes_value:
+        text += f":{_zsh_value(option)}"
+        # A value may follow in the same word: `--queue=jobs`, `-qjobs`.
+        names = [f"{name}{'=' if name.startswith('--') else '+'}" for name in names]
+    if len(names) == 1:
+        return _zsh_quoted(("*" if option.repeatable else "") + names[0] + text)
+    # Either it can be repeated, or one of its names excludes the others.
+    start = "*" if option.repeatable else f"({' '.join(option.names)})"
+    return f"{_zsh_quoted(start)}{{{','.join(names)}}}{_zsh_quoted(text)}"
+
+
+def _zsh_argument(number: int, argument: Parameter) -> str:
+    return _zsh_quoted(f"{'*' if argument.repeatable else f'{number}:'}:{_zsh_value(argument)}")
+
+
+def _zsh_value(parameter: Parameter) -> str:
+    """The label of a value, and what offers it."""
+    choices = " ".join(_zsh_escaped(choice, " ()") for choice in parameter.choices)
+    action = f"({choices})" if choices else _ZSH_ACTIONS[parameter.kind]
+    return f"{_zsh_escaped(parameter.label.lower(), ':')}:{action}"
+
+
+def _zsh_escaped(text: str, special: str) -> str:
+    return "".join(f"\\{char}" if char in f"\\{special}" else char for char in text)
+
+
+def _zsh_quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+_FISH_ACTIONS = {
+    Kind.FILE: "-F",
+    Kind.DIRECTORY: "-a '(__fish_complete_directories)'",
+    Kind.QUEUE: "-a '(__rwq_queues)'",
+}
+
+
+def _fish(spec: Spec) -> dict[str, str]:
+    cases = (
+        f"        case {_fish_quoted(' '.join(command.path))}\n"
+        f"            set options {' '.join(map(_fish_argparse, command.options))}\n"
+        for command in spec.commands
+        if command.options
+    )
+    groups = (_fish_quoted(" ".join(one.path)) for one in spec.commands if one.commands)
+    return {
+        "CASES": "".join(cases),
+        "COMMON": " ".join(map(_fish_argparse, spec.common)),
+        "GROUPS": " ".join(groups),
+        "SERVER": " ".join(max(one.names, key=len)[2:] for one in spec.common if one.about_server),
+        "OPTIONS": "".join(_fish_option("", option) for option in spec.common),
+        "COMMANDS": "".join(map(_fish_block, spec.commands)),
+    }
+
+
+def _fish_argparse(option: Parameter) -> str:
+    """One specification for `argparse`: `q/queue=`."""
+    return "/".join(name.lstrip("-") for name in option.names) + "=" * option.takes_value
+
+
+def _fish_block(command: Command) -> str:
+    """The options of a command, and what may follow its name."""
+    path = " ".join(command.path)
+    here = f"__rwq_at {path}".rstrip()
+    lines = [_fish_option(f"-n {_fish_quoted(here)} ", option) for option in command.options]
+    for inner in command.commands:
+        words = f"-a {_fish_quoted(inner.path[-1])} -d {_fish_quoted(inner.help)}"
+        lines.append(f"complete -c rwq -n {_fish_quoted(here)} {words}\n")
+    for number, argument in enumerate(command.arguments):
+        if action := _fish_action(argument):
+            place = "" if argument.repeatable else f"; and test $__rwq_count -eq {number}"
+            lines.append(f"complete -c rwq -n {_fish_quoted(here + place)} {action}\n")
+    return f"\n# rwq {path}".rstrip(" ") + "\n" + "".join(lines) if lines else ""
+
+
+def _fish_option(condition: str, option: Parameter) -> str:
+    words = [f"-{'l' if name[1] == '-' else 's'} {name.lstrip('-')}" for name in option.names]
+    if option.takes_value:
+        # -x: a value that is not a file; -r: a value.
+        words.append("-r" if option.kind is Kind.FILE else "-x")
+        words.append(_fish_action(option))
+    words.append(f"-d {_fish_quoted(option.help)}")
+    return f"complete -c rwq {condition}{' '.join(filter(None, words))}\n"
+
+
+def _fish_action(parameter: Parameter) -> str:
+    """What offers the values; empty if nothing can."""
+    # fish shows what follows the tab, nothing, instead of the option's own help.
+    choices = " ".join(f"{choice}\\t" for choice in parameter.choices)
+    return f"-a {_fish_quoted(choices)}" if choices else _FISH_ACTIONS.get(parameter.kind, "")
+
+
+def _fish_quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

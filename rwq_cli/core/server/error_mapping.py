@@ -1,0 +1,226 @@
+"""From what redis-py raises to the core's errors: one table, by the code of the server's reply.
+
+A reply's code is its first word, and nothing else in it is looked at: a key, a command or a reason
+that happens to contain `readonly` or `OOM` says nothing about the server.
+"""
+
+import re
+from typing import NamedTuple
+
+from redis import exceptions as rx
+
+from rwq_cli.core import errors
+from rwq_cli.core.lua import Script
+
+# What redis-py raises for an error reply; it counts two kinds among the failures of a connection.
+REPLIES = (rx.ResponseError, rx.AuthenticationError, rx.BusyLoadingError)
+_REPEAT_HINT = "see what is in before you repeat it"
+_REACH_HINT = "check -u or RWQ_URL, and that the server runs"
+
+
+class _Meaning(NamedTuple):
+    """What a code means.
+
+    Attributes:
+        kind: The class of the error.
+        verb: What the server does or lacks, to be followed by its own words.
+        hint: What to do about it.
+    """
+
+    kind: type[errors.ServerError]
+    verb: str
+    hint: str | None
+
+
+_AUTHENTICATION = _Meaning(
+    errors.AuthenticationFailed,
+    "refused the password or wants one",
+    "give it in RWQ_PASSWORD or with --password-file",
+)
+_PERMISSION = _Meaning(
+    errors.PermissionDenied,
+    "denied permission",
+    "ask for an ACL rule that allows this command on the queue's keys",
+)
+_ANOTHER_NODE = _Meaning(
+    errors.WrongNode,
+    "is a cluster's node that does not hold this queue",
+    "point -u at the node that it names",
+)
+_NOT_READY = "try again in a moment"
+
+_MEANINGS = {
+    "NOAUTH": _AUTHENTICATION,
+    "WRONGPASS": _AUTHENTICATION,
+    "NOPERM": _PERMISSION,
+    "DENIED": _Meaning(
+        errors.PermissionDenied,
+        "denied permission",
+        "set a password on it, or turn its protected mode off",
+    ),
+    "LOADING": _Meaning(errors.Loading, "is still loading its data", _NOT_READY),
+    "BUSY": _Meaning(
+        errors.Busy, "is busy with somebody's script", "wait, or end that script with SCRIPT KILL"
+    ),
+    "MASTERDOWN": _Meaning(
+        errors.Unavailable, "has lost its primary", "point -u at the primary, or try again"
+    ),
+    "CLUSTERDOWN": _Meaning(errors.Unavailable, "is in a cluster that is down", _NOT_READY),
+    "TRYAGAIN": _Meaning(
+        errors.Unavailable, "is moving this queue to another node of its cluster", _NOT_READY
+    ),
+    "MOVED": _ANOTHER_NODE,
+    "ASK": _ANOTHER_NODE,
+    "CROSSSLOT": _Meaning(
+        errors.ServerError,
+        "is in a cluster, and the queue's keys are on several nodes of it",
+        "give the queue's name a hash tag: {jobs} and not jobs",
+    ),
+    "READONLY": _Meaning(errors.ReadOnly, "takes no writes", "point -u at the primary"),
+    "MISCONF": _Meaning(
+        errors.ReadOnly, "takes no writes", "see to its disk, where it cannot save its data"
+    ),
+    "NOREPLICAS": _Meaning(
+        errors.ReadOnly, "takes no writes", "see to its replicas, of which it misses some"
+    ),
+    "OOM": _Meaning(
+        errors.OutOfMemory, "is out of memory", "raise its maxmemory or complete some items"
+    ),
+}
+
+# Of these redis-py has cut off the code. Versions that keep it in `status_code` are asked there.
+_CUT_CODES: dict[type[Exception], str] = {
+    rx.NoPermissionError: "NOPERM",
+    rx.BusyLoadingError: "LOADING",
+    rx.ReadOnlyError: "READONLY",
+    rx.OutOfMemoryError: "OOM",
+    rx.MasterDownError: "MASTERDOWN",
+    rx.ClusterDownError: "CLUSTERDOWN",
+    rx.TryAgainError: "TRYAGAIN",
+    rx.MovedError: "MOVED",
+    rx.AskError: "ASK",
+    rx.ClusterCrossSlotError: "CROSSSLOT",
+    rx.ExecAbortError: "EXECABORT",
+}
+_CODE = re.compile(r"[A-Z]+")
+
+# Redis 6.2 wraps what went wrong in a script, with the place once or twice before it; later servers
+# put the place behind it. An error of Lua's own begins with the place everywhere.
+_OLD_SCRIPT_ERROR = re.compile(
+    r"Error running script \(call to \w+\): @\w+:(\d+|\?): (?:@?user_script: ?\d+: )?-?(.*)"
+)
+_SCRIPT_ERROR = re.compile(r"(?:user_script:\d+: )?(.*) script: \w+, on @\w+:(\d+)\.?")
+# How a denied command inside a script is reported, by Redis up to 7.0 and by later servers.
+_DENIED_IN_SCRIPT = ("The user executing the script can't ", "ACL failure in script: ")
+# A client that gave no password may send short commands only.
+_NO_PASSWORD = "Protocol error: unauthenticated"
+
+
+class _Reply(NamedTuple):
+    """An error reply, taken apart.
+
+    Attributes:
+        code: Its first word; `ERR` for one that says no more than that.
+        text: What follows the code.
+        line: Where in the script that was run; None where the server does not say.
+    """
+
+    code: str
+    text: str
+    line: int | None = None
+
+    @property
+    def whole(self) -> str:
+        """Code and text, without an `ERR` and the final full stop."""
+        return (self.text if self.code == "ERR" else f"{self.code} {self.text}").rstrip(".")
+
+
+def _split(text: str) -> _Reply:
+    """A whole reply, cut behind its code."""
+    first, _, rest = text.partition(" ")
+    return _Reply(first, rest) if _CODE.fullmatch(first) else _Reply("ERR", text)
+
+
+def _parse(error: Exception) -> _Reply:
+    text = " ".join(str(error).split())
+    code = getattr(error, "status_code", None) or _CUT_CODES.get(type(error))
+    reply = _Reply(code, text.removeprefix(f"{code} ")) if code else _split(text)
+    if reply.code == "EXECABORT":
+        _, because, cause = text.partition(" because of: ")
+        return _split(cause) if because else reply
+    if old := _OLD_SCRIPT_ERROR.fullmatch(reply.text):
+        line = int(old[1]) if old[1].isdigit() else None
+        return _split(old[2])._replace(line=line)
+    if new := _SCRIPT_ERROR.fullmatch(reply.text):
+        return _Reply(reply.code, new[1], int(new[2]))
+    return reply
+
+
+def _meaning(error: Exception, reply: _Reply) -> _Meaning | None:
+    if isinstance(error, rx.AuthenticationError) or reply.text.startswith(_NO_PASSWORD):
+        return _AUTHENTICATION
+    if reply.code == "ERR" and reply.text.startswith(_DENIED_IN_SCRIPT):
+        return _PERMISSION
+    return _MEANINGS.get(reply.code)
+
+
+def translate(
+    error: Exception, server: str, *, key: object = None, script: Script | None = None
+) -> errors.ServerError:
+    """Turn an error reply into an error of ours.
+
+    Args:
+        error: What redis-py made of the reply.
+        server: What to call the server in the message.
+        key: The key that the command was about, for a server's error that does not name it.
+        script: The script that was run.
+    """
+    reply = _parse(error)
+    if reply.code == "WRONGTYPE":
+        return _wrong_type(reply.text, key)
+    if meaning := _meaning(error, reply):
+        return meaning.kind(f"{server} {meaning.verb}: {reply.whole}", meaning.hint)
+    if script is not None and reply.line is not None:
+        return errors.ScriptError(
+            f"{server} failed in line {reply.line} of a script of rwq's: {reply.whole}",
+            "this is a bug in rwq: please report it",
+        )
+    return errors.ServerError(f"{server} refused: {reply.whole}")
+
+
+def _wrong_type(text: str, key: object) -> errors.WrongType:
+    # Our scripts name the key; the server does not.
+    if not text.startswith("Operation against"):
+        return errors.WrongType(text)
+    return errors.WrongType.of(key if isinstance(key, bytes) else b"a key of the queue")
+
+
+def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unreachable:
+    """The error for a connection that could not be made.
+
+    Args:
+        error: What redis-py or the operating system raised.
+        server: What to call the server in the message.
+        timeout_s: How long was waited, seconds.
+    """
+    cause = error.__cause__ or error.__context__ or error
+    reason = getattr(cause, "strerror", None) or str(error).rstrip(".")
+    hint = _REACH_HINT
+    if "handshake operation timed out" in str(cause) or "WRONG_VERSION_NUMBER" in str(cause):
+        reason, hint = "it does not speak TLS", "use redis:// for a server without TLS"
+    elif isinstance(error, rx.TimeoutError | TimeoutError):
+        reason = f"it does not answer within {timeout_s:.3g} s"
+    return errors.Unreachable(f"cannot reach {server}: {reason[:1].lower()}{reason[1:]}", hint)
+
+
+def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:
+    """The error for a connection that broke after it was made; arguments as of `unreachable`."""
+    if isinstance(error, rx.TimeoutError | TimeoutError):
+        message = f"{server} did not answer within {timeout_s:.3g} s"
+        return errors.ConnectionLost(message, _REPEAT_HINT)
+    text = " ".join(str(error).split()).rstrip(".")
+    if text == "max number of clients reached":
+        return errors.Unreachable(
+            f"cannot reach {server}: {text}", "raise its maxclients, or close idle connections"
+        )
+    return errors.ConnectionLost(f"lost the connection to {server}: {text}", _REPEAT_HINT)

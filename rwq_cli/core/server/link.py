@@ -1,0 +1,192 @@
+"""One connection to the server: its socket, its timeouts and its mode."""
+
+from dataclasses import dataclass
+from math import inf
+from time import monotonic
+from typing import Any
+
+from redis import exceptions as rx
+
+from rwq_cli.core import errors
+from rwq_cli.core.server.error_mapping import REPLIES, lost, translate, unreachable
+from rwq_cli.core.server.packing import pack
+
+# Only a reply tells that a load balancer has not forgotten a connection that was idle for so long.
+PING_AFTER_S = 5.0
+# What a call gets beyond the caller's deadline: one that begins just before it is no lost cause.
+GRACE_S = 2.0
+# Read timeout in seconds: a readable TLS socket may hold no reply yet.
+_POLL_S = 0.001
+# A timeout limits what is sent at once, so a large command is sent in pieces.
+_PIECE_BYTES = 1 << 20
+
+# In the place of a reply that has not arrived.
+NO_REPLY = object()
+
+_FAILURES = (rx.RedisError, OSError)
+
+
+@dataclass(slots=True)
+class LinkOptions:
+    """What all links of a connection share.
+
+    Attributes:
+        name: What to call the server in messages.
+        connect_timeout_s: How long a link may take to be made, with TLS, password and database.
+        reply_timeout_s: How long to wait for one reply.
+        deadline_s: When the caller wants to be done, on the clock of `time.monotonic`.
+        no_touch: Whether reads must not count as use; None if the server cannot do that.
+    """
+
+    name: str
+    connect_timeout_s: float
+    reply_timeout_s: float
+    deadline_s: float = inf
+    no_touch: bool | None = False
+
+    def limited(self, timeout_s: float) -> float:
+        """This timeout, or what is left until the deadline and the grace."""
+        if self.deadline_s == inf:
+            return timeout_s
+        return min(timeout_s, max(0.0, self.deadline_s - monotonic()) + GRACE_S)
+
+
+class Link:
+    """A connection of redis-py's, opened when it is first used and anew when it was lost.
+
+    Nothing is ever sent twice: only `prepare`, which sends nothing of the caller's, reconnects.
+
+    Args:
+        raw: The connection, not yet opened.
+        options: What all links of the connection share.
+    """
+
+    def __init__(self, raw: Any, options: LinkOptions) -> None:
+        self._raw = raw
+        self._options = options
+        self._is_open = False
+        self._has_no_touch = False
+        self._timeout_s: float | None = None
+        self._used_s = 0.0
+
+    def prepare(self) -> None:
+        """Make the link ready for a command: open, not dropped meanwhile, and in the right mode.
+
+        Raises:
+            ServerError: It could not be opened, or the server refused the password.
+        """
+        if self._is_open and not self._is_alive():
+            self.close()
+        if not self._is_open:
+            self._open()
+        if self._options.no_touch and not self._has_no_touch:
+            self._set_no_touch()
+
+    def _open(self) -> None:
+        timeout_s = self._options.limited(self._options.connect_timeout_s)
+        self._raw.socket_connect_timeout = self._raw.socket_timeout = timeout_s
+        try:
+            self._raw.connect()
+        except REPLIES as error:
+            raise translate(error, self._options.name) from error
+        except (*_FAILURES, ValueError) as error:
+            raise unreachable(error, self._options.name, timeout_s) from error
+        self._is_open, self._has_no_touch, self._timeout_s = True, False, timeout_s
+
+    def _is_alive(self) -> bool:
+        try:
+            # What can be read with no command outstanding is the end of the connection.
+            if self._raw.can_read(timeout=0):
+                return False
+            if monotonic() - self._used_s > PING_AFTER_S:
+                self.send(pack(("PING",)))
+                self._read(self._options.connect_timeout_s)
+        except (*_FAILURES, errors.ServerError):
+            return False
+        finally:
+            # Some versions of redis-py set the socket's timeout here.
+            self._timeout_s = None
+        return True
+
+    def _set_no_touch(self) -> None:
+        reply = self.exchange("CLIENT", "NO-TOUCH", "ON")
+        if isinstance(reply, rx.ResponseError):
+            error = translate(reply, self._options.name)
+            # Unknown to the server, or denied to this user.
+            if type(error) not in (errors.ServerError, errors.PermissionDenied):
+                raise error from reply
+            self._options.no_touch = None
+        self._has_no_touch = True
+
+    def exchange(self, *command: Any) -> Any:
+        """Send a command and read its reply; see `send` and `read`."""
+        self.send(pack(command))
+        return self.read()
+
+    def send(self, packed: bytes) -> None:
+        """Send commands that were packed.
+
+        Raises:
+            ServerError: The connection was lost.
+        """
+        pieces: list[bytes | memoryview] = [packed]
+        if len(packed) > _PIECE_BYTES:
+            view = memoryview(packed)
+            pieces = [view[at : at + _PIECE_BYTES] for at in range(0, len(packed), _PIECE_BYTES)]
+        timeout_s = self._set_timeout(self._options.reply_timeout_s)
+        try:
+            self._raw.send_packed_command(pieces, check_health=False)
+        except _FAILURES as error:
+            raise lost(error, self._options.name, timeout_s) from error
+
+    def read(self) -> Any:
+        """Read the next reply; one that is an error is returned as redis-py's exception.
+
+        Raises:
+            ServerError: The connection was lost, or the server refuses all commands on it.
+        """
+        return self._read(self._options.reply_timeout_s)
+
+    def _read(self, timeout_s: float) -> Any:
+        timeout_s = self._set_timeout(timeout_s)
+        try:
+            reply = self._raw.read_response()
+        except rx.ResponseError as error:
+            reply = error
+        except REPLIES as error:
+            raise translate(error, self._options.name) from error
+        except _FAILURES as error:
+            raise lost(error, self._options.name, timeout_s) from error
+        self._used_s = monotonic()
+        return reply
+
+    def poll(self) -> Any:
+        """The next reply as of `read` if it has arrived, else `NO_REPLY`."""
+        self._set_timeout(_POLL_S)
+        try:
+            return self._raw.read_response(disconnect_on_error=False)
+        except rx.TimeoutError:
+            return NO_REPLY
+        except rx.ResponseError as error:
+            return error
+        except _FAILURES as error:
+            raise lost(error, self._options.name, _POLL_S) from error
+
+    def fileno(self) -> int:
+        """The socket, which is readable when there is a reply or the connection is lost."""
+        number: int = self._raw._sock.fileno()
+        return number
+
+    def _set_timeout(self, timeout_s: float) -> float:
+        timeout_s = self._options.limited(timeout_s)
+        if timeout_s != self._timeout_s:
+            # The fake server's socket has no timeouts.
+            if hasattr(self._raw._sock, "settimeout"):
+                self._raw._sock.settimeout(timeout_s)
+            self._timeout_s = timeout_s
+        return timeout_s
+
+    def close(self) -> None:
+        """Close the connection, whatever is outstanding."""
+        self._is_open = False
+        self._raw.disconnect()

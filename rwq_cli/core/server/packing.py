@@ -1,0 +1,28 @@
+"""Commands as bytes on the wire, packed by hiredis where it is installed."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_pack_in_c: Callable[[Any], bytes] | None
+try:
+    from hiredis import pack_command as _pack_in_c
+except ImportError:
+    _pack_in_c = None
+
+
+def pack(command: Sequence[Any]) -> bytes:
+    """One command in the server's protocol.
+
+    redis-py's own packing gives the same bytes; it takes twice as long with hiredis, and three
+    times as long without.
+
+    Args:
+        command: The command's words: bytes, text (sent as UTF-8) and numbers.
+    """
+    if _pack_in_c is not None:
+        return _pack_in_c(tuple(command))
+    words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
+    return b"*%d\r\n%b" % (
+        len(words),
+        b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words]),
+    )

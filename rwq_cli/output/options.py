@@ -1,0 +1,44 @@
+"""How the results of one run are written."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from rwq_cli.environment import Environment
+
+if TYPE_CHECKING:
+    from rwq_cli.output.progress import TerminalProgress
+
+
+class OutputFormat(StrEnum):
+    """The values of `-o`."""
+
+    TABLE = "table"
+    PLAIN = "plain"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    IDS = "ids"
+    DATA = "data"
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where and how to write.
+
+    Attributes:
+        environment: The streams.
+        format: The output format.
+        colour: Whether colour may be used on a terminal.
+        progress: The progress line, which ends before results are written; None for none.
+    """
+
+    environment: Environment
+    format: OutputFormat
+    colour: bool = True
+    progress: "TerminalProgress | None" = None
+
+    def end_progress(self) -> None:
+        """Remove the progress line: results are written now."""
+        if self.progress is not None:
+            self.progress.end()

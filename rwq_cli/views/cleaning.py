@@ -1,0 +1,50 @@
+"""The repairs of a clean, each with its reason."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from rwq_cli.core.model import CleanAction, Repair, State
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.report import Batch, View
+from rwq_cli.views.outcomes import DRY_RUN
+
+_REPAIRS = tuple(repair.value for repair in Repair)
+
+
+def clean_report(
+    queue: bytes, actions: Iterator[CleanAction], *, dry_run: bool, null_separated: bool
+) -> Batch[CleanAction]:
+    """The report of a clean.
+
+    Args:
+        queue: The queue's name.
+        actions: The repairs; reading them does the work.
+        dry_run: Whether nothing is changed.
+        null_separated: Whether `-o ids` ends each ID with NUL.
+    """
+
+    def fields(action: CleanAction) -> dict[str, Any]:
+        return {
+            **bytes_fields("queue", queue),
+            **bytes_fields("id", action.item_id),
+            "action": action.action.value,
+            "state": action.state.value,
+            "where": action.where,
+            "dry_run": dry_run,
+        }
+
+    return Batch(
+        view=View(
+            fields, lambda action: action.item_id, CleanAction(b"", Repair.DROPPED, State.GONE)
+        ),
+        batches=([action] for action in actions),
+        count=lambda batch: Counter(action.action.value for action in batch),
+        word=lambda action: action.action.value,
+        counted=_REPAIRS,
+        failed=frozenset(),
+        shown=frozenset(_REPAIRS),
+        fields={**bytes_fields("queue", queue), "dry_run": dry_run},
+        prefix=DRY_RUN if dry_run else "",
+        null_separated=null_separated,
+    )

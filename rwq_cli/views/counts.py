@@ -1,0 +1,126 @@
+"""A queue in numbers: `rwq stats` and `rwq queues`."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rwq_cli.core.model import Counts
+from rwq_cli.output import human
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.report import Column, Records, Row, Section, View
+
+# The fields of JSON after the name of the queue: attributes of `Counts`, times in whole words.
+_FIELDS = (
+    *("waiting", "processing", "leased", "held", "abandoned", "delayed", "due", "buried"),
+    *("returned", "orphaned", "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),
+    *("returns", "results", "oldest_waiting_seconds", "lease_soonest_ms", "lease_latest_ms"),
+    *("payload_sampled", "payload_min_bytes", "payload_median_bytes", "payload_max_bytes"),
+)
+_BAD = frozenset({"abandoned", "held", "orphaned", "duplicated", "ghosts", "wrong_types"})
+
+
+def counts_fields(counts: Counts) -> dict[str, Any]:
+    """A queue's counts as JSON; null is unknown."""
+    numbers = {name: getattr(counts, name.replace("_seconds", "_s")) for name in _FIELDS}
+    return {**bytes_fields("queue", counts.queue), **numbers}
+
+
+def _column(name: str) -> Column[Counts]:
+    def value(counts: Counts) -> int | None:
+        number: int | None = getattr(counts, name)
+        return number
+
+    return Column(
+        name.upper(),
+        value,
+        lambda counts: human.count(value(counts)),
+        right=True,
+        style=lambda counts: "red" if name in _BAD and value(counts) else None,
+    )
+
+
+def _columns(*names: str) -> tuple[Column[Counts], ...]:
+    return (Column("QUEUE", lambda counts: counts.queue), *map(_column, names))
+
+
+_STATES = ("waiting", "leased", "abandoned", "held", "delayed", "buried")
+
+
+def stats_report(counts: Iterable[Counts], *, deep: bool, one: bool) -> Records[Counts]:
+    """The report of `rwq stats`: one queue at length, or several as a table.
+
+    Args:
+        counts: The counts of each queue.
+        deep: Whether whole queues are walked.
+        one: Whether one queue was asked for.
+    """
+    names = (*_STATES, "orphaned", "duplicated", "ghosts") if deep else _STATES
+
+    def note(counts: Counts, _output: OutputFormat) -> str | None:
+        denied = deep and counts.results is None
+        return "rwq: this user may not read results; they are not counted" if denied else None
+
+    return Records(
+        view=_view(_columns(*names), _sections if one else None),
+        records=counts,
+        is_one=one,
+        note=note,
+    )
+
+
+def queues_view() -> View[Counts]:
+    """The lengths of queues."""
+    return _view(_columns("waiting", "processing", "delayed", "buried"))
+
+
+def _view(
+    columns: Sequence[Column[Counts]],
+    sections: Callable[[Counts], Sequence[Section]] | None = None,
+) -> View[Counts]:
+    sample = Counts(b"", 0, 0, 0, 0)
+    return View(counts_fields, lambda counts: counts.queue, sample, columns, sections)
+
+
+# In the order of `stats`; the last are shown only if there are any.
+_ROWS = (
+    *("waiting", "leased", "abandoned", "held", "delayed", "due", "buried", "orphaned"),
+    *("unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),
+)
+_RARE = ("returned", "returns", "results")
+
+
+def _sections(counts: Counts) -> list[Section]:
+    numbers = {name: getattr(counts, name) for name in (*_ROWS, *_RARE)}
+    rows: list[Row] = [
+        (
+            name.replace("_", " "),
+            human.count(number),
+            "red" if name in _BAD and number else None,
+        )
+        for name, number in numbers.items()
+        if number is not None and (number or name in _ROWS)
+    ]
+    if counts.leased is None:
+        rows.insert(1, ("processing", human.count(counts.processing), None))
+    unknown = [name.replace("_", " ") for name, number in numbers.items() if number is None]
+    if unknown:
+        how = "" if counts.leased is None else " (--deep counts them)"
+        rows.append(("not counted", ", ".join(unknown) + how, "dim"))
+    sections = [Section(escaped(counts.queue), rows, numbers=True)]
+    more: list[Row] = []
+    if counts.oldest_waiting_s is not None:
+        more.append(("next item", f"last used {human.ago(counts.oldest_waiting_s)}", None))
+    if counts.lease_soonest_ms is not None and counts.lease_latest_ms is not None:
+        soonest = human.duration(counts.lease_soonest_ms / 1000)
+        latest = human.duration(counts.lease_latest_ms / 1000)
+        when = soonest if soonest == latest else f"{soonest} to {latest}"
+        more.append(("leases end", f"in {when}", None))
+    if counts.payload_sampled:
+        smallest, median, largest = map(
+            human.size,
+            (counts.payload_min_bytes, counts.payload_median_bytes, counts.payload_max_bytes),
+        )
+        sample = f"(a sample of {human.count(counts.payload_sampled)} waiting)"
+        more.append(("payloads", f"{smallest} to {largest}, median {median} {sample}", None))
+    return [*sections, Section("", more)] if more else sections

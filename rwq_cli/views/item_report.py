@@ -1,0 +1,266 @@
+"""Everything about an item: `rwq show`."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rwq_cli.core.inspect.forecast import Forecast
+from rwq_cli.core.inspect.report import ItemReport
+from rwq_cli.core.items.results import Result
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import Facts, Item, Lease, State
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.report import COMMAND_STYLE, Records, Row, Section, View
+from rwq_cli.views.explanations import Explanation, explain
+from rwq_cli.views.items import ITEM_NESTED, item_fields, state_style
+
+_NO_ITEM = (State.GONE, State.STRAY_LEASE, State.GHOST)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One ID with all that is shown of it.
+
+    Attributes:
+        item: The item.
+        report: The facts.
+        forecast: When its turn comes; None if that was not asked for, or it does not wait.
+        kept: The result that is kept under this ID; None for none.
+        wrong_result: The result's key with its type, if that is not the protocol's.
+    """
+
+    item: Item
+    report: ItemReport
+    forecast: Forecast | None = None
+    kept: Result | None = None
+    wrong_result: Mapping[bytes, str] = field(default_factory=dict)
+
+    @property
+    def wrong_types(self) -> dict[bytes, str]:
+        """Its keys that hold another type than the protocol says, with that type."""
+        return {**self.report.facts.wrong_types, **self.wrong_result}
+
+    @property
+    def explanation(self) -> Explanation:
+        """What all this means."""
+        return explain(
+            self.item.queue, self.report, self.forecast, self.kept, tuple(self.wrong_result)
+        )
+
+
+def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
+    """The report of `rwq show`.
+
+    Args:
+        shown: The items.
+        one: Whether one item was asked for.
+    """
+
+    def note(record: Shown, output: OutputFormat) -> str | None:
+        is_silent = output in (OutputFormat.DATA, OutputFormat.IDS)
+        if is_silent and record.item.state in _NO_ITEM:
+            return f"no such item: {escaped(record.item.item_id)}"
+        return None
+
+    nothing = Facts(b"", False, 0, 0, 0, None, None, None, 0)
+    return Records(
+        view=View(
+            _fields,
+            lambda record: record.item.item_id,
+            Shown(Item(b"jobs", b"", State.GONE), ItemReport(nothing, None, (), None)),
+            sections=_sections,
+            data=lambda record: record.item.data,
+            nested={**ITEM_NESTED, "result": ("status", "completed_ms", "bytes", "ttl_ms")},
+        ),
+        records=shown,
+        is_one=one,
+        is_missing=lambda record: record.item.state in _NO_ITEM,
+        note=note,
+    )
+
+
+def _fields(record: Shown) -> dict[str, Any]:
+    report, facts, explanation = record.report, record.report.facts, record.explanation
+    return {
+        **item_fields(record.item),
+        "meaning": explanation.meaning,
+        "next": explanation.next,
+        "commands": list(explanation.commands),
+        "next_in_seconds": explanation.next_in_s,
+        "findings": [code.value for code in explanation.findings],
+        "cause": " ".join(explanation.causes) or None,
+        "cure": " ".join(explanation.cures) or None,
+        "places_per_second": record.forecast.rate_per_s if record.forecast else None,
+        "result": _result_fields(record.kept),
+        "facts": {
+            "data": facts.has_data,
+            "in_main": facts.in_main,
+            "in_processing": facts.in_processing,
+            "in_cleaning": facts.in_cleaning,
+            "data_key": escaped(QueueKeys(record.item.queue).item(facts.item_id)),
+            "main_places": list(report.main_places),
+            "processing_places": list(report.processing_places),
+            "lease_keys": [escaped(key) for key in report.lease_keys],
+            "leases": [
+                {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
+                for key, lease in report.leases
+            ],
+            "wrong_types": [
+                {"key": escaped(key), "type": kind} for key, kind in record.wrong_types.items()
+            ],
+        },
+    }
+
+
+def _result_fields(kept: Result | None) -> dict[str, Any] | None:
+    if kept is None:
+        return None
+    return {
+        "status": kept.verdict.value,
+        "completed_ms": kept.completed_ms,
+        "bytes": kept.result_bytes,
+        "ttl_ms": kept.ttl_ms,
+    }
+
+
+def _sections(record: Shown) -> list[Section]:
+    item, explanation = record.item, record.explanation
+    rows: list[Row] = [
+        ("queue", escaped(item.queue), None),
+        ("state", item.state.value, state_style(item.state) or "bold"),
+        ("", explanation.meaning, None),
+        ("next", explanation.next, None),
+    ]
+    # The meaning has said what the state itself is.
+    also = [
+        cause
+        for code, cause in zip(explanation.findings, explanation.causes, strict=True)
+        if code.value != item.state.value
+    ]
+    commands = "its result" if item.state is State.GONE else "to move it on"
+    rows += [("also", cause, "red") for cause in also]
+    rows += _labelled("cure", explanation.cures, None)
+    rows += _labelled(commands, explanation.commands, COMMAND_STYLE)
+    sections = [Section(escaped(item.item_id), rows)]
+    if record.wrong_types:
+        wrong = [(escaped(key), f"is a {kind}", "red") for key, kind in record.wrong_types.items()]
+        sections.append(Section("Keys of the wrong type", wrong))
+    sections.append(Section("Facts", _fact_rows(record)))
+    if item.data is not None:
+        sections.append(Section("Data", [("", _pretty(item.data), None)]))
+    elif item.preview is not None:
+        cut = "" if item.payload_bytes == len(item.preview) else " …"
+        sections.append(Section("Data", [("", escaped(item.preview) + cut, None)]))
+    return sections
+
+
+def _labelled(label: str, values: Iterable[str], style: str | None) -> list[Row]:
+    """Rows under one label."""
+    return [("" if number else label, value, style) for number, value in enumerate(values)]
+
+
+def _fact_rows(record: Shown) -> list[Row]:
+    item, report, facts = record.item, record.report, record.report.facts
+    data = "none"
+    if facts.has_data:
+        size = "" if item.payload_bytes is None else f"{human.size(item.payload_bytes)}, "
+        used = human.ago(item.idle_s) if item.idle_s is not None else "unknown when"
+        data = f"{size}last used {used}"
+    main, processing = _times(facts.in_main), _times(facts.in_processing)
+    if report.position is not None:
+        main += f", {human.count(report.position)} ahead of it"
+    if report.processing_places:
+        processing += f", {human.count(report.processing_places[0])} older than it"
+    rows: list[Row] = [
+        ("data", data, None),
+        ("main list", main, None),
+        ("processing list", processing, None),
+    ]
+    if facts.in_cleaning:
+        rows.append(("cleaning list", _times(facts.in_cleaning), None))
+    rows.append(("lease", "none" if facts.lease is None else _lease(facts.lease), None))
+    if facts.lease is not None:
+        leases = dict(report.leases)
+        differ = len({lease.holder for lease in leases.values()}) > 1
+        for key in report.lease_keys:
+            own = f": {_lease(leases[key])}" if differ and key in leases else ""
+            rows.append(("lease key", escaped(key) + own, "dim"))
+    if facts.due_ms is not None:
+        rows.append(("due", f"{facts.due_ms} (unix ms), {human.moment(facts.due_ms)}", None))
+    if facts.buried_ms is not None:
+        since = human.ago((facts.now_ms - facts.buried_ms) / 1000)
+        moment = f"{human.moment(facts.buried_ms)}, {since}"
+        rows.append(("buried", f"{facts.buried_ms} (unix ms), {moment}", None))
+    if item.reason is not None:
+        rows.append(("reason", escaped(item.reason), None))
+    if facts.returns is not None:
+        times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
+        rows.append(("returns", f"cleans returned it {times}", None))
+    if record.kept is not None:
+        rows.append(("result", _kept(record.kept, item.state), None))
+    return rows
+
+
+def _lease(lease: Lease) -> str:
+    left = "no expiry"
+    if lease.ttl_ms is not None:
+        left = f"{human.duration(lease.ttl_ms / 1000)} left"
+    return f"{left}, held by {escaped(lease.holder)}"
+
+
+def _kept(kept: Result, state: State) -> str:
+    """What is kept under this ID, and of which item."""
+    whose = "" if state in _NO_ITEM else ", of an earlier item with this ID"
+    given = "none given" if kept.result_bytes is None else human.size(kept.result_bytes)
+    expiry = "no expiry"
+    if kept.ttl_ms is not None:
+        expiry = f"kept for {human.duration(kept.ttl_ms / 1000)} more"
+    return f"{kept.verdict.value} {human.moment(kept.completed_ms)}, {given}, {expiry}{whose}"
+
+
+def _times(count: int) -> str:
+    return {0: "no", 1: "yes"}.get(count, f"{human.count(count)} times")
+
+
+def _pretty(data: bytes) -> str:
+    """JSON objects and arrays laid out; anything else escaped, line by line."""
+    if data[:1] in (b"{", b"["):
+        try:
+            json.loads(data)
+            return "\n".join(escaped(line.encode()) for line in _laid_out(data.decode()))
+        except (ValueError, RecursionError):
+            pass
+    return "\n".join(map(escaped, data.split(b"\n")))
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def _laid_out(text: str) -> list[str]:
+    """The lines of a JSON text, each token as it stands: no number or key is written anew."""
+    lines, line, depth = [], "", 0
+    tokens = _TOKEN.findall(text)
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1] if index + 1 < len(tokens) else ""
+        if token in "{[":
+            line += token
+            if following not in ("}", "]"):
+                depth += 1
+                lines.append(line)
+                line = "  " * depth
+        elif token in "}]":
+            if line.strip() and line.strip()[-1:] not in ("{", "["):
+                depth -= 1
+                lines.append(line)
+                line = "  " * depth
+            line += token
+        elif token == ",":
+            lines.append(line + ",")
+            line = "  " * depth
+        else:
+            line += ": " if token == ":" else token
+    return [*lines, line]

@@ -1,0 +1,174 @@
+"""Items: the columns of the listings, and the JSON object."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from rwq_cli.core.model import Item, Lease, State
+from rwq_cli.core.state.rules import is_guard
+from rwq_cli.output import human
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Column, View
+
+_BROKEN = frozenset(
+    {
+        *(State.ABANDONED, State.ORPHANED, State.GHOST, State.HELD, State.DUPLICATED),
+        *(State.STRAY_LEASE, State.WRONG_TYPE),
+    }
+)
+
+
+def state_style(state: State) -> str | None:
+    """Red for broken states, green for leased."""
+    if state in _BROKEN:
+        return "red"
+    return "green" if state is State.LEASED else None
+
+
+def preview_text(item: Item) -> str | None:
+    """The preview, escaped; a character that its end cuts in two is left out."""
+    if item.preview is None:
+        return None
+    preview = item.preview
+    if item.payload_bytes is not None and item.payload_bytes > len(preview):
+        try:
+            preview.decode()
+        except UnicodeDecodeError as error:
+            if error.end == len(preview) and error.reason == "unexpected end of data":
+                preview = preview[: error.start]
+    return escaped(preview)
+
+
+def session_lease(item: Item) -> Lease | None:
+    """The lease of a session; None for a guard, which is nobody's."""
+    return None if is_guard(item.lease) else item.lease
+
+
+def _holder(item: Item) -> str:
+    lease = session_lease(item)
+    return "-" if lease is None else escaped(lease.holder)
+
+
+def _time_left(item: Item) -> str:
+    lease = session_lease(item)
+    if lease is None:
+        return "-"
+    return "no expiry" if lease.ttl_ms is None else human.duration(lease.ttl_ms / 1000)
+
+
+QUEUE: Column[Item] = Column("QUEUE", lambda item: item.queue, shrinks=4)
+ID: Column[Item] = Column("ID", lambda item: item.item_id)
+POSITION: Column[Item] = Column(
+    "#",
+    lambda item: item.position,
+    lambda item: "-" if item.position is None else str(item.position),
+    right=True,
+)
+STATE: Column[Item] = Column(
+    "STATE", lambda item: item.state.value, style=lambda item: state_style(item.state)
+)
+LAST_USE: Column[Item] = Column(
+    "LAST USE",
+    lambda item: item.idle_s,
+    lambda item: human.ago(item.idle_s),
+    right=True,
+    shrinks=3,
+)
+HOLDER: Column[Item] = Column(
+    "HOLDER", lambda item: None if item.lease is None else item.lease.holder, _holder, shrinks=2
+)
+TIME_LEFT: Column[Item] = Column(
+    "TIME LEFT",
+    lambda item: None if item.lease is None else item.lease.ttl_ms,
+    _time_left,
+    right=True,
+)
+SIZE: Column[Item] = Column(
+    "SIZE",
+    lambda item: item.payload_bytes,
+    lambda item: human.size(item.payload_bytes),
+    right=True,
+)
+DATA: Column[Item] = Column(
+    "DATA",
+    lambda item: preview_text(item) if item.data is None else item.data,
+    lambda item: preview_text(item) or "",
+    shrinks=1,
+)
+BURIED_AT: Column[Item] = Column(
+    "BURIED",
+    lambda item: item.buried_ms,
+    lambda item: "-" if item.buried_ms is None else human.moment(item.buried_ms),
+)
+REASON: Column[Item] = Column("REASON", lambda item: item.reason, shrinks=2)
+
+LEASES_COLUMNS = (ID, STATE, HOLDER, TIME_LEFT, SIZE, DATA)
+LEASED_COLUMNS = (ID, TIME_LEFT, SIZE, DATA)
+
+
+def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[Item], ...]:
+    """The columns of a listing.
+
+    Args:
+        which: The one state of the items, as `rwq ls` names it; anything else for several states.
+        now_ms: Returns the server's clock, unix ms; called once, and only for a table.
+    """
+    due = _due_text(now_ms)
+
+    def time_left(item: Item) -> str:
+        is_delayed = item.state in (State.DELAYED, State.DUE) and session_lease(item) is None
+        return due(item) if is_delayed else _time_left(item)
+
+    if which == "waiting":
+        return (POSITION, ID, LAST_USE, SIZE, DATA)
+    if which == "delayed":
+        return (ID, Column("DUE", lambda item: item.due_ms, due), LAST_USE, SIZE, DATA)
+    if which == "buried":
+        return (ID, BURIED_AT, REASON, SIZE, DATA)
+    # The time left of a delayed item is when it is due.
+    return (ID, STATE, HOLDER, replace(TIME_LEFT, human=time_left), LAST_USE, SIZE, DATA)
+
+
+def _due_text(now_ms: Callable[[], int]) -> Callable[[Item], str]:
+    # The same instant for all rows.
+    now_ms = cache(now_ms)
+    return lambda item: human.due(None if item.due_ms is None else (item.due_ms - now_ms()) / 1000)
+
+
+def item_fields(item: Item) -> dict[str, Any]:
+    """An item's JSON object."""
+    lease = None
+    if item.lease is not None:
+        lease = {"holder": escaped(item.lease.holder), "ttl_ms": item.lease.ttl_ms}
+    return {
+        **bytes_fields("queue", item.queue),
+        **bytes_fields("id", item.item_id),
+        "state": item.state.value,
+        "bytes": item.payload_bytes,
+        **bytes_fields("data", item.data),
+        "preview": preview_text(item),
+        "position": item.position,
+        "idle_seconds": item.idle_s,
+        "lease": lease,
+        "due_ms": item.due_ms,
+        "buried_ms": item.buried_ms,
+        **bytes_fields("reason", item.reason),
+        "returns": item.returns,
+    }
+
+
+ITEM_NESTED = {"lease": ("holder", "ttl_ms")}
+
+
+def item_view(columns: tuple[Column[Item], ...]) -> View[Item]:
+    """Items with these columns."""
+    return View(
+        item_fields,
+        lambda item: item.item_id,
+        Item(b"", b"", State.GONE),
+        columns,
+        data=lambda item: item.data,
+        nested=ITEM_NESTED,
+    )

@@ -1,0 +1,123 @@
+"""Items that were leased by hand, and why others were not."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from rwq_cli.core.model import Item, State
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Column, Records
+from rwq_cli.views.command_lines import command_line
+from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, item_view
+from rwq_cli.views.outcomes import DRY_RUN
+
+_DRY_RUN = f"{DRY_RUN}these would be leased now"
+
+
+def lease_report(
+    queues: Sequence[bytes],
+    items: Iterable[Item],
+    id_batches: Iterable[Sequence[bytes]] | None,
+    *,
+    one: bool,
+    dry_run: bool,
+    null_separated: bool,
+    queue_last: bool,
+) -> Records[Item]:
+    """The report of `rwq lease` of the next items.
+
+    Args:
+        queues: The names of the queues.
+        items: The items; reading them leases them.
+        id_batches: Their IDs alone; reading them leases them, too.
+        one: Whether one item was asked for.
+        dry_run: Whether nothing is changed.
+        null_separated: Whether `-o ids` and `-o data` end each record with NUL.
+        queue_last: Of several queues, the name is the last column and not the first: scripts
+            count fields.
+    """
+    columns: tuple[Column[Item], ...] = LEASED_COLUMNS
+    if len(queues) > 1:
+        columns = (*LEASED_COLUMNS, QUEUE) if queue_last else (QUEUE, *LEASED_COLUMNS)
+    return Records(
+        view=item_view(columns),
+        records=items,
+        empty=f"Nothing to lease in {', '.join(map(escaped, queues))}.",
+        none_is_no=True,
+        bare_data=one,
+        null_separated=null_separated,
+        id_batches=id_batches,
+        opening=_DRY_RUN if dry_run else None,
+    )
+
+
+class Attempt(Protocol):
+    """One ID that was asked for; see `rwq_cli.core.items.lease_by_id`."""
+
+    @property
+    def item(self) -> Item:
+        """The item."""
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether it was leased."""
+
+
+def lease_by_id_report(
+    queue: bytes, attempts: Iterable[Attempt], *, one: bool, dry_run: bool, null_separated: bool
+) -> Records[Item]:
+    """The report of `rwq lease --id`.
+
+    Args:
+        queue: The name of the queue.
+        attempts: One an ID; reading them leases the items.
+        one: Whether one item was asked for.
+        dry_run: Whether nothing is changed.
+        null_separated: Whether `-o ids` and `-o data` end each record with NUL.
+    """
+    refusals: list[str] = []
+    leased = 0
+
+    def items() -> Iterator[Item]:
+        nonlocal leased
+        for attempt in attempts:
+            if attempt.is_taken:
+                leased += 1
+                yield attempt.item
+            else:
+                refusals.append(_refusal(queue, attempt.item))
+        # If there is nothing else to show, this is the answer.
+        report.empty = "\n".join(refusals)
+
+    report = Records(
+        view=item_view(LEASED_COLUMNS),
+        records=items(),
+        none_is_no=True,
+        bare_data=one,
+        null_separated=null_separated,
+        opening=_DRY_RUN if dry_run else None,
+        closing=lambda: "\n".join(refusals) if leased else None,
+        status=lambda: ExitStatus.PARTIAL if refusals and leased else None,
+    )
+    return report
+
+
+def _refusal(queue: bytes, item: Item) -> str:
+    """Why an item was not leased, and what to do about it."""
+    shown = escaped(item.item_id)
+    if item.lease is not None:
+        holder = escaped(item.lease.holder) or "somebody unknown"
+        left = "without expiry"
+        if item.lease.ttl_ms is not None:
+            left = f"for {human.duration(item.lease.ttl_ms / 1000)} more"
+        ends = command_line("release --force", queue, item.item_id)
+        return f"{shown} is leased by {holder} {left}; to end that: {ends}"
+    if item.state is State.GONE:
+        return f"no such item: {shown}"
+    returns = command_line("release", queue, item.item_id)
+    clean = "light" if item.state is State.ABANDONED else "deep"
+    return (
+        f"{shown} is {item.state.value} and does not wait; to put it back: {returns} "
+        f"(so does a {clean} clean)"
+    )

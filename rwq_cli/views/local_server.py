@@ -1,0 +1,50 @@
+"""The embedded server: whether it runs, and where."""
+
+from typing import Any
+
+from rwq_cli.local import LocalStatus
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Records, Row, Section, View
+
+
+def local_report(status: LocalStatus, *, is_no: bool) -> Records[LocalStatus]:
+    """The report of `rwq local`.
+
+    Args:
+        status: The server's status.
+        is_no: Whether that is the answer no.
+    """
+    return Records(
+        view=View(_fields, lambda _status: None, status, sections=_sections),
+        records=[status],
+        is_one=True,
+        is_missing=lambda _status: is_no,
+    )
+
+
+def _fields(status: LocalStatus) -> dict[str, Any]:
+    return {
+        "running": status.running,
+        "pid": status.pid,
+        "url": status.url,
+        "directory": str(status.directory),
+        "server": status.server,
+        "used_memory_bytes": status.used_memory_bytes,
+        "aof_bytes": status.aof_bytes,
+        "uptime_seconds": status.uptime_s,
+    }
+
+
+def _sections(status: LocalStatus) -> list[Section]:
+    directory = escaped(str(status.directory).encode())
+    rows: list[Row] = [
+        ("running", f"yes, process {status.pid}" if status.running else "no", None),
+        ("url", escaped(status.url.encode()), None),
+        ("data", f"{directory} ({human.size(status.aof_bytes)})", None),
+    ]
+    if status.running:
+        rows.append(("server", status.server or "unknown", None))
+        rows.append(("up for", human.duration(status.uptime_s), None))
+        rows.append(("memory", human.size(status.used_memory_bytes), None))
+    return [Section("", rows)]

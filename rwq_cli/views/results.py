@@ -1,0 +1,106 @@
+"""The result that `complete` kept of an item."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rwq_cli.core.items.result_options import Verdict
+from rwq_cli.core.items.results import ResultLook
+from rwq_cli.core.model import State
+from rwq_cli.output import human
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.report import Records, Row, Section, View
+
+# Rich would take minutes to lay out a screen of some megabytes.
+_SHOWN_BYTES = 16 * 1024
+# The formats that show the result alone.
+_BARE = (OutputFormat.DATA, OutputFormat.IDS)
+
+
+def result_report(look: Iterable[ResultLook]) -> Records[ResultLook]:
+    """The report of `rwq result`.
+
+    Args:
+        look: The one look for a result; reading it asks the server.
+    """
+    return Records(
+        view=View(
+            _fields,
+            lambda look: None if look.result is None else look.item_id,
+            ResultLook(b"", b"", State.GONE, None),
+            sections=_sections,
+            data=lambda look: None if look.result is None else look.result.result,
+        ),
+        records=look,
+        is_one=True,
+        is_missing=lambda look: look.result is None,
+        note=_note,
+    )
+
+
+def _note(look: ResultLook, output: OutputFormat) -> str | None:
+    """What the output itself does not say."""
+    if look.result is None:
+        return _missing(look) if output in _BARE else None
+    shown = escaped(look.item_id)
+    if look.state is not State.GONE:
+        return (
+            f"note: {shown} was added again since, and is {look.state.value} now; this is the "
+            "result of the earlier item"
+        )
+    if look.result.verdict is Verdict.REJECTED and output in _BARE:
+        return f"note: {shown} was rejected"
+    return None
+
+
+def _missing(look: ResultLook) -> str:
+    shown = escaped(look.item_id)
+    if look.state is State.GONE:
+        return f"no result of {shown}: there is no such item, and nothing is kept of one"
+    still = "still " if look.waited_out else ""
+    return f"no result of {shown}: it is {still}{look.state.value}"
+
+
+def _fields(look: ResultLook) -> dict[str, Any]:
+    kept = look.result
+    return {
+        **bytes_fields("queue", look.queue),
+        **bytes_fields("id", look.item_id),
+        "state": look.state.value,
+        "status": None if kept is None else kept.verdict.value,
+        **bytes_fields("result", None if kept is None else kept.result),
+        "bytes": None if kept is None else kept.result_bytes,
+        "completed_ms": None if kept is None else kept.completed_ms,
+        "holder": None if kept is None or kept.holder is None else escaped(kept.holder),
+        "ttl_ms": None if kept is None else kept.ttl_ms,
+    }
+
+
+def _sections(look: ResultLook) -> list[Section]:
+    kept = look.result
+    rows: list[Row] = [("queue", escaped(look.queue), None)]
+    if kept is None:
+        return [Section(escaped(look.item_id), [*rows, ("result", _missing(look), "red")])]
+    expiry = "ever: it has no expiry"
+    if kept.ttl_ms is not None:
+        expiry = human.duration(kept.ttl_ms / 1000)
+    rows += [
+        ("status", kept.verdict.value, "green" if kept.verdict is Verdict.COMPLETED else "red"),
+        ("when", human.moment(kept.completed_ms), None),
+        ("held by", "nobody" if kept.holder is None else escaped(kept.holder), None),
+        ("size", "no result given" if kept.result is None else human.size(len(kept.result)), None),
+        ("kept for", expiry, None),
+    ]
+    sections = [Section(escaped(look.item_id), rows)]
+    if kept.result:
+        sections.append(Section("Result", [("", _shortened(kept.result), None)]))
+    return sections
+
+
+def _shortened(result: bytes) -> str:
+    """The lines of a result, escaped; the first of them where there are too many for a screen."""
+    lines = [escaped(line) for line in result[:_SHOWN_BYTES].split(b"\n")]
+    if len(result) > _SHOWN_BYTES:
+        lines.append(f"… the first {human.size(_SHOWN_BYTES)}; -o data gives all of it")
+    return "\n".join(lines)

@@ -1,0 +1,46 @@
+"""What an error says of a stream that it ended."""
+
+import pytest
+
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.server.acknowledged import Acknowledged
+
+
+@pytest.mark.parametrize(
+    ("steps", "first", "after"),
+    [
+        ([], 0, ()),
+        ([3], 3, ()),
+        ([3, 4, 0, 5], 12, ()),
+        ([-3], 0, ()),
+        ([3, -4], 3, ()),
+        ([3, -4, 5], 3, ((7, 5),)),
+        ([3, -4, 5, 6], 3, ((7, 11),)),
+        ([3, -4, 5, -1, 2], 3, ((7, 5), (13, 2))),
+        ([-2, 5], 0, ((2, 5),)),
+        ([0, -2, 5], 0, ((2, 5),)),
+    ],
+)
+def test_the_first_so_many_and_the_ranges_after_a_refusal(
+    steps: list[int], first: int, after: tuple[tuple[int, int], ...]
+) -> None:
+    error = ServerError("lost")
+    with pytest.raises(ServerError):
+        follow(steps, error)
+    assert (error.acknowledged, error.acknowledged_after) == (first, after)
+
+
+def follow(steps: list[int], error: Exception) -> None:
+    """Take these steps, of which the negative ones were refused, and then fail."""
+    with Acknowledged() as acknowledged:
+        for count in steps:
+            if count < 0:
+                acknowledged.skip(-count)
+            else:
+                acknowledged.add(count)
+        raise error
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(ValueError, match="x"):
+        follow([1], ValueError("x"))

@@ -1,0 +1,73 @@
+"""A server's URL as it is shown: no secret in it, wherever it was put."""
+
+import pytest
+
+from rwq_cli.core import mask_url
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("redis://localhost:6379/0", "redis://localhost:6379/0"),
+        ("redis://:secret@host", "redis://:***@host"),
+        ("redis://user:secret@host:1/2?a=b", "redis://user:***@host:1/2?a=b"),
+        ("redis://user@host", "redis://user@host"),
+        ("rediss://user:se:cret@host", "rediss://user:***@host"),
+        ("redis://user:s@cr@t@host", "redis://user:***@host"),
+        ("redis://user:se/cr/et@host/1", "redis://user:***@host/1"),
+        ("redis://host?password=secret", "redis://host?password=***"),
+        ("redis://host/0?db=1&password=secret&x=y", "redis://host/0?db=1&password=***&x=y"),
+        ("unix:///run/server.sock", "unix:///run/server.sock"),
+        ("unix:///run/a@b.sock", "unix:///run/a@b.sock"),
+        ("unix://user:secret@/run/server.sock?db=1", "unix://user:***@/run/server.sock?db=1"),
+        ("unix:///run/server.sock?password=secret", "unix:///run/server.sock?password=***"),
+        ("unix:///run/server.sock?password=se@cret", "unix:///run/server.sock?password=***"),
+        ("redis+sentinel://:secret@a,b:1/main/0", "redis+sentinel://:***@a,b:1/main/0"),
+        ("not a url", "not a url"),
+        ("localhost:6379", "localhost:6379"),
+        ("user:secret@host", "user:***@host"),
+        ("host?password=secret", "host?password=***"),
+        ("", ""),
+    ],
+)
+def test_a_masked_url(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("password", "PASSWORD", "ssl_password", "passphrase", "pass", "p%61ss", "ssl%5Fpassword"),
+        *("secret", "client_secret", "api_key", "ssl_keyfile", "token", "AuthToken"),
+    ],
+)
+def test_options_whose_name_sounds_like_a_secret(name: str) -> None:
+    assert mask_url(f"rediss://host/0?{name}=hunter2&db=1") == f"rediss://host/0?{name}=***&db=1"
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("redis://host/0#hunter2", "redis://host/0#***"),
+        ("redis://host/0?db=1#hunter2", "redis://host/0?db=1#***"),
+        ("unix:///run/server.sock#hunter2", "unix:///run/server.sock#***"),
+        # The colon was escaped, so all of it is the user's name.
+        ("redis://user%3Ahunter2@host", "redis://***@host"),
+        ("redis://user hunter2@host", "redis://***@host"),
+        ("redis://hunter2%40x:y@host", "redis://***:***@host"),
+        # A value in which another option may hide.
+        ("redis://host?db=1;password=hunter2", "redis://host?db=***"),
+        ("redis://host?db=password%3Dhunter2", "redis://host?db=***"),
+        # How far the credentials go is not certain.
+        ("redis://user:hunter2?x@host/0", "redis://user:***"),
+        ("redis://user:hunter2#x@host/0", "redis://user:***"),
+        ("redis://user:?hunter2@host/0", "redis://user:***"),
+        ("redis://user:x?a@hunter2@host/0", "redis://user:***"),
+        ("redis://host?password=a@hunter2", "redis://***"),
+        ("redis://host:1?password=a@hunter2", "redis://host:***"),
+        ("redis://host/0#a@hunter2", "redis://***"),
+    ],
+)
+def test_other_places_where_a_secret_may_be(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+    assert "hunter2" not in masked

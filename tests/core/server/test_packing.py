@@ -1,0 +1,38 @@
+"""Commands as bytes, with hiredis and without."""
+
+from typing import Any
+
+import pytest
+
+from rwq_cli.core.server import packing
+
+
+@pytest.fixture(params=["hiredis", "python"])
+def pack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    if request.param == "python":
+        monkeypatch.setattr(packing, "_pack_in_c", None)
+    else:
+        pytest.importorskip("hiredis")
+    return packing.pack
+
+
+@pytest.mark.parametrize(
+    ("command", "packed"),
+    [
+        (["PING"], b"*1\r\n$4\r\nPING\r\n"),
+        (("SET", b"\xff\r\n", b""), b"*3\r\n$3\r\nSET\r\n$3\r\n\xff\r\n\r\n$0\r\n\r\n"),
+        (
+            ("LRANGE", "é", 0, -10),
+            b"*4\r\n$6\r\nLRANGE\r\n$2\r\n\xc3\xa9\r\n$1\r\n0\r\n$3\r\n-10\r\n",
+        ),
+        (("ZADD", b"z", 0.25), b"*3\r\n$4\r\nZADD\r\n$1\r\nz\r\n$4\r\n0.25\r\n"),
+        (("ZADD", b"z", 2**53), b"*3\r\n$4\r\nZADD\r\n$1\r\nz\r\n$16\r\n9007199254740992\r\n"),
+    ],
+)
+def test_a_command(pack: Any, command: Any, packed: bytes) -> None:
+    assert pack(command) == packed
+
+
+def test_text_that_is_no_utf_8(pack: Any) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        pack(("GET", "\udcff"))

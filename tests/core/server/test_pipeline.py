@@ -1,0 +1,308 @@
+"""Calls sent ahead of their replies: their order, pauses, refusals, and lost connections."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Server, ServerError, WorkQueue, connect
+from rwq_cli.core.batches import FLUSH, Flush
+from rwq_cli.core.errors import ConnectionLost, OutOfMemory, Unreachable, WrongType
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.model import NewItems
+from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.server.pipeline import SENT_AHEAD
+from tests.conftest import QUEUE, StartServer
+
+
+def add_args(*numbers: int, data: bytes = b"data") -> list[tuple[bytes | str, ...]]:
+    """Arguments for one call of `add` for each number, which adds the item of that name."""
+    return [("any", "", b"%d" % number, data) for number in numbers]
+
+
+def add_each(connection: Connection, calls: Iterable[Any]) -> Iterator[Any]:
+    return Queue(connection, QUEUE).run_each("add", calls)
+
+
+def ids(*numbers: int) -> list[bytes]:
+    """The IDs of items that were added in this order, as main lists them."""
+    return [b"%d" % number for number in reversed(numbers)]
+
+
+def test_replies_come_in_the_order_of_the_calls(connection: Connection, raw: Redis) -> None:
+    raw.set(b"jobs:item:2", b"old")
+    raw.set(b"jobs:item:6", b"old")
+    replies = list(add_each(connection, add_args(*range(8))))
+    assert replies == [[], [], [0], [], [], [], [0], []]
+    assert raw.lrange(b"jobs:queue", 0, -1) == ids(0, 1, 3, 4, 5, 7)
+
+
+def test_no_calls(connection: Connection) -> None:
+    assert list(add_each(connection, [])) == []
+    assert list(add_each(connection, [None, None])) == []
+
+
+def test_a_missing_server_is_noticed_before_the_source_is_read() -> None:
+    def calls() -> Iterator[Any]:
+        pytest.fail("the source was read")
+        yield
+
+    with pytest.raises(Unreachable):
+        list(add_each(connect(Server("unix:///no/such/socket")), calls()))
+
+
+def test_a_few_calls_are_made_ahead_of_their_replies(connection: Connection) -> None:
+    made = 0
+
+    def calls() -> Iterator[Any]:
+        nonlocal made
+        for args in add_args(*range(10)):
+            made += 1
+            yield args
+
+    replies = add_each(connection, calls())
+    assert made == 0
+    for answered in range(1, 11):
+        assert next(replies) == []
+        assert made <= answered + SENT_AHEAD
+
+
+def test_a_pause_waits_for_all_replies(connection: Connection) -> None:
+    answered: list[Any] = []
+    answered_at_pause = []
+
+    def calls() -> Iterator[Any]:
+        for args in add_args(*range(4)):
+            yield args
+            yield None
+            answered_at_pause.append(len(answered))
+
+    for reply in add_each(connection, calls()):
+        answered.append(reply)
+    assert answered_at_pause == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_a_script_that_is_lost_on_the_way_is_sent_again(
+    connection: Connection, raw: Redis, at: int
+) -> None:
+    def calls() -> Iterator[Any]:
+        for number, args in enumerate(add_args(*range(6))):
+            if number == at:
+                raw.script_flush()
+            yield args
+
+    assert list(add_each(connection, calls())) == [[]] * 6
+    assert raw.lrange(b"jobs:queue", 0, -1) == ids(*range(6))
+
+
+def test_a_failing_source_is_reported_after_the_replies(connection: Connection) -> None:
+    def calls() -> Iterator[Any]:
+        yield from add_args(0, 1)
+        raise ValueError("bad line")
+
+    answered: list[Any] = []
+    with pytest.raises(ValueError, match="bad line"):
+        answered.extend(add_each(connection, calls()))
+    assert answered == [[], []]
+
+
+def test_who_stops_reading_replies_can_use_the_connection(
+    connection: Connection, raw: Redis
+) -> None:
+    replies = add_each(connection, add_args(*range(10)))
+    assert next(replies) == []
+    replies.close()
+    assert connection.call("EXISTS", b"jobs:item:0") == 1
+    assert list(add_each(connection, add_args(20))) == [[]]
+    assert raw.lindex(b"jobs:queue", 0) == b"20"
+
+
+class TestTransactions:
+    @staticmethod
+    def pushes(*numbers: int) -> list[list[tuple[Any, ...]]]:
+        """A transaction for each number that sets a key of that name and pushes it."""
+        return [[("SET", b"%d" % n, b"x"), ("LPUSH", b"list", b"%d" % n)] for n in numbers]
+
+    def test_replies_come_in_order(self, connection: Connection, raw: Redis) -> None:
+        transactions = [*self.pushes(*range(4)), None, *self.pushes(4, 5)]
+        replies = list(connection.transact_each(transactions))
+        assert [reply[-1] for reply in replies] == [1, 2, 3, 4, 5, 6]
+        assert raw.lrange(b"list", 0, -1) == ids(*range(6))
+        assert list(connection.transact_each([])) == []
+
+    def test_a_command_that_is_refused_before_exec_stops_its_whole_transaction(
+        self, connection: Connection, raw: Redis
+    ) -> None:
+        bad = [("SET", b"half", b"x"), ("LPUSH", b"list")]
+        answered: list[Any] = []
+        with pytest.raises(ServerError) as caught:
+            answered.extend(
+                connection.transact_each([*self.pushes(0), bad, *self.pushes(*range(1, 9))])
+            )
+        assert "wrong number of arguments" in caught.value.message
+        assert raw.get(b"half") is None
+        done = [reply for reply in answered if reply is not REFUSED]
+        assert raw.llen(b"list") == len(done) <= 1 + SENT_AHEAD
+        assert connection.call("PING") is True
+
+    def test_exec_goes_on_after_a_command_that_fails(
+        self, connection: Connection, raw: Redis
+    ) -> None:
+        raw.set(b"list", b"text")
+        with pytest.raises(WrongType):
+            list(connection.transact_each(self.pushes(0)))
+        assert raw.get(b"0") == b"x"
+        assert connection.call("PING") is True
+
+
+class TestRefusals:
+    def test_what_was_answered_before_is_yielded(self, connection: Connection, raw: Redis) -> None:
+        answered: list[Any] = []
+
+        def calls() -> Iterator[Any]:
+            for number, args in enumerate(add_args(*range(10))):
+                if number == 5:
+                    # All are answered but the two that may be outstanding.
+                    raw.set(b"jobs:delayed", b"text")
+                yield args
+
+        with pytest.raises(WrongType) as caught:
+            answered.extend(add_each(connection, calls()))
+        assert "jobs:delayed" in caught.value.message
+        assert not caught.value.in_doubt
+        done = [reply for reply in answered if reply is not REFUSED]
+        assert 3 <= len(done) <= 5
+        assert answered == done + [REFUSED] * (len(answered) - len(done))
+        assert raw.llen(b"jobs:queue") == len(done)
+        assert connection.call("PING") is True
+        raw.delete(b"jobs:delayed")
+        assert list(add_each(connection, add_args(20, 21))) == [[], []]
+
+    @pytest.mark.parametrize("unique", [False, True])
+    def test_the_error_says_exactly_what_is_in(
+        self, start_server: StartServer, unique: bool
+    ) -> None:
+        """Memory is short for a moment: the next call is refused, and those behind it are not."""
+        private = start_server("--maxmemory-policy", "noeviction")
+        raw = private.client()
+        queue = WorkQueue(connect(Server(private.url)), QUEUE)
+
+        def batch(first: int) -> NewItems:
+            return NewItems([b"%d" % at for at in range(first, first + 10)], [b"x"] * 10)
+
+        def batches() -> Iterator[NewItems | Flush]:
+            yield batch(0)
+            yield FLUSH
+            raw.config_set("maxmemory", 1)
+            yield batch(10)
+            # When the second is answered the server has dealt with what was sent before the first.
+            raw.ping()
+            raw.ping()
+            raw.config_set("maxmemory", 0)
+            yield from map(batch, range(20, 200, 10))
+
+        yielded: list[bytes] = []
+        with pytest.raises(OutOfMemory) as caught:
+            yielded.extend(
+                outcome.item_id for outcome in queue.add_batches(batches(), unique=unique)
+            )
+        assert caught.value.acknowledged == 10
+        assert caught.value.acknowledged_after == ((20, 20),)
+        assert not caught.value.in_doubt
+        assert raw.lrange(b"jobs:queue", 0, -1) == ids(*range(10), *range(20, 40)) == yielded[::-1]
+
+    def test_nothing_is_sent_again_after_a_refusal(
+        self, connection: Connection, raw: Redis
+    ) -> None:
+        """A call is refused; then the server loses the script, and with it the calls after that."""
+        list(add_each(connection, add_args(0)))
+
+        def calls() -> Iterator[Any]:
+            raw.set(b"jobs:delayed", b"text")
+            yield from add_args(1)
+            # When the second is answered the server has dealt with what was sent before the first.
+            raw.ping()
+            raw.ping()
+            raw.script_flush()
+            raw.delete(b"jobs:delayed")
+            yield from add_args(*range(2, 10))
+
+        answered: list[Any] = []
+        with pytest.raises(WrongType):
+            answered.extend(add_each(connection, calls()))
+        assert answered == [REFUSED] * (1 + SENT_AHEAD)
+        assert raw.lrange(b"jobs:queue", 0, -1) == ids(0)
+
+
+class TestLostConnections:
+    def test_a_connection_that_was_dropped_in_a_pause_is_replaced(
+        self, connection: Connection, raw: Redis
+    ) -> None:
+        def calls() -> Iterator[Any]:
+            yield from add_args(0)
+            yield None
+            raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            yield from add_args(1, 2)
+
+        assert list(add_each(connection, calls())) == [[], [], []]
+        assert raw.lrange(b"jobs:queue", 0, -1) == ids(0, 1, 2)
+
+    def test_a_call_that_may_have_run_is_not_sent_again(
+        self, connection: Connection, raw: Redis
+    ) -> None:
+        def calls() -> Iterator[Any]:
+            yield from add_args(0)
+            raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            yield from add_args(1, 2)
+
+        with pytest.raises(ConnectionLost) as caught:
+            list(add_each(connection, calls()))
+        assert caught.value.in_doubt
+        assert raw.lrange(b"jobs:queue", 0, -1) in ([], ids(0))
+
+    def test_a_server_that_goes_away_in_a_pause(self, start_server: StartServer) -> None:
+        private = start_server()
+
+        def calls() -> Iterator[Any]:
+            yield from add_args(0)
+            yield None
+            private.kill()
+            yield from add_args(1)
+
+        answered: list[Any] = []
+        with pytest.raises(Unreachable) as caught:
+            answered.extend(add_each(connect(Server(private.url)), calls()))
+        # The call was not sent, so nobody need wonder.
+        assert not caught.value.in_doubt
+        assert answered == [[]]
+
+
+class TestCancelling:
+    def test_what_was_sent_is_answered_first(self, connection: Connection, raw: Redis) -> None:
+        def calls() -> Iterator[Any]:
+            for number, args in enumerate(add_args(*range(10))):
+                if number == 4:
+                    connection.stop.asked = True
+                yield args
+
+        answered: list[Any] = []
+        with pytest.raises(KeyboardInterrupt):
+            answered.extend(add_each(connection, calls()))
+        assert answered == [[]] * 5
+        assert raw.llen(b"jobs:queue") == 5
+
+    def test_it_is_polled_only_while_it_would_notice(self, connection: Connection) -> None:
+        in_source = []
+
+        def calls() -> Iterator[Any]:
+            for args in add_args(*range(3)):
+                in_source.append(connection.stop.is_polled)
+                yield args
+
+        assert not connection.stop.is_polled
+        for _ in add_each(connection, calls()):
+            assert connection.stop.is_polled
+        assert in_source == [False] * 3
+        assert not connection.stop.is_polled

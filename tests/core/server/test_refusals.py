@@ -1,0 +1,196 @@
+"""Every write on a server that refuses it: it is done wholly or not at all."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import NewItem, Server, ServerError, WorkQueue, connect
+from rwq_cli.core.errors import OutOfMemory, PermissionDenied, ReadOnly
+from tests.conftest import QUEUE, AsUser, Foreign, StartServer, contents
+from tests.servers import PrivateServer
+
+
+def queue_at(private: PrivateServer) -> WorkQueue:
+    return WorkQueue(connect(Server(private.url)), QUEUE, holder=b"me")
+
+
+# Everything that writes, on a queue that has something to do for each.
+WRITES: list[tuple[str, Callable[[WorkQueue], object]]] = [
+    ("add", lambda queue: queue.add(b"x" * 100, b"new")),
+    ("add unique", lambda queue: queue.add_unique(b"x" * 100, b"new")),
+    ("lease", lambda queue: queue.lease()),
+    ("complete", lambda queue: list(queue.complete([b"waiting", b"leased"]))),
+    ("complete as owner", lambda queue: list(queue.complete([b"leased"], owner=b"me"))),
+    ("touch", lambda queue: list(queue.touch([b"leased"]))),
+    ("release", lambda queue: list(queue.release([b"leased", b"orphaned"]))),
+    ("release to the front", lambda queue: list(queue.release([b"leased"], front=True))),
+    ("light clean", lambda queue: list(queue.light_clean(grace_s=0))),
+    ("deep clean", lambda queue: list(queue.deep_clean(grace_s=0))),
+]
+DEEP_CLEAN = WRITES[-1][1]
+each_write = pytest.mark.parametrize("write", [w for _, w in WRITES], ids=[n for n, _ in WRITES])
+
+
+def fill(raw: Redis) -> None:
+    foreign = Foreign(raw)
+    foreign.waiting(b"waiting")
+    foreign.leased(b"leased", holder=b"me")
+    foreign.abandoned(b"abandoned")
+    foreign.data(b"orphaned")
+
+
+def test_a_user_without_the_right_to_write(as_user: AsUser, server: PrivateServer) -> None:
+    raw = server.client()
+    fill(raw)
+    before = contents(raw)
+    with pytest.raises(PermissionDenied) as caught:
+        WorkQueue(as_user("+@read"), QUEUE).add(b"data", b"new")
+    assert caught.value.code == "permission-denied"
+    assert caught.value.hint == "ask for an ACL rule that allows this command on the queue's keys"
+    assert caught.value.acknowledged == 0
+    assert contents(raw) == before
+
+
+@pytest.mark.needs("acl-check")
+@pytest.mark.parametrize(
+    ("command", "act"),
+    [
+        ("setnx", lambda queue: queue.add(b"data", b"new")),
+        ("lpush", lambda queue: queue.add(b"data", b"new")),
+        ("rpop", lambda queue: queue.lease()),
+        ("mset", lambda queue: queue.add_unique(b"data", b"new")),
+        ("get", lambda queue: queue.lease()),
+        ("exists", lambda queue: list(queue.light_clean(grace_s=0))),
+    ],
+    ids=["add-setnx", "add-lpush", "lease-rpop", "unique-mset", "lease-get", "clean-exists"],
+)
+def test_a_script_that_may_not_run_a_command_is_denied_permission(
+    as_user: AsUser, server: PrivateServer, command: str, act: Callable[[WorkQueue], object]
+) -> None:
+    fill(server.client())
+    limited = WorkQueue(as_user("+@all", f"-{command}"), QUEUE)
+    with pytest.raises(PermissionDenied) as caught:
+        act(limited)
+    assert f"'{command}'" in caught.value.message
+
+
+@pytest.mark.needs("acl-check")
+@pytest.mark.parametrize("command", ["lpush", "rpush", "lrem", "set", "del"])
+@each_write
+def test_a_user_who_lacks_a_command_leaves_no_half_step(
+    as_user: AsUser, server: PrivateServer, command: str, write: Callable[[WorkQueue], object]
+) -> None:
+    """Redis does not roll a failed script back: it must find out before its first write."""
+    raw = server.client()
+    fill(raw)
+    before = contents(raw)
+    limited = WorkQueue(as_user("+@all", f"-{command}"), QUEUE, holder=b"me")
+    try:
+        write(limited)
+    except ServerError:
+        after = contents(raw)
+        if write is not DEEP_CLEAN:
+            assert after == before
+        # A deep clean is several steps, of which the first may be done; none may be half done.
+        assert {key for key in after if b":item:" in key} == {
+            key for key in before if b":item:" in key
+        }
+        assert sorted(listed(after)) == sorted(listed(before))
+
+
+def listed(found: dict[bytes, Any]) -> list[bytes]:
+    """The entries of both lists."""
+    return found.get(b"jobs:queue", []) + found.get(b"jobs:processing", [])
+
+
+@each_write
+def test_a_replica_takes_no_writes(
+    start_server: StartServer, write: Callable[[WorkQueue], object]
+) -> None:
+    private = start_server()
+    raw = private.client()
+    fill(raw)
+    # Its primary does not exist, so it keeps what it has.
+    raw.execute_command("REPLICAOF", "127.0.0.1", "1")
+    before = contents(raw)
+    with pytest.raises(ReadOnly) as caught:
+        write(queue_at(private))
+    assert caught.value.code == "read-only"
+    assert caught.value.hint == "point -u at the primary"
+    assert contents(raw) == before
+
+
+@each_write
+def test_a_primary_that_misses_its_replicas(
+    start_server: StartServer, write: Callable[[WorkQueue], object]
+) -> None:
+    private = start_server("--min-replicas-to-write", "1", "--min-replicas-max-lag", "10")
+    raw = private.client()
+    raw.config_set("min-replicas-to-write", 0)
+    fill(raw)
+    raw.config_set("min-replicas-to-write", 1)
+    before = contents(raw)
+    with pytest.raises(ReadOnly) as caught:
+        write(queue_at(private))
+    assert "NOREPLICAS" in caught.value.message
+    assert caught.value.hint == "see to its replicas, of which it misses some"
+    assert contents(raw) == before
+
+
+# These make no key before their first removal, after which a script may finish.
+WORK_WITHOUT_MEMORY = {
+    "lease",
+    "complete",
+    "complete as owner",
+    "release",
+    "release to the front",
+    "light clean",
+}
+
+
+@pytest.mark.parametrize(("name", "write"), WRITES, ids=[name for name, _ in WRITES])
+def test_a_server_without_memory_does_a_thing_wholly_or_not_at_all(
+    start_server: StartServer, name: str, write: Callable[[WorkQueue], object]
+) -> None:
+    private = start_server("--maxmemory-policy", "noeviction")
+    raw = private.client()
+    fill(raw)
+    before = contents(raw)
+    write(queue_at(private))
+    wholly = contents(raw)
+    raw.flushall()
+    fill(raw)
+    raw.config_set("maxmemory", 1)
+    if name in WORK_WITHOUT_MEMORY:
+        write(queue_at(private))
+        assert contents(raw) == wholly
+        return
+    with pytest.raises(OutOfMemory) as caught:
+        write(queue_at(private))
+    assert caught.value.code == "out-of-memory"
+    assert caught.value.hint == "raise its maxmemory or complete some items"
+    if name == "deep clean":
+        # Its first half, the light clean, needs no memory and is done.
+        keys = Foreign(raw).keys
+        assert raw.lrange(keys.main, 0, -1) == [b"abandoned", b"waiting"]
+        assert raw.lrange(keys.processing, 0, -1) == [b"leased"]
+        assert set(contents(raw)) == {*before, keys.returns}
+    else:
+        assert contents(raw) == before
+
+
+def test_a_batch_without_memory_is_wholly_out(start_server: StartServer) -> None:
+    private = start_server("--maxmemory-policy", "noeviction")
+    raw = private.client()
+    raw.config_set("maxmemory", raw.info("memory")["used_memory"] + 40_000_000)
+    items = (NewItem(b"%d" % number, b"x" * 10_000) for number in range(10_000))
+    added = []
+    with pytest.raises(OutOfMemory) as caught:
+        added.extend(queue_at(private).add_many(items))
+    raw.config_set("maxmemory", 0)
+    assert caught.value.acknowledged == len(added) > 0
+    ids = [outcome.item_id for outcome in added]
+    assert raw.lrange(b"jobs:queue", 0, -1) == ids[::-1]
+    assert set(raw.keys()) == {b"jobs:queue", *(b"jobs:item:" + item_id for item_id in ids)}

@@ -1,0 +1,211 @@
+"""What may import what: no circles, one direction between rooms, and a core that stands alone.
+
+An import counts wherever it stands: at the top of a module, inside a function, or under
+TYPE_CHECKING. Not counted is the table of commands in `cli.app`, which are loaded by their names.
+"""
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import rwq_cli
+
+ROOT = Path(rwq_cli.__file__).parent
+
+# Each room may import those above it. A room is a folder, or a module that stands alone.
+ROOMS = (
+    "core.errors",
+    "core.clock",
+    "core.progress",
+    "core.model",
+    "core.keys",
+    "core.batches",
+    "core.lua",
+    "core.server",
+    "core.handle",
+    "core.state",
+    "core.inspect",
+    "core.items",
+    "core.repair",
+    "core.queue",
+    "core",
+    "exit_codes",
+    "environment",
+    "output",
+    "input",
+    "local",
+    "views",
+    "undo",
+    "cli",
+    "completion",
+    "commands",
+)
+
+# Imports against the direction that are still to be removed. Nothing may be added here.
+AGAINST_THE_DIRECTION = {
+    ("core.inspect.counting", "core.items.all_results"),
+    ("core.inspect.foreign_keys", "core.items.results"),
+    ("core.items.purge", "core.repair.clean"),
+    ("core.state.snapshot", "core.inspect.report"),
+}
+# A circle that is made of the edges above.
+CIRCLES = [
+    {
+        "core.inspect.counting",
+        "core.inspect.foreign_keys",
+        "core.items.all_results",
+        "core.items.results",
+        "core.items.waiting",
+    }
+]
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module, by its name without `rwq_cli.`; the package itself is `""`."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported_names(path: Path) -> set[str]:
+    """The full names of the modules that a module imports, wherever in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                names.add(full if own_name(full) in modules() else str(node.module))
+    return names
+
+
+def own_name(full: str) -> str:
+    """The name without `rwq_cli.`, as in `ROOMS`; of the package itself, `""`."""
+    return full.removeprefix("rwq_cli").removeprefix(".")
+
+
+@cache
+def imports() -> dict[str, frozenset[str]]:
+    """The modules of this package that each module imports."""
+    graph = {}
+    for module, path in modules().items():
+        names = {own_name(name) for name in imported_names(path) if name.startswith("rwq_cli")}
+        graph[module] = frozenset(names & modules().keys() - {module})
+    return graph
+
+
+def room_of(module: str) -> str:
+    """The room of a module: the longest of `ROOMS` that its name begins with; `""` for none."""
+    matching = (room for room in ROOMS if f"{module}.".startswith(f"{room}."))
+    return max(matching, key=len, default="")
+
+
+def circles(graph: dict[str, frozenset[str]]) -> list[set[str]]:
+    """The sets of modules that reach each other, by Tarjan's algorithm."""
+    found: list[set[str]] = []
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+
+    def visit(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        path.append(module)
+        for other in sorted(graph[module]):
+            if other not in number:
+                visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in path:
+                lowest[module] = min(lowest[module], number[other])
+        if lowest[module] == number[module]:
+            start = path.index(module)
+            if len(path) - start > 1:
+                found.append(set(path[start:]))
+            del path[start:]
+
+    for module in sorted(graph):
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_the_imports_of_this_package_are_found() -> None:
+    assert len(modules()) > 80
+    assert "core.errors" in imports()["core.keys"]
+    assert "core.lua" in imports()["core.handle"]
+    assert "core.inspect.counting" in imports()["core.queue"], "inside of a function"
+
+
+def test_a_circle_is_found() -> None:
+    graph = {"a": "b", "b": "c", "c": "b", "d": "abcd"}
+    assert circles({name: frozenset(others) for name, others in graph.items()}) == [{"b", "c"}]
+
+
+def test_no_modules_import_each_other() -> None:
+    assert circles(imports()) == CIRCLES
+
+
+def test_every_module_is_in_a_room() -> None:
+    outside = {"", "__main__"}
+    assert {name for name in modules() if name not in outside and not room_of(name)} == set()
+    assert {name.partition(".")[0] for name in modules()} - outside <= {
+        room.partition(".")[0] for room in ROOMS
+    }
+
+
+def test_imports_between_rooms_go_one_way() -> None:
+    against = set()
+    for module, others in imports().items():
+        if module in ("", "__main__"):
+            continue
+        rank = ROOMS.index(room_of(module))
+        against |= {
+            (module, other) for other in others if other and ROOMS.index(room_of(other)) > rank
+        }
+    assert against == AGAINST_THE_DIRECTION
+
+
+def test_only_the_entry_point_imports_the_program() -> None:
+    assert {module for module, others in imports().items() if "cli.program" in others} == {
+        "__main__"
+    }
+
+
+def test_the_core_imports_the_standard_library_redis_and_itself() -> None:
+    for module, path in modules().items():
+        if room_of(module).startswith("core"):
+            for name in imported_names(path):
+                top = name.partition(".")[0]
+                assert (
+                    top in sys.stdlib_module_names
+                    or top in ("redis", "hiredis")
+                    or f"{name}.".startswith("rwq_cli.core.")
+                ), f"{module} imports {name}"
+
+
+def test_the_core_works_with_redis_alone() -> None:
+    """Every module of it can be imported, and imports nothing of the command line."""
+    program = (
+        "import sys\n"
+        "for name in 'typer rich click orjson typing_extensions hiredis'.split():\n"
+        "    sys.modules[name] = None\n"
+        "import pkgutil, importlib, rwq_cli.core\n"
+        "for module in pkgutil.walk_packages(rwq_cli.core.__path__, 'rwq_cli.core.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('rwq_cli.')\n"
+        "             and not name.startswith('rwq_cli.core')))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "[]\n", "")
