@@ -8,22 +8,66 @@ from typing import TYPE_CHECKING, Any
 from rwq_cli.core.handle import Queue
 
 if TYPE_CHECKING:
-    from rwq_cli.core.inspect import counting, forecast, listing, report, selection, thresholds
-    from rwq_cli.core.items import (
-        add,
-        complete,
-        exporting,
-        importing,
-        lease,
-        lease_by_id,
-        purge,
-        release,
-        remove,
-        results,
-        schedule,
-        waiting,
+    from rwq_cli.core.inspect import (
+        counting as counting_,
     )
-    from rwq_cli.core.repair import clean, doctor
+    from rwq_cli.core.inspect import (
+        forecast as forecast_,
+    )
+    from rwq_cli.core.inspect import (
+        listing as listing_,
+    )
+    from rwq_cli.core.inspect import (
+        report as report_,
+    )
+    from rwq_cli.core.inspect import (
+        selection as selection_,
+    )
+    from rwq_cli.core.inspect import (
+        thresholds as thresholds_,
+    )
+    from rwq_cli.core.items import (
+        add as add_,
+    )
+    from rwq_cli.core.items import (
+        complete as complete_,
+    )
+    from rwq_cli.core.items import (
+        exporting as exporting_,
+    )
+    from rwq_cli.core.items import (
+        importing as importing_,
+    )
+    from rwq_cli.core.items import (
+        lease as lease_,
+    )
+    from rwq_cli.core.items import (
+        lease_by_id as lease_by_id_,
+    )
+    from rwq_cli.core.items import (
+        purge as purge_,
+    )
+    from rwq_cli.core.items import (
+        release as release_,
+    )
+    from rwq_cli.core.items import (
+        remove as remove_,
+    )
+    from rwq_cli.core.items import (
+        results as results_,
+    )
+    from rwq_cli.core.items import (
+        schedule as schedule_,
+    )
+    from rwq_cli.core.items import (
+        waiting as waiting_,
+    )
+    from rwq_cli.core.repair import (
+        clean as clean_,
+    )
+    from rwq_cli.core.repair import (
+        doctor as doctor_,
+    )
 
 FOREVER = float("inf")
 
@@ -64,44 +108,44 @@ class WorkQueue(Queue):
     """
 
     if TYPE_CHECKING:
-        add = add.add
-        add_unique = add.add_unique
-        add_many = add.add_many
-        add_batches = add.add_batches
-        lease = lease.lease
-        lease_many = lease.lease_many
-        lease_ids = lease_by_id.lease_ids
-        complete = complete.complete
-        touch = release.touch
-        release = release.release
-        bury = schedule.bury
-        kick = schedule.kick
-        promote = schedule.promote
-        wait = waiting.wait
-        result = results.result
-        results = results.results
-        result_kinds = results.result_kinds
-        count_results = results.count_results
-        export = exporting.export
-        put = importing.put
-        take = remove.take
-        take_back = remove.take_back
-        purge = purge.purge
-        count_items = purge.count_items
-        light_clean = clean.light_clean
-        deep_clean = clean.deep_clean
-        diagnose = doctor.diagnose
-        lengths = counting.lengths
-        counts = counting.counts
-        count_leased = counting.count_leased
-        check = thresholds.check
-        items = listing.items
-        listed_ids = listing.listed_ids
-        leases = listing.leases
-        choose = selection.choose
-        inspect_items = report.inspect_items
-        state = report.state
-        forecast = forecast.forecast
+        add = add_.add
+        add_unique = add_.add_unique
+        add_many = add_.add_many
+        add_batches = add_.add_batches
+        lease = lease_.lease
+        lease_many = lease_.lease_many
+        lease_ids = lease_by_id_.lease_ids
+        complete = complete_.complete
+        touch = release_.touch
+        release = release_.release
+        bury = schedule_.bury
+        kick = schedule_.kick
+        promote = schedule_.promote
+        wait = waiting_.wait
+        result = results_.result
+        results = results_.results
+        result_kinds = results_.result_kinds
+        count_results = results_.count_results
+        export = exporting_.export
+        put = importing_.put
+        take = remove_.take
+        take_back = remove_.take_back
+        purge = purge_.purge
+        count_items = purge_.count_items
+        light_clean = clean_.light_clean
+        deep_clean = clean_.deep_clean
+        diagnose = doctor_.diagnose
+        lengths = counting_.lengths
+        counts = counting_.counts
+        count_leased = counting_.count_leased
+        check = thresholds_.check
+        items = listing_.items
+        listed_ids = listing_.listed_ids
+        leases = listing_.leases
+        choose = selection_.choose
+        inspect_items = report_.inspect_items
+        state = report_.state
+        forecast = forecast_.forecast
     else:
         add = _Operation("items.add")
         add_unique = _Operation("items.add")

@@ -14,15 +14,10 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_processing
 from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.survey import Survey, find_unguarded, stale_returns, survey
+from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import CleanAction, OutcomeBatch, Repair, State, Status
-from rwq_cli.core.repair.acts import (
-    STALE_SCHEDULE,
-    prune,
-    prune_cleaning,
-    repair,
-    restore_guards,
-)
+from rwq_cli.core.repair.acts import STALE_SCHEDULE, repair, restore_guards
 from rwq_cli.core.state.probe import states
 
 _REPAIRS = {

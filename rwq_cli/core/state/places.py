@@ -20,15 +20,15 @@ class ListRange(NamedTuple):
     Attributes:
         where: How that is known.
         offset: How many entries at the right end of that list to skip; 0 for none of the two lists.
-        count: How many entries to read behind those.
+        entries: How many entries to read behind those.
         ids: The IDs.
     """
 
     where: Where
     offset: int
-    count: int
+    entries: int
     ids: Sequence[bytes]
 
     def args(self, mark: bytes) -> tuple[object, ...]:
         """The arguments that scripts take for it; `mark` is no ID, and unique to this run."""
-        return self.where.value, self.offset, self.count, mark
+        return self.where.value, self.offset, self.entries, mark
