@@ -1,6 +1,5 @@
 """`rwq lease`: take items."""
 
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -19,8 +18,8 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.handle import Queue
-from rwq_cli.core.queue import FOREVER, lease_from, would_lease_from
+from rwq_cli.core.items.lease import Shuffle, lease_from
+from rwq_cli.core.queue import FOREVER
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
@@ -92,24 +91,26 @@ def lease(
             "use -o jsonl, csv or plain",
         )
     queues = open_queues(settings)
-    shuffle: Callable[[list[Queue]], object] | None = None
+    shuffle: Shuffle | None = None
     if fair:
         import random
 
         shuffle = random.shuffle
     count = min(number or 1, LONGEST_LIST)
-    if dry_run:
-        items, id_batches = would_lease_from(queues, count, shuffle=shuffle), None
-    else:
-        wait_s = timeout_s if timeout_s is not None else FOREVER if wait else 0.0
-        items = lease_from(
-            queues, count, lease_s=lease_s, wait_s=wait_s, data=wants_data, shuffle=shuffle
-        )
-        id_batches = (batch.ids for batch in items.batches)
+    wait_s = timeout_s if timeout_s is not None else FOREVER if wait else 0.0
+    items = lease_from(
+        queues,
+        count,
+        lease_s=lease_s,
+        wait_s=wait_s,
+        data=wants_data,
+        shuffle=shuffle,
+        dry_run=dry_run,
+    )
     return lease_report(
         [queue.name for queue in queues],
         items,
-        id_batches,
+        (batch.ids for batch in items.batches),
         one=count == 1,
         dry_run=dry_run,
         null_separated=null,

@@ -18,7 +18,7 @@ _DRY_RUN = f"{DRY_RUN}these would be leased now"
 def lease_report(
     queues: Sequence[bytes],
     items: Iterable[Item],
-    id_batches: Iterable[Sequence[bytes]] | None,
+    id_batches: Iterable[Sequence[bytes]],
     *,
     one: bool,
     dry_run: bool,
@@ -60,7 +60,7 @@ class Attempt(Protocol):
         """The item."""
 
     @property
-    def is_taken(self) -> bool:
+    def is_leased(self) -> bool:
         """Whether it was leased."""
 
 
@@ -82,7 +82,7 @@ def lease_by_id_report(
     def items() -> Iterator[Item]:
         nonlocal leased
         for attempt in attempts:
-            if attempt.is_taken:
+            if attempt.is_leased:
                 leased += 1
                 yield attempt.item
             else:
