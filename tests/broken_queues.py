@@ -76,7 +76,7 @@ def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[byte
     found = {}
     for item_id in ids:
         leases = [
-            (raw.get(key), raw.ttl(key) >= 0)
+            (_lease(raw.get(key)), raw.ttl(key) >= 0)
             for key in (keys.lease(item_id), keys.old_lease(item_id))
         ]
         found[item_id] = (
@@ -91,6 +91,11 @@ def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[byte
             returns.get(item_id),
         )
     return found
+
+
+def _lease(value: bytes | None) -> bytes | None:
+    """The value of a lease key; a guard's without the due time."""
+    return b"rwq-delayed:" if value and value.startswith(b"rwq-delayed:") else value
 
 
 def _zsets(keys: QueueKeys) -> tuple[tuple[str, bytes], ...]:
