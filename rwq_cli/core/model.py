@@ -156,6 +156,7 @@ class Status(StrEnum):
     DROPPED = "dropped"
     PRUNED = "pruned"
     GUARDED = "guarded"
+    IMPORTED_BEFORE = "imported-before"
     # It may be between two commands of its worker or producer: it has to be looked at once more. No
     # operation of the core reports it.
     PASSING = "passing"
@@ -165,7 +166,7 @@ class Status(StrEnum):
 
 # One letter for each status, in which scripts reply and batches are kept. Made into a Lua table by
 # `core/lua`; nothing else knows the letters.
-STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGq-", strict=True))
+STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGIq-", strict=True))
 _STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 
 
