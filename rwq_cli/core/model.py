@@ -160,7 +160,8 @@ class Status(StrEnum):
     # It may be between two commands of its worker or producer: it has to be looked at once more. No
     # operation of the core reports it.
     PASSING = "passing"
-    # Not where the caller saw it: it has to be looked for again. No operation of the core reports it.
+    # Not where the caller saw it: it has to be looked for again. No operation of the core reports
+    # it.
     ELSEWHERE = "elsewhere"
 
 
