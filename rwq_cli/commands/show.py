@@ -12,7 +12,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast
-from rwq_cli.core.items.results import A_RESULT, NOTHING, Result
+from rwq_cli.core.inspect.results import A_RESULT, NOTHING, Result
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.ids import read_ids

@@ -12,6 +12,9 @@
 | `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
 | `Q:returns`                | hash         | ID to how often a cleaner brought it back         |
 | `Q:result:<id>`            | hash, TTL    | outcome that is kept after completion             |
+| `Q:undo:<file>`            | string, TTL  | bitmap: which lines of a file an undo or import   |
+|                            |              | has done, while it goes on; `<file>` is the       |
+|                            |              | SHA-256 of the file                               |
 
 The two lease names are one fact. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
 reads `leased_by_session`, later versions `lease`, and neither knows of the other. So an item is
@@ -32,9 +35,10 @@ CLEANING_GUARD = b"rwq-clean:"
 # Long enough to read the lists of a very large queue; if we die, it ends by itself.
 CLEANING_GUARD_MS = 120_000
 
-# What follows a queue's name in the keys that it has once, and in those that it has for each ID.
+# What follows a queue's name in the keys that it has once, and in those that it has for each ID or
+# file.
 STRUCTURES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")
-MEMBERS = (b":item:", b":lease:", b":leased_by_session:", b":result:")
+MEMBERS = (b":item:", b":lease:", b":leased_by_session:", b":result:", b":undo:")
 
 _GLOB_CHARACTERS = b"*?[]\\^-"
 
@@ -78,6 +82,7 @@ class QueueKeys:
         self.lease_prefix = name + b":lease:"
         self.old_lease_prefix = name + b":leased_by_session:"
         self.result_prefix = name + b":result:"
+        self.undo_prefix = name + b":undo:"
 
     def item(self, item_id: bytes) -> bytes:
         """The data key of an item."""
@@ -94,6 +99,10 @@ class QueueKeys:
     def result(self, item_id: bytes) -> bytes:
         """The key of what is kept of an item after it was completed."""
         return self.result_prefix + item_id
+
+    def undo(self, file_id: bytes) -> bytes:
+        """The key that says which lines of a file an undo or import has done."""
+        return self.undo_prefix + file_id
 
     @property
     def structures(self) -> dict[bytes, str]:

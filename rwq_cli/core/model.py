@@ -156,16 +156,18 @@ class Status(StrEnum):
     DROPPED = "dropped"
     PRUNED = "pruned"
     GUARDED = "guarded"
+    IMPORTED_BEFORE = "imported-before"
     # It may be between two commands of its worker or producer: it has to be looked at once more. No
     # operation of the core reports it.
     PASSING = "passing"
-    # Not where the caller saw it: it has to be looked for again. No operation of the core reports it.
+    # Not where the caller saw it: it has to be looked for again. No operation of the core reports
+    # it.
     ELSEWHERE = "elsewhere"
 
 
 # One letter for each status, in which scripts reply and batches are kept. Made into a Lua table by
 # `core/lua`; nothing else knows the letters.
-STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGq-", strict=True))
+STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGIq-", strict=True))
 _STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 
 

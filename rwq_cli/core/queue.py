@@ -21,6 +21,9 @@ if TYPE_CHECKING:
         report as report_,
     )
     from rwq_cli.core.inspect import (
+        results as result_keys_,
+    )
+    from rwq_cli.core.inspect import (
         selection as selection_,
     )
     from rwq_cli.core.inspect import (
@@ -123,13 +126,13 @@ class WorkQueue(Queue):
         promote = schedule_.promote
         wait = waiting_.wait
         result = results_.result
-        results = results_.results
-        result_kinds = results_.result_kinds
-        count_results = results_.count_results
+        results = result_keys_.results
+        result_kinds = result_keys_.result_kinds
         export = exporting_.export
-        put = importing_.put
-        take = remove_.take
-        take_back = remove_.take_back
+        restore = importing_.restore
+        remove = remove_.remove
+        move = remove_.move
+        move_back = remove_.move_back
         purge = purge_.purge
         count_items = purge_.count_items
         light_clean = clean_.light_clean
@@ -163,13 +166,13 @@ class WorkQueue(Queue):
         promote = _Operation("items.schedule")
         wait = _Operation("items.waiting")
         result = _Operation("items.results")
-        results = _Operation("items.results")
-        result_kinds = _Operation("items.results")
-        count_results = _Operation("items.results")
+        results = _Operation("inspect.results")
+        result_kinds = _Operation("inspect.results")
         export = _Operation("items.exporting")
-        put = _Operation("items.importing")
-        take = _Operation("items.remove")
-        take_back = _Operation("items.remove")
+        restore = _Operation("items.importing")
+        remove = _Operation("items.remove")
+        move = _Operation("items.remove")
+        move_back = _Operation("items.remove")
         purge = _Operation("items.purge")
         count_items = _Operation("items.purge")
         light_clean = _Operation("repair.clean")

@@ -10,8 +10,8 @@ import orjson
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.result_options import RESULT_TTL_S, Verdict
-from rwq_cli.core.items.results import Result
+from rwq_cli.core.inspect.results import Result, Verdict
+from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment

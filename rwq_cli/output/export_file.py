@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rwq_cli.core.items.results import Result
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.model import State
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.output.encode import bytes_fields

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.items.results import Result
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import End, ItemSnapshot
 from rwq_cli.output.export_file import (
     TRIED_LINE,

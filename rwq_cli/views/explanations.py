@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
-from rwq_cli.core.items.results import Result
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code

@@ -8,7 +8,7 @@ from typing import Any
 
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
-from rwq_cli.core.items.results import Result
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.rules import Facts

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from rwq_cli.core.items.result_options import Verdict
+from rwq_cli.core.inspect.results import Verdict
 from rwq_cli.core.items.results import ResultLook
 from rwq_cli.core.model import State
 from rwq_cli.output import human

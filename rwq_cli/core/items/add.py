@@ -3,23 +3,88 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
+from uuid import uuid4
 
 from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.handle import Queue
-from rwq_cli.core.model import Due, NewItem, NewItems, OutcomeBatch
+from rwq_cli.core.handle import Queue, to_bytes
+from rwq_cli.core.model import Due, NewItem, NewItems, Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.connection import REFUSED, Command
 
 # One call takes the server about a millisecond.
 ADD_ITEMS = 500
-# Of items put off: three new keys each, and an entry in a sorted set.
+# Of delayed items: three new keys each, and an entry in a sorted set.
 ADD_ITEMS_LATER = 150
 
 
+def add(
+    queue: Queue,
+    data: bytes | str,
+    item_id: bytes | str | None = None,
+    *,
+    delay_s: float | None = None,
+    at_ms: int | None = None,
+) -> bool:
+    """Add one item.
+
+    Args:
+        queue: The queue.
+        data: Its payload.
+        item_id: Its ID; None for a random one.
+        delay_s: Delay it for this long, seconds by the server's clock; None for not at all.
+        at_ms: Delay it until then, unix ms by the server's clock; None for not at all.
+
+    Raises:
+        InvalidArgument: The ID is empty, or both a delay and a time are given.
+
+    Returns:
+        Whether it was added: False if an item with this ID exists.
+    """
+    due = None
+    if delay_s is not None and at_ms is not None:
+        raise InvalidArgument("a delay and a time exclude each other", "give one of them")
+    if delay_s is not None:
+        due = Due(delay_s * 1000, from_now=True)
+    elif at_ms is not None:
+        due = Due(at_ms, from_now=False)
+    (outcome,) = add_many(queue, [_new_item(data, item_id, due)])
+    return outcome.status is Status.ADDED
+
+
+def add_unique(queue: Queue, data: bytes | str, item_id: bytes | str | None = None) -> None:
+    """Add one item whose ID the caller knows not to be in the queue, without the check.
+
+    Raises:
+        InvalidArgument: The ID is empty.
+    """
+    for _ in add_many(queue, [_new_item(data, item_id, None)], unique=True):
+        pass
+
+
+def _new_item(data: bytes | str, item_id: bytes | str | None, due: Due | None) -> NewItem:
+    new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
+    return NewItem(new_id, to_bytes(data), due)
+
+
+def add_many(
+    queue: Queue,
+    items: Iterable[NewItem | Flush],
+    *,
+    unique: bool = False,
+    dry_run: bool = False,
+) -> Outcomes:
+    """Add a stream of items; see `add_batches`."""
+    return add_batches(queue, batched_items(items), unique=unique, dry_run=dry_run)
+
+
 def add_batches(
-    queue: Queue, batches: Iterable[NewItems | Flush], *, unique: bool
-) -> Iterator[OutcomeBatch]:
+    queue: Queue,
+    batches: Iterable[NewItems | Flush],
+    *,
+    unique: bool = False,
+    dry_run: bool = False,
+) -> Outcomes:
     """Add a stream of items, batch by batch; memory does not grow with the stream.
 
     While the server works on one batch the next is made and sent.
@@ -27,19 +92,27 @@ def add_batches(
     Args:
         queue: The queue.
         batches: What to add, at most 2,000 items a batch; at a `FLUSH` all outcomes are awaited.
-            Batches with items that are put off are cut into smaller ones.
-        unique: The caller vouches that no ID is in the queue: skip the check. If that is wrong,
-            the item is replaced and its ID is in the queue twice. In a batch with an item that is
-            put off the check is made all the same: it costs nothing beside the rest.
+            Batches with delayed items are cut into smaller ones.
+        unique: The caller knows that no ID is in the queue: skip the check. If that is wrong, the
+            item is replaced and its ID is in the queue twice. In a batch with a delayed item the
+            check is made all the same: it costs nothing beside the rest.
+        dry_run: Change nothing, and report what would be done. Memory grows with the number of IDs,
+            because one may come twice.
 
     Raises:
         InvalidArgument: An ID is empty.
-        ServerError: The server refused, or was lost. Its `acknowledged` says how many of the
-            items the server had answered for; each batch in flight is wholly in or wholly out.
+        ServerError: `acknowledged` says of how many items the server had reported what became of
+            them; each batch in flight is wholly in or wholly out.
 
-    Yields:
-        One batch of outcomes for each call, in order, once it is acknowledged.
+    Returns:
+        For each item `ADDED` or `DUPLICATE`, in order, as the server acknowledges it.
     """
+    return Outcomes(_outcomes(queue, batches, unique, dry_run))
+
+
+def _outcomes(
+    queue: Queue, batches: Iterable[NewItems | Flush], unique: bool, dry_run: bool
+) -> Iterator[OutcomeBatch]:
     sent: list[NewItems] = []
 
     def checked() -> Iterator[NewItems | None]:
@@ -53,25 +126,34 @@ def add_batches(
                 sent.append(part)
                 yield part
 
-    replies = _replies_of_unique(queue, checked()) if unique else _if_new(queue, checked())
+    add_all = _unique if unique else _if_new
+    seen: set[bytes] = set()
     queue.progress.begin("adding")
     with Acknowledged() as acknowledged:
-        for duplicates in replies:
+        for duplicates in add_all(queue, checked(), dry_run):
             batch = sent.pop(0)
             if duplicates is REFUSED:
                 acknowledged.skip(len(batch.ids))
                 continue
-            letters = "a" * len(batch.ids)
-            if duplicates:
-                refused = frozenset(duplicates)
-                letters = "".join("d" if at in refused else "a" for at in range(len(batch.ids)))
+            found = frozenset(duplicates)
+            if dry_run:
+                # The batches before this one were not added.
+                if not unique or batch.dues is not None:
+                    found |= {at for at, item_id in enumerate(batch.ids) if item_id in seen}
+                seen.update(batch.ids)
             acknowledged.add(len(batch.ids))
             queue.progress.advance(len(batch.ids))
-            yield OutcomeBatch(batch.ids, letters)
+            if not found:
+                yield OutcomeBatch.all_of(batch.ids, Status.ADDED)
+                continue
+            yield OutcomeBatch.of(
+                Outcome(item_id, Status.DUPLICATE if at in found else Status.ADDED)
+                for at, item_id in enumerate(batch.ids)
+            )
 
 
-def _if_new(queue: Queue, batches: Iterable[NewItems | None]) -> Iterator[Any]:
-    """Add what is not there yet; the indexes of the duplicates, or `REFUSED`."""
+def _if_new(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
+    """Add items whose IDs are new; yields the indexes of the duplicates, or `REFUSED`."""
 
     def calls() -> Iterator[Sequence[object] | None]:
         for batch in batches:
@@ -81,11 +163,11 @@ def _if_new(queue: Queue, batches: Iterable[NewItems | None]) -> Iterator[Any]:
             check = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
             yield (check, _due_words(batch), *_interleaved(batch.ids, batch.data))
 
-    return queue.run_each("add", calls())
+    return queue.run_each("add", calls(), dry_run=dry_run)
 
 
 def _cut(batch: NewItems) -> Iterator[NewItems]:
-    """A batch with items that are put off, in calls that are short all the same."""
+    """A batch with delayed items, in calls that are short all the same."""
     assert batch.dues is not None
     for start in range(0, len(batch.ids), ADD_ITEMS_LATER):
         part = slice(start, start + ADD_ITEMS_LATER)
@@ -93,7 +175,7 @@ def _cut(batch: NewItems) -> Iterator[NewItems]:
 
 
 def _due_words(batch: NewItems) -> str:
-    """Until when each item is put off, as the script reads it."""
+    """Until when each item is delayed, as the script reads it."""
     dues = batch.dues
     if dues is None or not any(dues):
         return ""
@@ -108,27 +190,32 @@ def _due_word(due: Due | None) -> str:
     return f"+{due.ms:.3f};" if due.from_now else f"{due.ms:.0f};"
 
 
-def _replies_of_unique(queue: Queue, batches: Iterable[NewItems | None]) -> Iterator[Any]:
-    """Add without the check what is not put off; no indexes, those of the others, or `REFUSED`."""
-    puts_off = False
+def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
+    """Add batches without delayed items unchecked; yields the same as `_if_new`."""
+    has_delays = False
 
     def kind(batch: NewItems | None) -> bool:
-        nonlocal puts_off
-        puts_off = puts_off if batch is None else batch.dues is not None
-        return puts_off
+        nonlocal has_delays
+        has_delays = has_delays if batch is None else batch.dues is not None
+        return has_delays
 
-    for later, group in groupby(batches, kind):
-        yield from (_if_new if later else _without_check)(queue, group)
+    for delayed, group in groupby(batches, kind):
+        yield from (_if_new if delayed else _without_check)(queue, group, dry_run)
 
 
-def _without_check(queue: Queue, batches: Iterable[NewItems | None]) -> Iterator[Any]:
-    """Add in transactions, which are cheaper than a script; no indexes, or `REFUSED`.
+def _without_check(
+    queue: Queue, batches: Iterable[NewItems | None], dry_run: bool
+) -> Iterator[Any]:
+    """Add in transactions, which are cheaper than a script; yields no indexes, or `REFUSED`.
 
-    A transaction does not stop at an error, so the script looks for one before: without items it
+    A transaction does not stop at an error, so the script looks for one first: without items it
     only checks. Should somebody put another key in main's place after that, the first batch fails,
     and leaves orphans for a deep clean.
     """
-    queue.run("add", "any", "")
+    queue.run("add", "any", "", dry_run=dry_run)
+    if dry_run:
+        yield from (() for batch in batches if batch is not None)
+        return
 
     def transactions() -> Iterator[Sequence[Command] | None]:
         for batch in batches:

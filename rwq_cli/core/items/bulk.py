@@ -38,7 +38,7 @@ _PAGE_MIN = 50
 _LOOKS = 5
 # Entries of main that are read at once, and IDs of them for one call, which passes half of the list
 # at most.
-_STRETCH_ENTRIES = 4000
+STRETCH_ENTRIES = 4000
 _STRETCH_IDS = 250
 # Others may have pushed or popped this many entries since a stretch was read.
 _SLACK = 500
@@ -210,8 +210,6 @@ def act(
         One outcome for each distinct ID, as the server acknowledges it; in the order given if there
         are few.
     """
-    if dry_run:
-        queue.connection.look_only()
     mark = new_mark()
     expected = operation.expected
     expected_args = () if expected is None else expected.args()
@@ -377,13 +375,13 @@ class BulkRun:
     def _act_by_places(self, left: Set[bytes], places: Places) -> Iterator[OutcomeBatch]:
         once = frozenset(left) - places.several
         if self._items_max >= _PAGE_MIN:
-            yield from self._in_processing(once & places.processing)
+            yield from self.act_on_processing(once & places.processing)
         yield from self._in_main(once & places.main)
         listed = places.listed
         yield from self._unlisted([item_id for item_id in list(left) if item_id not in listed])
 
-    def _in_processing(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
-        """Act on what is in processing, page by page, rotating the list until all is done.
+    def act_on_processing(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
+        """Act on IDs that are in processing, page by page, rotating the list until all are done.
 
         The pages that are read are the pages that the script takes off, unless others took entries
         off in between; then some IDs are missed, and read again when their turn comes. It ends when
@@ -405,10 +403,10 @@ class BulkRun:
             if not window:
                 return
             pages = [window[max(0, end - size) : end] for end in range(len(window), 0, -size)]
-            batches = [_wanted_of(page, left) for page in pages]
+            batches = [_wanted_of(page[::-1], left) for page in pages]
             expected = sum(map(len, batches)) if alone else len(batches[0])
             if not alone:
-                pages, batches = pages[:1], [_wanted_of(window, left)]
+                pages, batches = pages[:1], [_wanted_of(window[::-1], left)]
             found = 0
             ranges = self._page_ranges(pages, batches, skipped)
             for page, batch in zip(pages, self._perform(ranges), strict=False):
@@ -436,23 +434,30 @@ class BulkRun:
         """Act on what is in main, in stretches from its right end."""
         if not wanted:
             return
-        cursor = ListCursor(self._queue, self._queue.keys.main, page_size=_STRETCH_ENTRIES)
         left = set(wanted)
+        cursor = ListCursor(self._queue, self._queue.keys.main, page_size=STRETCH_ENTRIES)
         for page in cursor:
-            places = {entry: at for at, entry in enumerate(page) if entry in left}
-            gone: set[bytes] = set()
-            for ids in in_batches(places, items_max=min(_STRETCH_IDS, self._items_max)):
-                # What was taken off before stood nearer to the right end.
-                first = max(0, cursor.offset + places[ids[0]] - len(gone) - _SLACK)
-                last = cursor.offset + places[ids[-1]] + _SLACK
-                for batch in self._perform([ListRange(Where.MAIN, first, last - first + 1, ids)]):
-                    if not self._dry_run:
-                        gone.update(set(batch.ids).difference(batch.ids_with(*_STAYS)))
-                    left.difference_update(batch.located().ids)
-                    yield batch
-            cursor.removed(gone)
+            for batch in self.act_on_page(cursor, page, left):
+                left.difference_update(batch.located().ids)
+                yield batch
             if not left:
                 return
+
+    def act_on_page(
+        self, cursor: ListCursor, page: Sequence[bytes], wanted: Set[bytes]
+    ) -> Iterator[OutcomeBatch]:
+        """Act once on the wanted IDs of the page of main that the cursor has just read."""
+        places = {entry: at for at, entry in enumerate(page) if entry in wanted}
+        gone: set[bytes] = set()
+        for ids in in_batches(places, items_max=min(_STRETCH_IDS, self._items_max)):
+            # What was taken off before stood nearer to the right end.
+            first = max(0, cursor.offset + places[ids[0]] - len(gone) - _SLACK)
+            last = cursor.offset + places[ids[-1]] + _SLACK
+            for batch in self._perform([ListRange(Where.MAIN, first, last - first + 1, ids)]):
+                if not self._dry_run:
+                    gone.update(set(batch.ids).difference(batch.ids_with(*_STAYS)))
+                yield batch
+        cursor.removed(gone)
 
     def _unlisted(self, ids: list[bytes]) -> Iterator[OutcomeBatch]:
         """Act on what is in no list.
@@ -461,6 +466,8 @@ class BulkRun:
         the lists were read. Such IDs are claimed, the lists are read for them once more, and then
         they are acted on.
         """
+        if not self._pushes and not self._dry_run:
+            ids = self._still_unlisted(ids)
         unprotected = list(ids) if self._claims_first else []
         if not self._claims_first:
             for batch in self._perform(self._unlisted_ranges(ids)):
@@ -470,6 +477,18 @@ class BulkRun:
             yield from self._perform(self._unlisted_ranges(unprotected))
         elif self._pushes and unprotected:
             yield from self._perform(self._unlisted_ranges(self._claim_unlisted(unprotected)))
+
+    def _still_unlisted(self, ids: list[bytes]) -> list[bytes]:
+        """Those without data, and those that another reading of the lists does not find either.
+
+        An item that was returned while the lists were read went from the list that was read last to
+        the end of main that was read first, and would leave its entry behind.
+        """
+        keys = self._queue.keys
+        there = self._queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids])
+        with_data = [item_id for item_id, exists in zip(ids, there, strict=True) if exists]
+        listed = find_places(self._queue, with_data).listed if with_data else set()
+        return [item_id for item_id in ids if item_id not in listed]
 
     def _unlisted_ranges(self, ids: list[bytes]) -> Iterator[ListRange]:
         for batch in in_batches(ids, items_max=self._items_max):

@@ -1,22 +1,31 @@
-"""Everything of a queue, item by item, in the order in which it can be put back."""
+"""Everything of a queue, item by item, in the order in which it can be restored."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing, walk_scheduled
+from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing, walk_scheduled
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
-from rwq_cli.core.inspect.report import probe
-from rwq_cli.core.items.all_results import read_all
-from rwq_cli.core.items.results import Result
-from rwq_cli.core.state.snapshot import ItemSnapshot, ListRange, Place, Skipped, read_snapshots
+from rwq_cli.core.inspect.results import Result, all_results
+from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.snapshot import SNAPSHOT_ITEMS, ItemSnapshot, Skipped, read_snapshots
+
+# Others may have pushed or popped this many entries since a page was read.
+_SLACK = 500
+
+
+def export(queue: Queue, chosen: frozenset[bytes] | None = None) -> "Export":
+    """Everything of a queue, or the items with these IDs."""
+    queue.connection.look_only()
+    return Export(queue, chosen)
 
 
 class Export:
-    """The items of a queue.
+    """The items and results of a queue.
 
-    Of each ID a number of 64 bits is kept until the end, so that none comes twice; data are held
-    no longer than their batch.
+    Each ID is kept until the end, so that none comes twice: about 110 MB for a million of them. If
+    items were chosen, only their IDs are kept. Data are held no longer than their batch.
 
     Args:
         queue: The queue.
@@ -25,102 +34,92 @@ class Export:
     Attributes:
         queue: The queue's name.
         exported_ms: The server's clock when it began, unix ms.
-        skipped: What was met and is no item; complete when all was read.
+        skipped: What is no item; complete when all was read.
         results_read: How many results were read.
     """
 
     def __init__(self, queue: Queue, chosen: frozenset[bytes] | None = None) -> None:
         self._queue = queue
-        self._chosen = chosen
-        self._met: set[int] = set()
-        self.queue = queue.keys.name
+        self._chosen = None if chosen is None else set(chosen)
+        self._done: set[bytes] = set()
+        self.queue = queue.name
         self.skipped = Skipped()
         self.results_read = 0
-        seconds, microseconds = queue.call("TIME")
-        self.exported_ms = int(seconds) * 1000 + int(microseconds) // 1000
+        self.exported_ms = queue.now_ms()
 
     def batches(self) -> Iterator[list[ItemSnapshot]]:
         """The items, read as they are asked for, each at one instant and each once.
 
-        Main comes first, next to be leased first; then processing, longest leased first; then the
-        delayed and the buried; then what is in no list. An item that is leased meanwhile is met in
-        main or in processing. One that went the other way is met by the walk over all keys, and
-        comes with the last.
-
-        Raises:
-            ServerError: The server refused, or was lost.
+        Main comes first, next to be leased first; then processing, longest leased first; then
+        delayed and buried items; then those in no list. An item that is leased meanwhile is in main
+        or in processing when that is read. One that is released meanwhile may be in neither; it is
+        found by its data key, and comes with the last.
         """
-        queue = self._queue
-        queue.progress.begin("exporting", lengths_of(queue, queue.keys.main, queue.keys.processing))
-        walks = (
-            (Place.MAIN, walk_list(queue, queue.keys.main, newest_first=False)),
-            (Place.PROCESSING, walk_processing(queue)),
-        )
-        for place, walk in walks:
-            yield from self._listed(place, walk, None)
+        queue, keys = self._queue, self._queue.keys
+        queue.progress.begin("exporting", lengths_of(queue, keys.main, keys.processing))
+        yield from self._listed(None)
         for name in ("delayed", "buried"):
             for page in walk_scheduled(queue, name):
-                yield from self._snapshots(None, 0, 0, [item_id for item_id, _ in page])
-        queue.progress.begin("looking for what is in no list")
+                yield from self._unlisted(item_id for item_id, _ in page)
+        queue.progress.begin("looking for items in no list")
         names = nested_names(queue)
-        left = self._unmet(names, queue.keys.item_prefix)
+        left = frozenset(self._left(member_ids(queue, (keys.item_prefix,), names)))
         if left:
-            # Few, unless the queue is broken: most of what is in a list was met above.
-            for place, walk in (
-                (Place.MAIN, walk_list(queue, queue.keys.main, newest_first=False)),
-                (Place.PROCESSING, walk_processing(queue)),
-            ):
-                yield from self._listed(place, walk, left)
-            for batch in in_batches(item_id for item_id in left if hash(item_id) not in self._met):
-                yield from self._snapshots(None, 0, 0, batch)
+            # Few, unless the queue is broken.
+            yield from self._listed(left)
+            yield from self._unlisted(left)
         if self._chosen is None:
-            self._count_strays(names)
+            prefixes = (keys.lease_prefix, keys.old_lease_prefix)
+            for facts in probe(queue, self._left(member_ids(queue, prefixes, names))):
+                self.skipped.stray_leases += facts.lease is not None and not facts.has_data
 
     def results(self) -> Iterator[list[Result]]:
-        """What is kept of items that were completed, in no order.
+        """What is kept of completed items, in no order.
 
-        Read behind the items, so that one that is completed meanwhile is here if it is not there.
-
-        Raises:
-            ServerError: The server refused, or was lost.
+        Read after the items, so that an item completed meanwhile is here if it is not there.
         """
         self._queue.progress.begin("exporting results")
-        for batch in read_all(
-            self._queue,
-        ):
+        for batch in all_results(self._queue):
             self.results_read += len(batch)
             yield batch
 
-    def _is_wanted(self, item_id: bytes) -> bool:
-        """Whether it was chosen and not met yet."""
-        return hash(item_id) not in self._met and (self._chosen is None or item_id in self._chosen)
+    def _left(self, pages: Iterable[Collection[bytes]]) -> Iterator[bytes]:
+        """The IDs that are wanted and were not exported yet, each once."""
+        left = {item_id: None for page in pages for item_id in self._fresh(page)}
+        return iter(left)
 
-    def _listed(
-        self, place: Place, walk: Iterator[list[bytes]], wanted: dict[bytes, None] | None
-    ) -> Iterator[list[ItemSnapshot]]:
-        passed = 0
-        for page in walk:
-            ids = page if wanted is None else [entry for entry in page if entry in wanted]
-            if ids:
-                yield from self._snapshots(place, passed, len(page), ids)
-            passed += len(page)
+    def _fresh(self, ids: Iterable[bytes]) -> list[bytes]:
+        if self._chosen is not None:
+            return [item_id for item_id in dict.fromkeys(ids) if item_id in self._chosen]
+        return [item_id for item_id in dict.fromkeys(ids) if item_id not in self._done]
 
-    def _snapshots(
-        self, place: Place | None, offset: int, span: int, ids: list[bytes]
-    ) -> Iterator[list[ItemSnapshot]]:
-        """Those that were not met before."""
-        fresh = [item_id for item_id in dict.fromkeys(ids) if self._is_wanted(item_id)]
-        self._met.update(map(hash, fresh))
-        yield from read_snapshots(self._queue, ListRange(place, offset, span, fresh), self.skipped)
+    def _listed(self, wanted: Collection[bytes] | None) -> Iterator[list[ItemSnapshot]]:
+        """The items in the two lists; those that are wanted, if that is not None."""
+        queue = self._queue
+        for where, cursor in (
+            (Where.MAIN, ListCursor(queue, queue.keys.main, page_size=SNAPSHOT_ITEMS)),
+            (Where.PROCESSING, walk_processing(queue)),
+        ):
+            for page in cursor:
+                start = max(0, cursor.offset - _SLACK)
+                count = cursor.offset - start + len(page) + _SLACK
+                ids = page if wanted is None else [entry for entry in page if entry in wanted]
+                yield from self._snapshots(ListRange(where, start, count, self._fresh(ids)))
 
-    def _unmet(self, names: tuple[bytes, ...], *prefixes: bytes) -> dict[bytes, None]:
-        """IDs in keys with these prefixes that were not met yet."""
-        pages = member_ids(self._queue, prefixes, names)
-        return {item_id: None for page in pages for item_id in page if self._is_wanted(item_id)}
+    def _unlisted(self, ids: Iterable[bytes]) -> Iterator[list[ItemSnapshot]]:
+        for batch in in_batches(self._fresh(ids)):
+            yield from self._snapshots(ListRange(Where.UNLISTED, 0, 0, batch))
 
-    def _count_strays(self, names: tuple[bytes, ...]) -> None:
-        leased = self._unmet(
-            names, self._queue.keys.lease_prefix, self._queue.keys.old_lease_prefix
-        )
-        for look in probe(self._queue, list(leased)):
-            self.skipped.stray_leases += look.lease is not None and not look.has_data
+    def _snapshots(self, seen: ListRange) -> Iterator[list[ItemSnapshot]]:
+        if self._chosen is None:
+            self._done.update(seen.ids)
+        else:
+            self._chosen.difference_update(seen.ids)
+        yield from read_snapshots(self._queue, seen, self.skipped)
+        moved, self.skipped.elsewhere = self.skipped.elsewhere, []
+        if moved:
+            keys = self._queue.keys
+            length = lengths_of(self._queue, keys.main, keys.processing)()
+            for batch in in_batches(moved, items_max=ids_per_call(length)):
+                named = ListRange(Where.NAME, 0, 0, batch)
+                yield from read_snapshots(self._queue, named, self.skipped)

@@ -1,23 +1,24 @@
-"""Putting items in as they were: what an export or an undo file holds."""
+"""Restoring items and results as they were: what an export or an undo file holds."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
+from hashlib import sha256
 from itertools import chain, groupby
-from typing import cast
+from typing import NamedTuple
 
-from rwq_cli.core.batches import Flush, ids_per_call, in_batches
+from rwq_cli.core.batches import Flush, ids_per_call
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import lengths_of, walk_list, walk_processing
-from rwq_cli.core.items.all_results import ResultTally, put_results
-from rwq_cli.core.items.processing import FEW_IDS
-from rwq_cli.core.items.results import Result
-from rwq_cli.core.model import OutcomeBatch
+from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
+from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.items.bulk import FEW_IDS
+from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place
 
 # One call takes the server about two milliseconds.
-PUT_ITEMS = 250
+RESTORE_ITEMS = 250
 
 
 class OnConflict(StrEnum):
@@ -28,269 +29,298 @@ class OnConflict(StrEnum):
     REPLACE = "replace"
 
 
-def put_all(
-    queue: Queue,
-    entries: Iterable[ItemSnapshot | Result | Flush],
-    *,
-    on_conflict: OnConflict,
-    at_front: bool = False,
-    tally: ResultTally,
-    dry_run: bool = False,
-) -> Iterator[OutcomeBatch]:
-    """Put in the items and the results of an export, in their order.
+_OTHER_DATA = {
+    OnConflict.FAIL: Status.CONFLICT,
+    OnConflict.SKIP: Status.SKIPPED,
+    OnConflict.REPLACE: Status.REPLACED,
+}
 
-    A result is put in where none is: one that is there stays, unless `on_conflict` is `REPLACE`.
 
-    Args:
-        queue: The queue.
-        entries: The items as `put_items` takes them, and the results.
-        on_conflict: See `put_items`.
-        at_front: See `put_items`.
-        tally: Takes what becomes of the results.
-        dry_run: Say what would be done, and change nothing.
+class Line(NamedTuple):
+    """A line of an export.
 
-    Raises:
-        ServerError: The server refused, or was lost; `acknowledged` says how many were answered.
-
-    Yields:
-        One outcome for each item, in order.
+    Attributes:
+        number: Its number in the file, from 1 for the header.
+        entry: The item or the result.
     """
-    for is_result, run in _runs(entries):
-        if is_result:
-            results = cast(Iterator[Result | Flush], run)
-            replaces = on_conflict is OnConflict.REPLACE
-            for batch in put_results(queue, results, replaces=replaces, dry_run=dry_run):
-                tally.add(batch)
-            continue
-        items = cast(Iterator[ItemSnapshot | Flush], run)
-        if dry_run:
-            yield from would_put(queue, items, on_conflict=on_conflict)
-        else:
-            yield from put_items(queue, items, on_conflict=on_conflict, at_front=at_front)
+
+    number: int
+    entry: ItemSnapshot | Result
 
 
-def _runs(
-    entries: Iterable[ItemSnapshot | Result | Flush],
-) -> Iterator[tuple[bool, Iterator[ItemSnapshot | Result | Flush]]]:
-    """Items and results that follow one another, each with whether they are results."""
-    is_result = False
-
-    def kind(entry: ItemSnapshot | Result | Flush) -> bool:
-        nonlocal is_result
-        if not isinstance(entry, Flush):
-            is_result = isinstance(entry, Result)
-        return is_result
-
-    return iter(groupby(entries, kind))
+def lines_of(entries: Iterable[ItemSnapshot | Result]) -> Iterator[Line]:
+    """Entries as the lines of a file that has only them."""
+    return (Line(number, entry) for number, entry in enumerate(entries, 2))
 
 
-def put_items(
+def restore(
     queue: Queue,
-    snapshots: Iterable[ItemSnapshot | Flush],
+    lines: Iterable[Line | Flush],
     *,
-    on_conflict: OnConflict,
+    on_conflict: OnConflict = OnConflict.FAIL,
     at_front: bool = False,
-) -> Iterator[OutcomeBatch]:
-    """Put items in, in their order; memory does not grow with the stream.
+    file_id: bytes | None = None,
+    results: ResultTally | None = None,
+    dry_run: bool = False,
+) -> Outcomes:
+    """Put in items and results, in their order; memory does not grow with the stream.
 
     An ID that exists with the same data is there already, wherever it is by now: a worker may have
-    leased it since. So doing the same again completes what was interrupted. As batches go in one
-    after the other, each wholly or not at all, what is missing then is the end of the stream, and
-    the order comes out right.
+    leased it since. A result is put in where none is; one that exists stays, unless `on_conflict`
+    is `REPLACE`. The script that restores a line also marks it as done, in a bitmap that this file
+    has on the server while it is restored. So the same again after an interruption goes on exactly,
+    and never restores what was completed meanwhile. The caller ends with `forget_marks`.
 
-    An ID whose data are gone may still stand in a list. Its entry is taken off before the item goes
-    in, which would else be there twice. A few IDs are looked for by name; for more, the lists are
-    read once.
+    An ID whose data are gone may still be in a list. Its entry is taken off before the item goes
+    in, which would be there twice. A few IDs are looked for by name; for more, the lists are read
+    once.
 
     Args:
         queue: The queue.
-        snapshots: The items. Those of main in the order in which they shall be leased, those of
-            processing longest leased first; a `FLUSH` among them ends a batch.
+        lines: The lines, read in batches; a `FLUSH` ends one. Items of main in the order in which
+            they are to be leased, those of processing longest leased first.
         on_conflict: What to do with an ID that exists with other data. One that is replaced loses
             its place, lease and times to the new one; that costs the lists' length each.
-        at_front: Put each of main before all that wait, instead of behind. The items must then
-            come last first.
+        at_front: Put each item of main before all that wait instead of behind them. The lines must
+            then come last first.
+        file_id: The SHA-256 of the file; None to mark nothing.
+        results: Takes what becomes of results.
+        dry_run: Change nothing, and report what would be done. Memory grows with the number of
+            lines, because an ID may come twice.
 
     Raises:
-        ServerError: The server refused, or was lost; `acknowledged` says how many were answered.
+        ServerError: `acknowledged` says how many items were answered.
 
-    Yields:
-        One outcome for each item, in order.
+    Returns:
+        For each item, in order, `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run,
+        `ALREADY_THERE`, `SKIPPED`, `REPLACED`, `CONFLICT` or `WRONG_TYPE`.
     """
-    acknowledged = 0
-    try:
-        for outcome in _outcomes(queue, put_batches(snapshots), on_conflict, at_front):
-            acknowledged += len(outcome)
-            queue.progress.advance(len(outcome))
-            yield outcome
-    except ServerError as error:
-        error.acknowledged = acknowledged
-        raise
+    marks = b"" if file_id is None else queue.keys.undo(file_id)
+    if dry_run:
+        queue.connection.look_only()
+    run = _Restore(queue, marks, on_conflict, at_front, dry_run)
+    return Outcomes(run.batches(lines, results or ResultTally()))
 
 
-def put_batches(snapshots: Iterable[ItemSnapshot | Flush]) -> Iterator[list[ItemSnapshot]]:
-    """Items in batches that one call takes."""
-    return in_batches(
-        snapshots, items_max=PUT_ITEMS, bytes_max=SNAPSHOT_BYTES, size=lambda p: len(p.data)
-    )
+def read_marks(queue: Queue, file_id: bytes) -> bytes:
+    """The bitmap of the lines that were restored; the bit of line 0 comes first."""
+    return queue.call("GET", queue.keys.undo(file_id)) or b""
 
 
-def _outcomes(
-    queue: Queue,
-    batches: Iterator[list[ItemSnapshot]],
-    on_conflict: OnConflict,
-    at_front: bool,
-) -> Iterator[OutcomeBatch]:
-    queue.progress.begin("putting in")
-    listed = sum(queue.call_all([("LLEN", queue.keys.main), ("LLEN", queue.keys.processing)]))
-    first = next(batches, [])
-    if listed and len(first) <= max(FEW_IDS, ids_per_call(listed)):
-        ids = {snapshot.item_id for snapshot in first}
-        yield from _one_after_the_other(queue, [first], on_conflict, at_front, ids)
-        first = next(batches, [])
-    if not first:
-        return
-    ghosts: Collection[bytes] = ()
-    if listed:
-        ghosts = _ghosts(
-            queue,
-        )
-        queue.progress.begin("putting in")
-    rest = chain([first], batches)
-    if ghosts or on_conflict is OnConflict.REPLACE:
-        yield from _one_after_the_other(queue, rest, on_conflict, at_front, ghosts)
-    else:
-        yield from _sent_ahead(queue, rest, on_conflict, at_front)
+def forget_marks(queue: Queue, file_id: bytes) -> None:
+    """A file was restored to its end: delete its marks."""
+    queue.call("DEL", queue.keys.undo(file_id))
 
 
-def _ghosts(
-    queue: Queue,
-) -> set[bytes]:
-    """The IDs in the lists that have no data."""
-    queue.progress.begin(
-        "reading the lists", lengths_of(queue, queue.keys.main, queue.keys.processing)
-    )
-    ghosts: set[bytes] = set()
-    pages = chain(
-        walk_list(queue, queue.keys.main, newest_first=True),
-        walk_processing(
-            queue,
-        ),
-    )
-    for page in pages:
-        there = queue.call("EXISTS", *map(queue.keys.item, page))
-        if there < len(page):
-            each = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in page])
-            ghosts.update(item_id for item_id, exists in zip(page, each, strict=True) if not exists)
-        queue.progress.advance(len(page))
-    return ghosts
+class _Restore:
+    """One run of `restore`."""
 
+    def __init__(
+        self, queue: Queue, marks: bytes, on_conflict: OnConflict, at_front: bool, dry_run: bool
+    ) -> None:
+        self._queue = queue
+        self._marks = marks
+        self._on_conflict = on_conflict
+        self._at_front = at_front
+        self._dry_run = dry_run
+        # In a dry run, what would be there of each ID that would go in.
+        self._items: dict[bytes, bytes] = {}
+        self._results: set[bytes] = set()
 
-def _sent_ahead(
-    queue: Queue,
-    batches: Iterable[list[ItemSnapshot]],
-    on_conflict: OnConflict,
-    at_front: bool,
-) -> Iterator[OutcomeBatch]:
-    sent: list[list[bytes]] = []
+    def batches(
+        self, lines: Iterable[Line | Flush], results: ResultTally
+    ) -> Iterator[OutcomeBatch]:
+        acknowledged = 0
+        try:
+            for kind, batches in groupby(_batches(lines), _last_kind()):
+                if kind is Result:
+                    self._restore_results(batches, results)
+                    continue
+                for outcomes in self._restore_items(batches):
+                    acknowledged += len(outcomes)
+                    self._queue.progress.advance(len(outcomes))
+                    yield outcomes
+        except ServerError as error:
+            error.acknowledged = acknowledged
+            raise
 
-    def calls() -> Iterator[Sequence[object] | None]:
+    def _restore_items(self, batches: Iterator[list[Line]]) -> Iterator[OutcomeBatch]:
+        self._queue.progress.begin("restoring")
+        first, entries = next(batches, None), self._list_length()
+        if first and entries and len(first) <= max(FEW_IDS, ids_per_call(entries)):
+            ids = {line.entry.item_id for line in first}
+            yield from self._in_turn([first], ids)
+            first = next((batch for batch in batches if batch), None)
+        if first is None:
+            return
+        ghosts = self._ghosts() if entries else frozenset()
+        rest = chain([first], batches)
+        if ghosts or self._on_conflict is OnConflict.REPLACE:
+            yield from self._in_turn(rest, ghosts)
+        else:
+            yield from self._sent_ahead(rest)
+
+    def _list_length(self) -> int:
+        return lengths_of(self._queue, self._queue.keys.main, self._queue.keys.processing)()
+
+    def _ghosts(self) -> Collection[bytes]:
+        """The IDs in the lists that have no data."""
+        queue, keys = self._queue, self._queue.keys
+        queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
+        ghosts: set[bytes] = set()
+        for page in chain(ListCursor(queue, keys.main, from_left=True), walk_processing(queue)):
+            # Most pages have none.
+            if queue.call("EXISTS", *map(keys.item, page)) < len(page):
+                each = queue.call_all([("EXISTS", keys.item(item_id)) for item_id in page])
+                ghosts.update(i for i, exists in zip(page, each, strict=True) if not exists)
+        queue.progress.begin("restoring")
+        return ghosts
+
+    def _sent_ahead(self, batches: Iterable[list[Line]]) -> Iterator[OutcomeBatch]:
+        sent: list[list[Line]] = []
+
+        def calls() -> Iterator[Sequence[object] | None]:
+            for batch in batches:
+                if batch:
+                    sent.append(batch)
+                yield self._item_args(batch, 0, ()) if batch else None
+
+        for reply in self._queue.run_each("restore", calls(), dry_run=self._dry_run):
+            batch = sent.pop(0)
+            if reply is not REFUSED:
+                yield self._outcomes(batch, reply)
+
+    def _in_turn(
+        self, batches: Iterable[list[Line]], ghosts: Collection[bytes]
+    ) -> Iterator[OutcomeBatch]:
+        """A call may stop short, and the next can only be made when that is known."""
         for batch in batches:
-            sent.append([snapshot.item_id for snapshot in batch])
-            yield _arguments(batch, on_conflict, at_front)
+            left = batch
+            while left:
+                args = self._item_args(left, ids_per_call(self._list_length()), ghosts)
+                reply = self._queue.run("restore", *args, dry_run=self._dry_run)
+                yield self._outcomes(left[: len(reply[0])], reply)
+                left = left[len(reply[0]) :]
 
-    for reply in queue.run_each("put", calls()):
-        ids = sent.pop(0)
-        if reply is not REFUSED:
-            yield OutcomeBatch(ids, reply[0].decode("ascii"))
-
-
-def _one_after_the_other(
-    queue: Queue,
-    batches: Iterable[list[ItemSnapshot]],
-    on_conflict: OnConflict,
-    at_front: bool,
-    ghosts: Collection[bytes],
-) -> Iterator[OutcomeBatch]:
-    """Where a call may stop short, the next can only be made when that is known."""
-    for batch in batches:
-        left = batch
-        while left:
-            lengths = queue.call_all([("LLEN", queue.keys.main), ("LLEN", queue.keys.processing)])
-            reply = queue.run(
-                "put",
-                *_arguments(left, on_conflict, at_front, ids_per_call(sum(lengths)), ghosts),
+    def _item_args(
+        self, batch: Sequence[Line], removals_max: int, ghosts: Collection[bytes]
+    ) -> list[object]:
+        args: list[object] = [
+            *(self._marks, self._on_conflict.value, int(self._at_front), removals_max)
+        ]
+        for number, item in batch:
+            assert isinstance(item, ItemSnapshot)
+            lease, left_ms = item.lease, -2
+            if lease is not None:
+                # A lease that was about to end still has to end by itself.
+                left_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
+            args += (
+                number,
+                item.item_id,
+                int(item.item_id in ghosts),
+                item.data,
+                item.place.value if item.place in (Place.MAIN, Place.PROCESSING) else "none",
+                lease.holder if lease else b"",
+                left_ms,
+                _number(item.due_ms),
+                _number(item.buried_ms),
+                _number(item.returns),
             )
-            letters = reply[0].decode("ascii")
-            yield OutcomeBatch([snapshot.item_id for snapshot in left[: len(letters)]], letters)
-            left = left[len(letters) :]
+        return args
 
+    def _restore_results(self, batches: Iterator[list[Line]], tally: ResultTally) -> None:
+        self._queue.progress.begin("restoring results")
+        for batch in filter(None, batches):
+            args: list[object] = [self._marks, int(self._on_conflict is OnConflict.REPLACE)]
+            for number, found in batch:
+                assert isinstance(found, Result)
+                args += (
+                    number,
+                    found.item_id,
+                    -1 if found.ttl_ms is None else max(1, found.ttl_ms),
+                    found.verdict.value,
+                    found.completed_ms,
+                    int(found.holder is not None),
+                    found.holder or b"",
+                    int(found.result is not None),
+                    found.result or b"",
+                )
+            reply = self._queue.run("restore_results", *args, dry_run=self._dry_run)
+            outcomes = self._outcomes(batch, reply)
+            tally.restored += outcomes.count(Status.IMPORTED, Status.REPLACED)
+            tally.already_there += outcomes.count(Status.ALREADY_THERE)
+            tally.rejected += outcomes.count(Status.WRONG_TYPE)
+            self._queue.progress.advance(len(outcomes))
 
-def _arguments(
-    batch: Sequence[ItemSnapshot],
-    on_conflict: OnConflict,
-    at_front: bool,
-    removals_max: int = 0,
-    ghosts: Collection[bytes] = (),
-) -> list[object]:
-    words: list[object] = [on_conflict.value, int(at_front), removals_max]
-    for snapshot in batch:
-        lease = snapshot.lease
-        ttl_ms = -2
-        if lease is not None:
-            # A lease that was about to end still has to end by itself.
-            ttl_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
-        words += (
-            snapshot.item_id,
-            int(snapshot.item_id in ghosts),
-            snapshot.data,
-            _LETTERS.get(snapshot.place, "-") if snapshot.place else "-",
-            lease.holder if lease else b"",
-            ttl_ms,
-            _or_nothing(snapshot.due_ms),
-            _or_nothing(snapshot.buried_ms),
-            _or_nothing(snapshot.returns),
+    def _outcomes(self, batch: Sequence[Line], reply: Sequence[bytes]) -> OutcomeBatch:
+        outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in batch], reply)
+        if not self._dry_run:
+            return outcomes
+        return OutcomeBatch.of(
+            Outcome(outcome.item_id, self._status(line.entry, outcome.status))
+            for line, outcome in zip(batch, outcomes, strict=True)
         )
-    return words
+
+    def _status(self, entry: ItemSnapshot | Result, status: Status) -> Status:
+        """In a dry run, what the script would reply if what comes before were restored."""
+        goes_in = (Status.IMPORTED, Status.REPLACED)
+        if status is Status.IMPORTED_BEFORE:
+            return status
+        if isinstance(entry, Result):
+            if status is Status.IMPORTED and entry.item_id in self._results:
+                replaces = self._on_conflict is OnConflict.REPLACE
+                return Status.REPLACED if replaces else Status.ALREADY_THERE
+            if status in goes_in:
+                self._results.add(entry.item_id)
+            return status
+        digest, before = sha256(entry.data).digest(), self._items.get(entry.item_id)
+        if before is not None:
+            same = before == digest
+            status = Status.ALREADY_THERE if same else _OTHER_DATA[self._on_conflict]
+        if status in goes_in:
+            self._items[entry.item_id] = digest
+        return status
 
 
-_LETTERS = {Place.MAIN: "m", Place.PROCESSING: "p"}
+def _batches(lines: Iterable[Line | Flush]) -> Iterator[list[Line]]:
+    """Lines in batches for one call: all of one kind, each ID once. An empty one is a pause."""
+    batch: list[Line] = []
+    ids: set[bytes] = set()
+    size = 0
+    for line in lines:
+        if isinstance(line, Flush):
+            if batch:
+                yield batch
+                yield []
+            batch, ids, size = [], set(), 0
+            continue
+        if batch and (
+            len(batch) >= RESTORE_ITEMS
+            or size >= SNAPSHOT_BYTES
+            or line.entry.item_id in ids
+            or type(line.entry) is not type(batch[0].entry)
+        ):
+            yield batch
+            batch, ids, size = [], set(), 0
+        batch.append(line)
+        ids.add(line.entry.item_id)
+        entry = line.entry
+        size += (entry.result_bytes or 0) if isinstance(entry, Result) else len(entry.data)
+    if batch:
+        yield batch
 
 
-def _or_nothing(number: float | None) -> str:
+def _last_kind() -> Callable[[Sequence[Line]], type]:
+    """The key by which items and results are told apart; a pause belongs to those before it."""
+    kind: type = ItemSnapshot
+
+    def kind_of(batch: Sequence[Line]) -> type:
+        nonlocal kind
+        kind = type(batch[0].entry) if batch else kind
+        return kind
+
+    return kind_of
+
+
+def _number(number: float | None) -> str:
     return "" if number is None else repr(number)
-
-
-def would_put(
-    queue: Queue,
-    snapshots: Iterable[ItemSnapshot | Flush],
-    *,
-    on_conflict: OnConflict,
-) -> Iterator[OutcomeBatch]:
-    """What `put_items` would do; an ID that comes twice in the stream is known, too.
-
-    Memory grows with the number of IDs here, because none of them is written down anywhere.
-    """
-    met: dict[bytes, int] = {}
-    letter_of = {OnConflict.FAIL: "f", OnConflict.SKIP: "s", OnConflict.REPLACE: "p"}
-    for batch in put_batches(snapshots):
-        commands: list[tuple[object, ...]] = []
-        for snapshot in batch:
-            commands += (
-                ("TYPE", queue.keys.item(snapshot.item_id)),
-                ("GET", queue.keys.item(snapshot.item_id)),
-            )
-        replies = queue.call_all(commands, return_errors=True)
-        letters = []
-        for snapshot, kind, data in zip(batch, replies[::2], replies[1::2], strict=True):
-            if snapshot.item_id in met:
-                letters.append("h" if met[snapshot.item_id] == hash(snapshot.data) else "f")
-            elif kind not in (b"none", b"string"):
-                letters.append("y")
-            elif data is None:
-                letters.append("i")
-            else:
-                letters.append("h" if data == snapshot.data else letter_of[on_conflict])
-            if letters[-1] in "ip":
-                met[snapshot.item_id] = hash(snapshot.data)
-        yield OutcomeBatch([snapshot.item_id for snapshot in batch], "".join(letters))

@@ -1,38 +1,43 @@
-"""Remover away a whole queue: every item, and every key that is left then."""
+"""Removing a whole queue: every item, and every key that is left then."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import PAGE_SIZE, lengths_of
+from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor, lengths_of, walk_scheduled
 from rwq_cli.core.inspect.nested_queues import (
     exclude_nested_queues,
     member_ids,
     nested_names,
     owners_of,
 )
-from rwq_cli.core.inspect.report import probe
-from rwq_cli.core.inspect.survey import listed_ids
-from rwq_cli.core.items.all_results import ResultCount, drop_results
-from rwq_cli.core.items.exporting import Export
+from rwq_cli.core.inspect.results import NOTHING, read_result_keys
+from rwq_cli.core.items.bulk import STRETCH_ENTRIES, find_places
+from rwq_cli.core.items.prune import prune, prune_cleaning_pages
 from rwq_cli.core.items.remove import Journal, Remover
-from rwq_cli.core.items.results import read_results
-from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.repair.clean import prune, prune_cleaning_by_pages
-from rwq_cli.core.state.snapshot import Place
+from rwq_cli.core.items.results import delete_results
+from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
+from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.probe import probe
+
+# IDs of processing are read in blocks of this many, so that memory stays bounded.
+_BLOCK_IDS = 200_000
 
 
 @dataclass(slots=True)
 class Leftovers:
-    """What is left under the names of results.
+    """What became of keys that are named like results.
 
     Attributes:
-        others: How many keys there are no results of ours.
+        results: How many results were removed.
+        others: How many keys are no results of ours, and stay.
         is_unknown: Whether this user may not touch results, so that all of them stay.
     """
 
+    results: int = 0
     others: int = 0
     is_unknown: bool = False
 
@@ -41,214 +46,223 @@ def purge(
     queue: Queue,
     journal: Journal,
     *,
-    grace_s: float,
-    sleep: Callable[[float], None],
+    grace_s: float = 1.0,
     leftovers: Leftovers | None = None,
-) -> Iterator[OutcomeBatch]:
-    """Remove all items that are in the queue now, and then what belongs to no item.
+    dry_run: bool = False,
+) -> Outcomes:
+    """Remove all items that are in the queue now, and then every key that belongs to no item.
 
-    What a live producer adds meanwhile stays, as healthy items: main is taken no further than to
-    the newest entry that it has now, and what is in no list only if it is in none a grace period
-    later, because it may be between two commands of its producer. Items that workers hold go with
-    their leases. Keys of queues that are named like ours are left alone.
+    What a live producer adds meanwhile stays, as healthy items: main is read no further than to the
+    newest entry that it has now, and an item in no list is removed only if it is in none a grace
+    period later, because it may be between two commands of its producer. Items that workers hold go
+    with their leases. Keys of queues whose names begin like ours stay.
 
     Args:
         queue: The queue.
-        journal: Where the items, and the results that are kept of others, are written down first.
-        grace_s: Seconds between the two looks at what is in no list.
-        sleep: Waits for so many seconds.
-        leftovers: Takes what of results is left.
+        journal: Where the items, and the results that are kept of others, are written first.
+        grace_s: Seconds between the two looks at items in no list.
+        leftovers: Takes what becomes of results.
+        dry_run: Change nothing, and report what would be done. Memory grows with the number of
+            items.
 
     Raises:
-        ServerError: The server refused, or was lost; `acknowledged` says how many were removed.
+        ServerError: `acknowledged` says how many items were removed.
 
-    Yields:
-        Outcomes of the items: removed, changed (by somebody else meanwhile, and so left), or of a
-        wrong type.
+    Returns:
+        For each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if somebody replaced its data meanwhile.
     """
-    acknowledged = 0
-    queue.progress.begin("removing", lengths_of(queue, queue.keys.main, queue.keys.processing))
-    try:
-        for batch in _items(queue, journal, grace_s, sleep):
-            # A ghost was no item.
-            told = [at for at, letter in enumerate(batch.letters) if letter != "m"]
-            if told:
-                outcomes = OutcomeBatch(
-                    [batch.ids[at] for at in told], "".join(batch.letters[at] for at in told)
-                )
-                acknowledged += outcomes.letters.count("x")
-                queue.progress.advance(len(outcomes))
-                yield outcomes
-        _take_results(queue, journal, grace_s, sleep, leftovers or Leftovers())
-        _sweep(queue, grace_s, sleep)
-    except ServerError as error:
-        error.acknowledged = acknowledged
-        raise
+    run = _Purge(queue, journal, grace_s, leftovers or Leftovers(), dry_run)
+    return Outcomes(run.batches())
 
 
-def would_purge(
-    queue: Queue,
-) -> Iterator[OutcomeBatch]:
-    """What `purge` would remove, found out by reading it."""
-    export = Export(
-        queue,
-    )
-    for batch in export.batches():
-        yield OutcomeBatch([snapshot.item_id for snapshot in batch], "x" * len(batch))
-    if wrong := export.skipped.wrong_types:
-        yield OutcomeBatch(wrong, "y" * len(wrong))
-
-
-def count_items(
-    queue: Queue,
-) -> int:
-    """How many items there are, whatever state they are in."""
+def count_items(queue: Queue) -> int:
+    """How many items there are, in any state. SCAN may return a key twice, so each ID is kept."""
     queue.progress.begin("counting the items")
-    names = nested_names(
-        queue,
-    )
-    pages = member_ids(queue, (queue.keys.item_prefix,), names)
-    return len({hash(item_id) for page in pages for item_id in page})
+    pages = member_ids(queue, (queue.keys.item_prefix,), nested_names(queue))
+    return len({item_id for page in pages for item_id in page})
 
 
-def _items(
-    queue: Queue,
-    journal: Journal,
-    grace_s: float,
-    sleep: Callable[[float], None],
-) -> Iterator[OutcomeBatch]:
-    taking = Remover(queue, journal)
-    newest, waiting = queue.call_all(
-        [("LINDEX", queue.keys.main, 0), ("LLEN", queue.keys.main)], atomic=True
-    )
-    if waiting:
-        # Of an ID that waits twice the one in front must not end the walk.
-        if queue.call("LPOS", queue.keys.main, newest, "RANK", 2) is not None:
-            newest = None
-        yield from taking.take_listed(Place.MAIN, last=newest, entries_max=waiting)
-    if in_processing := queue.call("LLEN", queue.keys.processing):
-        yield from taking.take_listed(Place.PROCESSING, entries_max=in_processing)
-    for key in (queue.keys.delayed, queue.keys.buried):
-        for page in _members_of(queue, key):
-            yield from taking.take_unlisted(page)
-    queue.progress.begin("looking for what is in no list")
-    names = nested_names(
-        queue,
-    )
-    pages = member_ids(queue, (queue.keys.item_prefix,), names)
-    left = _unlisted(queue, {item_id: None for page in pages for item_id in page})
-    if left:
-        sleep(grace_s)
-        prefixes = (queue.keys.item_prefix, queue.keys.lease_prefix, queue.keys.old_lease_prefix)
-        for batch in in_batches(_unlisted(queue, left)):
-            own = exclude_nested_queues(queue, batch, prefixes)
-            yield from taking.take_unlisted(own)
+class _Purge:
+    """One run of `purge`."""
 
+    def __init__(
+        self, queue: Queue, journal: Journal, grace_s: float, leftovers: Leftovers, dry_run: bool
+    ) -> None:
+        self._queue = queue
+        self._journal = journal
+        self._grace_s = grace_s
+        self._leftovers = leftovers
+        self._dry_run = dry_run
+        self._remover = Remover(queue, journal, dry_run=dry_run)
+        # IDs that were not where they were seen.
+        self._moved: dict[bytes, None] = {}
+        # In a dry run, the items that would be gone.
+        self._gone: set[bytes] = set()
 
-def _unlisted(queue: Queue, ids: Collection[bytes]) -> list[bytes]:
-    if not ids:
-        return []
-    listed = listed_ids(queue, ids)
-    return [item_id for item_id in ids if item_id not in listed]
-
-
-def _members_of(queue: Queue, key: bytes) -> Iterator[list[bytes]]:
-    """The members of a zset, in pages, while they are removed from it."""
-    passed: set[bytes] = set()
-    start = 0
-    while page := queue.call("ZRANGE", key, start, start + PAGE_SIZE - 1):
-        fresh = [member for member in page if member not in passed]
-        if fresh:
-            passed.update(fresh)
-            yield fresh
-        else:
-            # All that is here was tried before, and stays.
-            start += len(page)
-
-
-def _own(
-    queue: Queue,
-    prefixes: tuple[bytes, ...],
-    grace_s: float,
-    sleep: Callable[[float], None],
-) -> Iterator[list[bytes]]:
-    """The IDs in our keys with these prefixes.
-
-    What may be another queue's comes only if that queue has no structure a grace period later
-    either: its first item may be between two commands of its producer.
-    """
-    doubtful: dict[bytes, None] = {}
-    for page in member_ids(
-        queue,
-        prefixes,
-        nested_names(
-            queue,
-        ),
-    ):
-        ids = dict.fromkeys(page)
-        for item_id in page:
-            if owners_of(queue.keys, item_id, prefixes):
-                doubtful[item_id] = None
-                ids.pop(item_id, None)
-        yield list(ids)
-    if ours := exclude_nested_queues(queue, doubtful, prefixes):
-        sleep(grace_s)
-        for batch in in_batches(ours):
-            yield exclude_nested_queues(queue, batch, prefixes)
-
-
-def _take_results(
-    queue: Queue,
-    journal: Journal,
-    grace_s: float,
-    sleep: Callable[[float], None],
-    leftovers: Leftovers,
-) -> None:
-    """Delete the results of items that are gone; what is no result of ours stays."""
-    queue.progress.begin("removing results")
-    count = ResultCount(
-        queue,
-    )
-    for ids in _own(queue, (queue.keys.result_prefix,), grace_s, sleep):
+    def batches(self) -> Iterator[OutcomeBatch]:
+        queue, keys = self._queue, self._queue.keys
+        queue.progress.begin("removing", lengths_of(queue, keys.main, keys.processing))
+        removed = 0
         try:
-            count.meet(ids)
-        except PermissionDenied:
-            leftovers.is_unknown = True
-            return
-        looks = probe(queue, ids)
-        gone = [item_id for item_id, look in zip(ids, looks, strict=True) if not look.has_data]
-        for results in read_results(queue, gone):
-            journal.write_results(results)
-            drop_results(queue, results)
-            queue.progress.advance(len(results))
-    leftovers.others = count.others
+            for batch in self._items():
+                known = batch.only(set(batch.ids) - self._gone)
+                # A ghost was no item.
+                shown = known.only(
+                    set(known.ids_with(Status.REMOVED, Status.WRONG_TYPE, Status.CHANGED))
+                )
+                if self._dry_run:
+                    self._gone.update(shown.ids)
+                if len(shown):
+                    removed += shown.count(Status.REMOVED)
+                    queue.progress.advance(len(shown))
+                    yield shown
+            self._remove_results()
+            if not self._dry_run:
+                self._remove_leftovers()
+        except ServerError as error:
+            error.acknowledged = removed
+            raise
+
+    def _items(self) -> Iterator[OutcomeBatch]:
+        queue, keys = self._queue, self._queue.keys
+        yield from self._in_main()
+        yield from self._in_processing()
+        for name in ("delayed", "buried"):
+            for page in walk_scheduled(queue, name):
+                for batch in self._unlisted([item_id for item_id, _ in page]):
+                    self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
+                    yield batch
+        yield from self._remover.act(self._moved)
+        queue.progress.begin("looking for items in no list")
+        pages = member_ids(queue, (keys.item_prefix,), nested_names(queue))
+        left = self._in_no_list(item_id for page in pages for item_id in page)
+        if left:
+            queue.clock.sleep(self._grace_s)
+            prefixes = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
+            for ids in in_batches(self._in_no_list(left)):
+                yield from self._unlisted(exclude_nested_queues(queue, ids, prefixes))
+
+    def _in_main(self) -> Iterator[OutcomeBatch]:
+        queue, main = self._queue, self._queue.keys.main
+        newest, left = queue.call_all([("LINDEX", main, 0), ("LLEN", main)], atomic=True)
+        if left and queue.call("LPOS", main, newest, "RANK", 2) is not None:
+            # An ID that waits twice: the entry in front must not end the walk.
+            newest = None
+        cursor = ListCursor(queue, main, page_size=STRETCH_ENTRIES)
+        while left > 0 and (page := next(cursor, None)):
+            page = page[:left]
+            if newest in page:
+                page = page[: page.index(newest) + 1]
+                left = len(page)
+            left -= len(page)
+            several = {entry for entry, count in Counter(page).items() if count > 1}
+            self._moved.update(dict.fromkeys(several))
+            for batch in self._remover.run.act_on_page(cursor, page, set(page) - several):
+                self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
+                yield batch
+
+    def _in_processing(self) -> Iterator[OutcomeBatch]:
+        queue, processing = self._queue, self._queue.keys.processing
+        left, skipped = int(queue.call("LLEN", processing)), 0
+        while left > 0:
+            block: list[bytes] = []
+            while left > 0 and len(block) < _BLOCK_IDS:
+                end = skipped + len(block)
+                page = queue.call("LRANGE", processing, -(end + min(left, PAGE_SIZE)), -(end + 1))
+                if not page:
+                    left = 0
+                block += reversed(page)
+                left -= len(page)
+            wanted = dict.fromkeys(block)
+            for batch in self._remover.run.act_on_processing(wanted.keys()):
+                for item_id in batch.located().ids:
+                    wanted.pop(item_id, None)
+                yield batch
+            self._moved.update(wanted)
+            # What stays is rotated to the left end.
+            skipped += len(block) if self._dry_run else 0
+
+    def _unlisted(self, ids: Iterable[bytes]) -> Iterator[OutcomeBatch]:
+        batches = in_batches(ids)
+        return self._remover.perform(ListRange(Where.UNLISTED, 0, 0, batch) for batch in batches)
+
+    def _in_no_list(self, ids: Iterable[bytes]) -> list[bytes]:
+        wanted = {item_id: None for item_id in ids if item_id not in self._gone}
+        listed = find_places(self._queue, wanted).listed if wanted else set()
+        return [item_id for item_id in wanted if item_id not in listed]
+
+    def _own(self, *prefixes: bytes) -> Iterator[list[bytes]]:
+        """The IDs in our keys with these prefixes.
+
+        IDs whose keys may be another queue's come only if that queue has no structure a grace
+        period later either: its first item may be between two commands of its producer.
+        """
+        queue = self._queue
+        doubtful: dict[bytes, None] = {}
+        for page in member_ids(queue, prefixes, nested_names(queue)):
+            of_others = [i for i in page if owners_of(queue.keys, i, prefixes)]
+            doubtful.update(dict.fromkeys(of_others))
+            yield [item_id for item_id in dict.fromkeys(page) if item_id not in doubtful]
+        if ours := exclude_nested_queues(queue, doubtful, prefixes):
+            queue.clock.sleep(self._grace_s)
+            for batch in in_batches(ours):
+                yield exclude_nested_queues(queue, batch, prefixes)
+
+    def _remove_results(self) -> None:
+        """Delete the results of items that are gone; keys that are no results of ours stay."""
+        queue, others = self._queue, set[bytes]()
+        queue.progress.begin("removing results")
+        for ids in self._own(queue.keys.result_prefix):
+            try:
+                for batch in read_result_keys(queue, ids, data=True):
+                    others.update(found.item_id for found in batch if not found.result)
+                    others.difference_update(k.item_id for k in batch if k.kind == NOTHING)
+                    results = [
+                        found.result
+                        for found in batch
+                        if found.result and (not found.has_item or found.item_id in self._gone)
+                    ]
+                    if not self._dry_run and results:
+                        self._journal.write_results(results)
+                        delete_results(queue, results)
+                    self._leftovers.results += len(results)
+                    queue.progress.advance(len(results))
+            except PermissionDenied:
+                self._leftovers.is_unknown = True
+                return
+        self._leftovers.others = len(others)
+
+    def _remove_leftovers(self) -> None:
+        """Delete what is left and belongs to no item."""
+        queue, keys = self._queue, self._queue.keys
+        for ids in self._own(keys.lease_prefix, keys.old_lease_prefix):
+            if ids:
+                queue.run("delete_stray_leases", *ids)
+        for ids in self._own(keys.undo_prefix):
+            marks = list(map(keys.undo, ids))
+            types = queue.call_all([("TYPE", key) for key in marks])
+            ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
+            queue.call_all([("DEL", key) for key in ours])
+        for name in ("delayed", "buried"):
+            for page in walk_scheduled(queue, name):
+                for _ in prune(queue, name, [item_id for item_id, _ in page]):
+                    queue.progress.advance(1)
+        for fields in _fields_of(queue, keys.returns):
+            for _ in prune(queue, "returns", fields):
+                queue.progress.advance(1)
+        queue.progress.begin("reading cleaning", lengths_of(queue, keys.cleaning))
+        for _ in prune_cleaning_pages(queue, self._without_data):
+            queue.progress.advance(1)
+
+    def _without_data(self, ids: Collection[bytes]) -> list[bytes]:
+        return [facts.item_id for facts in probe(self._queue, ids) if not facts.has_data]
 
 
-def _sweep(queue: Queue, grace_s: float, sleep: Callable[[float], None]) -> None:
-    """Delete what is left and belongs to no item."""
-    prefixes = (queue.keys.lease_prefix, queue.keys.old_lease_prefix)
-
-    def sweep(ids: Collection[bytes]) -> None:
-        if ids:
-            queue.run("sweep", *ids)
-
-    for ids in _own(queue, prefixes, grace_s, sleep):
-        sweep(ids)
-    for which, key in (("delayed", queue.keys.delayed), ("buried", queue.keys.buried)):
-        for page in _members_of(queue, key):
-            prune(queue, which, page)
+def _fields_of(queue: Queue, key: bytes) -> Iterator[list[bytes]]:
     cursor: object = 0
     while True:
-        cursor, fields = queue.call("HSCAN", queue.keys.returns, cursor, "COUNT", PAGE_SIZE)
+        cursor, fields = queue.call("HSCAN", key, cursor, "COUNT", PAGE_SIZE)
         if fields:
-            prune(queue, "returns", list(fields))
+            yield list(fields)
         if int(cursor) == 0:  # type: ignore[call-overload]
-            break
-
-    def without_data(page: list[bytes]) -> list[bytes]:
-        looks = probe(queue, page)
-        return [item_id for item_id, look in zip(page, looks, strict=True) if not look.has_data]
-
-    queue.progress.begin("reading cleaning", lengths_of(queue, queue.keys.cleaning))
-    for _ in prune_cleaning_by_pages(queue, without_data):
-        queue.progress.advance(1)
+            return

@@ -25,7 +25,7 @@ from rwq_cli.core import (
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied, Unreachable, WrongType
 from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER
-from rwq_cli.core.items.promote import promote
+from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import (
     HOLDER,

@@ -1,12 +1,23 @@
-"""Putting items in as they were, again and again, into a queue that may have others."""
+"""Restoring items as they were, again and again, into a queue that may have others."""
+
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
-from rwq_cli.core.batches import FLUSH
-from rwq_cli.core.items.importing import PUT_ITEMS, OnConflict, put_batches
+from rwq_cli.core.batches import FLUSH, Flush
+from rwq_cli.core.items.importing import (
+    RESTORE_ITEMS,
+    Line,
+    OnConflict,
+    forget_marks,
+    lines_of,
+    read_marks,
+)
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, Interleaved, contents, seconds_left
 
@@ -18,7 +29,12 @@ def waits(*ids: bytes, data: bytes = b"new") -> list[ItemSnapshot]:
     return [ItemSnapshot(item_id, data, State.WAITING, Place.MAIN) for item_id in ids]
 
 
-def letters(outcomes: object) -> list[Status]:
+def restore(queue: WorkQueue, snapshots: Iterable[ItemSnapshot], **options: Any) -> Outcomes:
+    """Restore items; a conflict fails by default."""
+    return queue.restore(lines_of(snapshots), **options)
+
+
+def statuses(outcomes: object) -> list[Status]:
     """What became of each."""
     return [outcome.status for outcome in outcomes]  # type: ignore[attr-defined]
 
@@ -37,11 +53,11 @@ def test_everything_comes_back_as_it_was(
     before = contents(raw)
     snapshots = [p for batch in queue.export().batches() for p in batch]
     raw.flushall()
-    outcomes = list(queue.put(snapshots, on_conflict=on_conflict))
+    outcomes = list(restore(queue, snapshots, on_conflict=on_conflict))
     assert outcomes == [Outcome(p.item_id, Status.IMPORTED) for p in snapshots]
     assert contents(raw) == before
     assert seconds_left(raw, keys.lease(b"l1"), keys.old_lease(b"l1")) == [60, 60]
-    again = list(queue.put(snapshots, on_conflict=on_conflict))
+    again = list(restore(queue, snapshots, on_conflict=on_conflict))
     assert again == [Outcome(p.item_id, Status.ALREADY_THERE) for p in snapshots]
     assert contents(raw) == before
 
@@ -52,7 +68,7 @@ def test_the_same_item_elsewhere_is_there_already(
     """A worker leased it between two imports."""
     foreign.leased(b"a", ttl_ms=None)
     before = contents(raw)
-    assert letters(queue.put(waits(b"a", data=b"data of a"), on_conflict=REPLACE)) == [
+    assert statuses(restore(queue, waits(b"a", data=b"data of a"), on_conflict=REPLACE)) == [
         Status.ALREADY_THERE
     ]
     assert contents(raw) == before
@@ -65,8 +81,8 @@ def test_other_data_stay(
     queue: WorkQueue, raw: Redis, foreign: Foreign, on_conflict: OnConflict, status: Status
 ) -> None:
     foreign.leased(b"a", ttl_ms=None)
-    outcomes = queue.put(waits(b"n1", b"a", b"n2"), on_conflict=on_conflict)
-    assert letters(outcomes) == [Status.IMPORTED, status, Status.IMPORTED]
+    outcomes = restore(queue, waits(b"n1", b"a", b"n2"), on_conflict=on_conflict)
+    assert statuses(outcomes) == [Status.IMPORTED, status, Status.IMPORTED]
     assert raw.get("jobs:item:a") == b"data of a"
     assert raw.lrange("jobs:queue", 0, -1) == [b"n2", b"n1"]
     assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
@@ -79,7 +95,7 @@ def test_replace(queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
     raw.hset(keys.returns, b"b", 3)
     lease = Lease(b"me", None)
     given = [*waits(b"b", b"w1"), ItemSnapshot(b"l", b"new", State.HELD, Place.PROCESSING, lease)]
-    assert letters(queue.put(given, on_conflict=REPLACE)) == [Status.REPLACED] * 3
+    assert statuses(restore(queue, given, on_conflict=REPLACE)) == [Status.REPLACED] * 3
     assert contents(raw) == {
         b"jobs:item:b": b"new",
         b"jobs:item:l": b"new",
@@ -100,12 +116,12 @@ def test_replacing_many_in_long_lists_takes_few_a_call(
     foreign.waiting(*(b"a%d" % number for number in range(10)))
     given = waits(*(b"a%d" % number for number in range(10)))
     queue = WorkQueue(interleaved, b"jobs")
-    assert letters(queue.put(given, on_conflict=REPLACE)) == [Status.REPLACED] * 10
-    assert interleaved.calls.count("put") == 5
+    assert statuses(restore(queue, given, on_conflict=REPLACE)) == [Status.REPLACED] * 10
+    assert interleaved.calls.count("restore") == 5
     assert raw.lrange("jobs:queue", 0, 9) == [b"a%d" % number for number in reversed(range(10))]
 
 
-@pytest.mark.parametrize("items", [1, 3 * PUT_ITEMS])
+@pytest.mark.parametrize("items", [1, 3 * RESTORE_ITEMS])
 @pytest.mark.parametrize("on_conflict", OnConflict)
 def test_what_is_left_of_an_id_does_not_come_back_to_life(
     queue: WorkQueue,
@@ -126,7 +142,7 @@ def test_what_is_left_of_an_id_does_not_come_back_to_life(
     raw.hset(keys.returns, ghost, 1)
     raw.lpush(keys.cleaning, ghost)
     foreign.lease(ghost, ttl_ms=None)
-    outcomes = letters(queue.put(waits(*ids), on_conflict=on_conflict))
+    outcomes = statuses(restore(queue, waits(*ids), on_conflict=on_conflict))
     assert outcomes == [Status.IMPORTED] * items
     assert raw.lrange(keys.main, 0, -1) == [*reversed(ids), b"w"]
     left = contents(raw)
@@ -139,34 +155,50 @@ def test_what_is_left_of_an_id_does_not_come_back_to_life(
 @pytest.mark.real_only("so long a list takes the fake seconds; our calls are counted")
 def test_of_few_in_a_long_list_nothing_is_read(interleaved: Interleaved, raw: Redis) -> None:
     raw.rpush("jobs:queue", *range(200_000))
-    list(WorkQueue(interleaved, b"jobs").put(waits(b"a", b"7"), on_conflict=FAIL))
+    list(restore(WorkQueue(interleaved, b"jobs"), waits(b"a", b"7"), on_conflict=FAIL))
     assert "LRANGE" not in interleaved.calls
     assert raw.llen("jobs:queue") == 200_001
 
 
 def test_at_the_front_last_first(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"old")
-    ids = [b"%04d" % number for number in range(2 * PUT_ITEMS + 3)]
-    list(queue.put(waits(*reversed(ids)), on_conflict=FAIL, at_front=True))
+    ids = [b"%04d" % number for number in range(2 * RESTORE_ITEMS + 3)]
+    list(restore(queue, waits(*reversed(ids)), on_conflict=FAIL, at_front=True))
     assert raw.lrange("jobs:queue", 0, -1) == [b"old", *reversed(ids)]
 
 
-def test_an_id_that_comes_twice(queue: WorkQueue, raw: Redis) -> None:
-    given = [*waits(b"a", b"a"), *waits(b"a", data=b"other")]
+@pytest.mark.parametrize("between", [0, 2 * RESTORE_ITEMS])
+@pytest.mark.parametrize(
+    ("on_conflict", "expected"),
+    [
+        (FAIL, (Status.CONFLICT, Status.ALREADY_THERE)),
+        (SKIP, (Status.SKIPPED, Status.ALREADY_THERE)),
+        (REPLACE, (Status.REPLACED, Status.REPLACED)),
+    ],
+)
+def test_an_id_that_comes_again(
+    queue: WorkQueue,
+    raw: Redis,
+    on_conflict: OnConflict,
+    expected: tuple[Status, Status],
+    between: int,
+) -> None:
+    """In the same batch or later."""
+    others = waits(*(b"other%d" % number for number in range(between)))
+    given = [*waits(b"a", b"a"), *others, *waits(b"a", data=b"other"), *waits(b"a")]
     for dry_run in (True, False):
-        assert letters(queue.put(given, on_conflict=REPLACE, dry_run=dry_run)) == [
-            Status.IMPORTED,
-            Status.ALREADY_THERE,
-            Status.CONFLICT,
+        outcomes = restore(queue, given, on_conflict=on_conflict, dry_run=dry_run)
+        assert [o.status for o in outcomes if o.item_id == b"a"] == [
+            *(Status.IMPORTED, Status.ALREADY_THERE, *expected)
         ]
-    assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
+    assert raw.lrange("jobs:queue", 0, -1).count(b"a") == 1
 
 
 def test_a_data_key_of_another_type(queue: WorkQueue, raw: Redis) -> None:
     raw.lpush("jobs:item:a", "x")
     for dry_run in (True, False):
-        outcomes = queue.put(waits(b"a", b"b"), on_conflict=REPLACE, dry_run=dry_run)
-        assert letters(outcomes) == [Status.WRONG_TYPE, Status.IMPORTED]
+        outcomes = restore(queue, waits(b"a", b"b"), on_conflict=REPLACE, dry_run=dry_run)
+        assert statuses(outcomes) == [Status.WRONG_TYPE, Status.IMPORTED]
     assert raw.lrange("jobs:item:a", 0, -1) == [b"x"]
 
 
@@ -177,17 +209,23 @@ def test_a_dry_run_says_the_same(
     foreign.waiting(b"same", b"other")
     given = [*waits(b"same", data=b"data of same"), *waits(b"other", b"new")]
     before = contents(raw)
-    dry = list(queue.put(given, on_conflict=on_conflict, dry_run=True))
+    dry = list(restore(queue, given, on_conflict=on_conflict, dry_run=True))
     assert contents(raw) == before
-    assert list(queue.put(given, on_conflict=on_conflict)) == dry
+    assert list(restore(queue, given, on_conflict=on_conflict)) == dry
 
 
-def test_batches_are_bounded_by_number_and_bytes() -> None:
-    assert [len(batch) for batch in put_batches(waits(*[b"i"] * (PUT_ITEMS + 1)))] == [PUT_ITEMS, 1]
-    big = waits(b"1", b"2", b"3", data=b"x" * 600_000)
-    assert [len(batch) for batch in put_batches(big)] == [2, 1]
-    first, second = waits(b"1", b"2")
-    assert [len(batch) for batch in put_batches([first, FLUSH, second])] == [1, 1]
+def batch_sizes(queue: WorkQueue, lines: Iterable[Line | Flush]) -> list[int]:
+    """How many items each call restores."""
+    return [len(batch) for batch in queue.restore(lines).batches]
+
+
+def test_batches_are_bounded_by_number_and_bytes(queue: WorkQueue) -> None:
+    many = waits(*(b"%d" % number for number in range(RESTORE_ITEMS + 1)))
+    assert batch_sizes(queue, lines_of(many)) == [RESTORE_ITEMS, 1]
+    big = waits(b"b1", b"b2", b"b3", data=b"x" * 600_000)
+    assert batch_sizes(queue, lines_of(big)) == [2, 1]
+    first, second = lines_of(waits(b"f1", b"f2"))
+    assert batch_sizes(queue, [first, FLUSH, FLUSH, second]) == [1, 1]
 
 
 @pytest.mark.parametrize(("lost_after", "imported"), [(0, 0), (1, 250), (3, 750)])
@@ -198,8 +236,8 @@ def test_what_an_interrupted_one_left_out_is_the_end(
     ids = [b"%04d" % number for number in range(1000)]
     queue = WorkQueue(connection, b"jobs")
     given = waits(*ids)
-    list(queue.put(given[: lost_after * PUT_ITEMS], on_conflict=FAIL))
-    outcomes = letters(queue.put(given, on_conflict=FAIL))
+    list(restore(queue, given[: lost_after * RESTORE_ITEMS], on_conflict=FAIL))
+    outcomes = statuses(restore(queue, given, on_conflict=FAIL))
     assert outcomes.count(Status.ALREADY_THERE) == imported
     assert outcomes.count(Status.IMPORTED) == 1000 - imported
     assert raw.lrange("jobs:queue", 0, -1) == ids[::-1]
@@ -216,7 +254,7 @@ def test_the_order_of_those_of_one_time_is_kept(
     assert [item_id for item_id, _ in before] == ids
     snapshots = [snapshot for batch in queue.export().batches() for snapshot in batch]
     other = WorkQueue(connection, b"other")
-    list(other.put(snapshots, on_conflict=OnConflict.FAIL))
+    list(restore(other, snapshots, on_conflict=OnConflict.FAIL))
     assert raw.zrange(b"other:delayed", 0, -1, withscores=True) == before
 
 
@@ -227,7 +265,7 @@ def test_a_guard_lasts_as_long_as_this_server_needs_it_to(queue: WorkQueue, raw:
     snapshot = ItemSnapshot(
         b"a", b"", State.DELAYED, Place.DELAYED, guard, due_ms=(seconds + 3600) * 1000
     )
-    list(queue.put([snapshot], on_conflict=OnConflict.FAIL))
+    list(restore(queue, [snapshot], on_conflict=OnConflict.FAIL))
     assert all(
         3655 <= left <= 3660
         for left in seconds_left(raw, b"jobs:lease:a", b"jobs:leased_by_session:a")

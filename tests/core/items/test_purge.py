@@ -6,14 +6,11 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
+from rwq_cli.core.inspect.results import Result, Verdict
 from rwq_cli.core.items.remove import NoJournal
-from rwq_cli.core.items.result_options import Verdict
-from rwq_cli.core.items.results import Result
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_over
 from tests.core.items.test_remove import Journal, many
-from tests.core.items.test_results import keep
-
-pytestmark = pytest.mark.real_only("the fake has no redis.sha1hex")
+from tests.core.inspect.test_results import keep
 
 
 def broken(raw: Redis, foreign: Foreign) -> list[bytes]:
@@ -296,7 +293,7 @@ class TestResults:
         keep(raw, b"a", None)
 
         def add(call: str) -> None:
-            if call == "drop_results":
+            if call == "delete_results":
                 Foreign(raw).waiting(b"a")
 
         interleaved.before = add

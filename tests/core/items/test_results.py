@@ -1,22 +1,17 @@
-"""Looking at results and waiting for them: what is there, of which item, and what is not."""
+"""Results of items: asked for, waited for, restored and deleted."""
 
 import pytest
 from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
+from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.result_options import ResultOptions, Verdict
-from rwq_cli.core.items.results import Result, ResultLook
+from rwq_cli.core.inspect.results import Result, Verdict, all_results
+from rwq_cli.core.items.importing import OnConflict, lines_of
+from rwq_cli.core.items.results import ResultLook, ResultOptions, ResultTally, delete_results
 from rwq_cli.core.queue import FOREVER
-from tests.conftest import FakeClock, Foreign, contents
-
-
-def keep(raw: Redis, item_id: bytes, ttl_ms: int | None = 60_000, **fields: bytes | int) -> None:
-    """A result as ours leave it."""
-    key = b"jobs:result:" + item_id
-    raw.hset(key, mapping={"status": "completed", "completed_ms": 1_700_000_000_000, **fields})
-    if ttl_ms is not None:
-        raw.pexpire(key, ttl_ms)
+from tests.conftest import FakeClock, Foreign, Interleaved, contents, no_call_over
+from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
 
 
 class TestLook:
@@ -57,41 +52,15 @@ class TestLook:
         look = queue.result(b"a")
         assert (look.state, look.result is not None) == (State.WAITING, True)
 
-    @pytest.mark.parametrize(
-        "fields", [{"code": "0"}, {"status": "other"}, {"completed_ms": "x"}, {"status": b"\xff"}]
-    )
-    def test_a_hash_that_is_no_result_of_ours(
-        self, queue: WorkQueue, raw: Redis, fields: dict[str, str | bytes]
-    ) -> None:
-        if "code" not in fields:
-            keep(raw, b"a")
-        raw.hset("jobs:result:a", mapping=fields)  # type: ignore[arg-type]
-        assert queue.result(b"a").result is None
-        assert queue.results([b"a"]) == [None]
-
-    @pytest.mark.real_only("it does not name the key")
     def test_another_type(self, queue: WorkQueue, raw: Redis) -> None:
         raw.lpush("jobs:result:a", "x")
         with pytest.raises(WrongType) as caught:
             queue.result(b"a")
         assert caught.value.message == ("jobs:result:a holds another type than the protocol says")
-        assert queue.results([b"a"]) == [None]
 
     def test_a_leftover_lease_is_no_item(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.lease(b"a")
         assert queue.result(b"a").state is State.GONE
-
-
-def test_many_without_their_bytes(queue: WorkQueue, raw: Redis) -> None:
-    ids = [b"%d" % number for number in range(1200)]
-    for item_id in ids[::2]:
-        keep(raw, item_id, None, result=item_id)
-    found = queue.results(ids)
-    assert found[1::2] == [None] * 600
-    assert found[::2] == [
-        Result(item_id, Verdict.COMPLETED, 1_700_000_000_000, result_bytes=len(item_id))
-        for item_id in ids[::2]
-    ]
 
 
 class TestWait:
@@ -141,18 +110,18 @@ class TestWait:
         from rwq_cli.core.items import results, waiting
 
         states = iter([foreign.waiting, lambda _: None])
-        true_wait = waiting.wait_until
+        true_wait = waiting.wait
 
         def wait_until(*args: object, **options: object) -> object:
             waited = true_wait(*args, **options)  # type: ignore[arg-type]
             next(states)(b"a")
             return waited
 
-        monkeypatch.setattr(waiting, "wait_until", wait_until)
+        monkeypatch.setattr(waiting, "wait", wait_until)
         clock.during_sleep = lambda: list(
             queue.complete([b"a"], result_options=ResultOptions(b"second"))
         )
-        look = results.wait_for_result(queue, b"a", timeout_s=10, clock=clock)
+        look = results.result(queue, b"a", wait=True, timeout_s=10)
         assert look.result is not None
         assert look.result.result == b"second"
 
@@ -172,3 +141,91 @@ class TestWait:
         look = queue.result(b"a", wait=True, timeout_s=10)
         assert look.result is not None
         assert look.result.result == b"done"
+
+
+class TestRestore:
+    def put(
+        self, queue: WorkQueue, *results: Result, replaces: bool = False, dry_run: bool = False
+    ) -> ResultTally:
+        """What becomes of all."""
+        tally = ResultTally()
+        on_conflict = OnConflict.REPLACE if replaces else OnConflict.FAIL
+        lines = lines_of(results)
+        outcomes = queue.restore(lines, on_conflict=on_conflict, results=tally, dry_run=dry_run)
+        assert list(outcomes) == []
+        return tally
+
+    def test_there_and_back(self, queue: WorkQueue, raw: Redis) -> None:
+        keep(raw, b"\xff", None, result=b"\x00", holder=b"", status=b"rejected")
+        keep(raw, b"none given", None)
+        keep(raw, b"empty", 60_000, result=b"")
+        before, results = contents(raw), all_of(queue)
+        raw.flushall()
+        assert self.put(queue, *results) == ResultTally(restored=3)
+        assert contents(raw) == before
+        assert 59_000 < raw.pttl("jobs:result:empty") <= 60_000
+        assert self.put(queue, *results) == ResultTally(already_there=3)
+        assert contents(raw) == before
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    @pytest.mark.parametrize("replaces", [False, True])
+    def test_what_is_there(
+        self, queue: WorkQueue, raw: Redis, replaces: bool, dry_run: bool
+    ) -> None:
+        keep(raw, b"a", result=b"old", holder=b"old")
+        raw.set("jobs:result:string", "x")
+        raw.hset("jobs:result:hash", "status", "1")
+        before = contents(raw)
+        given = (a_result(b"a"), a_result(b"b"), a_result(b"b", b"2"), a_result(b"string"))
+        given += (a_result(b"hash"),)
+        done = self.put(queue, *given, replaces=replaces, dry_run=dry_run)
+        assert done == (ResultTally(3, 0, 2) if replaces else ResultTally(1, 2, 2))
+        if dry_run:
+            assert contents(raw) == before
+            return
+        if replaces:
+            assert set(raw.hgetall("jobs:result:a")) == {b"status", b"completed_ms", b"result"}
+            assert raw.pttl("jobs:result:a") == -1
+        else:
+            assert contents(raw).items() >= before.items()
+        assert raw.hget("jobs:result:b", "result") == (b"2" if replaces else b"r")
+        assert raw.get("jobs:result:string") == b"x"
+        assert raw.hgetall("jobs:result:hash") == {b"status": b"1"}
+
+    def test_one_that_was_about_to_end_still_ends(self, queue: WorkQueue, raw: Redis) -> None:
+        self.put(queue, a_result(b"a", ttl_ms=0))
+        assert raw.pttl("jobs:result:a") in (-2, 0, 1)
+
+    def test_in_batches_and_at_a_pause(self, interleaved: Interleaved) -> None:
+        sizes: list[int] = []
+        # After the five common arguments: the marks, whether to replace, and nine words each.
+        interleaved.before = lambda _: sizes.append((len(interleaved.words) - 7) // 9)
+        given = [a_result(b"%d" % n) for n in range(600)]
+        large = [a_result(b"large %d" % n, b"x" * 600_000) for n in range(3)]
+        queue = WorkQueue(interleaved, b"jobs")
+        list(queue.restore([*lines_of(given), FLUSH, *lines_of(large)]))
+        assert sizes == [250, 250, 100, 2, 1]
+
+    def test_no_call_is_long(self, queue: WorkQueue, raw: Redis) -> None:
+        with no_call_over(raw, 100):
+            self.put(queue, *(a_result(b"%d" % n) for n in range(5000)))
+            self.put(queue, *(a_result(b"l%d" % n, b"x" * 2_000_000) for n in range(10)))
+            list(all_results(queue))
+        assert raw.dbsize() == 5010
+
+
+def test_only_results_that_are_as_they_were_read_are_deleted(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    for item_id in (b"same", b"later", b"added again"):
+        keep(raw, item_id, None)
+    raw.set("jobs:result:string", "x")
+    results = [*all_of(queue), a_result(b"string"), a_result(b"gone")]
+    raw.hset("jobs:result:later", "completed_ms", WHEN + 1)
+    foreign.data(b"added again")
+    delete_results(queue, results)
+    assert sorted(raw.keys("jobs:result:*")) == [
+        b"jobs:result:added again",
+        b"jobs:result:later",
+        b"jobs:result:string",
+    ]

@@ -5,22 +5,27 @@ from redis import Redis
 
 from rwq_cli.core import Lease, State, WorkQueue
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.snapshot import (
     SNAPSHOT_BYTES,
+    TIME_MS_MAX,
     End,
     ItemSnapshot,
-    ListRange,
     Place,
     Skipped,
-    find_snapshots,
     read_snapshots,
 )
 from tests.conftest import Foreign
 
 
+def by_name(*ids: bytes) -> ListRange:
+    """IDs of which nobody knows where they are."""
+    return ListRange(Where.NAME, 0, 0, ids)
+
+
 def found(queue: WorkQueue, *ids: bytes) -> list[ItemSnapshot]:
     """The snapshots of IDs that are somewhere."""
-    return [p for batch in find_snapshots(queue, ids, Skipped()) for p in batch]
+    return [p for batch in read_snapshots(queue, by_name(*ids), Skipped()) for p in batch]
 
 
 def test_of_each_place(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign) -> None:
@@ -29,8 +34,8 @@ def test_of_each_place(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: F
     foreign.abandoned(b"a")
     foreign.delayed(b"d", 4_000_000_000_000)
     foreign.buried(b"b", b"no: good")
-    foreign.data(b"o")
     raw.hset(keys.returns, b"b", 3)
+    foreign.data(b"o")
     snapshots = found(queue, b"w1", b"w3", b"l", b"a", b"b", b"o")
     buried = Lease(b"rwq-buried:no: good", None)
     assert snapshots == [
@@ -52,11 +57,20 @@ def test_of_each_place(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: F
     assert abs(guard_ends_ms - 4_000_003_600_000) < 5000
 
 
+def test_the_lease_that_counts_is_the_effective_one(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"settling")
+    foreign.lease(b"settling", holder=b"rwq-settling:kicked")
+    foreign.abandoned(b"both")
+    foreign.lease(b"both", holder=b"rwq-delayed:5", generations="new")
+    foreign.lease(b"both", holder=b"worker", ttl_ms=None, generations="old")
+    assert [p.lease for p in found(queue, b"settling", b"both")] == [None, Lease(b"worker", None)]
+
+
 def test_what_is_no_item(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     raw.hset(keys.item(b"hash"), "x", "y")
     skipped = Skipped()
-    batches = list(find_snapshots(queue, [b"gone", b"hash", b"a"], skipped))
+    batches = list(read_snapshots(queue, by_name(b"gone", b"hash", b"a"), skipped))
     assert [[p.item_id for p in batch] for batch in batches] == [[b"a"]]
     assert skipped == Skipped([b"gone"], [b"hash"], [b"jobs:item:hash"])
 
@@ -69,7 +83,7 @@ def test_a_lease_key_of_another_type(
     raw.delete(key)
     raw.lpush(key, "x")
     skipped = Skipped()
-    batches = list(find_snapshots(queue, [b"a", b"b"], skipped))
+    batches = list(read_snapshots(queue, by_name(b"a", b"b"), skipped))
     assert [[p.item_id for p in batch] for batch in batches] == [[b"b"]]
     assert skipped == Skipped([], [b"a"], [key])
 
@@ -80,10 +94,10 @@ def test_an_empty_holder_is_one(queue: WorkQueue, foreign: Foreign) -> None:
     assert a.lease == Lease(b"", None)
 
 
-def test_what_waits_has_no_time(
+def test_a_waiting_item_has_no_time(
     queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
-    """Put in again, it would be in both."""
+    """Restored, it would be in both."""
     foreign.waiting(b"a")
     raw.zadd(keys.delayed, {b"a": 4_000_000_000_000})
     raw.zadd(keys.buried, {b"a": 1})
@@ -91,51 +105,54 @@ def test_what_waits_has_no_time(
     assert (a.place, a.state, a.due_ms, a.buried_ms) == (Place.MAIN, State.WAITING, None, None)
 
 
+@pytest.mark.parametrize(
+    ("score", "time_ms"),
+    [
+        ("inf", TIME_MS_MAX),
+        ("-inf", -TIME_MS_MAX),
+        ("1e300", TIME_MS_MAX),
+        ("-1e300", -TIME_MS_MAX),
+        ("5.25", 5.25),
+        ("7", 7),
+    ],
+)
+@pytest.mark.parametrize("zset", ["delayed", "buried"])
+def test_any_score_is_a_time_that_a_file_can_hold(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, score: str, time_ms: float, zset: str
+) -> None:
+    foreign.data(b"a")
+    raw.execute_command("ZADD", f"jobs:{zset}", score, "a")
+    (a,) = found(queue, b"a")
+    assert (a.due_ms, a.buried_ms) == ((time_ms, None) if zset == "delayed" else (None, time_ms))
+
+
+@pytest.mark.parametrize("count", ["x", "-1", "1.5", "9" * 400, ""])
+def test_returns_that_are_no_count_are_none(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, count: str
+) -> None:
+    foreign.waiting(b"a")
+    raw.hset("jobs:returns", "a", count)
+    assert [p.returns for p in found(queue, b"a")] == [None]
+
+
 def test_a_reply_is_bounded_by_bytes(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
     ids = [b"%d" % number for number in range(5)]
     raw.mset({keys.item(item_id): b"x" * (SNAPSHOT_BYTES // 2) for item_id in ids})
-    batches = list(read_snapshots(queue, ListRange(None, 0, 0, ids), Skipped()))
+    batches = list(read_snapshots(queue, ListRange(Where.UNLISTED, 0, 0, ids), Skipped()))
     assert [[p.item_id for p in batch] for batch in batches] == [ids[:2], ids[2:4], ids[4:]]
 
 
-@pytest.mark.parametrize("popped", [0, 150, 700])
-@pytest.mark.parametrize("pushed", [0, 900])
-def test_what_moved_since_it_was_seen(
-    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, popped: int, pushed: int
-) -> None:
-    """Others popped so many in front of it, and pushed behind it."""
-    ids = [b"%04d" % number for number in range(1500)]
-    raw.mset({keys.item(item_id): b"d" for item_id in ids})
-    raw.lpush(keys.main, *ids)
-    sight = ListRange(Place.MAIN, 800, 100, ids[800:900])
-    raw.rpop(keys.main, popped)
-    if pushed:
-        foreign.waiting(*(b"new%d" % number for number in range(pushed)))
-    raw.lmove(keys.main, keys.processing, "RIGHT", "LEFT")
-    batches = list(read_snapshots(queue, sight, Skipped()))
-    assert [p.item_id for batch in batches for p in batch] == ids[800:900]
-    assert {p.place for batch in batches for p in batch} == {Place.MAIN}
-
-
-def test_one_that_was_leased_since_it_was_seen(
+def test_ids_that_are_not_where_they_were_seen(
     queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
-    foreign.waiting(b"a", b"b")
-    sight = ListRange(Place.MAIN, 0, 2, [b"a", b"b"])
+    foreign.waiting(b"leased since", b"b")
+    foreign.data(b"pushed since")
     raw.lmove(keys.main, keys.processing, "RIGHT", "LEFT")
-    foreign.lease(b"a", ttl_ms=None)
-    ((a, b),) = read_snapshots(queue, sight, Skipped())
-    assert (a.place, a.state, a.lease) == (Place.PROCESSING, State.HELD, Lease(b"them", None))
-    assert (b.place, b.nearer) == (Place.MAIN, End.NEXT)
-
-
-def test_one_that_came_far_is_looked_for(
-    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
-) -> None:
-    """It was leased, and 600 after it: it is not among the newest of processing any more."""
-    foreign.waiting(b"a")
-    sight = ListRange(Place.MAIN, 0, 1, [b"a"])
-    raw.lmove(keys.main, keys.processing, "RIGHT", "LEFT")
-    raw.lpush(keys.processing, *(b"%d" % number for number in range(600)))
-    ((a,),) = read_snapshots(queue, sight, Skipped())
-    assert a.place is Place.PROCESSING
+    raw.lpush(keys.main, b"pushed since")
+    skipped = Skipped()
+    seen = ListRange(Where.MAIN, 0, 3, [b"leased since", b"b"])
+    ((b,),) = read_snapshots(queue, seen, skipped)
+    assert (b.item_id, b.place) == (b"b", Place.MAIN)
+    unlisted = ListRange(Where.UNLISTED, 0, 0, [b"pushed since"])
+    assert list(read_snapshots(queue, unlisted, skipped)) == []
+    assert skipped.elsewhere == [b"leased since", b"pushed since"]

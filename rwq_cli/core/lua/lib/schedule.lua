@@ -57,9 +57,8 @@ local function unschedule(ids, facts)
 end
 
 -- What an entry of Q:delayed or Q:buried says of an item that is located: 'push' if it is due or to be
--- kicked; 'leased' if a session holds it; 'superseded' if the item is buried as well as due; 'stale'
--- if it has no data or is in a list all the same; nil if it is not due, its data are of another type,
--- or there is no entry.
+-- kicked; 'leased' if a session holds it; 'stale' if the item has no data or is in a list all the
+-- same; nil if it is not due, its data are of another type, or there is no entry.
 local function entry_verdict(facts, which, now_ms)
   local at_ms = which == 'delayed' and facts.due_ms or which == 'buried' and facts.buried_ms
   if not at_ms or (which == 'delayed' and at_ms > now_ms) then
@@ -75,10 +74,7 @@ local function entry_verdict(facts, which, now_ms)
     return string.sub(session, 1, 10) ~= 'rwq-clean:' and 'leased' or nil
   end
   local state = state_of(facts, now_ms)
-  if which == 'delayed' and state == 'buried' then
-    return 'superseded'
-  end
-  return (state == 'due' or state == 'buried') and 'push' or 'stale'
+  return (state == 'due' or state == 'delayed' or state == 'buried') and 'push' or 'stale'
 end
 
 -- Bury items that are in no list, in this order; the caller has unscheduled them.
@@ -107,21 +103,29 @@ end
 local SETTLING_MS = 30000
 local SETTLING_MS_PER_ENTRY = 0.1
 
+-- Set settling leases for items that are pushed onto a main list.
+--
+-- The cleaners of redis-work-queue read the lists once and then push whatever has no lease at that
+-- moment, also what we have pushed since. The settling lease keeps them off. Workers set their leases
+-- over it, and for us it is no lease.
+--
+-- keys     both lease keys of each item
+-- why      what pushed them
+-- entries  how many entries the two lists of that queue have
+local function settle(keys, why, entries)
+  local settling_ms = string.format('%.0f', SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
+  for _, key in ipairs(keys) do
+    redis.call('SET', key, 'rwq-settling:' .. why, 'PX', settling_ms)
+  end
+end
+
 -- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at
 -- its front. The caller has taken them off every other structure.
---
--- Each gets a settling lease. The cleaners of redis-work-queue read the lists once and then push
--- whatever has no lease at that moment, also what we have pushed since. The settling lease keeps them
--- off. Workers set their leases over it, and for us it is no lease.
 local function push(ids, why, front)
   if #ids == 0 then
     return
   end
-  local entries = redis.call('LLEN', main) + redis.call('LLEN', processing)
-  local settling_ms = string.format('%.0f', SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
-  for _, key in ipairs(lease_keys(ids)) do
-    redis.call('SET', key, 'rwq-settling:' .. why, 'PX', settling_ms)
-  end
+  settle(lease_keys(ids), why, redis.call('LLEN', main) + redis.call('LLEN', processing))
   if not front then
     for_all('LPUSH', main, ids)
     return

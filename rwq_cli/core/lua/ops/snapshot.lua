@@ -5,11 +5,11 @@
 -- arg 6..   IDs
 -- Returns { unix ms now, ... } and then, for each ID that was read: the type of its data key; the data;
 -- the value of its new lease key, and the ms left of it, -1 for no expiry, -2 for no lease, -3 for a key
--- that holds no string; the same of its old lease key; its place ('next' main, nearer its next end; 'last' main, nearer its last end;
--- 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due time and its time of
--- burial, unix ms, or ''; how often a clean returned it, or ''.
+-- that holds no string; the same of its old lease key; its place ('next' for main, nearer to its next
+-- end; 'last' for main, nearer to its last end; 'processing'; 'none'; 'elsewhere' if it is not where it
+-- was seen); its due time and its time of burial, unix ms, or ''; how often a clean returned it, or ''.
 local bytes_max, ids = tonumber(arg(5)), args_from(6)
-local facts, length = read_facts(ids), redis.call('LLEN', main)
+local facts, length = read_facts(ids, claim), redis.call('LLEN', main)
 locate(ids, facts)
 
 local function place_of(id)
@@ -17,10 +17,7 @@ local function place_of(id)
   if not found.main then
     return 'elsewhere'
   elseif found.main > 0 then
-    local from_right = place[id]
-    if not from_right then
-      from_right = length - 1 - redis.call('LPOS', main, id, 'RANK', -1)
-    end
+    local from_right = place[id] or length - 1 - redis.call('LPOS', main, id, 'RANK', -1)
     return from_right * 2 < length and 'next' or 'last'
   end
   return found.processing > 0 and 'processing' or 'none'
@@ -37,9 +34,9 @@ for _, id in ipairs(ids) do
   for _, value in ipairs({
     found.data, data,
     text_of(found.new), left_of(found, 'new'), text_of(found.old), left_of(found, 'old'),
-    found.data == 'string' and place_of(id) or 'none',
-    present[delayed] and redis.call('ZSCORE', delayed, id) or '',
-    present[buried] and redis.call('ZSCORE', buried, id) or '',
+    place_of(id),
+    found.due_ms and as_score(found.due_ms) or '',
+    found.buried_ms and as_score(found.buried_ms) or '',
     present[returns] and redis.call('HGET', returns, id) or '',
   }) do
     reply[#reply + 1] = value

@@ -1,0 +1,34 @@
+-- Read what is kept of completed items, each at one instant. Writes nothing.
+--
+-- arg 1     '1' to return the results themselves, '0' for their sizes alone
+-- arg 2     how many bytes of results to stop after (the one that crosses it is still read)
+-- arg 3..   IDs
+-- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; what its result key
+-- holds: 'none', 'result', or the type of what is no result of ours; and of a result its status, its
+-- completion time, its holder or nil, the size of the result or nil, the result or nil, and the ms left
+-- until it expires, -1 for no expiry. Of anything else six nils.
+local wants_data, bytes_max = arg(1) == '1', tonumber(arg(2))
+local reply, bytes = {}, 0
+for _, id in ipairs(args_from(3)) do
+  if bytes >= bytes_max then
+    break
+  end
+  local key, size, data = result_prefix .. id, false, false
+  local kind, at = result_kind(key), #reply
+  reply[at + 1], reply[at + 2] = has_data(id) and '1' or '0', kind
+  if kind == 'result' then
+    local status, completed_ms, holder = unpack(redis.call('HMGET', key, 'status', 'completed_ms', 'holder'))
+    if redis.call('HEXISTS', key, 'result') == 1 then
+      size = redis.call('HSTRLEN', key, 'result')
+      data = wants_data and redis.call('HGET', key, 'result')
+      bytes = bytes + (data and size or 0)
+    end
+    reply[at + 3], reply[at + 4], reply[at + 5] = status, completed_ms, holder
+    reply[at + 6], reply[at + 7], reply[at + 8] = size, data, redis.call('PTTL', key)
+  else
+    for field = 3, 8 do
+      reply[at + field] = false
+    end
+  end
+end
+return reply

@@ -1,0 +1,151 @@
+"""Reading results: each once and whole, and nothing else for one."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.inspect.results import (
+    NOTHING,
+    Result,
+    ResultCount,
+    Verdict,
+    all_results,
+    read_result_keys,
+)
+from tests.conftest import Backend, Foreign, Interleaved, contents
+
+WHEN = 1_700_000_000_000
+
+
+def keep(raw: Redis, item_id: bytes, ttl_ms: int | None = 60_000, **fields: bytes | int) -> None:
+    """A result as ours leave it."""
+    key = b"jobs:result:" + item_id
+    raw.hset(key, mapping={"status": "completed", "completed_ms": WHEN, **fields})
+    if ttl_ms is not None:
+        raw.pexpire(key, ttl_ms)
+
+
+def a_result(item_id: bytes, result: bytes | None = b"r", ttl_ms: int | None = None) -> Result:
+    """A result of an item that nobody held."""
+    size = None if result is None else len(result)
+    return Result(item_id, Verdict.COMPLETED, WHEN, None, result, size, ttl_ms)
+
+
+def all_of(queue: WorkQueue) -> list[Result]:
+    """Every result, in the order of the IDs."""
+    batches = all_results(queue)
+    return sorted((found for batch in batches for found in batch), key=lambda r: r.item_id)
+
+
+class TestRead:
+    def test_each_once_and_whole(self, queue: WorkQueue, raw: Redis) -> None:
+        keep(raw, b"\xff", None, result=b"\x00", holder=b"\xfe", status=b"rejected")
+        keep(raw, b"none given", None)
+        for number in range(1500):
+            keep(raw, b"%04d" % number, None, result=b"%d" % number)
+        raw.set("jobs:result:string", "x")
+        raw.hset("jobs:result:foreign", "code", "0")
+        before = contents(raw)
+        found = all_of(queue)
+        assert found[:1500] == [a_result(b"%04d" % n, b"%d" % n) for n in range(1500)]
+        assert found[1500:] == [
+            a_result(b"none given", None),
+            Result(b"\xff", Verdict.REJECTED, WHEN, b"\xfe", b"\x00", 1),
+        ]
+        count = ResultCount(queue)
+        for _ in range(2):
+            count.add([r.item_id for r in found] + [b"string", b"foreign", b"nothing"])
+        assert (count.results, count.others) == (1502, 2)
+        assert contents(raw) == before
+
+    @pytest.mark.parametrize("name", [b"jobs:result", b"jobs:result:mail", b"jobs:x"])
+    def test_not_those_of_queues_that_are_named_like_it(
+        self, backend: Backend, queue: WorkQueue, raw: Redis, name: bytes
+    ) -> None:
+        other = WorkQueue(backend.connect(), name)
+        other.add(b"data", b"1")
+        raw.hset(name + b":result:2", mapping={"status": "completed", "completed_ms": WHEN})
+        keep(raw, b"mine", None)
+        assert all_of(queue) == [a_result(b"mine", None)]
+
+    def test_large_ones_come_in_small_batches(self, interleaved: Interleaved, raw: Redis) -> None:
+        for number in range(6):
+            keep(raw, b"%d" % number, None, result=b"x" * 600_000)
+        queue = WorkQueue(interleaved, b"jobs")
+        assert [len(batch) for batch in all_results(queue)] == [2, 2, 2]
+
+    def test_one_that_ends_meanwhile(self, interleaved: Interleaved, raw: Redis) -> None:
+        """It is gone between the SCAN and the reading."""
+        keep(raw, b"a", None, result=b"x")
+        keep(raw, b"b", None, result=b"x")
+        queue = WorkQueue(interleaved, b"jobs")
+
+        def end(_: str) -> None:
+            if "results" in interleaved.calls:
+                raw.delete("jobs:result:a")
+
+        interleaved.before = end
+        assert all_of(queue) == [a_result(b"b", b"x")]
+
+    def test_without_their_bytes(self, queue: WorkQueue, raw: Redis) -> None:
+        ids = [b"%d" % number for number in range(1200)]
+        for item_id in ids[::2]:
+            keep(raw, item_id, None, result=item_id)
+        found = queue.results(ids)
+        assert found[1::2] == [None] * 600
+        assert found[::2] == [
+            Result(item_id, Verdict.COMPLETED, WHEN, result_bytes=len(item_id))
+            for item_id in ids[::2]
+        ]
+
+    def test_whether_the_item_exists(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        keep(raw, b"a")
+        foreign.waiting(b"a", b"b")
+        ((a, b, c),) = read_result_keys(queue, [b"a", b"b", b"c"])
+        assert (a.has_item, a.result is not None) == (True, True)
+        assert (b.has_item, b.kind, c.has_item, c.kind) == (True, NOTHING, False, NOTHING)
+
+
+INVALID_FIELDS: list[dict[str, str | bytes]] = [
+    {"code": "0"},
+    {"status": "other"},
+    {"status": b"\xff"},
+    {"status": ""},
+    {"completed_ms": "x"},
+    {"completed_ms": ""},
+    {"completed_ms": "-5"},
+    {"completed_ms": "5.5"},
+    {"completed_ms": " 5"},
+    {"completed_ms": "1_0"},
+    {"completed_ms": "\u0665".encode()},
+    {"completed_ms": "9" * 16},
+    {"completed_ms": "9" * 5000},
+]
+
+
+@pytest.mark.parametrize("fields", INVALID_FIELDS, ids=lambda fields: str(fields)[:40])
+def test_a_hash_that_is_no_result_of_ours(
+    queue: WorkQueue, raw: Redis, fields: dict[str, str | bytes]
+) -> None:
+    if "code" not in fields:
+        keep(raw, b"a")
+    raw.hset("jobs:result:a", mapping=fields)  # type: ignore[arg-type]
+    assert queue.result(b"a").result is None
+    assert queue.results([b"a"]) == [None]
+    assert queue.result_kinds([b"a"]) == ["hash"]
+
+
+@pytest.mark.parametrize("kind", ["string", "list", "set", "zset", "stream"])
+def test_a_key_of_another_type(queue: WorkQueue, raw: Redis, kind: str) -> None:
+    key = "jobs:result:a"
+    make = {
+        "string": lambda: raw.set(key, "x"),
+        "list": lambda: raw.lpush(key, "x"),
+        "set": lambda: raw.sadd(key, "x"),
+        "zset": lambda: raw.zadd(key, {"x": 1}),
+        "stream": lambda: raw.xadd(key, {"x": "y"}),
+    }
+    make[kind]()
+    assert queue.results([b"a"]) == [None]
+    assert queue.result_kinds([b"a"]) == [kind]
+    assert all_of(queue) == []
