@@ -12,7 +12,6 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast
-from rwq_cli.core.inspect.report import Detail, item_from, with_details
 from rwq_cli.core.items.results import A_RESULT, NOTHING, Result
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
@@ -71,13 +70,10 @@ def _look_up(
     eta_s: float | None,
 ) -> Iterator[Shown]:
     """All that is shown of each ID, read a page at a time."""
-    detail = Detail(sizes=queue.connection.look_only(), data=data)
     may_read_results = True
     for page in in_batches(ids):
-        reports = list(queue.facts(page))
-        items = with_details(
-            queue, [item_from(queue.name, r.facts, r.position) for r in reports], detail
-        )
+        reports = queue.inspect_items(page)
+        items = queue.describe(reports, data=data)
         forecasts: list[Forecast | None] = [None] * len(page)
         if eta_s is not None:
             forecasts = queue.forecast(reports, sample_s=eta_s)

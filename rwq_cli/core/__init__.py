@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from rwq_cli.core.errors import InvalidArgument, NotSupported, RwqError, ServerError
     from rwq_cli.core.inspect.listing import Selection, Source
     from rwq_cli.core.inspect.queues import queue_names
+    from rwq_cli.core.items.lease import lease_from
     from rwq_cli.core.model import (
         CleanAction,
         Counts,
         Due,
-        Facts,
         Item,
         Lease,
         NewItem,
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
         State,
         Status,
     )
-    from rwq_cli.core.queue import FOREVER, WorkQueue, lease_from
+    from rwq_cli.core.queue import FOREVER, WorkQueue
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code, Finding, Severity
     from rwq_cli.core.server.address import Server, connect
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.core.server.masking import mask_url
-    from rwq_cli.core.state.rules import state_of
+    from rwq_cli.core.state.rules import Facts, state_of
 
 __all__ = [
     "FOREVER",
@@ -74,13 +74,14 @@ _HOMES = {
     "repair.findings": ("Code", "Finding", "Severity"),
     "inspect.listing": ("Selection", "Source"),
     "model": (
-        *("CleanAction", "Counts", "Due", "Facts", "Item", "Lease"),
+        *("CleanAction", "Counts", "Due", "Item", "Lease"),
         *("NewItem", "Outcome", "Repair", "State", "Status"),
     ),
-    "queue": ("FOREVER", "WorkQueue", "lease_from"),
+    "items.lease": ("lease_from",),
+    "queue": ("FOREVER", "WorkQueue"),
     "server.address": ("Server", "connect"),
     "server.masking": ("mask_url",),
-    "state.rules": ("state_of",),
+    "state.rules": ("Facts", "state_of"),
 }
 
 

@@ -144,6 +144,7 @@ class WorkQueue(Queue):
         leases = listing_.leases
         choose = selection_.choose
         inspect_items = report_.inspect_items
+        describe = report_.describe
         state = report_.state
         forecast = forecast_.forecast
     else:
@@ -183,5 +184,6 @@ class WorkQueue(Queue):
         leases = _Operation("inspect.listing")
         choose = _Operation("inspect.selection")
         inspect_items = _Operation("inspect.report")
+        describe = _Operation("inspect.report")
         state = _Operation("inspect.report")
         forecast = _Operation("inspect.forecast")

@@ -9,7 +9,6 @@ from rwq_cli.core.items.results import Result
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
-from rwq_cli.core.state.rules import state_of
 from rwq_cli.output import human
 from rwq_cli.views.command_lines import command_line, shell_word
 from rwq_cli.views.remedies import REMEDIES
@@ -55,7 +54,7 @@ def explain(
         wrong_keys: Keys of another type than the protocol says, besides those of the facts.
     """
     facts = item_report.facts
-    state = state_of(facts)
+    state = facts.state
     lease = facts.lease
     left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
     place = _place(item_report.position, forecast)
@@ -124,7 +123,7 @@ def explain(
             (),
         ),
     }[state]
-    findings = list(findings_about(facts, [held.holder for _, held in item_report.leases]))
+    findings = list(findings_about(facts))
     if wrong_keys and Code.WRONG_TYPE not in findings:
         findings.append(Code.WRONG_TYPE)
     commands = [command_line(verb, queue, facts.item_id) for verb in verbs]
@@ -150,7 +149,7 @@ def _next_in_s(state: State, item_report: ItemReport, forecast: Forecast | None)
     if state in (State.LEASED, State.UNLISTED, State.STRAY_LEASE):
         ttl_ms = facts.lease.ttl_ms if facts.lease else None
         return None if ttl_ms is None else ttl_ms / 1000
-    if state is State.DELAYED and facts.due_ms is not None:
+    if state is State.DELAYED and facts.due_ms is not None and not facts.has_invalid_score:
         return (facts.due_ms - facts.now_ms) / 1000
     return forecast.turn_in_s if state is State.WAITING and forecast else None
 
@@ -179,6 +178,8 @@ def _due(item_report: ItemReport) -> str:
     facts = item_report.facts
     if facts.due_ms is None:
         return ""
+    if facts.has_invalid_score:
+        return "Its due time is no time: nobody can say when it is due."
     ahead_s = (facts.due_ms - facts.now_ms) / 1000
     if ahead_s > 0:
         return (

@@ -10,7 +10,8 @@ from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
 from rwq_cli.core.items.results import Result
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import Facts, Item, Lease, State
+from rwq_cli.core.model import Item, Lease, State
+from rwq_cli.core.state.rules import Facts
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
@@ -66,12 +67,11 @@ def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
             return f"no such item: {escaped(record.item.item_id)}"
         return None
 
-    nothing = Facts(b"", False, 0, 0, 0, None, None, None, 0)
     return Records(
         view=View(
             _fields,
             lambda record: record.item.item_id,
-            Shown(Item(b"jobs", b"", State.GONE), ItemReport(nothing, None, (), None)),
+            Shown(Item(b"jobs", b"", State.GONE), ItemReport(Facts(b"", False))),
             sections=_sections,
             data=lambda record: record.item.data,
             nested={**ITEM_NESTED, "result": ("status", "completed_ms", "bytes", "ttl_ms")},
@@ -190,11 +190,12 @@ def _fact_rows(record: Shown) -> list[Row]:
             own = f": {_lease(leases[key])}" if differ and key in leases else ""
             rows.append(("lease key", escaped(key) + own, "dim"))
     if facts.due_ms is not None:
-        rows.append(("due", f"{facts.due_ms} (unix ms), {human.moment(facts.due_ms)}", None))
+        rows.append(("due", _time(facts.due_ms, item.due_ms), None))
     if facts.buried_ms is not None:
-        since = human.ago((facts.now_ms - facts.buried_ms) / 1000)
-        moment = f"{human.moment(facts.buried_ms)}, {since}"
-        rows.append(("buried", f"{facts.buried_ms} (unix ms), {moment}", None))
+        buried = _time(facts.buried_ms, item.buried_ms)
+        if item.buried_ms is not None:
+            buried += f", {human.ago((facts.now_ms - item.buried_ms) / 1000)}"
+        rows.append(("buried", buried, None))
     if item.reason is not None:
         rows.append(("reason", escaped(item.reason), None))
     if facts.returns is not None:
@@ -203,6 +204,13 @@ def _fact_rows(record: Shown) -> list[Row]:
     if record.kept is not None:
         rows.append(("result", _kept(record.kept, item.state), None))
     return rows
+
+
+def _time(score: float, unix_ms: int | None) -> str:
+    """A score of a sorted set."""
+    if unix_ms is None:
+        return f"{score:g}, which is no time"
+    return f"{unix_ms} (unix ms), {human.moment(unix_ms)}"
 
 
 def _lease(lease: Lease) -> str:

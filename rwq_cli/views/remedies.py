@@ -93,6 +93,13 @@ REMEDIES = {
         "Leasing or cleaning drops them.",
         "rwq clean deep",
     ),
+    Code.INVALID_SCORE: Remedy(
+        "Delayed or buried items have a time that is none: it is infinite, or far too large. "
+        "Somebody wrote it by hand.",
+        "Release them, or delay or bury them anew.",
+        "rwq release ID",
+        "when they are due is not for rwq to say",
+    ),
     Code.ENDLESS_LEASE: Remedy(
         "Leases without expiry belong to no item: nothing would ever end them.",
         "Delete them.",
@@ -132,6 +139,13 @@ REMEDIES = {
         "Returns were counted of items that are completed.",
         "Take the counts away.",
         _FIX,
+    ),
+    Code.INVALID_RETURNS: Remedy(
+        "The count of an item's returns is no number, and counts as none: somebody wrote it by "
+        "hand.",
+        "Nothing needs to be done: the next return writes a number.",
+        "rwq show ID",
+        "the next return writes a number",
     ),
     Code.FOREIGN_KEY: Remedy(
         "Keys begin with the queue's name but are no part of any queue.",

@@ -1,10 +1,10 @@
-"""When a waiting item's turn comes, foretold from how fast it moves up."""
+"""When a waiting item's turn comes, forecast from how fast it moves up."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.report import ItemReport, facts_of
+from rwq_cli.core.inspect.report import ItemReport, inspect_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,46 +21,37 @@ class Forecast:
 
 
 def forecast(
-    queue: Queue,
-    item_reports: Sequence[ItemReport],
-    *,
-    sample_s: float,
-    monotonic: Callable[[], float],
-    sleep: Callable[[float], None],
+    queue: Queue, reports: Sequence[ItemReport], *, sample_s: float
 ) -> list[Forecast | None]:
     """Look at the places of items once more, after a while.
 
-    Nothing on the server says how fast a queue is worked through, so this is of the moment alone.
-    The places count what leaves the list ahead of an item, by a lease or otherwise; what is put
-    in front of it counts against that.
+    The server does not store how fast a queue is worked off, so a forecast holds for the moment
+    only. It counts what leaves the list ahead of an item, by a lease or otherwise, less what is put
+    in front of it.
 
     Args:
         queue: The queue.
-        item_reports: What was seen of the items a moment ago.
+        reports: What was seen of the items a moment ago.
         sample_s: How long to wait before the second look, seconds.
-        monotonic: The time, seconds.
-        sleep: Waits for so many seconds.
 
     Returns:
-        A forecast for each, in order; None for what does not wait, or waits no more.
+        A forecast for each, in order; None for an item that does not wait, or not any more.
     """
-    began_s = monotonic()
-    waiting = [item_report for item_report in item_reports if item_report.position is not None]
+    clock = queue.clock
+    began_s = clock.monotonic()
+    waiting = {report.facts.item_id for report in reports if report.position is not None}
     if not waiting:
-        return [None] * len(item_reports)
-    sleep(sample_s)
-    again = {
-        item_report.facts.item_id: item_report.position
-        for item_report in facts_of(queue, [s.facts.item_id for s in waiting])
-    }
+        return [None] * len(reports)
+    clock.sleep(sample_s)
+    again = {report.facts.item_id: report.position for report in inspect_items(queue, waiting)}
     # The looks themselves take time, too.
-    passed_s = max(monotonic() - began_s, 1e-3)
+    passed_s = max(clock.monotonic() - began_s, 1e-3)
 
-    def of(item_report: ItemReport) -> Forecast | None:
-        first, second = item_report.position, again.get(item_report.facts.item_id)
+    def of(report: ItemReport) -> Forecast | None:
+        first, second = report.position, again.get(report.facts.item_id)
         if first is None or second is None:
             return None
         rate_per_s = max(0.0, (first - second) / passed_s)
         return Forecast(rate_per_s, second / rate_per_s if rate_per_s else None)
 
-    return [of(item_report) for item_report in item_reports]
+    return [of(report) for report in reports]

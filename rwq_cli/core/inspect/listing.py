@@ -1,36 +1,34 @@
 """Listings: pages of items, oldest or next first, chosen by what they are."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
 
-from rwq_cli.core.batches import BATCH_ITEMS, LONGEST_LIST, in_batches
+from rwq_cli.core.batches import LONGEST_LIST, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import (
     PAGE_SIZE,
+    ListCursor,
     lengths_of,
-    walk_list,
-    walk_processing,
     walk_scheduled,
 )
-from rwq_cli.core.inspect.report import (
-    ITEMS_WITH_DATA,
-    Detail,
-    Probe,
-    item_from,
-    probe,
-    seen_in_list,
-    seen_in_processing,
-    with_details,
-)
+from rwq_cli.core.inspect.lookup import facts_of
+from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_details
+from rwq_cli.core.inspect.survey import survey_facts
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.state.rules import SCHEDULED, is_guard
+from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.rules import SCHEDULED, Facts
 
 # What only a walk over the whole queue finds.
 FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
+_NOT_ITEMS = (State.GHOST, State.WRONG_TYPE)
+_LISTED_IN = {
+    "delayed": (State.DELAYED, State.DUE, *_NOT_ITEMS),
+    "buried": (State.BURIED, *_NOT_ITEMS),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +61,29 @@ class Selection:
         """The glob for IDs as a compiled regular expression; None for any ID."""
         return None if self.id_glob is None else glob_pattern(self.id_glob)
 
+    def accepts(self, item: Item) -> bool:
+        """Whether an item passes whose details were read."""
+        if self.match is not None and not (item.data and self.match.search(item.data)):
+            return False
+        if self.older_than_s is not None:
+            return item.idle_s is not None and item.idle_s >= self.older_than_s
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Which lists a listing walks.
+    """Which structures a listing walks.
+
+    A listing of a list says of an ID what its entry there, its keys and its scores say. Whether it
+    is in the other list as well, or twice in this one, only `deep` can tell.
 
     Attributes:
         main: Walk the main list.
         processing: Walk the processing list.
-        delayed: Walk the delayed zset, the next due first.
-        buried: Walk the buried zset, the longest buried first.
+        delayed: Walk the delayed sorted set, the next due first.
+        buried: Walk the buried sorted set, the longest buried first.
         deep: Walk all data keys and then all of these, for what no single list tells: items in no
-            list or zset, and duplicated ones. In no order.
+            list or sorted set, and duplicated ones. They come last, in no order.
     """
 
     main: bool = False
@@ -85,8 +94,41 @@ class Source:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is one structure only, whose entries can be passed over without reading."""
+        """Whether it is one structure only, whose entries can be skipped without reading them."""
         return not self.deep and self.main + self.processing + self.delayed + self.buried == 1
+
+
+def items(
+    queue: Queue,
+    source: Source,
+    selection: Selection | None = None,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+    tail: bool = False,
+    data: bool = False,
+    bare: bool = False,
+) -> Iterator[Item]:
+    """Items in the order in which they are or were leased: next, or longest leased, first.
+
+    Args:
+        queue: The queue.
+        source: Which structures.
+        selection: Which of their items; None for all.
+        limit: How many at most; None for all.
+        offset: How many of those that pass the selection to leave out first.
+        tail: From the other end: newest first.
+        data: Read all of the data. Otherwise sizes and previews are read if the server does not
+            count that as use.
+        bare: Read neither, nor idle times: IDs and states alone.
+
+    Yields:
+        Items, read in pages as they are asked for.
+    """
+    detail = detail_of(queue, data=data, bare=bare)
+    return list_items(
+        queue, source, selection or Selection(), detail, limit=limit, offset=offset, tail=tail
+    )
 
 
 def list_items(
@@ -99,23 +141,10 @@ def list_items(
     offset: int = 0,
     tail: bool = False,
 ) -> Iterator[Item]:
-    """Items in the order in which they are or were leased: next, or longest leased, first.
-
-    Args:
-        queue: The queue.
-        source: Which lists.
-        selection: Which of their items.
-        detail: How much to read of each.
-        limit: How many at most; None for all.
-        offset: How many of those that pass the selection to leave out first.
-        tail: From the other end: newest first.
-
-    Yields:
-        Items, read in pages as they are asked for.
-    """
+    """As `items`; `detail` says how much to read of each."""
     if limit == 0:
         return
-    # Without a selection the pages that are passed over need not be read.
+    # Without a selection the entries that are skipped need not be read.
     skip = offset if selection.is_all and source.is_one else 0
     wanted = None if limit is None else limit + offset - skip
     page_size = PAGE_SIZE
@@ -124,243 +153,182 @@ def list_items(
     lists = [queue.keys.main] * source.main + [queue.keys.processing] * source.processing
     entries = lengths_of(queue, *lists)
     queue.progress.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
-    passing = _passing(queue, source, selection, detail, tail, skip, page_size)
-    yield from islice(passing, offset - skip, wanted)
+    walk = _Walk(queue, selection.id_pattern(), tail=tail, skip=skip, page_size=page_size)
+    chosen = _chosen(queue, walk.pages(source), selection, detail)
+    yield from islice(chosen, offset - skip, wanted)
 
 
-def list_ids(
-    queue: Queue,
-    source: Source,
-    *,
-    limit: int | None,
-    offset: int = 0,
-    tail: bool = False,
+def listed_ids(
+    queue: Queue, source: Source, *, limit: int | None = None, offset: int = 0, tail: bool = False
 ) -> Iterator[Sequence[bytes]]:
-    """The IDs of all that is in main, in the delayed or in the buried zset, without a look at each.
+    """The IDs of all that is in main, in the order of `items`, without looking at each.
 
     Args:
         queue: The queue.
-        source: Which of the three; that one alone.
+        source: Main, or one of the sorted sets, whose items are looked at.
         limit: How many at most; None for all.
         offset: How many to leave out first.
         tail: From the other end.
 
     Yields:
-        Pages of them, in the order of `list_items`.
+        Pages of IDs.
     """
+    if not source.main:
+        listed = items(queue, source, limit=limit, offset=offset, tail=tail, bare=True)
+        yield from in_batches(item.item_id for item in listed)
+        return
     left = LONGEST_LIST if limit is None else limit
-    entries = lengths_of(queue, *[queue.keys.main] * source.main)
+    entries = lengths_of(queue, queue.keys.main)
     queue.progress.begin("listing", lambda: min(entries(), left))
-    pages: Iterator[Sequence[bytes]]
     page_size = min(PAGE_SIZE, left)
-    if source.main:
-        pages = walk_list(
-            queue, queue.keys.main, newest_first=tail, start=offset, page_size=page_size
-        )
-    else:
-        name = "delayed" if source.delayed else "buried"
-        pages = (
-            [item_id for item_id, _ in page]
-            for page in walk_scheduled(
-                queue, name, latest_first=tail, start=offset, page_size=page_size
-            )
-        )
-    for page in pages:
+    for page in ListCursor(
+        queue, queue.keys.main, from_left=tail, start=offset, page_size=page_size
+    ):
         yield page[:left]
         left -= len(page)
         if left <= 0:
             return
 
 
-def _passing(
-    queue: Queue,
-    source: Source,
-    selection: Selection,
-    detail: Detail,
-    tail: bool,
-    skip: int,
-    page_size: int,
-) -> Iterator[Item]:
-    if source.main:
-        length = queue.call("LLEN", queue.keys.main) if tail else 0
-        index = skip
-        for page in walk_list(
-            queue, queue.keys.main, newest_first=tail, start=skip, page_size=page_size
-        ):
-            positions = [
-                length - 1 - place if tail else place for place in range(index, index + len(page))
-            ]
-            index += len(page)
-            yield from _page(queue, page, positions, selection, detail, main=1)
-    met: set[bytes] = set()
-    if source.processing:
-        skip_here = 0 if source.main else skip
-        walk = walk_list(
-            queue,
-            queue.keys.processing,
-            newest_first=tail,
-            start=skip_here,
-            page_size=page_size,
-            turns=True,
-        )
-        for page in walk:
-            fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in met]
-            met.update(fresh)
-            items = _in_processing(queue, fresh, selection.id_pattern())
-            yield from _chosen(queue, items, selection, detail)
-    elsewhere = _Elsewhere(queue, met if source.processing else None)
-    for name in ("delayed", "buried"):
-        if getattr(source, name):
-            skip_here = skip if source.is_one else 0
-            yield from _zset_pages(
-                queue, name, selection, detail, tail, skip_here, page_size, elsewhere
-            )
-    if source.deep:
-        yield from _found_deep(queue, selection, detail)
+class _Walk:
+    """A walk over the structures of a source, which meets each item once.
 
+    Args:
+        queue: The queue.
+        pattern: What IDs must match; None for any.
+        tail: From the other end.
+        skip: How many entries of the only structure to skip.
+        page_size: Entries in one read.
+    """
 
-class _Elsewhere:
-    """Tells what is in processing after all, and only has an old entry in a zset."""
-
-    def __init__(self, queue: Queue, listed: "set[bytes] | None") -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        pattern: "re.Pattern[bytes] | None",
+        *,
+        tail: bool,
+        skip: int,
+        page_size: int,
+    ) -> None:
         self._queue = queue
-        # What the listing has met in processing; None if it does not walk it.
-        self._listed = listed
+        self._pattern = pattern
+        self._tail = tail
+        self._skip = skip
+        self._page_size = page_size
+        # What must not be listed again.
+        self._seen: set[bytes] = set()
 
-    def has(self, item_id: bytes, look: Probe) -> bool:
-        """Whether it is an item of processing, whatever entry it has in a zset."""
-        if not look.has_data or is_guard(look.lease):
-            return False
-        if self._listed is None:
-            if look.lease is None:
-                return False
-            # Hardly ever needed: a worker has got hold of what was put away.
-            pages = walk_processing(
-                self._queue,
+    def pages(self, source: Source) -> Iterator[Iterable[Item]]:
+        """Pages of items, before their details are read."""
+        deep = _found_deep(self._queue) if source.deep else {}
+        self._seen.update(deep)
+        if source.main:
+            yield from self._main()
+        if source.processing:
+            yield from self._processing()
+        for name in ("delayed", "buried"):
+            if getattr(source, name):
+                yield from self._scheduled(name)
+        yield self._items(facts for facts in deep.values() if self._is_wanted(facts.item_id))
+
+    def _main(self) -> Iterator[Iterable[Item]]:
+        queue, key = self._queue, self._queue.keys.main
+        length = queue.call("LLEN", key) if self._tail else 0
+        cursor = self._cursor(key)
+        for page in cursor:
+            places = {
+                place: item_id
+                for place, item_id in enumerate(page, cursor.offset)
+                if self._is_wanted(item_id)
+            }
+            found = probe(queue, places.values(), in_main=1)
+            listed = []
+            for place, facts in zip(places, found, strict=True):
+                if facts.is_scheduled:
+                    self._seen.add(facts.item_id)
+                position = length - 1 - place if self._tail else place
+                listed.append(item_from(queue.name, facts, position))
+            yield listed
+
+    def _processing(self) -> Iterator[Iterable[Item]]:
+        for page in self._cursor(self._queue.keys.processing, rotates=True):
+            fresh = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
+            found = probe(self._queue, fresh, in_processing=1)
+            # Behind a guard an old entry in processing means nothing.
+            listed = [facts for facts in found if facts.state not in SCHEDULED]
+            self._seen.update(facts.item_id for facts in listed)
+            yield self._items(listed)
+
+    def _scheduled(self, name: str) -> Iterator[Iterable[Item]]:
+        queue = self._queue
+        for page in walk_scheduled(
+            queue,
+            name,
+            latest_first=self._tail,
+            start=self._skip,
+            page_size=self._page_size,
+        ):
+            found = list(probe(queue, [i for i, _ in page if self._is_wanted(i)]))
+            # A whole guard is believed. Any other item may be in a list, and is what it is there.
+            doubtful = [facts.item_id for facts in found if not facts.is_guarded]
+            exact = {facts.item_id: facts for facts in facts_of(queue, doubtful)}
+            yield self._items(
+                facts
+                for facts in (exact.get(facts.item_id, facts) for facts in found)
+                if facts.state in _LISTED_IN[name]
             )
-            self._listed = {listed_id for page in pages for listed_id in page}
-        return item_id in self._listed
+
+    def _cursor(self, key: bytes, *, rotates: bool = False) -> ListCursor:
+        return ListCursor(
+            self._queue,
+            key,
+            from_left=self._tail,
+            start=self._skip,
+            page_size=self._page_size,
+            rotates=rotates,
+        )
+
+    def _is_wanted(self, item_id: bytes) -> bool:
+        is_fresh = item_id not in self._seen
+        return is_fresh and (self._pattern is None or self._pattern.match(item_id) is not None)
+
+    def _items(self, found: Iterable[Facts]) -> Iterator[Item]:
+        return (item_from(self._queue.name, facts) for facts in found)
 
 
-def _in_processing(
-    queue: Queue,
-    ids: Sequence[bytes],
-    pattern: "re.Pattern[bytes] | None",
-) -> list[Item]:
-    """The items of processing; behind a guard an old entry there means nothing."""
-    chosen = [item_id for item_id in ids if pattern is None or pattern.match(item_id)]
-    items = [item_from(queue.keys.name, facts, None) for facts in seen_in_processing(queue, chosen)]
-    return [item for item in items if item.state not in SCHEDULED]
-
-
-def _zset_pages(
-    queue: Queue,
-    name: str,
-    selection: Selection,
-    detail: Detail,
-    tail: bool,
-    skip: int,
-    page_size: int,
-    elsewhere: _Elsewhere,
-) -> Iterator[Item]:
-    """The items of the delayed or buried zset in order of time."""
-    pattern = selection.id_pattern()
-    seconds, microseconds = queue.call("TIME")
-    now_ms = int(seconds) * 1000 + int(microseconds) // 1000
-    for page in walk_scheduled(queue, name, latest_first=tail, start=skip, page_size=page_size):
-        pairs = [pair for pair in page if pattern is None or pattern.match(pair[0])]
-        items = []
-        seen = probe(queue, [item_id for item_id, _ in pairs])
-        for (item_id, score), look in zip(pairs, seen, strict=True):
-            if elsewhere.has(item_id, look):
-                continue
-            facts = replace(
-                seen_in_list(item_id, look),
-                due_ms=int(score) if name == "delayed" else None,
-                buried_ms=int(score) if name == "buried" else None,
-                now_ms=now_ms,
-            )
-            items.append(item_from(queue.keys.name, facts, None))
-        yield from _chosen(queue, items, selection, detail)
-
-
-def _found_deep(queue: Queue, selection: Selection, detail: Detail) -> Iterator[Item]:
-    """Items in no list or zset, and those in the lists more than once, as one look saw them."""
-    from rwq_cli.core.inspect.survey import survey
-
-    found = survey(
-        queue,
-    )
-    states = FOUND_DEEP if selection.states is None else FOUND_DEEP & selection.states
-    wanted = replace(selection, states=states)
-    for copies, ids in (
-        (0, (*found.orphaned, *found.unlisted, *found.held)),
-        (2, dict.fromkeys(found.duplicated)),
-    ):
-        for batch in in_batches(ids):
-            nowhere = [None] * len(batch)
-            yield from _page(queue, batch, nowhere, wanted, detail, main=copies)
-
-
-def _page(
-    queue: Queue,
-    ids: list[bytes],
-    positions: "list[int] | list[None]",
-    selection: Selection,
-    detail: Detail,
-    *,
-    main: int,
-) -> Iterator[Item]:
-    pattern = selection.id_pattern()
-    chosen = [
-        (item_id, position)
-        for item_id, position in zip(ids, positions, strict=True)
-        if pattern is None or pattern.match(item_id)
-    ]
-    if not chosen:
-        return
-    items = []
-    seen = probe(queue, [item_id for item_id, _ in chosen])
-    for (item_id, position), look in zip(chosen, seen, strict=True):
-        facts = seen_in_list(item_id, look, main=main)
-        items.append(item_from(queue.keys.name, facts, position))
-    yield from _chosen(queue, items, selection, detail)
+def _found_deep(queue: Queue) -> dict[bytes, Facts]:
+    """Items in no list or sorted set, and those in the lists more than once."""
+    return {
+        facts.item_id: facts
+        for facts in survey_facts(queue)
+        if facts.state is State.DUPLICATED
+        or (facts.state in FOUND_DEEP and not facts.in_processing)
+    }
 
 
 def _chosen(
-    queue: Queue,
-    items: list[Item],
-    selection: Selection,
-    detail: Detail,
+    queue: Queue, pages: Iterable[Iterable[Item]], selection: Selection, detail: Detail
 ) -> Iterator[Item]:
-    """Those that pass the selection, with their details."""
-    if selection.states is not None:
-        items = [item for item in items if item.state in selection.states]
-    # What the selection asks has to be read whatever is shown.
+    """The items that a selection accepts, with their details."""
     read = detail
     if selection.reads_details:
+        # What the selection asks for has to be read, whatever is shown.
         read = Detail(sizes=detail.sizes, data=detail.data or selection.match is not None)
-    # A page of items of a megabyte is a gigabyte: few are in hand at a time.
-    for batch in in_batches(items, items_max=ITEMS_WITH_DATA if read.data else BATCH_ITEMS):
-        for item in with_details(queue, batch, read):
-            if _passes(item, selection):
+    states = selection.states
+    for page in pages:
+        candidates = [item for item in page if states is None or item.state in states]
+        for item in with_details(queue, candidates, read):
+            if selection.accepts(item):
                 yield item if detail.data or item.data is None else replace(item, data=None)
 
 
-def _passes(item: Item, selection: Selection) -> bool:
-    if selection.match is not None and not (item.data and selection.match.search(item.data)):
-        return False
-    if selection.older_than_s is not None:
-        return item.idle_s is not None and item.idle_s >= selection.older_than_s
-    return True
-
-
-def list_leases(
+def leases(
     queue: Queue,
-    detail: Detail,
     *,
-    limit: int | None,
+    limit: int | None = None,
     holder_glob: bytes | None = None,
+    data: bool = False,
+    bare: bool = False,
 ) -> Iterator[Item]:
     """The items in processing: abandoned ones first, then by the time left, endless ones last.
 
@@ -368,31 +336,40 @@ def list_leases(
 
     Args:
         queue: The queue.
-        detail: How much to read of each.
         limit: How many at most; None for all.
         holder_glob: Only leases whose holder matches this glob; abandoned items have no holder
             and pass only without it.
+        data: See `items`.
+        bare: See `items`.
     """
+    return list_leases(
+        queue, detail_of(queue, data=data, bare=bare), limit=limit, holder_glob=holder_glob
+    )
+
+
+def list_leases(
+    queue: Queue, detail: Detail, *, limit: int | None, holder_glob: bytes | None = None
+) -> Iterator[Item]:
+    """As `leases`; `detail` says how much to read of each."""
     pattern = None if holder_glob is None else glob_pattern(holder_glob)
-
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
+    walk = _Walk(queue, None, tail=False, skip=0, page_size=PAGE_SIZE)
+    found = (
+        item
+        for page in walk.pages(Source(processing=True))
+        for item in page
+        if not pattern or (_is_held(item) and item.lease and pattern.match(item.lease.holder))
+    )
+    chosen = sorted(found, key=_urgency) if limit is None else nsmallest(limit, found, _urgency)
+    yield from with_details(queue, chosen, detail)
 
-    def found() -> Iterator[Item]:
-        met: set[bytes] = set()
-        for page in walk_processing(
-            queue,
-        ):
-            fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in met]
-            met.update(fresh)
-            for item in _in_processing(queue, fresh, None):
-                if not pattern or (item.lease and pattern.match(item.lease.holder)):
-                    yield item
 
-    def urgency(item: Item) -> float:
-        if item.lease is None:
-            return -1.0
-        return float("inf") if item.lease.ttl_ms is None else float(item.lease.ttl_ms)
+def _is_held(item: Item) -> bool:
+    # What is left of a guard is nobody's lease.
+    return item.lease is not None and item.state is not State.ABANDONED
 
-    chosen = sorted(found(), key=urgency) if limit is None else nsmallest(limit, found(), urgency)
-    for batch in in_batches(chosen, items_max=100):
-        yield from with_details(queue, batch, detail)
+
+def _urgency(item: Item) -> float:
+    if item.lease is None or not _is_held(item):
+        return -1.0
+    return float("inf") if item.lease.ttl_ms is None else float(item.lease.ttl_ms)

@@ -1,4 +1,4 @@
-"""The queue's keys, as a walk over all keys finds them, without those of queues named like them.
+"""A queue's keys among all keys, without those of queues that are named like them.
 
 A queue may be called `jobs:item:mail`; its keys then look like items of `jobs`.
 """
@@ -20,9 +20,7 @@ _NAME_ENDS = re.compile(
 _OWNERS_PER_CALL = 50
 
 
-def nested_names(
-    queue: Queue,
-) -> tuple[bytes, ...]:
+def nested_names(queue: Queue) -> tuple[bytes, ...]:
     """The names of the queues that begin with our name and a colon, and that have a structure."""
     own = queue.keys.structures
     return names_among(
@@ -53,15 +51,13 @@ def names_among(connection: Connection, suspects: Sequence[bytes]) -> tuple[byte
 
 
 def member_ids(
-    queue: Queue,
-    prefixes: tuple[bytes, ...],
-    names: tuple[bytes, ...],
+    queue: Queue, prefixes: tuple[bytes, ...], names: tuple[bytes, ...]
 ) -> Iterator[list[bytes]]:
-    """The IDs in our keys with these prefixes, in pages; some may be met twice, as SCAN says.
+    """The IDs in a queue's keys, in pages; SCAN may return one twice.
 
     Args:
         queue: The queue.
-        prefixes: Those of data, leases or results.
+        prefixes: Of data, leases or results.
         names: Queues whose keys are left out: see `nested_names`.
     """
     for page in scan_keys(queue.connection, queue.keys.pattern):
@@ -77,12 +73,12 @@ def member_ids(
 
 
 def owners_of(keys: QueueKeys, item_id: bytes, prefixes: tuple[bytes, ...]) -> set[bytes]:
-    """The names of the other queues, if there are such, whose keys the keys of an ID may be.
+    """The names of other queues, if they exist, to which the keys of an ID would belong.
 
     Args:
         keys: The queue.
         item_id: The ID.
-        prefixes: Those of the keys that are meant: data, leases, results.
+        prefixes: Of the keys: data, leases, results.
     """
     if b":" not in item_id and b":" + item_id not in STRUCTURES:
         return set()
@@ -97,17 +93,17 @@ def owners_of(keys: QueueKeys, item_id: bytes, prefixes: tuple[bytes, ...]) -> s
 def exclude_nested_queues(
     queue: Queue, ids: Collection[bytes], prefixes: tuple[bytes, ...]
 ) -> list[bytes]:
-    """Those of the IDs whose keys belong to no other queue that has a structure now.
+    """The IDs whose keys belong to no other queue that has a structure now.
 
-    Such a queue may have come to life since `nested_names`; and in a walk over all keys its items
-    may have gone from the one list to the other just so that neither was met. So each is asked for
-    at one instant. Its producer sets an item's data before it pushes the ID: only what looked like
-    ours a grace period ago, and still does, is ours.
+    Such a queue may have been created since `nested_names`; and during a walk over all keys its
+    items may have moved from one list to the other, so that neither list was found. So the
+    structures of each possible queue are asked for at one instant. Its producer sets an item's data
+    before it pushes the ID: only what looked like ours a grace period ago, and still does, is ours.
 
     Args:
         queue: The queue.
         ids: The IDs.
-        prefixes: Those of the keys that would be touched: data, leases, results.
+        prefixes: Of the keys that would be touched: data, leases, results.
     """
     owners = {item_id: owners_of(queue.keys, item_id, prefixes) for item_id in ids}
     alive: set[bytes] = set()

@@ -6,11 +6,11 @@ from rwq_cli.core.server.scan import scan_keys
 
 
 def queue_names(connection: Connection) -> list[bytes]:
-    """The names of all queues that have a list or a zset, sorted.
+    """The names of all queues that have a list or a sorted set, in order.
 
-    A queue's name is written nowhere; its keys give it away. Only lists and zsets are asked for
-    (SCAN with TYPE), so that a million data keys are passed over on the server and not sent. A
-    queue whose items are all orphaned has neither and stays unseen.
+    A queue's name is stored nowhere but in its keys. SCAN is asked for lists and sorted sets alone,
+    so that the server does not send a million data keys. A queue whose items are all orphaned has
+    neither, and is not found.
     """
     names: set[bytes] = set()
     for kind in ("list", "zset"):

@@ -1,14 +1,12 @@
 """Choosing many items by what they are, to act on them: the one grammar of all verbs.
 
-What is chosen is collected before anything is done to it, so that what the verb moves or removes
-can neither hide an item from the walk nor show it twice. The IDs are what is kept: about 110 MB for
-a million of them.
+All are chosen before anything is done to them, so that what the verb moves or removes can neither
+hide an item from the listing nor list it twice. Their IDs are kept: about 110 MB for a million.
 """
-
-from collections.abc import Callable
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.listing import FOUND_DEEP, Selection, Source, list_items
+from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import Detail
 from rwq_cli.core.model import State
 
@@ -22,16 +20,14 @@ _BURIED = _ANYWHERE | {State.BURIED}
 SELECTABLE = _MAIN | _PROCESSING | _DELAYED | _BURIED | FOUND_DEEP
 # Those of items: what has data that a verb may act on.
 ITEMS = SELECTABLE - _ANYWHERE
-# In these a healthy item may be seen for a moment, between two commands of a worker or producer.
+# A healthy item may be in these for a moment, between two commands of a worker or producer.
 _PASSING = frozenset(
     {State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST}
 )
 
-Sleep = Callable[[float], None]
-
 
 def source_of(states: frozenset[State]) -> Source:
-    """Which structures have to be walked to meet everything that is in one of these states."""
+    """The structures in which everything is that is in one of these states."""
     return Source(
         main=bool(states & _MAIN),
         processing=bool(states & _PROCESSING),
@@ -41,51 +37,39 @@ def source_of(states: frozenset[State]) -> Source:
     )
 
 
-def choose_ids(
-    queue: Queue,
-    selection: Selection,
-    *,
-    limit: int | None,
-    grace_s: float,
-    sleep: Sleep,
+def choose(
+    queue: Queue, selection: Selection, *, limit: int | None = None, grace_s: float = 1.0
 ) -> list[bytes]:
     """The IDs of the items that a selection chooses.
 
-    What looks abandoned, orphaned, unlisted, duplicated or a ghost may be a healthy item between
-    two commands of its worker; it is chosen only if a second look, a grace period later, says the
-    same. All else may change after it was chosen, too: the verb that acts decides by what it finds.
+    An item that looks abandoned, orphaned, unlisted, duplicated or like a ghost may be healthy,
+    between two commands of its worker. It is chosen only if a second look, a grace period later,
+    says the same. Other items may change, too, after they were chosen: the verb that acts looks
+    again.
 
     Args:
         queue: The queue.
         selection: Which items; without states, those in any state that items can have.
         limit: How many at most, 1 or more, next or longest leased first; None for all. A second
             look may leave fewer of them.
-        grace_s: Seconds between the two looks, where a second one is needed.
-        sleep: Waits for so many seconds.
+        grace_s: Seconds between the two looks, if a second one is needed.
 
     Returns:
-        Each ID once, in the order of `list_items`.
+        Each ID once, in the order of `items`.
     """
+    queue.connection.look_only()
     states = ITEMS if selection.states is None else selection.states
-    detail = Detail(sizes=False, bare=True)
-    chosen: dict[bytes, None] = {}
-    passing: dict[bytes, State] = {}
     wanted = Selection(states, selection.match, selection.id_glob, selection.older_than_s)
-    for item in list_items(queue, source_of(states), wanted, detail, limit=None):
-        if item.item_id not in chosen:
-            chosen[item.item_id] = None
-            if item.state in _PASSING:
-                passing[item.item_id] = item.state
-            if len(chosen) == limit:
-                break
+    chosen: dict[bytes, State] = {}
+    for item in list_items(queue, source_of(states), wanted, Detail(bare=True), limit=None):
+        chosen.setdefault(item.item_id, item.state)
+        if len(chosen) == limit:
+            break
+    passing = [item_id for item_id, state in chosen.items() if state in _PASSING]
     if not passing:
         return list(chosen)
-    sleep(grace_s)
-    unsettled = frozenset(passing.values())
-    again = Selection(unsettled, id_glob=selection.id_glob)
-    for item in list_items(queue, source_of(unsettled), again, detail, limit=None):
-        if passing.get(item.item_id) is item.state:
-            del passing[item.item_id]
-            if not passing:
-                break
-    return [item_id for item_id in chosen if item_id not in passing]
+    queue.clock.sleep(grace_s)
+    for facts in facts_of(queue, passing):
+        if facts.state is not chosen[facts.item_id]:
+            del chosen[facts.item_id]
+    return list(chosen)

@@ -1,20 +1,18 @@
-"""Judging a queue's numbers by limits, for monitoring."""
+"""Comparing a queue's numbers with limits, for monitoring."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import count_states
 from rwq_cli.core.inspect.listing import Selection
-from rwq_cli.core.inspect.selection import choose_ids
+from rwq_cli.core.inspect.selection import choose
 from rwq_cli.core.model import Counts, State
-
-Sleep = Callable[[float], None]
 
 
 class Level(StrEnum):
-    """How it stands, by the names that monitoring knows."""
+    """How well something is, by the names that monitoring knows."""
 
     OK = "OK"
     WARNING = "WARNING"
@@ -22,7 +20,7 @@ class Level(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-# From the best to the worst: what is known to be bad must not hide behind what is not known.
+# From the best to the worst: what is known to be bad must not hide behind what is unknown.
 _ORDER = (Level.OK, Level.UNKNOWN, Level.WARNING, Level.CRITICAL)
 
 
@@ -40,7 +38,7 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Above what a measure is bad.
+    """The limits of a measure.
 
     Attributes:
         warn: It is a warning above this; None for never. An age in seconds, else a number.
@@ -53,13 +51,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One measure.
+    """A measure, compared with its limits.
 
     Attributes:
-        measure: Which.
-        value: An age in seconds, else a number; None where it is not known.
+        measure: The measure.
+        value: An age in seconds, else a number; None if it is unknown.
         limits: Its limits.
-        level: What they say of it. What is not known is `UNKNOWN` only where it has a limit.
+        level: How the value compares. An unknown value is `UNKNOWN` only if it has a limit.
     """
 
     measure: Measure
@@ -70,7 +68,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         counts: The numbers.
@@ -90,41 +88,35 @@ class Check:
 
 
 def worst(levels: Sequence[Level]) -> Level:
-    """The worst of some levels; what is not known is worse than what is well, and no more."""
+    """The worst of some levels; `UNKNOWN` is worse than `OK` alone."""
     return max(levels, key=_ORDER.index)
 
 
 def check(
-    queue: Queue,
-    limits: Mapping[Measure, Limits],
-    *,
-    deep: bool,
-    grace_s: float,
-    sleep: Sleep,
+    queue: Queue, limits: Mapping[Measure, Limits], *, deep: bool = False, grace_s: float = 1.0
 ) -> Check:
-    """Count a queue and evaluate the numbers.
+    """Count a queue and compare the numbers with limits.
 
-    A worker between its pop and its lease looks abandoned for a moment, and a producer's item
-    orphaned between its data and its push. Where that would raise an alarm, they are counted by
+    A worker's item looks abandoned for a moment between the pop and the lease, and a producer's
+    looks orphaned between its data and its push. If that would raise an alarm, they are counted by
     two looks, as for a clean.
 
     Args:
         queue: The queue.
         limits: The limits of the measures that have any.
         deep: Walk over the whole queue, for orphans.
-        grace_s: Seconds between the two looks, where a second one is needed.
-        sleep: Waits for so many seconds.
+        grace_s: Seconds between the two looks, if a second one is needed.
     """
     counts = count_states(queue, sample_sizes=False, deep=deep)
     found = evaluate(counts, limits)
     for measure in (Measure.ABANDONED, Measure.ORPHANED):
         if found[measure].level in (Level.WARNING, Level.CRITICAL):
-            sought = Selection(states=frozenset({State(measure.value)}))
-            ids = choose_ids(queue, sought, limit=None, grace_s=grace_s, sleep=sleep)
+            wanted = Selection(states=frozenset({State(measure.value)}))
+            number = len(choose(queue, wanted, grace_s=grace_s))
             if measure is Measure.ABANDONED:
-                counts = replace(counts, abandoned=len(ids))
+                counts = replace(counts, abandoned=number)
             else:
-                counts = replace(counts, orphaned=len(ids))
+                counts = replace(counts, orphaned=number)
             found = evaluate(counts, limits)
     return found
 
@@ -145,7 +137,7 @@ def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
 
 def _value(counts: Counts, measure: Measure) -> int | None:
     if measure is Measure.AGE:
-        # Where nothing waits, nothing waits too long.
+        # If nothing waits, nothing waits too long.
         return counts.oldest_waiting_s if counts.waiting else 0
     value: int | None = getattr(counts, measure.value)
     return value

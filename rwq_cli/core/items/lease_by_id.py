@@ -80,7 +80,9 @@ def lease_ids(
             yield LeaseAttempt(item, False)
         elif dry_run:
             place = position if position >= 0 else None
-            waiting = Item(queue.name, item_id, found, position=place)
+            waiting = Item(
+                queue.name, item_id, found, position=place, returns=returns_from(returns)
+            )
             (item,) = with_details(queue, [waiting], Detail(data=True))
             yield LeaseAttempt(item, True)
         else:

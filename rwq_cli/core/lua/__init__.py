@@ -30,6 +30,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/delete_stray_leases": ("facts",),
     "ops/lease": ("schedule",),
     "ops/lease_by_id": ("locate", "schedule"),
+    "ops/look_up": ("facts",),
     "ops/probe": ("facts",),
     "ops/prune": ("schedule",),
     "ops/push_scheduled": ("locate", "expected", "schedule"),

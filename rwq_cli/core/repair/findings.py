@@ -1,11 +1,11 @@
-"""What can be wrong with a queue: the codes of the doctor's findings, and what each weighs."""
+"""What can be wrong with a queue: the codes of the doctor's findings, and how grave each is."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding weighs. Errors and warnings are what a queue should not have."""
+    """How grave a finding is. A healthy queue has notes at most."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -13,7 +13,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """What was found. Where it is a state of an item it has the state's name."""
+    """What was found. If it is a state of an item it has the state's name."""
 
     WRONG_TYPE = "wrong-type"
     HELD = "held"
@@ -26,6 +26,7 @@ class Code(StrEnum):
     DUE = "due"
     UNGUARDED = "unguarded"
     GHOST = "ghost"
+    INVALID_SCORE = "invalid-score"
     ENDLESS_LEASE = "endless-lease"
     STALE_SCHEDULE = "stale-schedule"
     STALE_CLEANING = "stale-cleaning"
@@ -33,21 +34,22 @@ class Code(StrEnum):
     SHADOWED_NAME = "shadowed-name"
     STRAY_LEASE = "stray-lease"
     STALE_RETURNS = "stale-returns"
+    INVALID_RETURNS = "invalid-returns"
     FOREIGN_KEY = "foreign-key"
     NO_PERSISTENCE = "no-persistence"
     NO_HASH_TAG = "no-hash-tag"
 
     @property
     def severity(self) -> Severity:
-        """How much it weighs."""
+        """How grave it is."""
         if self in _ERRORS:
             return Severity.ERROR
         return Severity.NOTE if self in _NOTES else Severity.WARNING
 
     @property
     def auto_fixable(self) -> bool:
-        """Whether it can be put right without choosing for the user."""
-        return self in _CURED
+        """Whether it can be fixed without choosing for the user."""
+        return self in _AUTO_FIXABLE
 
 
 _ERRORS = frozenset(
@@ -57,12 +59,13 @@ _NOTES = frozenset(
     {
         Code.STRAY_LEASE,
         Code.STALE_RETURNS,
+        Code.INVALID_RETURNS,
         Code.FOREIGN_KEY,
         Code.NO_PERSISTENCE,
         Code.NO_HASH_TAG,
     }
 )
-_CURED = frozenset(
+_AUTO_FIXABLE = frozenset(
     {
         Code.DUPLICATED,
         Code.ABANDONED,
@@ -81,15 +84,15 @@ _CURED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, however often it was met.
+    """One thing that is wrong, however often it was found.
 
     Attributes:
         code: What it is.
-        count: How many IDs or keys were found so; 1 for what is about the server or the name.
-        examples: A few of them, those still left before those that were put right.
+        count: How many IDs or keys it was found of; 1 for what is about the server or the name.
+        examples: A few of them, those that are left before those that were fixed.
         of_keys: Whether the examples are the names of keys and not IDs.
-        fixed: How many were put right, or in a dry run would be.
-        left: How many are still so.
+        fixed: How many were fixed, or in a dry run would be.
+        left: How many are left.
     """
 
     code: Code

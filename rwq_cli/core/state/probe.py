@@ -1,6 +1,7 @@
 """Reading the facts about many IDs whose places in the lists the caller knows."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
@@ -8,7 +9,8 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import STATE_CODES, Lease, State
 from rwq_cli.core.state.rules import Facts
 
-_FIELDS = 8
+# How many fields of a reply an ID has.
+FACT_FIELDS = 8
 _STATE_OF_CODE = {code: state for state, code in STATE_CODES.items()}
 
 
@@ -27,23 +29,47 @@ def probe(
         reply = queue.run("probe", *batch)
         now_ms = int(reply[0])
         for at, item_id in enumerate(batch):
-            kind, new, new_ms, old, old_ms, due, buried, returns = reply[
-                1 + at * _FIELDS : 1 + (at + 1) * _FIELDS
-            ]
-            yield Facts(
-                item_id,
-                kind != b"none",
-                in_main,
-                in_processing,
-                0,
-                lease_from(new, new_ms),
-                lease_from(old, old_ms),
-                float(due) if due else None,
-                float(buried) if buried else None,
-                now_ms,
-                returns_from(returns),
-                wrong_types_from(queue.keys, item_id, kind, new_ms, old_ms),
-            )
+            fields = reply[1 + at * FACT_FIELDS : 1 + (at + 1) * FACT_FIELDS]
+            yield facts_from(queue.keys, item_id, fields, now_ms, in_main, in_processing)
+
+
+def facts_from(
+    keys: QueueKeys,
+    item_id: bytes,
+    fields: Sequence[Any],
+    now_ms: int,
+    in_main: int,
+    in_processing: int,
+    in_cleaning: int = 0,
+) -> Facts:
+    """The facts of a reply, as `facts_reply` in `lua/lib/facts.lua` gives them.
+
+    Args:
+        keys: The queue's keys.
+        item_id: The ID.
+        fields: The fields of this ID.
+        now_ms: The server's clock, unix ms.
+        in_main: How often the ID is in main.
+        in_processing: How often it is in processing.
+        in_cleaning: How often it is in the list of a 0.1 cleaner.
+    """
+    kind, new, new_ms, old, old_ms, due, buried, returned = fields
+    returns = returns_from(returned)
+    return Facts(
+        item_id,
+        kind != b"none",
+        in_main,
+        in_processing,
+        in_cleaning,
+        lease_from(new, new_ms),
+        lease_from(old, old_ms),
+        float(due) if due else None,
+        float(buried) if buried else None,
+        now_ms,
+        returns,
+        wrong_types_from(keys, item_id, kind, new_ms, old_ms),
+        returned is not None and returns is None,
+    )
 
 
 def states(
@@ -85,7 +111,11 @@ def wrong_types_from(
         new_ms: The time left of its new lease key, as for `lease_from`.
         old_ms: The time left of its old lease key.
     """
-    wrong = {} if kind in (b"none", b"string") else {keys.item(item_id): kind.decode()}
+    wrong: dict[bytes, str] = {}
+    if kind not in (b"none", b"string"):
+        wrong[keys.item(item_id)] = kind.decode()
+    if -3 not in (new_ms, old_ms):
+        return wrong
     for key, left_ms in ((keys.lease(item_id), new_ms), (keys.old_lease(item_id), old_ms)):
         if left_ms == -3:
             wrong[key] = "no string"

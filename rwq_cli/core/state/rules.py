@@ -7,12 +7,15 @@ functions in `core/lua/lib/state.lua`; a test compares the two over every combin
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
 from rwq_cli.core.model import Lease, State
 
 # States of items that are in no list.
 SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
+# Larger scores are no times of ours: they may be infinite, or have no exact number of milliseconds.
+TIME_MS_MAX = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Facts:
         now_ms: The server's clock at that instant, unix ms.
         returns: How often a cleaner returned it; None if none did.
         wrong_types: Keys that hold another type than the protocol says, with that type.
+        has_invalid_returns: Whether its count of returns is no number.
     """
 
     item_id: bytes
@@ -47,6 +51,7 @@ class Facts:
     now_ms: int = 0
     returns: int | None = None
     wrong_types: Mapping[bytes, str] = field(default_factory=dict)
+    has_invalid_returns: bool = False
 
     @property
     def lease(self) -> Lease | None:
@@ -60,9 +65,20 @@ class Facts:
         return None if is_guard(lease) else lease
 
     @property
+    def is_listed(self) -> bool:
+        """Whether it is in main or in processing."""
+        return self.in_main > 0 or self.in_processing > 0
+
+    @property
     def is_scheduled(self) -> bool:
         """Whether it has an entry in the delayed or the buried sorted set."""
         return self.due_ms is not None or self.buried_ms is not None
+
+    @property
+    def has_invalid_score(self) -> bool:
+        """Whether a score in one of them is no time."""
+        scores = (self.due_ms, self.buried_ms)
+        return any(score is not None and whole_ms(score) is None for score in scores)
 
     @property
     def is_guarded(self) -> bool:
@@ -72,9 +88,56 @@ class Facts:
         return new == old and score is not None
 
     @property
+    def is_guard_weak(self) -> bool:
+        """Whether a cleaner that knows one lease name could return it before its time.
+
+        Its guard is missing under a name, or ends too early. Of a delayed or buried item.
+        """
+        if not self.is_guarded:
+            return True
+        ends_ms = [lease.ttl_ms for lease in (self.new_lease, self.old_lease) if lease]
+        needed_ms = inf if self.buried_ms is not None else (self.due_ms or 0) - self.now_ms
+        return any(left_ms is not None and left_ms < needed_ms for left_ms in ends_ms)
+
+    @property
+    def is_unguarded(self) -> bool:
+        """Whether it is delayed or buried behind a weak guard."""
+        is_set_aside = self.state in (State.DELAYED, State.BURIED)
+        return is_set_aside and self.session is None and self.is_guard_weak
+
+    @property
+    def has_stale_schedule(self) -> bool:
+        """Whether it is an item of a list with an entry in a sorted set all the same."""
+        is_item = self.has_data and not self.wrong_types
+        return is_item and self.is_listed and self.is_scheduled and self.state not in SCHEDULED
+
+    @property
+    def is_stale_in_cleaning(self) -> bool:
+        """Whether the list of a 0.1 cleaner has an entry of it that means nothing."""
+        is_elsewhere = self.is_listed or self.is_scheduled
+        return self.in_cleaning > 0 and (is_elsewhere or not self.has_data)
+
+    @property
+    def has_stale_returns(self) -> bool:
+        """Whether there is a count of its returns, but no data."""
+        return not self.has_data and (self.returns is not None or self.has_invalid_returns)
+
+    @property
     def state(self) -> State:
         """The state that the facts say."""
         return state_of(self)
+
+
+def whole_ms(score: float | None) -> int | None:
+    """A score as a time in whole unix ms; None for none, and for one that is no time."""
+    return int(score) if score is not None and abs(score) <= TIME_MS_MAX else None
+
+
+def reason_of(lease: Lease | None) -> bytes | None:
+    """The reason that the guard of a buried item gives; None for any other lease."""
+    if lease is None or guard_kind(lease) != BURIED_GUARD:
+        return None
+    return lease.holder.removeprefix(BURIED_GUARD)
 
 
 def guard_kind(lease: Lease | None) -> bytes | None:

@@ -149,3 +149,30 @@ local function left_of(facts, name)
   end
   return facts[name] and left_ms(facts, name) or -2
 end
+
+-- The reply with the facts that the keys and scores of IDs say: unix ms now, and then for each ID the type of
+-- its data key; the value of its new lease key, and the ms left of it, as `left_of` gives them; the same of
+-- its old lease key; its due time and its time of burial, unix ms, or ''; its count of returns, or false.
+-- `append` may add fields to those of an ID.
+local function facts_reply(ids, append)
+  local reply, facts = { string.format('%.0f', math.floor(clock_ms())) }, read_facts(ids)
+  local counts = present[returns] and #ids > 0 and read_all('HMGET', returns, ids) or {}
+  local function add(value)
+    reply[#reply + 1] = value
+  end
+  for i, id in ipairs(ids) do
+    local found = facts[id]
+    add(found.data)
+    add(text_of(found.new))
+    add(left_of(found, 'new'))
+    add(text_of(found.old))
+    add(left_of(found, 'old'))
+    add(found.due_ms and as_score(found.due_ms) or '')
+    add(found.buried_ms and as_score(found.buried_ms) or '')
+    add(counts[i] or false)
+    if append then
+      append(id, add)
+    end
+  end
+  return reply
+end

@@ -1,0 +1,136 @@
+"""Looking up IDs wherever they are: their facts, and their places in the lists."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import NamedTuple
+
+from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES, ids_per_call, in_batches
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
+from rwq_cli.core.state.probe import FACT_FIELDS, facts_from, probe
+from rwq_cli.core.state.rules import Facts
+
+# In longer lists one LPOS would hold the server for too long.
+LPOS_LENGTH_MAX = 1_000_000
+# Reading a list in pages costs about as much as this many LPOS.
+_FEW_IDS = 30
+# IDs are looked for by name in up to this many calls whatever a walk over short lists would cost:
+# it takes several round trips for each list.
+_CALLS = 4
+
+# Places in a list counted from its right end, the nearest first.
+Positions = Sequence[int]
+_Entries = Mapping[bytes, Positions]
+
+
+class Found(NamedTuple):
+    """An ID that was looked up.
+
+    Attributes:
+        facts: The facts about it.
+        main: Its places in main; 0 is the next to be leased.
+        processing: Its places in processing; 0 was there first.
+    """
+
+    facts: Facts
+    main: Positions
+    processing: Positions
+
+
+def look_up(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) -> Iterator[Found]:
+    """Look up IDs in both lists and in that of 0.1 cleaners.
+
+    A few IDs, or IDs in short lists, are looked for by name, each at one instant. Otherwise each
+    list is read once for all of them, and the facts are read afterwards. Main is read before
+    processing and again after it, so that an item that moves from the one to the other meanwhile
+    is in one of them, and not in both or in neither.
+
+    Args:
+        queue: The queue.
+        ids: The IDs.
+        main_twice: Read main again. Without it an item that moves may seem duplicated or orphaned:
+            for a first look only.
+
+    Yields:
+        What was found of each ID, in order.
+    """
+    if not ids:
+        return
+    keys = queue.keys
+    lists = (keys.main, keys.processing, keys.cleaning)
+    lengths: list[int] = queue.call_all([("LLEN", key) for key in lists])
+    length = sum(lengths)
+    is_quick = len(ids) <= _FEW_IDS or len(ids) * length <= _CALLS * SCAN_BUDGET_ENTRIES
+    if is_quick and max(lengths) <= LPOS_LENGTH_MAX:
+        yield from _by_name(queue, ids, length)
+    else:
+        yield from _by_walk(queue, ids, lengths[2] > 0, main_twice)
+
+
+def facts_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) -> Iterator[Facts]:
+    """The facts about IDs, in order; see `look_up`."""
+    return (found.facts for found in look_up(queue, ids, main_twice=main_twice))
+
+
+def _by_name(queue: Queue, ids: Collection[bytes], length: int) -> Iterator[Found]:
+    batches = list(in_batches(ids, items_max=ids_per_call(length)))
+    fields = FACT_FIELDS + 3
+    for batch, reply in zip(batches, queue.run_each("look_up", batches), strict=True):
+        lengths, (now, *values) = reply
+        for at, item_id in enumerate(batch):
+            own = values[at * fields : (at + 1) * fields]
+            main, processing, cleaning = (
+                [length - 1 - int(index) for index in reversed(indexes.split())]
+                for length, indexes in zip(lengths, own[FACT_FIELDS:], strict=True)
+            )
+            counts = (len(main), len(processing), len(cleaning))
+            facts = facts_from(queue.keys, item_id, own[:FACT_FIELDS], int(now), *counts)
+            yield Found(facts, main, processing)
+
+
+def _by_walk(
+    queue: Queue, ids: Collection[bytes], has_cleaning: bool, main_twice: bool
+) -> Iterator[Found]:
+    keys, wanted = queue.keys, ids if isinstance(ids, Set) else frozenset(ids)
+    queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
+    before = _entries(ListCursor(queue, keys.main), wanted)
+    working = _entries(walk_processing(queue), wanted)
+    after = _entries(ListCursor(queue, keys.main), wanted) if main_twice else before
+    cleaning = _entries(ListCursor(queue, keys.cleaning), wanted) if has_cleaning else {}
+    for facts in probe(queue, ids):
+        item_id = facts.item_id
+        main, processing = _settled(
+            *(entries.get(item_id, ()) for entries in (before, working, after))
+        )
+        in_cleaning = len(cleaning.get(item_id, ()))
+        if main or processing or in_cleaning:
+            facts = replace(
+                facts,
+                in_main=len(main),
+                in_processing=len(processing),
+                in_cleaning=in_cleaning,
+            )
+        yield Found(facts, main, processing)
+
+
+def _entries(cursor: ListCursor, wanted: Set[bytes]) -> _Entries:
+    """The places of the wanted IDs in a list that is read from the right."""
+    found: dict[bytes, tuple[int, ...]] = {}
+    for page in cursor:
+        if not wanted.isdisjoint(page):
+            for place, entry in enumerate(page, cursor.offset):
+                if entry in wanted:
+                    found[entry] = (*found.get(entry, ()), place)
+    return found
+
+
+def _settled(
+    before: Positions, working: Positions, after: Positions
+) -> tuple[Positions, Positions]:
+    """The places in main and in processing, by a look at main, at processing, and at main again."""
+    if working and after and not before:
+        # It was returned after processing was read.
+        return after, ()
+    if working or (before and after):
+        return min(after, before, key=len), working
+    return after or before, working
