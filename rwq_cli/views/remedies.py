@@ -129,9 +129,7 @@ REMEDIES = {
         "they end by themselves",
     ),
     Code.STALE_RETURNS: Remedy(
-        "Returns were counted of items that are completed.",
-        "Take the counts away.",
-        _FIX,
+        "Returns were counted of items that are completed.", "Take the counts away.", _FIX
     ),
     Code.FOREIGN_KEY: Remedy(
         "Keys begin with the queue's name but are no part of any queue.",
