@@ -164,7 +164,10 @@ def test_a_number_without_measure(
         (b'{"data": 1, "delay": [5]}', "its delay is not a duration: [5]"),
         (b'{"data": 1, "delay": 1e300}', "its delay is longer than a hundred years"),
         (b'{"data": 1, "delay": "99999999d"}', "its delay is longer than a hundred years"),
-        (b"[" * 100_000, "not JSON"),
+        (b"[" * 100_000, "not a JSON object"),
+        (b'{"data": ' + b"[" * 100_000, "not JSON: nested too deeply"),
+        (b'{"data": {"a": "\xff"}}', "not JSON: "),
+        (b'{"data": 1, "other": "\xff"}', "not JSON: "),
     ],
 )
 def test_a_malformed_json_line(rwq: Rwq, raw: redis.Redis, line: bytes, why: str) -> None:
