@@ -122,7 +122,7 @@ def is_simple(line: str) -> bool:
 
 
 class TestRoot:
-    def test_lists_every_command_under_its_heading(self, rwq: Rwq) -> None:
+    def test_every_command_is_listed_under_its_heading(self, rwq: Rwq) -> None:
         result = rwq("--help")
         assert (result.code, result.notes) == (0, "")
         for heading, names in SECTIONS.items():
@@ -131,20 +131,20 @@ class TestRoot:
                 (line,) = re.findall(rf"^  {name} .*$", result.text, re.MULTILINE)
                 assert len(line.split()) > 2
 
-    def test_is_shown_when_no_command_is_given(self, rwq: Rwq) -> None:
+    def test_help_is_shown_without_a_command(self, rwq: Rwq) -> None:
         result = rwq()
         assert (result.code, result.text) == (2, "")
         assert result.notes.startswith("Usage: rwq ")
         assert "Keeping it healthy" in result.notes
 
-    def test_help_is_a_command_as_it_is_elsewhere(self, rwq: Rwq) -> None:
+    def test_help_is_also_a_command(self, rwq: Rwq) -> None:
         """`gh help`, `kubectl help` and `git help` all are."""
         assert rwq("help").as_tuple() == rwq("--help").as_tuple()
 
     def test_help_needs_no_server_and_no_queue(self, bare_rwq: Rwq) -> None:
         assert bare_rwq.process("ls", "--help").code == 0
 
-    def test_the_codes_are_explained(self, rwq: Rwq) -> None:
+    def test_exit_codes_are_explained(self, rwq: Rwq) -> None:
         text = rwq("--help").text
         for code in (0, 1, 2, 3, 69, 130):
             assert re.search(rf"^  {code} ", text, re.MULTILINE)
@@ -161,7 +161,7 @@ class TestRoot:
         ("leese", "lease"),
     ],
 )
-def test_a_near_miss_is_suggested(rwq: Rwq, typed: str, meant: str) -> None:
+def test_a_mistyped_command_gets_a_suggestion(rwq: Rwq, typed: str, meant: str) -> None:
     result = rwq(typed)
     assert (result.code, result.text) == (2, "")
     assert result.notes.startswith(f"rwq: error: no such command '{typed}'")
@@ -178,7 +178,7 @@ def test_a_near_miss_is_suggested(rwq: Rwq, typed: str, meant: str) -> None:
         (("add", "--uniqe", "x"), "--unique"),
     ],
 )
-def test_a_near_miss_of_an_option_is_suggested(
+def test_a_mistyped_option_gets_a_suggestion(
     rwq: Rwq, raw: redis.Redis, words: tuple[str, ...], meant: str
 ) -> None:
     result = rwq(*words)
@@ -187,7 +187,7 @@ def test_a_near_miss_of_an_option_is_suggested(
     assert raw.keys() == []
 
 
-def test_an_unknown_command_without_likeness(rwq: Rwq) -> None:
+def test_an_unlike_command_gets_no_suggestion(rwq: Rwq) -> None:
     assert rwq("xyzzy").as_tuple() == (
         2,
         "",
@@ -195,6 +195,6 @@ def test_an_unknown_command_without_likeness(rwq: Rwq) -> None:
     )
 
 
-def test_the_name_of_a_command_is_one_shell_word() -> None:
+def test_names_of_commands_need_no_quotes() -> None:
     for command in ALL:
         assert shlex.split(command.path) == command.path.split()
