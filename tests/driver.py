@@ -10,17 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
 
 COMMAND = (sys.executable, "-m", "rwq_cli")
-# After that it hangs; never what a command may take, so that a busy machine fails no test.
-TIMEOUT_S = 30.0
+# After that it hangs; far more than any command takes, so that a busy machine fails no test.
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,13 @@ class Result:
         return self.code, self.out, self.err
 
 
+class Screen(io.BytesIO):
+    """Takes what is written, and says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @dataclass
 class Rwq:
     """rwq with a server and a queue in its environment, and nothing else of this machine.
@@ -89,9 +98,26 @@ class Rwq:
     ) -> Result:
         """Run in this process. `variables` are set besides; an empty one is unset."""
         out, err = io.BytesIO(), io.BytesIO()
-        environment = Environment(self._all(variables), io.BytesIO(stdin), out, err)
-        code = run(words, environment)
-        return Result(int(code), out.getvalue(), err.getvalue())
+        code = _run(words, Environment(self._all(variables), io.BytesIO(stdin), out, err))
+        return Result(code, out.getvalue(), err.getvalue())
+
+    def on_screen(
+        self,
+        *words: str,
+        variables: Mapping[str, str] | None = None,
+        columns: int = 80,
+    ) -> tuple[int, bytes]:
+        """Run in this process with stdout and stderr that say that they are one terminal.
+
+        Returns:
+            The exit code, and all that was written to it.
+        """
+        screen = Screen()
+        environment = Environment(self._all(variables), io.BytesIO(), screen, screen)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("COLUMNS", str(columns))
+            code = _run(words, environment)
+        return code, screen.getvalue()
 
     def process(
         self,
@@ -205,6 +231,16 @@ class Rwq:
     def _all(self, variables: Mapping[str, str] | None) -> dict[str, str]:
         merged = {**self.variables, **(variables or {})}
         return {name: value for name, value in merged.items() if value != ""}
+
+
+def _run(words: Sequence[str], environment: Environment) -> int:
+    """Run in this process; Typer writes help to the process's own stdout."""
+    text = io.TextIOWrapper(environment.stdout, "utf-8", write_through=True)
+    try:
+        with redirect_stdout(text):
+            return int(run(list(words), environment))
+    finally:
+        text.detach()
 
 
 def _converse(child: int, terminal: int, type_in: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:

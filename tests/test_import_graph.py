@@ -193,7 +193,7 @@ def test_the_core_works_with_redis_alone() -> None:
     """Every module of it can be imported, and imports nothing of the command line."""
     program = (
         "import sys\n"
-        "for name in 'typer rich click orjson typing_extensions hiredis'.split():\n"
+        "for name in 'typer rich click msgspec typing_extensions hiredis'.split():\n"
         "    sys.modules[name] = None\n"
         "import pkgutil, importlib, rwq_cli.core\n"
         "for module in pkgutil.walk_packages(rwq_cli.core.__path__, 'rwq_cli.core.'):\n"

@@ -120,10 +120,7 @@ def _criteria(
     older_than: Annotated[
         float | None,
         typer.Option(
-            "--older-than",
-            metavar="DUR",
-            parser=_age,
-            help="Only items not used for so long.",
+            "--older-than", metavar="DUR", parser=_age, help="Only items not used for so long."
         ),
     ] = None,
 ) -> None:

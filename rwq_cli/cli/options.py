@@ -72,8 +72,7 @@ IdsArgument = Annotated[
     typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one a line."),
 ]
 NullOption = Annotated[
-    bool,
-    typer.Option("-0", "--null", help="IDs on stdin, and those of -o ids, end with NUL."),
+    bool, typer.Option("-0", "--null", help="IDs on stdin, and those of -o ids, end with NUL.")
 ]
 NullIdsOption = Annotated[
     bool, typer.Option("-0", "--null", help="-o ids ends each ID with NUL, unescaped.")

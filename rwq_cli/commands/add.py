@@ -7,13 +7,7 @@ import typer
 from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import (
-    DryRunOption,
-    Duration,
-    NullIdsOption,
-    duration_option,
-    parse_id,
-)
+from rwq_cli.cli.options import DryRunOption, Duration, NullIdsOption, duration_option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due

@@ -91,12 +91,7 @@ def complete(
         chosen = confirm_ids("complete, with their data gone,", chosen, queue, yes=yes)
     return batch_of_ids(
         queue.name,
-        queue.complete(
-            chosen,
-            owner=owner,
-            result_options=result_options,
-            dry_run=dry_run,
-        ),
+        queue.complete(chosen, owner=owner, result_options=result_options, dry_run=dry_run),
         done=Status.COMPLETED,
         failures=(Status.MISSING, Status.NOT_OWNER),
         dry_run=dry_run,

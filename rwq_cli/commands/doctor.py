@@ -43,12 +43,10 @@ def _codes(text: str) -> frozenset[Code]:
 def doctor(
     settings: Settings,
     fix: Annotated[
-        bool,
-        typer.Option("--fix", help="Cure what needs no decision; safe beside workers."),
+        bool, typer.Option("--fix", help="Cure what needs no decision; safe beside workers.")
     ] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="With --fix: report what it would do, change nothing."),
+        bool, typer.Option("--dry-run", help="With --fix: report what it would do, change nothing.")
     ] = False,
     grace_s: GraceOption = A_SECOND,
     only: Annotated[

@@ -87,8 +87,7 @@ def lease(
         )
     if not wants_data and len(set(settings.queues)) > 1:
         raise InvalidArgument(
-            "IDs alone do not say which of several queues they are of",
-            "use -o jsonl, csv or plain",
+            "IDs alone do not say which of several queues they are of", "use -o jsonl, csv or plain"
         )
     queues = open_queues(settings)
     shuffle: Shuffle | None = None

@@ -20,10 +20,7 @@ app = CommandModule()
 
 @app.command(
     help="Show who holds what for how long: abandoned items first, then the soonest to end.",
-    examples=(
-        "rwq leases -q jobs",
-        "rwq leases -q jobs --holder 'rwq:deploy@*' -o json",
-    ),
+    examples=("rwq leases -q jobs", "rwq leases -q jobs --holder 'rwq:deploy@*' -o json"),
     reads_only=True,
 )
 def leases(

@@ -23,10 +23,7 @@ app = CommandModule()
     help="Remove a whole queue, every key of it. The items, and the results that are kept of "
     "completed ones, are written to an undo file first. What a producer adds meanwhile stays, and "
     "so does what is named like a result and is none.",
-    examples=(
-        "rwq purge -q jobs --dry-run",
-        "rwq purge -q jobs --yes",
-    ),
+    examples=("rwq purge -q jobs --dry-run", "rwq purge -q jobs --yes"),
     exits={
         ExitStatus.OK: "done; an empty queue is done",
         ExitStatus.NO: "nothing was removed: declined",

@@ -64,10 +64,7 @@ def put_report(
         suffix=suffix,
         null_separated=null_separated,
     )
-    report.extra = lambda: {
-        "rejected": rejected() + report.counts["rejected"],
-        **extra(),
-    }
+    report.extra = lambda: {"rejected": rejected() + report.counts["rejected"], **extra()}
     return report
 
 

@@ -34,11 +34,7 @@ _DONE = (Status.IMPORTED, Status.MOVED)
     "interrupted, or what FILE holds. Items come back as they were, and never twice; waiting ones "
     "at the end of the queue that they were nearer to; what was moved comes back to the end, if "
     "nobody has touched it.",
-    examples=(
-        "rwq undo --dry-run",
-        "rwq undo",
-        "rwq undo -q jobs -o json",
-    ),
+    examples=("rwq undo --dry-run", "rwq undo", "rwq undo -q jobs -o json"),
     exits={
         ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in conflict",
         ExitStatus.PARTIAL: "some items were not put back; the file is kept, and taken again "
@@ -54,8 +50,7 @@ def undo(
         ),
     ] = None,
     anywhere: Annotated[
-        bool,
-        typer.Option("--anywhere", help="Also on another server than they were taken from."),
+        bool, typer.Option("--anywhere", help="Also on another server than they were taken from.")
     ] = False,
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,

@@ -26,10 +26,7 @@ app = CommandModule()
         "rwq wait -q jobs --below 1000",
         "rwq wait -q jobs --id 4f2a9c --timeout 10m",
     ),
-    exits={
-        ExitStatus.OK: "it is so",
-        ExitStatus.NO: "it was not so in time",
-    },
+    exits={ExitStatus.OK: "it is so", ExitStatus.NO: "it was not so in time"},
 )
 def wait(
     settings: Settings,
@@ -42,8 +39,7 @@ def wait(
         ),
     ] = False,
     below: Annotated[
-        int | None,
-        typer.Option("--below", metavar="N", min=1, help="Fewer than N items wait."),
+        int | None, typer.Option("--below", metavar="N", min=1, help="Fewer than N items wait.")
     ] = None,
     ids: Annotated[
         list[bytes] | None,

@@ -4,9 +4,9 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, BinaryIO, cast
+from typing import Any
 
-import orjson
+from msgspec.json import decode
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -15,7 +15,7 @@ from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
-from rwq_cli.input.records import ITEM_BYTES_MAX, BadRecord, Readable, open_input
+from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
 from rwq_cli.input.streams import split
 from rwq_cli.output.export_file import VERSION, Header, Mark, MarkWord, Taken
 
@@ -34,8 +34,8 @@ def parse_header(line: bytes, name: str) -> Header:
         InvalidArgument: It is no header, or that of a later version.
     """
     try:
-        record = orjson.loads(line)
-    except ValueError:
+        record = decode(line)
+    except (ValueError, RecursionError):
         record = None
     version = record.get("rwq_export") if isinstance(record, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
@@ -77,8 +77,8 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
         The item or the result; or what an undo file says of those above.
     """
     try:
-        record = orjson.loads(line)
-    except ValueError as error:
+        record = decode(line)
+    except (ValueError, RecursionError) as error:
         raise BadRecord(f"not JSON: {error}")
     if not isinstance(record, dict):
         raise BadRecord("not a JSON object")
@@ -226,8 +226,7 @@ class ExportReader:
         self._open = ExitStack()
         stream = environment.stdin
         if name != "-":
-            file = self._open.enter_context(open_input(name))
-            stream = cast(BinaryIO, Readable(name, file))
+            stream = self._open.enter_context(open_input(name))
         self._lines = _numbered(split(stream, b"\n", environment.flush))
         first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
         self.header = parse_header(first[1], "stdin" if name == "-" else name)

@@ -1,10 +1,8 @@
 """The result that `rwq complete` keeps, from a file or stdin."""
 
-from typing import BinaryIO, cast
-
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
-from rwq_cli.input.records import ITEM_BYTES_MAX, Readable, open_input
+from rwq_cli.input.files import ITEM_BYTES_MAX, open_input
 from rwq_cli.input.streams import whole
 
 
@@ -33,8 +31,7 @@ def read_result(environment: Environment, name: str) -> bytes:
         result = whole(environment.stdin, environment.flush, bytes_max=ITEM_BYTES_MAX)
     else:
         with open_input(name) as file:
-            readable = cast(BinaryIO, Readable(name, file))
-            result = whole(readable, environment.flush, bytes_max=ITEM_BYTES_MAX)
+            result = whole(file, environment.flush, bytes_max=ITEM_BYTES_MAX)
     if len(result) > ITEM_BYTES_MAX:
         raise InvalidArgument(
             "the result is larger than the 512 MB that a server takes", "keep it elsewhere"

@@ -245,7 +245,7 @@ class UndoReader:
 
     def _read(self) -> None:
         from rwq_cli.input.export_file import parse_header, parse_line
-        from rwq_cli.input.records import BadRecord
+        from rwq_cli.input.files import BadRecord
 
         self._parse = parse_line
         front, back, results = array("Q"), array("Q"), array("Q")

@@ -75,8 +75,7 @@ def queues_view() -> View[Counts]:
 
 
 def _view(
-    columns: Sequence[Column[Counts]],
-    sections: Callable[[Counts], Sequence[Section]] | None = None,
+    columns: Sequence[Column[Counts]], sections: Callable[[Counts], Sequence[Section]] | None = None
 ) -> View[Counts]:
     sample = Counts(b"", 0, 0, 0, 0)
     return View(counts_fields, lambda counts: counts.queue, sample, columns, sections)
@@ -93,11 +92,7 @@ _RARE = ("returned", "returns", "results")
 def _sections(counts: Counts) -> list[Section]:
     numbers = {name: getattr(counts, name) for name in (*_ROWS, *_RARE)}
     rows: list[Row] = [
-        (
-            name.replace("_", " "),
-            human.count(number),
-            "red" if name in _BAD and number else None,
-        )
+        (name.replace("_", " "), human.count(number), "red" if name in _BAD and number else None)
         for name, number in numbers.items()
         if number is not None and (number or name in _ROWS)
     ]

@@ -70,11 +70,7 @@ STATE: Column[Item] = Column(
     "STATE", lambda item: item.state.value, style=lambda item: state_style(item.state)
 )
 LAST_USE: Column[Item] = Column(
-    "LAST USE",
-    lambda item: item.idle_s,
-    lambda item: human.ago(item.idle_s),
-    right=True,
-    shrinks=3,
+    "LAST USE", lambda item: item.idle_s, lambda item: human.ago(item.idle_s), right=True, shrinks=3
 )
 HOLDER: Column[Item] = Column(
     "HOLDER", lambda item: None if item.lease is None else item.lease.holder, _holder, shrinks=2
@@ -86,10 +82,7 @@ TIME_LEFT: Column[Item] = Column(
     right=True,
 )
 SIZE: Column[Item] = Column(
-    "SIZE",
-    lambda item: item.payload_bytes,
-    lambda item: human.size(item.payload_bytes),
-    right=True,
+    "SIZE", lambda item: item.payload_bytes, lambda item: human.size(item.payload_bytes), right=True
 )
 DATA: Column[Item] = Column(
     "DATA",

@@ -72,12 +72,7 @@ class Rejects(Protocol):
 
 
 def batch_of_added(
-    queue: bytes,
-    outcomes: Outcomes,
-    rejects: Rejects,
-    *,
-    dry_run: bool,
-    null_separated: bool,
+    queue: bytes, outcomes: Outcomes, rejects: Rejects, *, dry_run: bool, null_separated: bool
 ) -> Batch[Outcome]:
     """The report of `add`.
 

@@ -136,9 +136,7 @@ REMEDIES = {
         "they end by themselves",
     ),
     Code.STALE_RETURNS: Remedy(
-        "Returns were counted of items that are completed.",
-        "Take the counts away.",
-        _FIX,
+        "Returns were counted of items that are completed.", "Take the counts away.", _FIX
     ),
     Code.INVALID_RETURNS: Remedy(
         "The count of an item's returns is no number, and counts as none: somebody wrote it by "

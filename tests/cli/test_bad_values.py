@@ -36,7 +36,7 @@ from tests.driver import Rwq
         "local",
     ],
 )
-def test_a_malformed_url(bare_rwq: Rwq, url: str) -> None:
+def test_a_malformed_url_is_a_usage_error(bare_rwq: Rwq, url: str) -> None:
     result = bare_rwq("ls", "-q", "jobs", f"--url={url}")
     assert (result.code, result.text) == (2, "")
     assert result.notes.startswith("rwq: error: ")
@@ -45,7 +45,7 @@ def test_a_malformed_url(bare_rwq: Rwq, url: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["redis+sentinel://h1,h2/service/0", "redis+cluster://h1"])
-def test_what_comes_later_is_said_clearly(bare_rwq: Rwq, scheme: str) -> None:
+def test_sentinel_and_cluster_urls_are_not_supported(bare_rwq: Rwq, scheme: str) -> None:
     result = bare_rwq("ls", "-q", "jobs", "-u", scheme)
     name = "Sentinel" if "sentinel" in scheme else "Redis Cluster"
     assert result.as_tuple() == (
@@ -79,7 +79,9 @@ def test_what_comes_later_is_said_clearly(bare_rwq: Rwq, scheme: str) -> None:
     "line",
     ["lease --for", "lease --timeout", "touch a --for", "clean light --grace", "add x --delay"],
 )
-def test_a_malformed_duration(rwq: Rwq, foreign: Foreign, line: str, text: str) -> None:
+def test_a_malformed_duration_is_a_usage_error(
+    rwq: Rwq, foreign: Foreign, line: str, text: str
+) -> None:
     foreign.waiting(b"a")
     *words, option = line.split()
     result = rwq(*words, f"{option}={text}")
@@ -94,7 +96,9 @@ def test_a_malformed_duration(rwq: Rwq, foreign: Foreign, line: str, text: str) 
 
 @pytest.mark.parametrize("text", ["9" * 12 + "d", "9" * 20, "9" * 400, "9" * 18 + "h"])
 @pytest.mark.parametrize("line", ["lease --for", "touch l --for", "ls --older-than"])
-def test_a_duration_without_measure(rwq: Rwq, foreign: Foreign, line: str, text: str) -> None:
+def test_an_enormous_duration_changes_nothing(
+    rwq: Rwq, foreign: Foreign, line: str, text: str
+) -> None:
     """Longer than a server can count: refused before anything is done, or understood."""
     foreign.waiting(b"a")
     foreign.leased(b"l")
@@ -109,7 +113,7 @@ def test_a_duration_without_measure(rwq: Rwq, foreign: Foreign, line: str, text:
     assert foreign.raw.pttl("jobs:lease:l") <= 60_000
 
 
-def test_a_grace_without_measure(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_enormous_grace_period_is_a_usage_error(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"a")
     result = rwq("clean", "light", "--grace", "9" * 20)
     assert result.code == 2
@@ -118,7 +122,9 @@ def test_a_grace_without_measure(rwq: Rwq, foreign: Foreign) -> None:
 
 @pytest.mark.parametrize("number", ["-1", "x", "1.5", "", "1e3"])
 @pytest.mark.parametrize("line", ["lease -n", "ls -n", "ls --offset", "leases -n"])
-def test_a_malformed_number(rwq: Rwq, foreign: Foreign, line: str, number: str) -> None:
+def test_a_malformed_number_is_a_usage_error(
+    rwq: Rwq, foreign: Foreign, line: str, number: str
+) -> None:
     foreign.waiting(b"a")
     result = rwq(*line.split(), number)
     assert (result.code, result.text) == (2, "")
@@ -132,7 +138,7 @@ def test_a_malformed_number(rwq: Rwq, foreign: Foreign, line: str, number: str) 
     ("line", "out"),
     [("lease -o ids -n", "a\n"), ("ls -o ids -n", "a\n"), ("ls -o ids --offset", "")],
 )
-def test_a_number_without_measure(
+def test_an_enormous_number_is_refused_or_means_all(
     rwq: Rwq, foreign: Foreign, line: str, out: str, number: str
 ) -> None:
     """Either refused, or as good as all."""
@@ -164,10 +170,15 @@ def test_a_number_without_measure(
         (b'{"data": 1, "delay": [5]}', "its delay is not a duration: [5]"),
         (b'{"data": 1, "delay": 1e300}', "its delay is longer than a hundred years"),
         (b'{"data": 1, "delay": "99999999d"}', "its delay is longer than a hundred years"),
-        (b"[" * 100_000, "not JSON"),
+        (b"[" * 100_000, "not a JSON object"),
+        (b'{"data": ' + b"[" * 100_000, "not JSON: nested too deeply"),
+        (b'{"data": {"a": "\xff"}}', "not JSON: "),
+        (b'{"data": 1, "other": "\xff"}', "not JSON: "),
     ],
 )
-def test_a_malformed_json_line(rwq: Rwq, raw: redis.Redis, line: bytes, why: str) -> None:
+def test_a_malformed_json_line_is_rejected_with_its_number(
+    rwq: Rwq, raw: redis.Redis, line: bytes, why: str
+) -> None:
     """Reported with its number; the rest goes in; the exit is 3."""
     given = b'{"data": 1, "id": "a"}\n\n' + line + b'\n{"data": 2, "id": "b"}\n'
     result = rwq("add", "--format", "jsonl", stdin=given)
@@ -179,7 +190,7 @@ def test_a_malformed_json_line(rwq: Rwq, raw: redis.Redis, line: bytes, why: str
     assert raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
 
 
-def test_a_malformed_json_line_told_in_json(rwq: Rwq) -> None:
+def test_a_rejected_line_is_reported_in_json(rwq: Rwq) -> None:
     result = rwq("add", "--format", "jsonl", "-o", "json", stdin=b'x\n{"data": 1}\n')
     assert result.code == 3
     (record,) = [json.loads(line) for line in result.err.splitlines()]
@@ -189,7 +200,7 @@ def test_a_malformed_json_line_told_in_json(rwq: Rwq) -> None:
     assert (result.json["added"], result.json["rejected"]) == (1, 1)
 
 
-def test_not_a_number_is_no_json(rwq: Rwq, raw: redis.Redis) -> None:
+def test_nan_and_infinity_are_not_json(rwq: Rwq, raw: redis.Redis) -> None:
     """NaN and Infinity are no JSON; as data they would break every reader."""
     result = rwq("add", "--format", "jsonl", stdin=b'{"data": NaN}\n{"data": [Infinity]}\n')
     assert (result.code, result.text) == (1, "")
@@ -197,7 +208,7 @@ def test_not_a_number_is_no_json(rwq: Rwq, raw: redis.Redis) -> None:
 
 
 @pytest.mark.parametrize("regex", ["[", "(", "*", "\\"])
-def test_a_malformed_regex(rwq: Rwq, regex: str) -> None:
+def test_a_malformed_regex_is_a_usage_error(rwq: Rwq, regex: str) -> None:
     result = rwq("ls", "--match", regex)
     assert (result.code, result.text) == (2, "")
     assert result.notes.startswith("rwq: error: --match is not a regular expression: ")

@@ -6,7 +6,7 @@ import pytest
 
 from rwq_cli.cli.choosing import SelectableState
 from tests.conftest import Foreign, contents, until_alone
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, until
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -41,7 +41,9 @@ def chosen(rwq: Rwq, *words: str) -> list[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 class TestUsage:
-    def test_nothing(self, rwq: Rwq, filled: Foreign, verb: str) -> None:
+    def test_without_ids_or_options_it_is_an_error(
+        self, rwq: Rwq, filled: Foreign, verb: str
+    ) -> None:
         before = contents(filled.raw)
         for words in ((), ("-n", "0"), ("--dry-run",)):
             assert rwq(verb, *words).as_tuple() == (2, "", NOTHING_CHOSEN)
@@ -61,7 +63,7 @@ class TestUsage:
         ],
     )
     @pytest.mark.parametrize("ids", ["w1", "-", "w1 w2"])
-    def test_ids_and_a_selection(
+    def test_ids_exclude_options_that_select(
         self, rwq: Rwq, verb: str, words: str, option: str, ids: str
     ) -> None:
         assert rwq(verb, *ids.split(), *words.split(), stdin=b"w1\n").as_tuple() == (
@@ -71,23 +73,23 @@ class TestUsage:
             "by options\n",
         )
 
-    def test_all_and_a_state(self, rwq: Rwq, verb: str) -> None:
+    def test_all_excludes_a_state(self, rwq: Rwq, verb: str) -> None:
         said = "rwq: error: --all and --state exclude each other; give one of them\n"
         assert rwq(verb, "--all", "--state", "leased").as_tuple() == (2, "", said)
 
     @pytest.mark.parametrize("words", ["--match [", "--older-than soon", "--state nothing"])
-    def test_values_that_cannot_be(self, rwq: Rwq, verb: str, words: str) -> None:
+    def test_bad_values_are_usage_errors(self, rwq: Rwq, verb: str, words: str) -> None:
         result = rwq(verb, *words.split())
         assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1)
 
-    def test_help_has_the_same_options(self, rwq: Rwq, verb: str) -> None:
+    def test_help_has_the_options_that_select(self, rwq: Rwq, verb: str) -> None:
         text = rwq.process(verb, "--help").text
         for option in ("--state", "--match", "--id-glob", "--older-than", "-n, --limit", "--all"):
             assert f"\n  {option} " in text
         assert "\n  [ID...] " in text
 
 
-def test_a_state_that_the_verb_cannot_deal_with(rwq: Rwq) -> None:
+def test_a_state_that_a_verb_does_not_apply_to_is_an_error(rwq: Rwq) -> None:
     assert rwq("touch", "--state", "waiting").as_tuple() == (
         2,
         "",
@@ -97,7 +99,7 @@ def test_a_state_that_the_verb_cannot_deal_with(rwq: Rwq) -> None:
 
 
 @pytest.mark.usefixtures("filled")
-class TestChoosing:
+class TestSelection:
     @pytest.mark.parametrize(
         ("line", "expected"),
         [
@@ -125,7 +127,7 @@ class TestChoosing:
             ("touch --state held", "h1"),
         ],
     )
-    def test_which(self, rwq: Rwq, line: str, expected: str) -> None:
+    def test_options_select_these_items(self, rwq: Rwq, line: str, expected: str) -> None:
         assert chosen(rwq, *line.split()) == expected.split()
 
     @pytest.mark.parametrize(
@@ -135,14 +137,14 @@ class TestChoosing:
             *("--id-glob w*", "--match w2", "-n 1", "--older-than 0 -n 1"),
         ],
     )
-    def test_ls_shows_what_complete_would_take(self, rwq: Rwq, words: str) -> None:
+    def test_ls_shows_what_complete_selects(self, rwq: Rwq, words: str) -> None:
         shown = rwq("ls", *words.split(), "-o", "ids").text.split()
         assert shown
         assert chosen(rwq, "complete", *words.split()) == shown
 
 
-class TestActing:
-    def test_release_brings_back_what_is_abandoned(self, rwq: Rwq, filled: Foreign) -> None:
+class TestEffect:
+    def test_release_returns_abandoned_items(self, rwq: Rwq, filled: Foreign) -> None:
         assert rwq("release", "--state", "abandoned").as_tuple() == (
             0,
             "",
@@ -151,12 +153,12 @@ class TestActing:
         assert filled.raw.lrange("jobs:queue", 0, -1) == [b"a2", b"a1", b"w2", b"w1"]
         assert filled.raw.lrange("jobs:processing", 0, -1) == [b"g1", b"h1", b"l1"]
 
-    def test_release_leaves_what_others_hold(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_release_leaves_items_leased_by_others(self, rwq: Rwq, filled: Foreign) -> None:
         result = rwq("release", "--all", "-o", "json")
         assert (result.code, result.json["released"], result.json["not_owner"]) == (3, 2, 2)
         assert filled.raw.lrange("jobs:processing", 0, -1) == [b"g1", b"h1", b"l1"]
 
-    def test_release_with_force_of_all(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_release_with_force_returns_all(self, rwq: Rwq, filled: Foreign) -> None:
         assert rwq("release", "--all", "--force", "--yes", "-o", "json").json["released"] == 4
         assert filled.raw.lrange("jobs:processing", 0, -1) == [b"g1"]
 
@@ -164,19 +166,19 @@ class TestActing:
         assert rwq("release", "--state", "orphaned", "--front").code == 0
         assert filled.raw.lrange("jobs:queue", 0, -1) == [b"w2", b"w1", b"o1"]
 
-    def test_touch_all(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_touch_extends_every_lease(self, rwq: Rwq, filled: Foreign) -> None:
         result = rwq("touch", "--all", "--for", "1h")
         assert result.as_tuple() == (0, "", "touched 2, not leased 0, missing 0\n")
         assert filled.raw.pttl("jobs:lease:l1") > 3_500_000
         assert filled.raw.pttl("jobs:lease:h1") > 3_500_000
 
-    def test_complete_with_yes(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_complete_with_yes_completes_all(self, rwq: Rwq, filled: Foreign) -> None:
         result = rwq("complete", "--all", "--yes", "-o", "json")
         assert (result.code, result.json["completed"]) == (0, 7)
         assert sorted(filled.raw.keys()) == [b"jobs:processing"]
         assert filled.raw.lrange("jobs:processing", 0, -1) == [b"g1"]
 
-    def test_many_whose_ids_are_any_bytes(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_thousands_of_binary_ids_are_completed(self, rwq: Rwq, foreign: Foreign) -> None:
         ids = [bytes((first, second)) for first in range(0, 256, 8) for second in range(100)]
         foreign.waiting(*ids)
         foreign.leased(b"stays")
@@ -187,13 +189,13 @@ class TestActing:
             b"jobs:processing",
         ]
 
-    def test_none_that_match(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_no_match_changes_nothing(self, rwq: Rwq, filled: Foreign) -> None:
         before = sorted(filled.raw.keys())
         said = "completed 0, missing 0, not owner 0\n"
         assert rwq("complete", "--match", "nothing like it").as_tuple() == (0, "", said)
         assert sorted(filled.raw.keys()) == before
 
-    def test_the_same_report_of_a_dry_run(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_a_dry_run_prints_the_report_of_the_run(self, rwq: Rwq, filled: Foreign) -> None:
         words = ("release", "--all", "--force", "--yes", "-o", "jsonl")
         before = sorted(filled.raw.keys())
         dry = rwq(*words, "--dry-run")
@@ -203,29 +205,31 @@ class TestActing:
         assert dry.notes == f"dry run, nothing changed: {real.notes}"
 
 
-class TestAsking:
+class TestConfirmation:
     """A complete of what was not named takes data away, so it asks; one of IDs never did."""
 
     @pytest.mark.parametrize("words", ["--all", "-n 1", "--match w1", "--state abandoned"])
-    def test_a_selection_needs_a_yes(self, rwq: Rwq, filled: Foreign, words: str) -> None:
+    def test_completing_a_selection_needs_a_confirmation(
+        self, rwq: Rwq, filled: Foreign, words: str
+    ) -> None:
         before = sorted(filled.raw.keys())
         result = rwq.shell(f"setsid -w rwq complete {words}")
         assert result.as_tuple() == (2, "", NO_TERMINAL)
         assert sorted(filled.raw.keys()) == before
 
-    def test_ids_do_not(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_completing_ids_needs_none(self, rwq: Rwq, filled: Foreign) -> None:
         assert rwq.shell("setsid -w rwq complete w1 w2").code == 0
         assert filled.raw.exists("jobs:item:w1", "jobs:item:w2") == 0
 
-    def test_a_dry_run_does_not(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_a_dry_run_needs_none(self, rwq: Rwq, filled: Foreign) -> None:
         result = rwq.shell("setsid -w rwq complete -n 1 --dry-run -o ids")
         assert (result.code, result.text) == (0, "w1\n")
         assert filled.raw.exists("jobs:item:w1") == 1
 
-    def test_none_to_ask_about(self, rwq: Rwq) -> None:
+    def test_an_empty_selection_needs_none(self, rwq: Rwq) -> None:
         assert rwq.shell("setsid -w rwq complete --all").code == 0
 
-    def test_it_says_how_many(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_the_question_has_the_number_of_items(self, rwq: Rwq, filled: Foreign) -> None:
         code, seen = rwq.on_terminal(
             "complete", "--match", "of w", type_in=[(b"Go on? [y/N] ", b"n\n")]
         )
@@ -234,7 +238,7 @@ class TestAsking:
         assert b"declined, nothing was changed" in seen
         assert filled.raw.exists("jobs:item:w1") == 1
 
-    def test_yes(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_yes_completes_the_selection(self, rwq: Rwq, filled: Foreign) -> None:
         code, _ = rwq.on_terminal(
             "complete", "--state", "abandoned", type_in=[(b"Go on? [y/N] ", b"y\n")]
         )
@@ -252,7 +256,7 @@ class TestMany:
         foreign.raw.lpush(foreign.keys.main, *ids)
         foreign.raw.mset({foreign.keys.item(item_id): b"x" for item_id in ids})
 
-    def test_killed_in_the_middle_and_done_again(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_killed_complete_can_be_run_again(self, rwq: Rwq, foreign: Foreign) -> None:
         raw = foreign.raw
         process = rwq.start("complete", "--state", "waiting", "--yes", "-o", "json")
         until(lambda: raw.llen("jobs:queue") < self.COUNT - 2000)
@@ -272,7 +276,7 @@ class TestMany:
     def test_two_at_once_complete_each_item_once(self, rwq: Rwq, foreign: Foreign) -> None:
         words = ("complete", "--all", "--yes", "-o", "json")
         both = [rwq.start(*words), rwq.start(*words)]
-        told = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+        told = [json.loads(process.communicate(timeout=TIMEOUT_S)[0]) for process in both]
         assert sum(each["completed"] for each in told) == self.COUNT
         assert foreign.raw.keys() == []
 
@@ -303,11 +307,11 @@ class TestLs:
             ("processing --state orphaned", ""),
         ],
     )
-    def test_states(self, rwq: Rwq, words: str, expected: str) -> None:
+    def test_states_select_these_items(self, rwq: Rwq, words: str, expected: str) -> None:
         result = rwq("ls", *words.split(), "-o", "ids")
         assert result.as_tuple() == (0, "".join(f"{each}\n" for each in expected.split()), "")
 
-    def test_record(self, rwq: Rwq) -> None:
+    def test_an_item_in_no_list_has_no_position(self, rwq: Rwq) -> None:
         (record,) = rwq("ls", "--state", "orphaned", "--data", "-o", "json").json
         assert (record["id"], record["state"], record["position"], record["data"]) == (
             *("o1", "orphaned", None),
@@ -316,7 +320,7 @@ class TestLs:
         (record,) = rwq("ls", "--state", "unlisted", "-o", "json").json
         assert record["lease"]["holder"] == "them"
 
-    def test_table(self, rwq: Rwq) -> None:
+    def test_the_table_shows_lease_and_use(self, rwq: Rwq) -> None:
         result = rwq("ls", "--state", "orphaned", "-o", "table")
         assert result.lines[0].split() == [
             *("ID", "STATE", "HOLDER", "TIME", "LEFT", "LAST", "USE", "SIZE", "DATA")
@@ -327,7 +331,7 @@ class TestLs:
 
 
 @pytest.mark.parametrize("command", ["bury", "kick", "release", "touch", "rm", "mv", "complete"])
-def test_help_offers_the_states_that_are_taken(rwq: Rwq, command: str) -> None:
+def test_help_lists_the_states_that_a_verb_accepts(rwq: Rwq, command: str) -> None:
     said = " ".join(rwq.process(command, "--help").text.split())
     offered = said.partition("can be given several times. ")[2].partition(".")[0].split(", ")
     for state in SelectableState:

@@ -7,17 +7,17 @@ from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
 
-class TestUnit:
+class TestConfirm:
     @pytest.mark.parametrize("answer", ["y\n", "Y\n", "yes\n", "YES\n", " y \n"])
-    def test_yes(self, answer: str) -> None:
+    def test_y_and_yes_confirm(self, answer: str) -> None:
         confirm("remove", 3, "jobs", yes=False, ask=lambda _: answer)
 
     @pytest.mark.parametrize("answer", ["", "\n", "n\n", "no\n", "yep\n", "jobs\n", "\x04"])
-    def test_anything_else_is_no(self, answer: str) -> None:
+    def test_any_other_answer_declines(self, answer: str) -> None:
         with pytest.raises(Declined):
             confirm("remove", 3, "jobs", yes=False, ask=lambda _: answer)
 
-    def test_the_question_says_how_many_of_which_queue(self) -> None:
+    def test_the_question_has_the_number_and_the_queue(self) -> None:
         asked: list[str] = []
         confirm("remove", 1, "jobs", yes=False, ask=lambda text: asked.append(text) or "y")
         confirm("remove", 999, "jobs", yes=False, ask=lambda text: asked.append(text) or "y")
@@ -26,7 +26,7 @@ class TestUnit:
             "rwq will remove 999 items of jobs. Go on? [y/N] ",
         ]
 
-    def test_from_a_thousand_on_the_name_has_to_be_typed(self) -> None:
+    def test_a_thousand_items_need_the_queues_name(self) -> None:
         asked: list[str] = []
         confirm("remove", 1000, "jobs", yes=False, ask=lambda text: asked.append(text) or "jobs\n")
         assert asked == ["rwq will remove 1,000 items of jobs. Type the queue's name to go on: "]
@@ -34,10 +34,10 @@ class TestUnit:
             with pytest.raises(Declined):
                 confirm("remove", 1000, "jobs", yes=False, ask=lambda _, a=answer: a)
 
-    def test_a_name_with_spaces_around_it_can_be_typed(self) -> None:
+    def test_spaces_around_a_name_count(self) -> None:
         confirm("remove", 1000, " jobs ", yes=False, ask=lambda _: " jobs \n")
 
-    def test_nothing_is_asked_with_yes_or_about_nothing(self) -> None:
+    def test_yes_and_no_items_need_no_question(self) -> None:
         def never(_: str) -> str:
             raise AssertionError("asked")
 
@@ -46,7 +46,7 @@ class TestUnit:
 
 
 class TestOnTerminal:
-    def test_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_y_goes_on(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         code, seen = rwq.on_terminal("release", "a", "--force", type_in=[(b"[y/N] ", b"y\n")])
         assert code == 0
@@ -55,7 +55,7 @@ class TestOnTerminal:
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
     @pytest.mark.parametrize("keys", [b"\n", b"n\n", b"\x04"])
-    def test_no(self, rwq: Rwq, foreign: Foreign, keys: bytes) -> None:
+    def test_anything_else_changes_nothing(self, rwq: Rwq, foreign: Foreign, keys: bytes) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
         code, seen = rwq.on_terminal("release", "a", "--force", type_in=[(b"[y/N] ", keys)])
@@ -63,12 +63,12 @@ class TestOnTerminal:
         assert b"rwq: error: declined, nothing was changed" in seen
         assert contents(foreign.raw) == before
 
-    def test_after_ctrl_d_the_message_has_its_own_line(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_after_ctrl_d_the_message_is_on_its_own_line(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         _, seen = rwq.on_terminal("release", "a", "--force", type_in=[(b"[y/N] ", b"\x04")])
         assert b"\nrwq: error: declined" in seen
 
-    def test_ctrl_c(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_ctrl_c_changes_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
         code, seen = rwq.on_terminal("release", "a", "--force", type_in=[(b"[y/N] ", b"\x03")])
@@ -76,7 +76,7 @@ class TestOnTerminal:
         assert b"Traceback" not in seen
         assert contents(foreign.raw) == before
 
-    def test_ids_on_stdin_are_not_eaten(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_answer_is_not_read_from_stdin(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", b"y", b"c")
         code, seen = rwq.on_terminal(
             "release", "-", "--force", stdin=b"a\ny\nc\n", type_in=[(b"[y/N] ", b"y\n")]
@@ -85,7 +85,7 @@ class TestOnTerminal:
         assert b"3 items of jobs" in seen
         assert foreign.raw.lrange("jobs:queue", 0, -1)[::-1] == [b"a", b"y", b"c"]
 
-    def test_what_is_piped_is_no_answer(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_piped_yes_is_not_an_answer(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         code, _ = rwq.on_terminal(
             "release", "a", "--force", stdin=b"y\n", type_in=[(b"[y/N] ", b"n\n")]
@@ -94,7 +94,9 @@ class TestOnTerminal:
         assert foreign.raw.exists("jobs:queue") == 0
 
     @pytest.mark.parametrize(("typed", "code"), [(b"jobs\n", 0), (b"y\n", 1), (b"\n", 1)])
-    def test_a_thousand(self, rwq: Rwq, foreign: Foreign, typed: bytes, code: int) -> None:
+    def test_a_thousand_items_need_the_queues_name(
+        self, rwq: Rwq, foreign: Foreign, typed: bytes, code: int
+    ) -> None:
         ids = [b"%04d" % number for number in range(1000)]
         foreign.leased(*ids)
         done, seen = rwq.on_terminal(
@@ -106,12 +108,14 @@ class TestOnTerminal:
         assert b"1,000 items of jobs" in seen
         assert foreign.raw.llen("jobs:queue") == (1000 if code == 0 else 0)
 
-    def test_the_number_counts_no_id_twice(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_repeated_id_counts_once(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         _, seen = rwq.on_terminal("release", "a", "a", "--force", type_in=[(b"N] ", b"n\n")])
         assert b"1 item of jobs" in seen
 
-    def test_a_queue_name_that_would_drive_the_terminal(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_control_characters_in_a_queue_name_are_escaped(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
         code, seen = rwq.on_terminal(
             *("release", "a", "--force", "-q", "\x1b[2Jjobs"), type_in=[(b"N] ", b"n\n")]
         )

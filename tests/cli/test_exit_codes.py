@@ -10,7 +10,7 @@ from rwq_cli.cli.app import all_commands
 from rwq_cli.core.errors import RwqError
 from rwq_cli.exit_codes import ExitStatus, exit_status_of
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, until
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 
@@ -272,7 +272,9 @@ def filled(foreign: Foreign) -> Foreign:
 @pytest.mark.parametrize(
     ("status", "line"), [(status, line) for status, lines in CODES.items() for line in lines]
 )
-def test_exit_code(rwq: Rwq, filled: Foreign, status: ExitStatus, line: str) -> None:
+def test_each_command_line_ends_with_its_code(
+    rwq: Rwq, filled: Foreign, status: ExitStatus, line: str
+) -> None:
     """Where nothing was to be done or an error ended it, nothing is changed."""
     if "{export}" in line or "{header}" in line:
         export = rwq("export").text
@@ -293,21 +295,21 @@ def test_exit_code(rwq: Rwq, filled: Foreign, status: ExitStatus, line: str) -> 
         assert re.fullmatch("rwq: error: .*\n", result.notes)
 
 
-def test_a_duplicate_is_no_failure_beside_a_rejected_line(rwq: Rwq) -> None:
+def test_a_duplicate_is_not_a_failure(rwq: Rwq) -> None:
     """All was acknowledged but one line: a part failed, not all."""
     rwq("add", "x", "--id", "a")
     assert rwq("add", "--format", "jsonl", stdin=b'{"data": 1, "id": "a"}\nx\n').code == 3
 
 
-def test_interrupted(rwq: Rwq, raw: redis.Redis) -> None:
+def test_an_interrupted_command_ends_with_130(rwq: Rwq, raw: redis.Redis) -> None:
     process = rwq.start("lease", "--wait")
     until(lambda: raw.info("clients")["blocked_clients"] == 1)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30) == (b"", b"")
+    assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
     assert process.returncode == ExitStatus.INTERRUPTED == 130
 
 
-def test_each_code_as_a_process(rwq: Rwq) -> None:
+def test_a_process_ends_with_the_code(rwq: Rwq) -> None:
     for words, code in (
         (("add", "--id", "a", "x"), 0),
         (("show", "b"), 1),
@@ -318,7 +320,7 @@ def test_each_code_as_a_process(rwq: Rwq) -> None:
         assert rwq.process(*words).code == code, words
 
 
-def test_the_codes_have_not_changed() -> None:
+def test_the_numbers_of_the_codes_are_fixed() -> None:
     assert {status.name: int(status) for status in ExitStatus} == {
         "OK": 0,
         "NO": 1,

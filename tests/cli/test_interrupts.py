@@ -17,7 +17,7 @@ def as_it_was() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_at_once_and_then_in_order() -> None:
+def test_ctrl_c_ends_the_process_until_work_begins() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     end_at_once()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
@@ -26,7 +26,7 @@ def test_at_once_and_then_in_order() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_work_that_hears_it_is_asked_first() -> None:
+def test_ctrl_c_asks_work_that_polls_first() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_in_order()
     stop = CancelToken()
@@ -40,7 +40,7 @@ def test_work_that_hears_it_is_asked_first() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_what_others_set_stays() -> None:
+def test_handlers_of_others_stay() -> None:
     """A background job ignores Ctrl-C; a program that uses us has a handler of its own."""
 
     def own(_number: int, _frame: object) -> None:

@@ -60,7 +60,7 @@ def test_options_at_every_level_of_a_nested_command(rwq: Rwq, words: tuple[str, 
     assert (result.code, result.json["queue"], result.notes) == (0, "jobs", "")
 
 
-def test_verbose_before_and_after(rwq: Rwq, server: PrivateServer) -> None:
+def test_verbose_before_and_after_the_command(rwq: Rwq, server: PrivateServer) -> None:
     said = f"server {server.url}\nqueue jobs\n"
     assert rwq("-v", "ls").as_tuple() == (0, "", said)
     assert rwq("ls", "-v").as_tuple() == (0, "", said)
@@ -80,7 +80,7 @@ def test_no_queue_is_a_usage_error(rwq: Rwq, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["leases", "show a", "stats", "clean light", "clean deep"])
-def test_no_queue_is_a_usage_error_for_lookers(rwq: Rwq, command: str) -> None:
+def test_no_queue_is_a_usage_error_for_readers(rwq: Rwq, command: str) -> None:
     assert rwq(*command.split(), variables={"RWQ_QUEUE": ""}).as_tuple() == (2, "", NO_QUEUE)
 
 
@@ -104,7 +104,9 @@ def test_an_empty_url_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis) ->
     "command",
     ["add x", "lease --id a", "complete a", "touch a", "release a", "ls", "leases", "show a"],
 )
-def test_several_queues_where_one_is_meant(rwq: Rwq, raw: redis.Redis, command: str) -> None:
+def test_two_queues_for_a_command_that_takes_one_are_an_error(
+    rwq: Rwq, raw: redis.Redis, command: str
+) -> None:
     assert rwq(*command.split(), "-q", "one", "-q", "two").as_tuple() == (
         2,
         "",
@@ -113,7 +115,7 @@ def test_several_queues_where_one_is_meant(rwq: Rwq, raw: redis.Redis, command: 
     assert raw.keys() == []
 
 
-def test_the_url_of_rwq_wins_over_that_of_redis(rwq: Rwq, server: PrivateServer) -> None:
+def test_rwq_url_wins_over_redis_url(rwq: Rwq, server: PrivateServer) -> None:
     nowhere = "redis://127.0.0.1:1/0"
     variables = {"REDIS_URL": nowhere}
     assert rwq("add", "a", variables=variables).code == 0
@@ -123,14 +125,16 @@ def test_the_url_of_rwq_wins_over_that_of_redis(rwq: Rwq, server: PrivateServer)
     assert rwq("ls", "-o", "data", "-u", server.url, variables=variables).text == "a\n"
 
 
-def test_the_default_url() -> None:
+def test_the_default_url_is_localhost() -> None:
     # Not tried: a server of the user's may be there.
     from rwq_cli.cli.settings import DEFAULT_URL
 
     assert DEFAULT_URL == "redis://localhost:6379/0"
 
 
-def test_a_database_number(rwq: Rwq, server: PrivateServer, raw: redis.Redis) -> None:
+def test_a_database_number_selects_the_database(
+    rwq: Rwq, server: PrivateServer, raw: redis.Redis
+) -> None:
     assert rwq("add", "x", "--id", "a", "-u", f"{server.url}?db=3").code == 0
     assert raw.keys() == []
     with server.client(db=3) as third:
@@ -143,16 +147,18 @@ class TestPassword:
     def guarded(self, start_server: StartServer) -> PrivateServer:
         return start_server("--requirepass", "hunter2", password="hunter2")
 
-    def test_in_the_url(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+    def test_a_password_in_the_url_is_used(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
         url = f"unix://:hunter2@{guarded.socket}"
         assert bare_rwq("stats", "-q", "jobs", "-u", url).code == 0
 
-    def test_in_the_variable(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+    def test_a_password_in_the_variable_is_used(
+        self, bare_rwq: Rwq, guarded: PrivateServer
+    ) -> None:
         variables = {"RWQ_PASSWORD": "hunter2", "RWQ_URL": guarded.url}
         assert bare_rwq("stats", "-q", "jobs", variables=variables).code == 0
 
     @pytest.mark.parametrize("text", [b"hunter2", b"hunter2\n", b"hunter2\r\n", b"hunter2\nmore"])
-    def test_in_a_file(
+    def test_the_first_line_of_a_password_file_is_used(
         self, bare_rwq: Rwq, guarded: PrivateServer, tmp_path: Path, text: bytes
     ) -> None:
         file = tmp_path / "password"
@@ -161,7 +167,7 @@ class TestPassword:
         assert bare_rwq("stats", *words).code == 0
         assert bare_rwq(*words, "stats").code == 0
 
-    def test_the_file_wins_over_the_variable_and_the_url(
+    def test_a_file_wins_over_the_variable_and_the_url(
         self, bare_rwq: Rwq, guarded: PrivateServer, tmp_path: Path
     ) -> None:
         file = tmp_path / "password"
@@ -172,21 +178,21 @@ class TestPassword:
         variables = {"RWQ_URL": f"unix://:wrong@{guarded.socket}"}
         assert bare_rwq(*words, variables=variables).code == 0
 
-    def test_a_user_of_the_servers_acl(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+    def test_a_user_of_the_acl_can_log_in(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
         with guarded.client(password="hunter2") as client:
             client.execute_command("ACL", "SETUSER", "ann", "on", ">s3cret", "~*", "+@all")
         url = f"unix://ann@{guarded.socket}"
         variables = {"RWQ_PASSWORD": "s3cret"}
         assert bare_rwq("stats", "-q", "jobs", "-u", url, variables=variables).code == 0
 
-    def test_a_file_that_is_not_there(self, rwq: Rwq) -> None:
+    def test_a_missing_password_file_is_a_usage_error(self, rwq: Rwq) -> None:
         result = rwq("ls", "--password-file", "nowhere")
         assert (result.code, result.text) == (2, "")
         assert result.notes.startswith(
             "rwq: error: cannot read the password file nowhere: no such file or directory"
         )
 
-    def test_wrong(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+    def test_a_wrong_password_is_not_printed(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
         url = f"unix://:wrong@{guarded.socket}"
         result = bare_rwq("ls", "-q", "jobs", "-u", url)
         assert (result.code, result.text) == (69, "")
@@ -194,7 +200,9 @@ class TestPassword:
         assert result.notes.startswith(f"rwq: error: unix://:***@{guarded.socket} refused the pass")
         assert result.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
 
-    def test_none(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
+    def test_a_missing_password_is_an_error_with_a_code(
+        self, bare_rwq: Rwq, guarded: PrivateServer
+    ) -> None:
         result = bare_rwq("add", "x", "-q", "jobs", "-u", guarded.url, "-o", "json")
         assert (result.code, result.text) == (69, "")
         assert result.err.count(b"\n") == 1
@@ -250,7 +258,7 @@ def test_tls_options_need_a_tls_url(rwq: Rwq, server: PrivateServer) -> None:
     )
 
 
-def test_version(rwq: Rwq) -> None:
+def test_version_is_printed(rwq: Rwq) -> None:
     from rwq_cli import __version__
 
     assert rwq("--version").as_tuple() == (0, f"rwq {__version__}\n", "")

@@ -78,7 +78,7 @@ def untouched(rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("line", [line for line in FAILURES if line])
 class TestEveryFailure:
-    def test_is_one_line_that_says_what_to_do(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
+    def test_is_one_line_with_a_hint(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
         code, _ = FAILURES[line]
         result = rwq(*line.split())
         assert (result.code, result.text) == (code, "")
@@ -93,7 +93,7 @@ class TestEveryFailure:
         assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
 
     @pytest.mark.parametrize("output", ["json", "jsonl"])
-    def test_is_one_object_where_json_is_wanted(self, rwq: Rwq, line: str, output: str) -> None:
+    def test_is_one_object_in_json(self, rwq: Rwq, line: str, output: str) -> None:
         code, word = FAILURES[line]
         result = rwq(*line.split(), "-o", output)
         assert (result.code, result.text) == (code, "")
@@ -103,11 +103,11 @@ class TestEveryFailure:
         assert record["code"] == word
         assert not record["error"].startswith("rwq")
 
-    def test_is_no_bug_of_rwq(self, rwq: Rwq, line: str) -> None:
+    def test_is_not_called_a_bug(self, rwq: Rwq, line: str) -> None:
         assert "this is a bug" not in rwq(*line.split()).notes
 
 
-def test_the_whole_line_and_the_whole_object(rwq: Rwq) -> None:
+def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:
     words = ("ls", "-u", "redis://127.0.0.1:1/0")
     assert rwq(*words).as_tuple() == (
         69,
@@ -143,7 +143,7 @@ def test_the_whole_line_and_the_whole_object(rwq: Rwq) -> None:
         ),
     ],
 )
-def test_what_of_a_batch_is_done(
+def test_an_error_says_what_of_a_batch_is_done(
     rwq: Rwq,
     monkeypatch: pytest.MonkeyPatch,
     first: int,
@@ -178,18 +178,16 @@ def test_what_of_a_batch_is_done(
         ("ls", "--what", "-vo", "json"),
     ],
 )
-def test_json_is_seen_to_be_wanted_although_the_line_is_wrong(
-    rwq: Rwq, words: tuple[str, ...]
-) -> None:
+def test_usage_errors_are_json_if_the_line_asks_for_json(rwq: Rwq, words: tuple[str, ...]) -> None:
     assert json.loads(rwq(*words).err)["code"] == "usage"
 
 
-def test_data_that_look_like_an_option_change_nothing(rwq: Rwq) -> None:
+def test_words_after_two_dashes_are_not_options(rwq: Rwq) -> None:
     result = rwq("complete", "-u", "redis://127.0.0.1:1/0", "--", "-o", "json")
     assert result.notes.startswith("rwq: error: ")
 
 
-def test_an_unknown_format_is_named_before_anything_is_done(rwq: Rwq, raw: redis.Redis) -> None:
+def test_an_unknown_format_is_an_error_before_any_work(rwq: Rwq, raw: redis.Redis) -> None:
     for line in ("lease", "add y", "complete a", "ls", "stats", "clean light"):
         assert rwq(*line.split(), "-o", "xml").as_tuple() == (
             2,
@@ -234,7 +232,7 @@ def test_a_local_server_is_not_stopped_with_an_unknown_format(rwq: Rwq) -> None:
         assert rwq.process("local", "stop", place).code == 0
 
 
-def test_strange_bytes_in_what_is_quoted_are_escaped(rwq: Rwq) -> None:
+def test_control_characters_in_errors_are_escaped(rwq: Rwq) -> None:
     result = rwq("lease", "--for", "\x1b[2J\u202e5m")
     assert (result.code, result.notes) == (
         2,
@@ -246,7 +244,7 @@ def test_strange_bytes_in_what_is_quoted_are_escaped(rwq: Rwq) -> None:
     assert result.notes.rstrip("\n").isprintable()
 
 
-def test_no_traceback_of_a_process(rwq: Rwq) -> None:
+def test_a_process_prints_no_traceback(rwq: Rwq) -> None:
     result = rwq.process("ls", "-u", "redis://127.0.0.1:1/0")
     assert result.as_tuple() == (
         69,

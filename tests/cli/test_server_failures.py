@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Result, Rwq
+from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
 from tests.proxies import CuttingProxy, answering
 from tests.servers import PrivateServer
 from tests.zoo import BROKEN, real_items
@@ -35,9 +35,9 @@ def at(bare_rwq: Rwq) -> Callable[[PrivateServer], Rwq]:
     return pointed
 
 
-class TestNotThere:
+class TestUnreachable:
     @pytest.mark.parametrize("line", [*WRITERS, *LOOKERS, "clean light", "clean deep", "doctor"])
-    def test_is_one_line_for_every_command(self, rwq: Rwq, line: str) -> None:
+    def test_every_command_prints_one_line(self, rwq: Rwq, line: str) -> None:
         result = rwq(*line.split(), "-u", "redis://127.0.0.1:1/0")
         assert result.as_tuple() == (
             69,
@@ -49,12 +49,12 @@ class TestNotThere:
     @pytest.mark.parametrize(
         "line", ["ls", "leases", "queues", "doctor", "show a", "show a b", "stats", "check"]
     )
-    def test_leaves_stdout_empty_where_json_is_wanted(self, rwq: Rwq, line: str) -> None:
+    def test_stdout_is_empty_in_json(self, rwq: Rwq, line: str) -> None:
         result = rwq(*line.split(), "-u", "redis://127.0.0.1:1/0", "-o", "json")
         assert (result.code, result.text) == (3 if line == "check" else 69, "")
         assert json.loads(result.notes)["code"] == "unreachable"
 
-    def test_a_socket_that_is_not_there(self, rwq: Rwq) -> None:
+    def test_a_missing_socket_is_an_error(self, rwq: Rwq) -> None:
         result = rwq("ls", "-u", "unix:///nowhere/socket")
         assert result.as_tuple() == (
             69,
@@ -63,20 +63,20 @@ class TestNotThere:
             "check -u or RWQ_URL, and that the server runs\n",
         )
 
-    def test_a_host_that_has_no_address(self, rwq: Rwq) -> None:
+    def test_an_unknown_host_is_an_error(self, rwq: Rwq) -> None:
         result = rwq("ls", "-u", "redis://no-such-host.invalid/0")
         assert result.code == 69
         assert result.notes.startswith("rwq: error: cannot reach redis://no-such-host.invalid/0: ")
         assert_one_line(result)
 
-    def test_something_else_that_listens(self, rwq: Rwq) -> None:
+    def test_another_protocol_is_an_error(self, rwq: Rwq) -> None:
         with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
             result = rwq("ls", "-u", url)
         assert result.code == 69
         assert_one_line(result)
         assert "this is a bug" not in result.notes
 
-    def test_a_plain_server_behind_a_tls_url(self, rwq: Rwq) -> None:
+    def test_a_server_without_tls_is_an_error_with_a_tls_url(self, rwq: Rwq) -> None:
         with answering(b"-ERR unknown command\r\n") as url:
             result = rwq("ls", "-u", url.replace("redis:", "rediss:"))
         assert result.code == 69
@@ -85,7 +85,7 @@ class TestNotThere:
 
 class TestLoading:
     @pytest.mark.parametrize("line", [*WRITERS, *LOOKERS, "clean light"])
-    def test_says_so(self, rwq: Rwq, line: str) -> None:
+    def test_every_command_says_that_the_server_is_loading(self, rwq: Rwq, line: str) -> None:
         with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
             result = rwq(*line.split(), "-u", url)
             as_json = rwq(*line.split(), "-u", url, "-o", "json")
@@ -95,7 +95,7 @@ class TestLoading:
         assert result.notes.endswith("; try again in a moment\n")
         assert json.loads(as_json.err)["code"] == "loading"
 
-    def test_with_a_database_number(self, rwq: Rwq) -> None:
+    def test_a_database_number_is_no_difference(self, rwq: Rwq) -> None:
         with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
             result = rwq("ls", "-u", f"{url[:-1]}1")
         assert result.code == 69
@@ -129,7 +129,7 @@ class TestPermissions:
         ],
     )
     @pytest.mark.needs("acl-check")
-    def test_is_named_and_nothing_is_changed(
+    def test_a_denied_command_is_named_and_nothing_changes(
         self,
         rwq: Rwq,
         foreign: Foreign,
@@ -159,23 +159,34 @@ class TestPermissions:
         ],
     )
     @pytest.mark.needs("acl-check")
-    def test_a_script_that_lacks_one_leaves_no_half_step(
+    def test_a_denied_command_leaves_all_or_nothing_done(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], line: str, missing: str
     ) -> None:
-        """Either all of it was done, or nothing was changed."""
-        foreign.waiting(b"a")
-        foreign.leased(b"l", ttl_ms=None)
-        foreign.abandoned(b"ab")
-        foreign.data(b"orphan")
-        before = contents(foreign.raw)
+        """It is refused and changes nothing, or does what it does with all commands."""
+
+        def fill() -> dict[bytes, object]:
+            foreign.raw.flushall()
+            foreign.waiting(b"a")
+            foreign.leased(b"l", ttl_ms=None)
+            foreign.abandoned(b"ab")
+            foreign.data(b"orphan")
+            return contents(foreign.raw)
+
+        fill()
+        allowed = rwq(*line.split())
+        done = contents(foreign.raw)
+        before = fill()
         result = rwq(*line.split(), "-u", lacking("+@all", f"-{missing}"))
-        assert result.code in (0, 69)
         if result.code == 69:
             assert contents(foreign.raw) == before
+            assert f"'{missing}'" in result.notes
+        else:
+            assert (result.code, result.out) == (0, allowed.out)
+            assert contents(foreign.raw) == done
 
     @pytest.mark.parametrize("missing", ["lset", "del", "lrem", "rpop", "zrem", "hdel"])
     @pytest.mark.needs("acl-check")
-    def test_a_complete_of_many_that_lacks_one_changes_nothing(
+    def test_a_denied_complete_of_many_changes_nothing(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
     ) -> None:
         foreign.waiting(*(b"%d" % number for number in range(100)))
@@ -188,7 +199,7 @@ class TestPermissions:
     @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop"])
     @pytest.mark.parametrize("verb", ["light", "deep"])
     @pytest.mark.needs("acl-check")
-    def test_a_clean_that_lacks_one_breaks_nothing(
+    def test_a_denied_clean_loses_nothing(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], verb: str, missing: str
     ) -> None:
         foreign.waiting(b"a")
@@ -202,7 +213,7 @@ class TestPermissions:
 
     @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop", "zrem", "hdel"])
     @pytest.mark.needs("acl-check")
-    def test_a_doctor_that_lacks_one_loses_nothing(
+    def test_a_denied_doctor_loses_nothing(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
     ) -> None:
         for name, animal in BROKEN.items():
@@ -218,7 +229,7 @@ class TestPermissions:
         entries = foreign.raw.lrange("jobs:queue", 0, -1)
         assert len(entries) == len(set(entries))
 
-    def test_a_doctor_who_only_looks_needs_to_change_nothing(
+    def test_a_doctor_without_fix_needs_no_writes(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
     ) -> None:
         foreign.abandoned(b"ab")
@@ -228,7 +239,7 @@ class TestPermissions:
         result = rwq("doctor", "--grace", "0", "-o", "ids", "-u", limited)
         assert (result.code, result.text) == (1, "ab\n")
 
-    def test_keys_that_may_not_be_touched(
+    def test_denied_keys_are_permission_denied(
         self, rwq: Rwq, raw: redis.Redis, lacking: Callable[..., str]
     ) -> None:
         result = rwq("add", "x", "-u", lacking("+@all", "resetkeys", "~other:*"), "-o", "json")
@@ -236,7 +247,7 @@ class TestPermissions:
         assert json.loads(result.err)["code"] == "permission-denied"
         assert raw.keys() == []
 
-    def test_what_is_only_nice_to_have_may_be_missing(
+    def test_optional_commands_may_be_denied(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
     ) -> None:
         foreign.waiting(b"a")
@@ -253,7 +264,7 @@ class TestPermissions:
         assert rwq("clean", "deep", "--grace", "0", "-u", url).code == 0
 
 
-class TestReadOnly:
+class TestReplica:
     @pytest.fixture
     def replica(self, at: Callable[[PrivateServer], Rwq], start_server: StartServer) -> Rwq:
         server = start_server()
@@ -265,7 +276,7 @@ class TestReadOnly:
         return at(server)
 
     @pytest.mark.parametrize("line", WRITERS)
-    def test_refuses_writes(self, replica: Rwq, line: str) -> None:
+    def test_writes_are_refused(self, replica: Rwq, line: str) -> None:
         result = replica(*line.split())
         assert (result.code, result.text) == (69, "")
         assert_one_line(result)
@@ -273,7 +284,7 @@ class TestReadOnly:
         assert result.notes.endswith("; point -u at the primary\n")
 
     @pytest.mark.parametrize("line", LOOKERS)
-    def test_can_be_looked_at(self, replica: Rwq, line: str) -> None:
+    def test_reads_are_answered(self, replica: Rwq, line: str) -> None:
         assert replica(*line.split()).code == 0
 
 
@@ -288,7 +299,7 @@ class TestOutOfMemory:
             client.config_set("maxmemory", 1)
         return at(server)
 
-    def test_takes_no_items(self, full: Rwq) -> None:
+    def test_an_add_is_refused(self, full: Rwq) -> None:
         result = full("add", "x")
         assert (result.code, result.text) == (69, "")
         assert_one_line(result)
@@ -296,11 +307,11 @@ class TestOutOfMemory:
         assert result.notes.endswith("; raise its maxmemory or complete some items\n")
         assert json.loads(full("add", "x", "-o", "json").err)["code"] == "out-of-memory"
 
-    def test_can_be_looked_at(self, full: Rwq) -> None:
+    def test_reads_are_answered(self, full: Rwq) -> None:
         for line in LOOKERS:
             assert full(*line.split()).code == 0, line
 
-    def test_items_can_be_completed_to_make_room(self, full: Rwq) -> None:
+    def test_items_can_be_completed(self, full: Rwq) -> None:
         assert full("complete", "a", "l").as_tuple() == (
             0,
             "",
@@ -308,13 +319,13 @@ class TestOutOfMemory:
         )
         assert full("ls", "-o", "ids").text == "b\n"
 
-    def test_a_lease_is_whole_or_not_at_all(self, full: Rwq) -> None:
+    def test_a_lease_is_refused_or_complete(self, full: Rwq) -> None:
         result = full("lease", "-o", "ids")
-        states = full("show", "a", "-o", "json").json["state"]
-        assert (result.code, states) in ((0, "leased"), (69, "waiting"))
+        state = full("show", "a", "-o", "json").json["state"]
+        assert (result.code, result.text, state) in ((0, "a\n", "leased"), (69, "", "waiting"))
 
 
-class TestGoesAway:
+class TestConnectionLost:
     """In the middle of a batch: it is said how many were acknowledged, and those are in."""
 
     COUNT = 20_000
@@ -326,7 +337,7 @@ class TestGoesAway:
     @pytest.mark.parametrize(
         ("side", "after_bytes"), [("up", 400_000), ("up", 700_003), ("down", 50)]
     )
-    def test_add(
+    def test_an_add_says_how_many_items_are_in(
         self, rwq: Rwq, server: PrivateServer, lines: bytes, side: str, after_bytes: int
     ) -> None:
         # The server shall know the script already, so that the answers are of one length.
@@ -348,7 +359,7 @@ class TestGoesAway:
         deep = rwq("stats", "--deep", "-o", "json").json
         assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
 
-    def test_the_advice_does_not_double_what_is_in(
+    def test_the_hint_is_not_to_run_an_add_again(
         self, rwq: Rwq, server: PrivateServer, lines: bytes
     ) -> None:
         """To run an add of random IDs again would put in a second time what was acknowledged."""
@@ -360,9 +371,7 @@ class TestGoesAway:
         assert result.code == 69
         assert "run it again" not in result.notes
 
-    def test_where_json_is_wanted_all_of_stderr_is_json(
-        self, rwq: Rwq, server: PrivateServer, lines: bytes
-    ) -> None:
+    def test_stderr_is_json_in_json(self, rwq: Rwq, server: PrivateServer, lines: bytes) -> None:
         proxy = CuttingProxy(server.socket, after_bytes=700_003, side="up")
         try:
             result = rwq("add", "-u", proxy.url, "-o", "json", stdin=lines)
@@ -371,9 +380,7 @@ class TestGoesAway:
         (error,) = [json.loads(line) for line in result.err.splitlines()]
         assert error["code"] == "connection-lost"
 
-    def test_a_stream_that_paused_goes_on_after_its_connection_was_dropped(
-        self, rwq: Rwq, raw: redis.Redis
-    ) -> None:
+    def test_a_paused_stream_reconnects(self, rwq: Rwq, raw: redis.Redis) -> None:
         """As a server with a `timeout` does, or a load balancer."""
         process = rwq.start("add", "--id-from", "line", "-o", "ids")
         assert process.stdin is not None
@@ -381,13 +388,15 @@ class TestGoesAway:
         for line in (b"1\n", b"2\n", b"3\n"):
             process.stdin.write(line)
             process.stdin.flush()
-            assert process.stdout.readline() == line
+            assert next_line(process.stdout) == line
             raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=TIMEOUT_S)
         assert (process.returncode, err) == (0, b"added 3, duplicates 0, rejected 0\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"3", b"2", b"1"]
 
-    def test_complete(self, rwq: Rwq, server: PrivateServer, raw: redis.Redis) -> None:
+    def test_a_complete_says_how_many_items_are_completed(
+        self, rwq: Rwq, server: PrivateServer, raw: redis.Redis
+    ) -> None:
         count = 6000
         ids = b"".join(b"%06d\n" % number for number in range(count))
         rwq("add", "--id-from", "line", stdin=ids)
@@ -403,18 +412,16 @@ class TestGoesAway:
         assert 0 <= count - raw.llen("jobs:queue") - len(done) <= 1000
         assert not any(raw.exists(f"jobs:item:{item_id}") for item_id in done)
 
-    def test_killed_while_it_waits(
+    def test_a_waiting_lease_ends_if_the_server_dies(
         self, at: Callable[[PrivateServer], Rwq], start_server: StartServer
     ) -> None:
-        from tests.driver import until
-
         server = start_server()
         rwq = at(server)
         process = rwq.start("lease", "--wait")
         with server.client() as client:
             until(lambda: client.info("clients")["blocked_clients"] == 1)
         server.kill()
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=TIMEOUT_S)
         assert (process.returncode, out) == (69, b"")
         assert err.startswith(b"rwq: error: ")
         assert err.count(b"\n") == 1
@@ -425,7 +432,7 @@ class TestWrongTypes:
 
     @pytest.mark.parametrize("name", ["queue", "processing", "delayed", "buried"])
     @pytest.mark.parametrize("line", WRITERS)
-    def test_of_a_structure(
+    def test_a_structure_of_another_type_is_an_error(
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str, line: str
     ) -> None:
         if name != "queue":
@@ -440,14 +447,14 @@ class TestWrongTypes:
         assert raw.get(f"jobs:{name}") == b"not a list"
 
     @pytest.mark.parametrize("line", ["ls", "stats", "add x", "lease"])
-    def test_the_key_is_named(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
+    def test_the_error_has_the_key(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
         raw.set("jobs:queue", "not a list")
         result = rwq(*line.split(), "-o", "json")
         record = json.loads(result.err)
         assert (result.code, record["code"]) == (69, "wrong-type")
         assert "jobs:queue" in record["error"]
 
-    def test_of_the_next_item(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_item_of_another_type_is_not_leased(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.hset("jobs:item:a", "a", "hash")
         raw.lpush("jobs:queue", "a")
         result = rwq("lease")
@@ -467,15 +474,15 @@ class TestWrongTypes:
         assert "jobs:item:a" in shown
         assert "is a hash" in shown
 
-    def test_a_listing_goes_on(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    def test_ls_lists_an_item_of_another_type(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
         raw.hset("jobs:item:a", "a", "hash")
         raw.lpush("jobs:queue", "a")
         foreign.waiting(b"b")
         assert rwq("ls", "-o", "ids").as_tuple() == (0, "a\nb\n", "")
 
-    def test_a_queue_beside_it_is_still_listed(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
+    def test_other_queues_are_listed(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
         foreign.waiting(b"b")
         raw.zadd("odd:queue", {"a": 1})
         result = rwq("queues", "-o", "ids")
@@ -483,7 +490,7 @@ class TestWrongTypes:
         assert "jobs" in result.text.splitlines()
 
 
-class TestNoResults:
+class TestResultsDenied:
     """An ACL user who may touch all keys of the queue but those of results."""
 
     RULES = (
@@ -520,21 +527,21 @@ class TestNoResults:
             ),
         ],
     )
-    def test_everything_else_goes(
+    def test_commands_work_without_results(
         self, rwq: Rwq, url: str, line: str, code: int, notes: str
     ) -> None:
         result = rwq(*line.split(), "-u", url)
         assert (result.code, result.notes) == (code, notes)
 
-    def test_what_json_says(self, rwq: Rwq, url: str) -> None:
+    def test_results_are_null_in_json(self, rwq: Rwq, url: str) -> None:
         assert rwq("show", "d", "-o", "json", "-u", url).json["result"] is None
         counts = rwq("stats", "--deep", "-o", "json", "-u", url).json
         assert (counts["waiting"], counts["results"]) == (2, None)
 
-    def test_a_doctor(self, rwq: Rwq, url: str) -> None:
+    def test_the_doctor_does_not_report_results(self, rwq: Rwq, url: str) -> None:
         assert "wrong-type" not in rwq("doctor", "-u", url).text
 
-    def test_a_purge(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
+    def test_a_purge_leaves_results(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
         result = rwq("purge", "--yes", "-u", url)
         assert (result.code, result.notes.splitlines()[0]) == (
             0,
@@ -542,7 +549,7 @@ class TestNoResults:
         )
         assert raw.keys() == [b"jobs:result:d"]
 
-    def test_what_is_asked_for(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
+    def test_storing_a_result_is_refused(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
         if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
             pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
         before = contents(raw)

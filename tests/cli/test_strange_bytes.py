@@ -64,7 +64,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 @pytest.mark.parametrize("data", STRANGE, ids=STRANGE.values())
-def test_data_come_out_as_they_went_in(rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+def test_data_are_returned_unchanged(rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
     assert rwq("add", "--format", "raw", "--id", "a", stdin=data).code == 0
     assert raw.get("jobs:item:a") == data
     assert rwq("show", "a", "-o", "data").out == data
@@ -199,7 +199,9 @@ def test_a_note_says_that_ids_are_shown_escaped(rwq: Rwq, raw: redis.Redis) -> N
 @pytest.mark.parametrize(
     "name", ["a*", "a?c", "[ab]", "a\\b", "*", "^x-y", "a:b", "a:queue", "x:item:y", "\u202e", "é"]
 )
-def test_a_queue_with_a_strange_name_is_only_itself(rwq: Rwq, raw: redis.Redis, name: str) -> None:
+def test_glob_characters_in_a_queue_name_match_nothing_else(
+    rwq: Rwq, raw: redis.Redis, name: str
+) -> None:
     """Glob characters in a name must not reach other queues' keys."""
     others = [b"a", b"abc", b"b", b"aXb", b"ab", b"x", b"^xzy", b"item"]
     for other in others:
@@ -218,7 +220,7 @@ def test_a_queue_with_a_strange_name_is_only_itself(rwq: Rwq, raw: redis.Redis, 
         assert raw.keys(other + b":queue") == []
 
 
-def test_a_glob_in_a_name_is_no_glob_for_queues(rwq: Rwq, raw: redis.Redis) -> None:
+def test_queues_takes_patterns_and_lists_names_with_globs(rwq: Rwq, raw: redis.Redis) -> None:
     for name in (b"mail:in", b"mail:out", b"mail*"):
         Foreign(raw, name).waiting(b"a")
     assert rwq("queues", "-o", "ids").text == "mail*\nmail:in\nmail:out\n"
@@ -226,7 +228,7 @@ def test_a_glob_in_a_name_is_no_glob_for_queues(rwq: Rwq, raw: redis.Redis) -> N
     assert rwq("queues", "mail[*]", "-o", "ids").text == "mail*\n"
 
 
-def test_a_queue_name_that_is_not_utf8(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_queue_name_may_be_other_than_utf8(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq.process("add", "-q", b"\xff", "--id", "a", "x").code == 0
     assert sorted(raw.keys()) == [b"\xff:item:a", b"\xff:queue"]
     record = rwq("queues", "-o", "jsonl").jsonl[0]
@@ -235,7 +237,7 @@ def test_a_queue_name_that_is_not_utf8(rwq: Rwq, raw: redis.Redis) -> None:
 
 
 @pytest.mark.needs("no-touch")
-def test_a_line_of_100_mb(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_line_of_100_mb_is_added_and_returned_whole(rwq: Rwq, raw: redis.Redis) -> None:
     """Goes in and comes out whole, beside short ones, and a listing reads only its beginning."""
     block = os.urandom(1 << 20).translate(bytes(b if b != 10 else 11 for b in range(256)))
     big = block * 100
@@ -253,7 +255,7 @@ def test_a_line_of_100_mb(rwq: Rwq, raw: redis.Redis) -> None:
     assert hashlib.sha256(rwq("show", name, "-o", "data").out).hexdigest() == name
 
 
-def test_many_ids_at_once_as_arguments(rwq: Rwq, raw: redis.Redis) -> None:
+def test_thousands_of_ids_are_arguments(rwq: Rwq, raw: redis.Redis) -> None:
     ids = [f"{number:05}" for number in range(9000)]
     Foreign(raw).waiting(*(item_id.encode() for item_id in ids[:50]))
     result = rwq("complete", *ids, "-o", "json")

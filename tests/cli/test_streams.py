@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from tests.conftest import Foreign
-from tests.driver import COMMAND, Result, Rwq, next_line, until
+from tests.driver import COMMAND, TIMEOUT_S, Result, Rwq, next_line, until
 
 SUMMARY = "added 3, duplicates 0, rejected 0\n"
 
@@ -29,7 +29,7 @@ class TestEmptyStdin:
             ("show -", 0, ""),
         ],
     )
-    def test_is_no_error(
+    def test_empty_input_is_not_an_error(
         self, rwq: Rwq, raw: redis.Redis, line: str, code: int, notes: str | None
     ) -> None:
         result = rwq.process(*line.split())
@@ -37,7 +37,7 @@ class TestEmptyStdin:
         assert notes is None or result.notes == notes
         assert raw.keys() == []
 
-    def test_lines_without_an_id_are_passed_over(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_empty_lines_are_skipped(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         assert rwq("complete", "-", stdin=b"\na\n\n\nb").as_tuple() == (
             0,
@@ -63,13 +63,13 @@ class TestClosedStdout:
         assert self.into_closed_pipe(rwq, *line.split()).as_tuple() == (0, "", "")
 
     @pytest.mark.parametrize("output", ["ids", "jsonl", "csv"])
-    def test_an_add_goes_on(self, rwq: Rwq, raw: redis.Redis, output: str) -> None:
+    def test_an_add_adds_everything(self, rwq: Rwq, raw: redis.Redis, output: str) -> None:
         given = b"".join(b"%d\n" % number for number in range(5000))
         result = self.into_closed_pipe(rwq, "add", "-o", output, stdin=given)
         assert raw.llen("jobs:queue") == 5000
         assert result.as_tuple() == (0, "", "added 5,000, duplicates 0, rejected 0\n")
 
-    def test_an_add_from_a_slow_pipe_goes_on(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_add_from_a_slow_pipe_adds_everything(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("add", "--id-from", "line", "-o", "ids")
         assert process.stdin is not None
         assert process.stdout is not None
@@ -82,7 +82,7 @@ class TestClosedStdout:
             process.stdin.flush()
             time.sleep(0.05)
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(TIMEOUT_S) == 0
         assert raw.lrange("jobs:queue", 0, -1) == [b"3", b"2", b"1"]
         assert process.stderr is not None
         assert process.stderr.read().decode() == SUMMARY
@@ -104,46 +104,46 @@ class TestClosedStdout:
             process = rwq.start(*words, stdout=writes)
         finally:
             os.close(writes)
-        _, err = process.communicate(stdin, timeout=20)
+        _, err = process.communicate(stdin, timeout=TIMEOUT_S)
         return Result(process.returncode, b"", err)
 
 
 class TestFullDisk:
     @pytest.mark.parametrize("line", ["ls", "stats", "queues", "show a", "--version"])
-    def test_is_an_error(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+    def test_a_write_error_is_reported(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.waiting(b"a")
         with open("/dev/full", "wb") as full:
             process = rwq.start(*line.split(), stdout=full)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 1
         assert err.startswith(b"rwq: error: cannot write the output: no space left on device")
         assert err.count(b"\n") == 1
 
-    def test_is_an_object_where_json_is_wanted(self, rwq: Rwq) -> None:
+    def test_a_write_error_is_an_object_in_json(self, rwq: Rwq) -> None:
         with open("/dev/full", "wb") as full:
             process = rwq.start("ls", "-o", "json", stdout=full)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 1
         assert json.loads(err)["code"] == "output"
 
-    def test_an_add_says_what_is_in(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_add_says_how_many_items_are_in(self, rwq: Rwq, raw: redis.Redis) -> None:
         with open("/dev/full", "wb") as full:
             process = rwq.start("add", "-o", "ids", stdout=full)
-        _, err = process.communicate(b"x\n" * 3000, timeout=10)
+        _, err = process.communicate(b"x\n" * 3000, timeout=TIMEOUT_S)
         assert process.returncode in (1, 3)
         assert b"cannot write the output: no space left on device" in err
         assert b"Traceback" not in err
         assert f"{raw.llen('jobs:queue'):,}".encode() in err
 
-    def test_a_full_stderr_is_no_reason_to_stop(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_full_stderr_is_ignored(self, rwq: Rwq, raw: redis.Redis) -> None:
         with open("/dev/full", "wb") as full:
             process = rwq.start("add", "x", stderr=full)
-        assert process.communicate(timeout=30)[0] == b""
+        assert process.communicate(timeout=TIMEOUT_S)[0] == b""
         assert process.returncode == 0
         assert raw.llen("jobs:queue") == 1
 
 
-class TestNoStream:
+class TestClosedStreams:
     """Started with a stream closed, as some supervisors do."""
 
     @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ class TestNoStream:
         [("<&-", 0), ("2>&-", 0), ("<&- 2>&-", 0), (">&-", None), ("<&- >&- 2>&-", None)],
     )
     @pytest.mark.parametrize("line", ["ls -o ids", "stats", "add x", "complete a"])
-    def test_no_traceback(
+    def test_no_traceback_is_printed(
         self, rwq: Rwq, foreign: Foreign, closed: str, code: int | None, line: str
     ) -> None:
         foreign.waiting(b"a")
@@ -160,7 +160,7 @@ class TestNoStream:
         if code is not None:
             assert result.code == code
 
-    def test_stdin_closed_is_an_empty_one(self, rwq: Rwq) -> None:
+    def test_a_closed_stdin_is_empty(self, rwq: Rwq) -> None:
         result = rwq.shell("rwq add <&-")
         assert b"Traceback" not in result.err
         assert result.code in (0, 2)
@@ -175,25 +175,25 @@ def interrupted_after(process: "subprocess.Popen[bytes]", size: int) -> tuple[by
         assert piece, "it ended before it was interrupted"
         out += piece
     process.send_signal(signal.SIGINT)
-    rest, err = process.communicate(timeout=30)
+    rest, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
     return out + rest, err
 
 
 class TestInterrupt:
-    def test_of_a_wait_pops_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_interrupted_wait_pops_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         processes = [rwq.start("lease", "--wait", "-o", "ids") for _ in range(2)]
         until(lambda: raw.info("clients")["blocked_clients"] == 2)
         for process in processes:
             process.send_signal(signal.SIGINT)
         for process in processes:
-            assert process.communicate(timeout=30) == (b"", b"")
+            assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
             assert process.returncode == 130
         rwq("add", "x", "--id", "a")
         assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
         assert raw.exists("jobs:processing") == 0
 
-    def test_of_an_add_keeps_what_was_acknowledged(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_interrupted_add_keeps_acknowledged_items(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("add", "--id-from", "line", "-o", "ids")
         assert process.stdin is not None
         process.stdin.write(b"".join(b"%d\n" % number for number in range(2500)))
@@ -205,7 +205,7 @@ class TestInterrupt:
             assert piece, "it ended before it was interrupted"
             out += piece
         process.send_signal(signal.SIGINT)
-        rest, err = process.communicate(timeout=30)
+        rest, err = process.communicate(timeout=TIMEOUT_S)
         assert rest == b""
         assert process.returncode == 130
         assert b"Traceback" not in err
@@ -215,7 +215,7 @@ class TestInterrupt:
         assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
 
     @pytest.mark.parametrize("more", [(), ("--unique",)])
-    def test_in_the_middle_of_an_add(
+    def test_an_add_interrupted_at_work_counts_every_item(
         self, rwq: Rwq, raw: redis.Redis, tmp_path: Path, more: tuple[str, ...]
     ) -> None:
         """What is in is what is told, to the last item."""
@@ -228,7 +228,9 @@ class TestInterrupt:
         assert err == f"interrupted: added {len(told):,}, duplicates 0, rejected 0\n".encode()
         assert raw.llen("jobs:queue") == len(told)
 
-    def test_in_the_middle_of_a_lease(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_lease_interrupted_at_work_prints_every_item(
+        self, rwq: Rwq, raw: redis.Redis
+    ) -> None:
         ids = [b"%06d" % number for number in range(200_000)]
         raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
         raw.lpush("jobs:queue", *ids)
@@ -239,7 +241,7 @@ class TestInterrupt:
         assert raw.lrange("jobs:processing", 0, -1)[::-1] == told
 
     @pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.05, 0.08, 0.12])
-    def test_while_it_starts(self, rwq: Rwq, delay_s: float) -> None:
+    def test_an_interrupt_at_the_start_prints_no_traceback(self, rwq: Rwq, delay_s: float) -> None:
         # The start of Python itself takes as long as it takes, and an interrupt of that is its own.
         starting = "import os, rwq_cli.__main__ as rwq; os.write(1, b'!'); rwq.main()"
         process = rwq.start("lease", "--wait", command=(sys.executable, "-c", starting))
@@ -247,19 +249,19 @@ class TestInterrupt:
         assert os.read(process.stdout.fileno(), 1) == b"!"
         time.sleep(delay_s)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=TIMEOUT_S)
         if delay_s >= 0.05:
             assert b"rwq_cli" not in err
             assert process.returncode in (130, -signal.SIGINT)
 
-    def test_of_a_clean_in_its_grace(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_interrupted_grace_period_changes_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a")
         last = max(int(client["id"]) for client in foreign.raw.client_list())
         process = rwq.start("clean", "light", "--grace", "30s")
         until(lambda: any(int(client["id"]) > last for client in foreign.raw.client_list()))
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 130
         assert b"Traceback" not in err
         assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"a"]
@@ -268,7 +270,7 @@ class TestInterrupt:
         process = rwq.start("lease", "--wait")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         process.terminate()
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=TIMEOUT_S)
         assert (out, err) == (b"", b"")
         assert process.returncode in (-signal.SIGTERM, 143)
 
@@ -276,13 +278,13 @@ class TestInterrupt:
 class TestPipelines:
     """What a script with `set -euo pipefail` does."""
 
-    def test_ls_into_complete(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_ids_are_piped_from_ls_to_complete(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(200)))
         script = "set -euo pipefail; rwq ls -n 100 -o ids | rwq complete -"
         assert rwq.shell(script).as_tuple() == (0, "", "completed 100, missing 0, not owner 0\n")
         assert foreign.raw.llen("jobs:queue") == 100
 
-    def test_lease_into_xargs(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_strange_ids_are_piped_through_xargs(self, rwq: Rwq, foreign: Foreign) -> None:
         ids = [b"a b", b"c\nd", b"'e'", b'"f"', b"\\g", b"-h", b"\xff"]
         foreign.waiting(*ids)
         script = "set -euo pipefail; rwq lease -n 100 -o ids -0 | xargs -0 rwq complete --"
@@ -290,12 +292,12 @@ class TestPipelines:
         assert result.as_tuple() == (0, "", "completed 7, missing 0, not owner 0\n")
         assert foreign.raw.keys() == []
 
-    def test_lease_data_nul_separated(self, rwq: Rwq) -> None:
+    def test_data_are_separated_by_nul(self, rwq: Rwq) -> None:
         rwq("add", "--format", "nul", stdin=b"one line\0two\nlines\0")
         script = "rwq lease -n 9 -o data -0 | xargs -0 -n 1 printf '<%s>'"
         assert rwq.shell(script).text == "<one line><two\nlines>"
 
-    def test_the_loop_of_a_worker(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_worker_in_a_shell_loop(self, rwq: Rwq, raw: redis.Redis) -> None:
         rwq("add", stdin=b"one\ntwo\nthree\n")
         script = """
             set -euo pipefail
@@ -308,7 +310,7 @@ class TestPipelines:
         assert rwq.shell(script).as_tuple() == (0, "one\ntwo\nthree\n", "")
         assert raw.keys() == []
 
-    def test_a_failure_stops_the_script(self, rwq: Rwq) -> None:
+    def test_a_failure_ends_a_script_with_pipefail(self, rwq: Rwq) -> None:
         script = "set -euo pipefail; rwq ls -u redis://127.0.0.1:1 | cat; echo not reached"
         result = rwq.shell(script)
         assert (result.code, result.text) == (69, "")
@@ -338,4 +340,4 @@ class TestPipelines:
             process.stdin.flush()
             assert next_line(process.stdout) == item_id
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(TIMEOUT_S) == 0

@@ -6,7 +6,7 @@ import sys
 
 import redis
 
-from tests.driver import COMMAND, Rwq, next_line, until
+from tests.driver import COMMAND, TIMEOUT_S, Rwq, next_line, until
 
 
 def test_an_item_is_in_before_the_pipe_is_closed(rwq: Rwq, raw: redis.Redis) -> None:
@@ -21,7 +21,7 @@ def test_an_item_is_in_before_the_pipe_is_closed(rwq: Rwq, raw: redis.Redis) -> 
         assert next_line(process.stdout) == b"item %d\n" % number
     process.stdin.write(b"without an end")
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(TIMEOUT_S) == 0
     assert raw.lindex("jobs:queue", 0) == b"without an end"
 
 
@@ -33,7 +33,7 @@ def test_half_a_line_is_no_item_yet(rwq: Rwq, raw: redis.Redis) -> None:
     until(lambda: raw.llen("jobs:queue") == 1)
     process.stdin.write(b"o\n")
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(TIMEOUT_S) == 0
     assert raw.lrange("jobs:queue", 0, -1) == [b"two", b"one"]
 
 
@@ -74,7 +74,7 @@ def test_stdin_is_read_no_further_than_the_batch_in_hand(rwq: Rwq, raw: redis.Re
             process = rwq.start("add", stdin=endless.stdout)
             until(lambda: raw.llen("jobs:queue") > 5000)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=TIMEOUT_S)
         finally:
             endless.kill()
     assert (process.returncode, out) == (130, b"")

@@ -12,7 +12,7 @@ from rwq_cli.core.model import Counts
 from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.views.monitoring import nagios_line, prometheus_text
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, until
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 # A plugin's line: what it says, and behind the one bar its data.
@@ -217,7 +217,7 @@ class TestUnknown:
         with pytest.raises(subprocess.TimeoutExpired):
             process.communicate(timeout=0.4)
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == (b"", b"")
+        assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
         assert process.returncode == 130
 
 

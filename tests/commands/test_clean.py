@@ -5,7 +5,7 @@ import redis
 
 from rwq_cli.core.clock import SystemClock
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq
+from tests.driver import TIMEOUT_S, Rwq
 
 NOW = ("--grace", "0")
 
@@ -135,7 +135,7 @@ def test_two_at_once_return_it_once(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(*(b"a%02d" % number for number in range(40)))
     foreign.data(*(b"o%02d" % number for number in range(40)))
     cleaners = [rwq.start("clean", "deep", "--grace", "200ms", "-o", "ids") for _ in range(3)]
-    told = [cleaner.communicate(timeout=20)[0].split() for cleaner in cleaners]
+    told = [cleaner.communicate(timeout=TIMEOUT_S)[0].split() for cleaner in cleaners]
     assert [cleaner.returncode for cleaner in cleaners] == [0, 0, 0]
     waiting = foreign.raw.lrange("jobs:queue", 0, -1)
     assert len(waiting) == len(set(waiting)) == 80
@@ -153,7 +153,7 @@ def test_two_at_once_bury_it_once(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(often, 2))
     words = ("clean", "deep", "--grace", "200ms", "--bury-after", "2", "-o", "ids")
     cleaners = [rwq.start(*words) for _ in range(3)]
-    told = [cleaner.communicate(timeout=20)[0].split() for cleaner in cleaners]
+    told = [cleaner.communicate(timeout=TIMEOUT_S)[0].split() for cleaner in cleaners]
     assert sorted(item_id for ids in told for item_id in ids) == sorted(abandoned + orphaned)
     waiting = foreign.raw.lrange("jobs:queue", 0, -1)
     assert sorted(waiting) == sorted(abandoned[1::2] + orphaned[1::2])

@@ -11,7 +11,7 @@ from rwq_cli.core import Code, Severity
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.views.remedies import REMEDIES
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq
+from tests.driver import TIMEOUT_S, Rwq
 from tests.zoo import ANIMALS, BROKEN, STRANGE_IDS, real_items
 
 NOW = ("--grace", "0")
@@ -259,7 +259,7 @@ def test_three_at_once_cure_once(rwq: Rwq, foreign: Foreign) -> None:
     before = real_items(foreign.raw, foreign)
     words = ("doctor", "--fix", "--grace", "200ms", "-o", "jsonl", "--only", "abandoned,orphaned")
     doctors = [rwq.start(*words) for _ in range(3)]
-    outputs = [doctor.communicate(timeout=20)[0] for doctor in doctors]
+    outputs = [doctor.communicate(timeout=TIMEOUT_S)[0] for doctor in doctors]
     assert [doctor.returncode for doctor in doctors] == [0, 0, 0]
     fixed = [int(number) for out in outputs for number in re.findall(rb'"fixed": (\d+)', out)]
     assert sum(fixed) == 20 * 5

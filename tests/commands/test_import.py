@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, until
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
 
@@ -149,7 +149,7 @@ def test_a_slow_pipe_is_imported_as_it_comes(rwq: Rwq, foreign: Foreign) -> None
     process.stdin.write(lines(item("a")))
     process.stdin.flush()
     until(lambda: foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"])
-    process.communicate(timeout=30)
+    process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
 
 

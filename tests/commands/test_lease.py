@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from tests.conftest import Foreign
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, until
 
 HOLDER = f"rwq:tester@{os.uname().nodename}:s1".encode()
 
@@ -175,18 +175,18 @@ class TestWaiting:
         process = rwq.start("lease", "--wait", "-o", "data")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         assert rwq("add", "x", "--id", "a").code == 0
-        assert process.communicate(timeout=30) == (b"x", b"")
+        assert process.communicate(timeout=TIMEOUT_S) == (b"x", b"")
         assert process.returncode == 0
         assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
 
     def test_for_so_long(self, rwq: Rwq) -> None:
         began = time.monotonic()
-        assert rwq("lease", "--timeout", "300ms").as_tuple() == (
+        assert rwq("lease", "--timeout", "100ms").as_tuple() == (
             1,
             "",
             "Nothing to lease in jobs.\n",
         )
-        assert 0.29 < time.monotonic() - began < 1.0
+        assert time.monotonic() - began >= 0.1
 
     def test_not_at_all(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.config_resetstat()
@@ -201,44 +201,44 @@ class TestWaiting:
         assert "cmdstat_blmove" not in foreign.raw.info("commandstats")
 
     def test_several_wait_for_one(self, rwq: Rwq, raw: redis.Redis) -> None:
-        waiting = [rwq.start("lease", "--timeout", "3s", "-o", "ids") for _ in range(3)]
+        waiting = [rwq.start("lease", "--timeout", "1m", "-o", "ids") for _ in range(3)]
         until(lambda: raw.info("clients")["blocked_clients"] == 3)
         rwq("add", "x", "y", "z", "--id-from", "line")
-        taken = sorted(process.communicate(timeout=30)[0] for process in waiting)
+        taken = sorted(process.communicate(timeout=TIMEOUT_S)[0] for process in waiting)
         assert taken == [b"x\n", b"y\n", b"z\n"]
 
     def test_behind_an_upstream_worker_order_is_kept(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-o", "ids")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         Foreign(raw).waiting(b"a")
-        assert process.communicate(timeout=30)[0] == b"a\n"
+        assert process.communicate(timeout=TIMEOUT_S)[0] == b"a\n"
 
     def test_a_due_item_ends_it_in_time(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-o", "ids")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         Foreign(raw).delayed(b"a", round(time.time() * 1000) + 100)
-        assert process.communicate(timeout=30)[0] == b"a\n"
+        assert process.communicate(timeout=TIMEOUT_S)[0] == b"a\n"
 
     def test_who_is_killed_has_taken_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-q", "high", "-q", "jobs")
         until(lambda: raw.info("clients")["blocked_clients"] == 2)
         process.kill()
-        assert process.wait(30) == -signal.SIGKILL
+        assert process.wait(TIMEOUT_S) == -signal.SIGKILL
         until(lambda: raw.info("clients")["blocked_clients"] == 0)
         Foreign(raw).waiting(b"a")
         assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
         assert raw.exists("jobs:processing", "high:processing") == 0
 
     def test_of_two_one_gets_it(self, rwq: Rwq, raw: redis.Redis) -> None:
-        words = ("lease", "--timeout", "1s", "-q", "high", "-q", "low", "-o", "jsonl")
+        words = ("lease", "--wait", "-q", "high", "-q", "low", "-o", "jsonl")
         waiting = [rwq.start(*words) for _ in range(2)]
         until(lambda: raw.info("clients")["blocked_clients"] == 4)
         Foreign(raw, b"low").waiting(b"a")
-        ended = [(process.communicate(timeout=30)[0], process.returncode) for process in waiting]
-        assert sorted(code for _, code in ended) == [0, 1]
-        (out,) = [out for out, code in ended if code == 0]
-        assert (json.loads(out)["queue"], json.loads(out)["id"]) == ("low", "a")
+        until(lambda: any(process.poll() is not None for process in waiting))
         assert raw.lrange("low:processing", 0, -1) == [b"a"]
+        Foreign(raw, b"low").waiting(b"b")
+        taken = [json.loads(process.communicate(timeout=TIMEOUT_S)[0]) for process in waiting]
+        assert sorted((item["queue"], item["id"]) for item in taken) == [("low", "a"), ("low", "b")]
 
 
 QUEUES = ("-q", "high", "-q", "normal", "-q", "low")
@@ -311,7 +311,7 @@ class TestSeveralQueues:
             process = rwq.start("lease", *QUEUES, "--wait", "-n", "2", "-o", "jsonl")
             until(lambda: raw.info("clients")["blocked_clients"] == 3)
             Foreign(raw, name).waiting(b"a")
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=TIMEOUT_S)
             assert (json.loads(out)["queue"], err) == (name.decode(), b"")
 
     def test_a_wait_that_is_interrupted(self, rwq: Rwq, raw: redis.Redis) -> None:
@@ -319,7 +319,7 @@ class TestSeveralQueues:
         process = rwq.start("lease", *QUEUES, "--wait")
         until(lambda: raw.info("clients")["blocked_clients"] == 3)
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == (b"", b"")
+        assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
         assert process.returncode == 130
         until(lambda: raw.info("clients")["blocked_clients"] == 0)
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, until
 
 
 def keep(foreign: Foreign, item_id: str, **fields: str | bytes | int) -> None:
@@ -160,7 +160,7 @@ class TestWait:
         waiting = rwq.start("result", "a", "--wait", "-o", "data", stdin=subprocess.DEVNULL)
         until(lambda: "cmdstat_exists" in foreign.raw.info("commandstats"))
         assert rwq("complete", "a", "--result", "-", stdin=b"done").code == 0
-        out, err = waiting.communicate(timeout=20)
+        out, err = waiting.communicate(timeout=TIMEOUT_S)
         assert (waiting.returncode, out, err) == (0, b"done", b"")
 
 

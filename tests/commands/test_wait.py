@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, until
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 
@@ -71,10 +71,10 @@ def test_usage(rwq: Rwq, words: str) -> None:
 def test_timeout(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     began = time.monotonic()
-    result = rwq("wait", "--timeout", "300ms", "-o", "json")
-    assert 0.3 <= time.monotonic() - began < 2
+    result = rwq("wait", "--timeout", "100ms", "-o", "json")
+    passed_s = time.monotonic() - began
     assert result.code == 1
-    assert 0.3 <= result.json["waited_seconds"] < 1
+    assert 0.1 <= result.json["waited_seconds"] <= passed_s
 
 
 def test_plain_is_a_field_a_line(rwq: Rwq) -> None:
@@ -116,7 +116,7 @@ def test_interrupted(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     with _asking(rwq, foreign.raw) as process:
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == (b"", b"")
+        assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
     assert process.returncode == 130
 
 
@@ -133,7 +133,7 @@ def test_a_server_that_goes_away(bare_rwq: Rwq, start_server: StartServer) -> No
         rwq = Rwq({**bare_rwq.variables, "RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}, bare_rwq.home)
         with _asking(rwq, raw) as process:
             server.kill()
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=TIMEOUT_S)
         rwq.close()
     assert (process.returncode, out) == (69, b"")
     assert err.startswith(b"rwq: error: ")
@@ -149,7 +149,7 @@ def test_a_connection_that_is_cut_while_it_is_idle_is_made_anew(rwq: Rwq, foreig
             if int(client["id"]) != raw.client_id():
                 raw.client_kill_filter(_id=client["id"])
         raw.delete("jobs:queue", "jobs:item:w1")
-        process.communicate(timeout=30)
+        process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
 
 

@@ -11,7 +11,7 @@ PROGRAM = """
 import importlib.util, sys
 from rwq_cli.core import NewItem, Server, WorkQueue, connect
 
-for missing in ("hiredis", "typer", "rich", "orjson"):
+for missing in ("hiredis", "typer", "rich", "msgspec"):
     assert importlib.util.find_spec(missing) is None, missing
 queue = WorkQueue(connect(Server(sys.argv[1])), "jobs")
 assert queue.add(b"data\\xff", "1") and not queue.add("again", "1")

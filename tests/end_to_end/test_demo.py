@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.driver import TIMEOUT_S
+
 
 def start(place: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
@@ -48,7 +50,7 @@ def servers_below(place: Path) -> list[int]:
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to see processes")
 def test_demo_shows_the_main_job_and_cleans_up(short_place: Path) -> None:
     process = start(short_place)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
     commands = re.findall(rb"^\$ (.*)$", output, re.M)
     assert commands == [
@@ -80,7 +82,7 @@ def test_an_interrupted_demo_leaves_nothing(short_place: Path, number: int) -> N
     while b"rwq lease" not in (line := process.stdout.readline()):
         assert line, "it ended before"
     os.killpg(process.pid, number)
-    process.communicate(timeout=30)
+    process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
     deadline = time.monotonic() + 20
     while servers_below(short_place) and time.monotonic() < deadline:

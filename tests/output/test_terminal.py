@@ -32,14 +32,18 @@ class TestWidth:
     @pytest.mark.parametrize("columns", [80, 100, 160])
     @pytest.mark.parametrize("line", ["ls", "leases", "ls all", "queues", "stats -q jobs -q other"])
     def test_tables_fit(self, rwq: Rwq, line: str, columns: int) -> None:
-        code, seen = rwq.on_terminal(*line.split(), columns=columns)
+        code, seen = rwq.on_screen(*line.split(), columns=columns)
         assert code == 0
         assert max(len(row) for row in plain(seen)) <= columns
+
+    def test_the_width_of_a_real_terminal_is_found(self, rwq: Rwq) -> None:
+        shown = [plain(rwq.on_terminal("ls", "all", columns=columns)[1]) for columns in (90, 120)]
+        assert [max(map(len, lines)) for lines in shown] == [90, 120]
 
     @pytest.mark.parametrize("columns", [80, 160])
     def test_ids_are_never_cut(self, rwq: Rwq, columns: int) -> None:
         for line in ("ls", "leases", "ls all"):
-            _, seen = rwq.on_terminal(*line.split(), columns=columns)
+            _, seen = rwq.on_screen(*line.split(), columns=columns)
             text = "\n".join(plain(seen))
             expected = ["f" * 32, "e" * 32] if line != "ls" else [f"{1:032x}"]
             assert all(item_id in text for item_id in expected)
@@ -47,7 +51,7 @@ class TestWidth:
     @pytest.mark.parametrize("columns", [80, 160])
     def test_details_fit(self, rwq: Rwq, columns: int) -> None:
         for line in ("show " + "f" * 32, "show --data " + "e" * 32, "stats", "stats --deep"):
-            code, seen = rwq.on_terminal(*line.split(), columns=columns)
+            code, seen = rwq.on_screen(*line.split(), columns=columns)
             assert code == 0
             assert max(len(row) for row in plain(seen)) <= columns
 
@@ -55,13 +59,13 @@ class TestWidth:
         """Broken at the edge by us, it could not be copied in one go."""
         item_id = "i" * 70
         Foreign(raw).abandoned(item_id.encode())
-        _, seen = rwq.on_terminal("show", item_id, columns=80)
+        _, seen = rwq.on_screen("show", item_id, columns=80)
         assert f"rwq release -q jobs {item_id}".encode() in COLOUR.sub(b"", seen)
 
     def test_wide_characters_count_as_two(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.flushall()
         rwq("add", "--id", "日本", "日本語" * 60)
-        _, seen = rwq.on_terminal("ls", columns=80)
+        _, seen = rwq.on_screen("ls", columns=80)
         from rich.cells import cell_len
 
         assert max(cell_len(row) for row in plain(seen)) <= 80
@@ -70,14 +74,14 @@ class TestWidth:
 @pytest.mark.usefixtures("filled")
 class TestColour:
     def test_the_abandoned_are_red(self, rwq: Rwq) -> None:
-        _, seen = rwq.on_terminal("leases", columns=160)
+        _, seen = rwq.on_screen("leases", columns=160)
         assert b"\x1b[31mabandoned" in seen
 
     def test_a_count_of_zero_is_not_red(self, rwq: Rwq, raw: redis.Redis) -> None:
-        _, seen = rwq.on_terminal("stats")
+        _, seen = rwq.on_screen("stats")
         assert b"\x1b[31m1" in seen
         raw.flushall()
-        _, seen = rwq.on_terminal("stats")
+        _, seen = rwq.on_screen("stats")
         assert b"\x1b[31m" not in seen
 
     @pytest.mark.parametrize(
@@ -93,31 +97,31 @@ class TestColour:
     def test_is_off(
         self, rwq: Rwq, words: tuple[str, ...], variables: dict[str, str], line: str
     ) -> None:
-        _, seen = rwq.on_terminal(*line.split(), *words, variables=variables)
+        _, seen = rwq.on_screen(*line.split(), *words, variables=variables)
         assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m", seen)
         assert b"\x1b" not in seen
 
     def test_an_empty_no_color_counts_as_set_or_not_but_is_no_error(self, rwq: Rwq) -> None:
-        code, _ = rwq.on_terminal("leases", variables={"NO_COLOR": "0"})
+        code, _ = rwq.on_screen("leases", variables={"NO_COLOR": "0"})
         assert code == 0
 
     def test_no_machine_format_has_colour(self, rwq: Rwq) -> None:
         for output in ("plain", "json", "jsonl", "csv", "ids"):
-            _, seen = rwq.on_terminal("ls", "all", "-o", output)
+            _, seen = rwq.on_screen("ls", "all", "-o", output)
             assert b"\x1b" not in seen, output
 
 
 class TestDefaults:
     def test_a_table_with_a_footer(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
-        _, seen = rwq.on_terminal("ls", "-n", "1")
+        _, seen = rwq.on_screen("ls", "-n", "1")
         lines = plain(seen)
         assert lines[0].split() == ["#", "ID", "LAST", "USE", "SIZE", "DATA"]
         assert lines[-1] == "1 shown of 2 waiting in jobs"
 
     def test_an_empty_one_is_a_sentence(self, rwq: Rwq) -> None:
-        assert plain(rwq.on_terminal("ls")[1]) == ["No waiting items in jobs."]
-        code, seen = rwq.on_terminal("lease")
+        assert plain(rwq.on_screen("ls")[1]) == ["No waiting items in jobs."]
+        code, seen = rwq.on_screen("lease")
         assert (code, plain(seen)) == (1, ["Nothing to lease in jobs."])
 
     def test_an_add_that_waits_for_the_keyboard_says_so(self, rwq: Rwq, raw: redis.Redis) -> None:
@@ -135,14 +139,14 @@ class TestDefaults:
 
     def test_data_of_one_item_end_where_they_end(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", "no line end")
-        assert rwq.on_terminal("show", "a", "-o", "data")[1] == b"no line end"
+        assert rwq.on_screen("show", "a", "-o", "data")[1] == b"no line end"
 
     def test_jsonl_is_that_of_a_pipe_with_the_footer_below(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
         foreign.raw.set("jobs:item:a", b"x" * 190)
-        _, seen = rwq.on_terminal("ls", "-o", "jsonl", columns=40)
+        _, seen = rwq.on_screen("ls", "-o", "jsonl", columns=40)
         line, footer = seen.replace(b"\r\n", b"\n").splitlines(keepends=True)
         (piped,) = rwq("ls", "-o", "jsonl").jsonl
         assert {**json.loads(line), "idle_seconds": piped["idle_seconds"]} == piped

@@ -1,0 +1,50 @@
+"""Files that the user named."""
+
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from rwq_cli.core.errors import InvalidArgument
+
+# The server takes no single value above its proto-max-bulk-len, 512 MB unless it is set.
+ITEM_BYTES_MAX = 512 * 1024 * 1024
+
+
+class BadRecord(Exception):
+    """A record of the input cannot be used; the text says why."""
+
+
+def open_input(name: str) -> BinaryIO:
+    """Open a file to be read; a failure to open or to read it names the file.
+
+    Raises:
+        InvalidArgument: It cannot be read, now or later.
+    """
+    try:
+        return cast(BinaryIO, _Input(name, Path(name).open("rb")))
+    except OSError as error:
+        raise _unreadable(name, error)
+
+
+class _Input:
+    def __init__(self, name: str, stream: BinaryIO) -> None:
+        self._name = name
+        self._stream = stream
+        self.fileno = stream.fileno
+        self.close = stream.close
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._stream.read(size)
+        except OSError as error:
+            raise _unreadable(self._name, error)
+
+    def __enter__(self) -> "_Input":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _unreadable(name: str, error: OSError) -> InvalidArgument:
+    reason = (error.strerror or str(error)).lower()
+    return InvalidArgument(f"cannot read {name}: {reason}", "check the file's name")

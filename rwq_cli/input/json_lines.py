@@ -1,0 +1,140 @@
+"""Items in JSON lines: an object a line with `data` or `data_b64`, and `id` and `delay` if given.
+
+A JSON value is not decoded and written anew but kept as it stands, without the blanks between its
+tokens: no number loses a digit.
+"""
+
+from base64 import b64decode
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Raw, Struct, ValidationError
+from msgspec.json import Decoder
+from msgspec.json import format as reformat
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.model import Due
+from rwq_cli.input.durations import in_limits, parse_duration
+from rwq_cli.input.files import BadRecord
+
+
+class _Record(Struct, gc=False):
+    data: Raw = Raw()
+    data_b64: Any = None
+    id: Raw = Raw()
+    id_b64: Any = None
+    delay: Raw = Raw()
+
+
+class _DataOnly(Struct, gc=False, forbid_unknown_fields=True):
+    data: Raw
+
+
+_record = Decoder(_Record).decode
+_data_only = Decoder(_DataOnly).decode
+_fields = Decoder(dict[str, Raw]).decode
+_string = Decoder(str).decode
+_number_or_string = Decoder(float | str).decode
+
+
+def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
+    """The data of lines that have `data` alone; None if one of them is different.
+
+    The result is what `parse_record` would return for each, in two thirds of the time.
+    """
+    try:
+        _check_utf8(b"\n".join(lines))
+        return [_compact(_data_only(line).data) for line in lines]
+    except (ValueError, RecursionError):
+        return None
+
+
+def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due | None]:
+    """One line.
+
+    Args:
+        line: The line.
+        due: The due time of items that have no `delay`; None for none.
+
+    Raises:
+        BadRecord: It is no such object.
+
+    Returns:
+        The ID, or None if it has none; the data; the due time, or None.
+    """
+    record = _decode(_record, line, "not a JSON object with data or data_b64")
+    if record.data_b64 is not None:
+        data = _from_base64(record.data_b64, "data_b64")
+    elif bytes(record.data):
+        data = _compact(record.data)
+    else:
+        raise BadRecord("it has neither data nor data_b64")
+    item_id = None
+    if record.id_b64 is not None:
+        item_id = _from_base64(record.id_b64, "id_b64")
+    elif bytes(record.id) not in (b"", b"null"):
+        item_id = _compact(record.id)
+    if item_id == b"":
+        raise BadRecord("its id is empty")
+    delay = bytes(record.delay)
+    return item_id, data, due if delay in (b"", b"null") else _due_after(delay)
+
+
+def field_of(data: bytes, name: str) -> bytes:
+    """A field of data that are a JSON object.
+
+    Raises:
+        BadRecord: They are no such object, or the field is missing, null or empty.
+    """
+    try:
+        value = _decode(_fields, data, "not a JSON object").get(name, Raw())
+    except BadRecord as error:
+        raise BadRecord(f"its data has no field {name!r}: {error}")
+    if bytes(value) in (b"", b"null", b'""'):
+        raise BadRecord(f"its data has no field {name!r}")
+    return _compact(value)
+
+
+def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
+    try:
+        _check_utf8(text)
+        return decode(text)
+    except ValidationError:
+        raise BadRecord(otherwise)
+    except ValueError as error:
+        raise BadRecord(f"not JSON: {error}")
+    except RecursionError:
+        raise BadRecord("not JSON: nested too deeply")
+
+
+def _check_utf8(text: bytes) -> None:
+    """Raise `UnicodeDecodeError` for what is not UTF-8: strings that stay raw are not checked."""
+    if not text.isascii():
+        text.decode()
+
+
+def _compact(value: Raw) -> bytes:
+    """A string's own text; any other JSON value without blanks between its tokens."""
+    text = bytes(value)
+    return _string(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)
+
+
+def _due_after(delay: bytes) -> Due | None:
+    """The delay of a record, in JSON: seconds, or a duration such as `5m`."""
+    try:
+        value = _number_or_string(delay)
+        seconds = parse_duration(value) if isinstance(value, str) else in_limits(value)
+    except InvalidArgument as error:
+        raise BadRecord(f"its delay is {error.message}")
+    except ValueError:
+        seconds = -1
+    if seconds < 0:
+        raise BadRecord(f"its delay is not a duration: {delay.decode()}")
+    return Due(seconds * 1000, from_now=True) if seconds else None
+
+
+def _from_base64(text: Any, name: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except (ValueError, TypeError):
+        raise BadRecord(f"{name} is not base64")
