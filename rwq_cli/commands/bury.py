@@ -12,7 +12,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.schedule import check_reason
+from rwq_cli.core.items.schedule import Burial
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
@@ -27,9 +27,7 @@ _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 
 def _reason(text: str) -> bytes:
-    reason = os.fsencode(text)
-    check_reason(reason)
-    return reason
+    return Burial(os.fsencode(text)).reason or b""
 
 
 @app.command(

@@ -12,8 +12,8 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, Duration, duration_option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.inspect.results import Verdict
+from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus

@@ -9,9 +9,9 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.exporting import Export
-from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human

@@ -10,65 +10,29 @@ from rwq_cli.core.handle import Queue
 if TYPE_CHECKING:
     from rwq_cli.core.inspect import (
         counting as counting_,
-    )
-    from rwq_cli.core.inspect import (
         forecast as forecast_,
-    )
-    from rwq_cli.core.inspect import (
         listing as listing_,
-    )
-    from rwq_cli.core.inspect import (
         report as report_,
-    )
-    from rwq_cli.core.inspect import (
         results as result_keys_,
-    )
-    from rwq_cli.core.inspect import (
         selection as selection_,
-    )
-    from rwq_cli.core.inspect import (
         thresholds as thresholds_,
     )
     from rwq_cli.core.items import (
         add as add_,
-    )
-    from rwq_cli.core.items import (
         complete as complete_,
-    )
-    from rwq_cli.core.items import (
         exporting as exporting_,
-    )
-    from rwq_cli.core.items import (
         importing as importing_,
-    )
-    from rwq_cli.core.items import (
         lease as lease_,
-    )
-    from rwq_cli.core.items import (
         lease_by_id as lease_by_id_,
-    )
-    from rwq_cli.core.items import (
         purge as purge_,
-    )
-    from rwq_cli.core.items import (
         release as release_,
-    )
-    from rwq_cli.core.items import (
         remove as remove_,
-    )
-    from rwq_cli.core.items import (
         results as results_,
-    )
-    from rwq_cli.core.items import (
         schedule as schedule_,
-    )
-    from rwq_cli.core.items import (
         waiting as waiting_,
     )
     from rwq_cli.core.repair import (
         clean as clean_,
-    )
-    from rwq_cli.core.repair import (
         doctor as doctor_,
     )
 

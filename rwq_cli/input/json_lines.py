@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw, Struct, ValidationError
-from msgspec.json import Decoder
-from msgspec.json import format as reformat
+from msgspec.json import Decoder, format as reformat
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due

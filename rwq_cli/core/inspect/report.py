@@ -69,7 +69,7 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
             for key, lease in zip(keys, (facts.new_lease, facts.old_lease), strict=True)
             if lease is not None
         ]
-        types = _types(queue, facts.wrong_types) | wrong
+        types = {**_types(queue, facts.wrong_types), **wrong}
         reports.append(
             ItemReport(
                 replace(facts, wrong_types=types) if types else facts,

@@ -89,8 +89,7 @@ def result(
     queue.connection.look_only()
     if not wait:
         return _look(queue, wanted)
-    from rwq_cli.core.items.waiting import WaitCondition
-    from rwq_cli.core.items.waiting import wait as wait_until
+    from rwq_cli.core.items.waiting import WaitCondition, wait as wait_until
 
     deadline_s = queue.clock.monotonic() + timeout_s
     while True:
