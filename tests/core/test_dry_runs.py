@@ -101,7 +101,7 @@ def _cases() -> Iterator[Any]:
 
 
 @pytest.mark.needs("no-touch")
-@pytest.mark.parametrize(("name", "count", "seed"), _cases())
+@pytest.mark.parametrize(("name", "count", "seed"), list(_cases()))
 def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
     queue: WorkQueue, raw: redis.Redis, name: str, count: int, seed: int
 ) -> None:

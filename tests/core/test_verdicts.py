@@ -119,7 +119,7 @@ def _cases() -> Iterator[Any]:
             yield pytest.param(name, seed, id=f"{name}-{seed}")
 
 
-@pytest.mark.parametrize(("name", "seed"), _cases())
+@pytest.mark.parametrize(("name", "seed"), list(_cases()))
 def test_a_verdict_does_not_depend_on_how_many_others_there_are(
     queue: WorkQueue, raw: redis.Redis, name: str, seed: int
 ) -> None:
