@@ -68,19 +68,25 @@ class Queue:
             args: Its own ARGV.
             dry_run: Return what the script would reply, before its first write.
         """
-        head = queue_args(self.keys, dry_run=dry_run)
+        head = self._head(dry_run)
         return self.connection.run(script, queue_keys(self.keys), (*head, *args))
 
     def run_each(
         self, script: str, calls: Iterable[Sequence[Any] | None], *, dry_run: bool = False
     ) -> Iterator[Any]:
         """Run a script once for each list of its own ARGV; see `Connection.run_each`."""
-        head = queue_args(self.keys, dry_run=dry_run)
+        head = self._head(dry_run)
         return self.connection.run_each(
             script,
             queue_keys(self.keys),
             (None if args is None else (*head, *args) for args in calls),
         )
+
+    def _head(self, dry_run: bool) -> tuple[bytes, ...]:
+        if dry_run:
+            # Looking changes nothing, not even an idle time.
+            self.connection.look_only()
+        return queue_args(self.keys, dry_run=dry_run)
 
     def sibling(self, name: bytes | str) -> "Queue":
         """The handle of another queue on the same connection."""

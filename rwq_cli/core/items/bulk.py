@@ -210,6 +210,8 @@ def act(
         One outcome for each distinct ID, as the server acknowledges it; in the order given if there
         are few.
     """
+    if dry_run:
+        queue.connection.look_only()
     mark = new_mark()
     expected = operation.expected
     expected_args = () if expected is None else expected.args()

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES
+from rwq_cli.core.batches import BATCH_BYTES, in_batches
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.report import PREVIEW_BYTES
-from rwq_cli.core.model import Item, Lease, State
+from rwq_cli.core.items.schedule import due_ids, promote
+from rwq_cli.core.model import Item, Lease, State, Status
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.server.push_waiter import PushWaiter
 from rwq_cli.core.state.probe import returns_from
@@ -23,6 +24,8 @@ LEASE_ITEMS = 250
 _SPARE_ENTRIES = 32
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
 _WAIT_SLICE_S = 1.0
+# Due items whose data a dry run reads at once.
+_DUE_ITEMS = 16
 # The elements of a reply before the items.
 _HEAD = 4
 
@@ -193,9 +196,8 @@ def _lease_batches(
             waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
     # Whatever becomes of the rest: what is leased is reported.
     yield first.batch
-    yield from _lease_more(
-        first.queue, request, request.count - len(first.batch.ids), first.looked_at
-    )
+    left = request.count - len(first.batch.ids)
+    yield from _lease_more(first.queue, request, left, first.looked_at)
 
 
 def _distinct(batches: Iterator[LeasedBatch]) -> Iterator[LeasedBatch]:
@@ -242,6 +244,9 @@ def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _First:
             if batch.ids:
                 return _First(queue, batch, skipped + looked_at, 0.0)
             if not looked_at:
+                due = next(_due_batches(queue, request), None) if request.dry_run else None
+                if due is not None:
+                    return _First(queue, due, skipped, 0.0)
                 break
             # Only ghosts so far.
             entries = LEASE_ITEMS
@@ -283,6 +288,28 @@ def _lease_more(
             dry = dry or not reply[0]
             if batch.ids:
                 yield batch
+    if request.dry_run:
+        for batch in _due_batches(queue, request):
+            part = LeasedBatch(
+                batch.ids[:count], batch.data[:count], batch.returns[:count], batch.queue
+            )
+            count -= len(part.ids)
+            if not part.ids:
+                return
+            yield part
+
+
+def _due_batches(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
+    """What a lease would promote, and lease when nothing else waits: for a dry run."""
+    promoted: set[bytes] = set()
+    for batch in promote(queue, dry_run=True):
+        promoted.update(batch.ids_with(Status.PROMOTED))
+    due = [item_id for item_id in due_ids(queue) if item_id in promoted]
+    for ids in in_batches(due, items_max=_DUE_ITEMS):
+        keys = [queue.keys.item(item_id) for item_id in ids]
+        data = queue.call("MGET", *keys) if request.data else [b""] * len(ids)
+        counts = queue.call("HMGET", queue.keys.returns, *ids)
+        yield LeasedBatch(ids, [payload or b"" for payload in data], counts, queue.name)
 
 
 def _batch(queue: Queue, reply: Sequence[Any]) -> LeasedBatch:

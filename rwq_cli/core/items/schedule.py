@@ -159,7 +159,7 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
     Yields: `PROMOTED` for an item that waits now, and `DROPPED` for an entry that means nothing any
         more, because the item is gone or in a list all the same.
     """
-    due = _due_ids(queue)
+    due = due_ids(queue)
     if not due:
         return
     for batch in act(queue, _push("delayed", "promoting"), due, dry_run=dry_run):
@@ -174,7 +174,7 @@ def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
     )
 
 
-def _due_ids(queue: Queue) -> list[bytes]:
+def due_ids(queue: Queue) -> list[bytes]:
     """The IDs of all delayed items that are due now, the earliest first."""
     now_ms = queue.now_ms()
     due: list[bytes] = []

@@ -45,10 +45,12 @@ def light_clean(
     Yields:
         What was done, as the server acknowledges it.
     """
+    queue.connection.look_only()
+    # Before anything is done, so that a dry run sees what the run sees.
+    suspects = broken_in_processing(queue)
     yield from _promote(queue, dry_run)
     for item_id in prune(queue, "returns", stale_returns(queue), dry_run=dry_run):
         yield _pruned(item_id, "returns")
-    suspects = broken_in_processing(queue)
     if suspects:
         queue.clock.sleep(grace_s)
         yield from _repair_processing(queue, suspects, bury_after, dry_run)
@@ -71,23 +73,26 @@ def deep_clean(
     Yields:
         What was done, as the server acknowledges it.
     """
-    done: set[bytes] = set()
-    for action in _promote(queue, dry_run):
-        done.add(action.item_id)
-        yield action
+    queue.connection.look_only()
+    # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)
     found = survey(queue)
     unguarded = find_unguarded(queue)
+    due: set[bytes] = set()
+    for action in _promote(queue, dry_run):
+        due.add(action.item_id)
+        yield action
     if not (suspects or unguarded or found.is_broken):
         return
     queue.clock.sleep(grace_s)
     # What an act has repaired needs no other, and would in a dry run still look broken.
-    broken = {item_id: suspects[item_id] for item_id in _without(suspects, done)}
-    actions = _repair_processing(queue, broken, bury_after, dry_run)
-    for action in actions:
+    done: set[bytes] = set()
+    for action in _repair_processing(queue, suspects, bury_after, dry_run):
         done.add(action.item_id)
         yield action
-    yield from _repair_survey(queue, found, done, bury_after, dry_run)
+    yield from _repair_lists(queue, found, done, bury_after, dry_run)
+    done |= due
+    yield from _prune_entries(queue, found, done, dry_run)
     for _ in restore_guards(queue, _without(unguarded, done), dry_run=dry_run):
         pass
 
@@ -116,7 +121,7 @@ def _repair_processing(
         yield from _actions(batch, State.GHOST, "processing")
 
 
-def _repair_survey(
+def _repair_lists(
     queue: Queue, found: Survey, done: set[bytes], bury_after: int | None, dry_run: bool
 ) -> Iterator[CleanAction]:
     # A queue whose items looked like ours may have been created since.
@@ -133,6 +138,11 @@ def _repair_survey(
         for batch in repaired:
             done.update(batch.ids)
             yield from _actions(batch, state, where)
+
+
+def _prune_entries(
+    queue: Queue, found: Survey, done: set[bytes], dry_run: bool
+) -> Iterator[CleanAction]:
     for item_id in dict.fromkeys(prune_cleaning(queue, found.stale_cleaning, dry_run=dry_run)):
         yield _pruned(item_id, "cleaning")
     entries: dict[bytes, list[str]] = {}

@@ -57,8 +57,9 @@ local function unschedule(ids, facts)
 end
 
 -- What an entry of Q:delayed or Q:buried says of an item that is located: 'push' if it is due or to be
--- kicked; 'leased' if a session holds it; 'stale' if the item has no data or is in a list all the
--- same; nil if it is not due, its data are of another type, or there is no entry.
+-- kicked; 'leased' if a session holds it; 'superseded' if the item is buried as well as due; 'stale'
+-- if it has no data or is in a list all the same; nil if it is not due, its data are of another type,
+-- or there is no entry.
 local function entry_verdict(facts, which, now_ms)
   local at_ms = which == 'delayed' and facts.due_ms or which == 'buried' and facts.buried_ms
   if not at_ms or (which == 'delayed' and at_ms > now_ms) then
@@ -74,7 +75,10 @@ local function entry_verdict(facts, which, now_ms)
     return string.sub(session, 1, 10) ~= 'rwq-clean:' and 'leased' or nil
   end
   local state = state_of(facts, now_ms)
-  return (state == 'due' or state == 'delayed' or state == 'buried') and 'push' or 'stale'
+  if which == 'delayed' and state == 'buried' then
+    return 'superseded'
+  end
+  return (state == 'due' or state == 'buried') and 'push' or 'stale'
 end
 
 -- Bury items that are in no list, in this order; the caller has unscheduled them.

@@ -1,5 +1,6 @@
 -- Lease items: pop, read and lease in one step, and drop ghosts on the way. Items that are due are
--- promoted first, as many as can be looked for in the lists in a short call.
+-- promoted first, as many as can be looked for in the lists in a short call; a dry run leaves that to
+-- `push_scheduled`.
 --
 -- arg 1  holder of the lease, bytes
 -- arg 2  lease time, ms
@@ -27,11 +28,11 @@ local processing_length = redis.call('LLEN', processing)
 local now_ms = present[delayed] and clock_ms() or 0
 
 -- Items to promote, the earliest due first, and entries of Q:delayed that mean nothing any more.
-local promoted, stale, due_facts = {}, {}, {}
+local promoted, stale, entries, due_facts = {}, {}, {}, {}
 local promote_max = math.min(PROMOTE_MAX, math.floor(SCAN_BUDGET / (main_length + processing_length + 1)))
-if present[delayed] and promote_max > 0 then
+if present[delayed] and promote_max > 0 and not dry_run then
   local ids = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', 0, promote_max)
-  if #ids > 0 and not dry_run then
+  if #ids > 0 then
     local refusal = denied('promote')
     if refusal then
       return refusal
@@ -45,8 +46,10 @@ if present[delayed] and promote_max > 0 then
     local verdict = entry_verdict(found, 'delayed', now_ms)
     if verdict == 'push' then
       promoted[#promoted + 1] = id
-    elseif verdict then
+    elseif verdict == 'stale' then
       stale[#stale + 1] = id
+    elseif verdict then
+      entries[#entries + 1] = id
     end
   end
 end
@@ -57,7 +60,7 @@ local page = redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1))
 for at = #page, 1, -1 do
   candidates[#candidates + 1] = page[at]
 end
-for i = math.max(1, skip - main_length + 1), #promoted do
+for i = 1, #promoted do
   if #candidates < entries_max then
     candidates[#candidates + 1] = promoted[i]
   end
@@ -148,6 +151,7 @@ for _, id in ipairs(promoted) do
 end
 unschedule(promoted, due_facts)
 for_all('ZREM', delayed, stale)
+for_all('ZREM', delayed, entries)
 delete_guards(stale)
 push(promoted, 'promoted')
 if looked_at > 0 then

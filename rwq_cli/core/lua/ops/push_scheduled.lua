@@ -18,7 +18,8 @@ if not is_promotion then
   end
 end
 locate(ids, facts)
-local outcomes, pushed, stale = {}, {}, {}
+-- Of those in `entries` the entry goes, of those in `stale` also what is left of a guard.
+local outcomes, pushed, stale, entries = {}, {}, {}, {}
 local now_ms = clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
@@ -36,8 +37,11 @@ for _, id in ipairs(ids) do
     elseif verdict == 'leased' then
       outcomes[id] = is_promotion and 'dropped' or 'not-owner'
       if is_promotion then
-        stale[#stale + 1] = id
+        entries[#entries + 1] = id
       end
+    elseif verdict == 'superseded' then
+      outcomes[id] = 'dropped'
+      entries[#entries + 1] = id
     elseif verdict == 'stale' then
       outcomes[id] = is_promotion and 'dropped' or found.data == 'none' and 'missing' or 'not-buried'
       stale[#stale + 1] = id
@@ -50,6 +54,7 @@ if not dry_run then
   remove_entries(pushed, facts)
   unschedule(pushed, facts)
   for_all('ZREM', zset, stale)
+  for_all('ZREM', zset, entries)
   delete_guards(stale)
   if not is_promotion and present[returns] then
     for_all('HDEL', returns, pushed)
