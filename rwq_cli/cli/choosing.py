@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from inspect import Parameter, signature
@@ -15,6 +15,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Selection
+from rwq_cli.core.inspect.selection import Chosen
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import FOREVER, WorkQueue
 from rwq_cli.input.durations import parse_duration
@@ -152,10 +153,10 @@ class Choice:
         """Whether each item was named by the user."""
         return self.named is not None
 
-    def ids(self, queue: WorkQueue, settings: Settings) -> Iterable[bytes | Flush]:
-        """The IDs: a stream of those that were named, or a list of those that are selected now."""
+    def chosen(self, queue: WorkQueue, settings: Settings) -> Chosen:
+        """A stream of the IDs that were named, or a list of those that are selected now."""
         if self.named is not None:
-            return self.named
+            return Chosen(self.named)
         warn_of_use(settings, queue, self.selection)
         chosen = queue.choose(self.selection, limit=self.limit)
         if settings.progress is not None:

@@ -61,12 +61,13 @@ def bury(
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
-    chosen = choice.ids(queue, settings)
+    chosen = choice.chosen(queue, settings)
+    ids = chosen.ids
     if force and not dry_run:
-        chosen = confirm_ids("bury, ending the leases of others,", chosen, queue, yes=yes)
+        ids = confirm_ids("bury, ending the leases of others,", ids, queue, yes=yes)
     return batch_of_ids(
         queue.name,
-        queue.bury(chosen, reason=reason, force=force, dry_run=dry_run),
+        queue.bury(ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run),
         done=Status.BURIED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,

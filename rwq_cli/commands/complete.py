@@ -86,12 +86,19 @@ def complete(
             ttl_ms=round(1000 * (RESULT_TTL_S if result_ttl_s is None else result_ttl_s)),
         )
     queue = open_queue(settings)
-    chosen = choice.ids(queue, settings)
+    chosen = choice.chosen(queue, settings)
+    ids = chosen.ids
     if not choice.by_name and not dry_run:
-        chosen = confirm_ids("complete, with their data gone,", chosen, queue, yes=yes)
+        ids = confirm_ids("complete, with their data gone,", ids, queue, yes=yes)
     return batch_of_ids(
         queue.name,
-        queue.complete(chosen, owner=owner, result_options=result_options, dry_run=dry_run),
+        queue.complete(
+            ids,
+            owner=owner,
+            result_options=result_options,
+            expected=chosen.expected,
+            dry_run=dry_run,
+        ),
         done=Status.COMPLETED,
         failures=(Status.MISSING, Status.NOT_OWNER),
         dry_run=dry_run,

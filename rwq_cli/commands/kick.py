@@ -35,9 +35,10 @@ def kick(
     settings: Settings, choice: Annotated[Choice, _SCOPE], dry_run: DryRunOption = False
 ) -> Report:
     queue = open_queue(settings)
+    chosen = choice.chosen(queue, settings)
     return batch_of_ids(
         queue.name,
-        queue.kick(choice.ids(queue, settings), dry_run=dry_run),
+        queue.kick(chosen.ids, expected=chosen.expected, dry_run=dry_run),
         done=Status.KICKED,
         failures=(Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,

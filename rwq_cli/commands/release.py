@@ -61,12 +61,20 @@ def release(
     if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave it out to put them back now")
     queue = open_queue(settings)
-    chosen = choice.ids(queue, settings)
+    chosen = choice.chosen(queue, settings)
+    ids = chosen.ids
     if force and not dry_run:
-        chosen = confirm_ids("put back, ending the leases of others,", chosen, queue, yes=yes)
+        ids = confirm_ids("put back, ending the leases of others,", ids, queue, yes=yes)
     return batch_of_ids(
         queue.name,
-        queue.release(chosen, force=force, front=front, delay_s=delay_s or 0.0, dry_run=dry_run),
+        queue.release(
+            ids,
+            force=force,
+            front=front,
+            delay_s=delay_s or 0.0,
+            expected=chosen.expected,
+            dry_run=dry_run,
+        ),
         done=Status.DELAYED if delay_s else Status.RELEASED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,

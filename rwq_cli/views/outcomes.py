@@ -52,7 +52,8 @@ def batch_of_ids(
         count=lambda batch: {status.value: n for status, n in batch.counts().items()},
         word=lambda outcome: outcome.status.value,
         counted=(done.value, *(status.value for status in failures)),
-        failed=frozenset(status.value for status in failures),
+        # An item that is not any more what it was chosen for is left alone.
+        failed=frozenset(status.value for status in (*failures, Status.CHANGED)),
         shown=frozenset({done.value}),
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",

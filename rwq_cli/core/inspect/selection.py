@@ -4,11 +4,16 @@ All are chosen before anything is done to them, so that what the verb moves or r
 hide an item from the listing nor list it twice. Their IDs are kept: about 110 MB for a million.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.listing import FOUND_DEEP, Selection, Source, list_items
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import Detail
 from rwq_cli.core.model import State
+from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 
 _ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
 _MAIN = _ANYWHERE | {State.WAITING}
@@ -37,15 +42,27 @@ def source_of(states: frozenset[State]) -> Source:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Items to act on.
+
+    Attributes:
+        ids: Their IDs.
+        expected: What they were chosen for, which the operation that acts checks again.
+    """
+
+    ids: Iterable[bytes | Flush]
+    expected: Expected = ANY
+
+
 def choose(
     queue: Queue, selection: Selection, *, limit: int | None = None, grace_s: float = 1.0
-) -> list[bytes]:
-    """The IDs of the items that a selection chooses.
+) -> Chosen:
+    """The items that a selection chooses.
 
     An item that looks abandoned, orphaned, unlisted, duplicated or like a ghost may be healthy,
     between two commands of its worker. It is chosen only if a second look, a grace period later,
-    says the same. Other items may change, too, after they were chosen: the verb that acts looks
-    again.
+    says the same.
 
     Args:
         queue: The queue.
@@ -55,21 +72,28 @@ def choose(
         grace_s: Seconds between the two looks, if a second one is needed.
 
     Returns:
-        Each ID once, in the order of `items`.
+        Each ID once, in the order of `items`, with what it was chosen for.
     """
     queue.connection.look_only()
     states = ITEMS if selection.states is None else selection.states
     wanted = Selection(states, selection.match, selection.id_glob, selection.older_than_s)
     chosen: dict[bytes, State] = {}
-    for item in list_items(queue, source_of(states), wanted, Detail(bare=True), limit=None):
+    fingerprints: dict[bytes, str] = {}
+    detail = Detail(bare=True) if wanted.match is None else Detail(data=True)
+    for item in list_items(queue, source_of(states), wanted, detail, limit=None):
         chosen.setdefault(item.item_id, item.state)
+        if item.data is not None:
+            fingerprints.setdefault(item.item_id, fingerprint(item.data))
         if len(chosen) == limit:
             break
+    expected = Expected(
+        states, selection.older_than_s, fingerprints if wanted.match is not None else None
+    )
     passing = [item_id for item_id, state in chosen.items() if state in _PASSING]
     if not passing:
-        return list(chosen)
+        return Chosen(list(chosen), expected)
     queue.clock.sleep(grace_s)
     for facts in facts_of(queue, passing):
         if facts.state is not chosen[facts.item_id]:
             del chosen[facts.item_id]
-    return list(chosen)
+    return Chosen(list(chosen), expected)

@@ -112,7 +112,7 @@ def check(
     for measure in (Measure.ABANDONED, Measure.ORPHANED):
         if found[measure].level in (Level.WARNING, Level.CRITICAL):
             wanted = Selection(states=frozenset({State(measure.value)}))
-            number = len(choose(queue, wanted, grace_s=grace_s))
+            number = sum(1 for _ in choose(queue, wanted, grace_s=grace_s).ids)
             if measure is Measure.ABANDONED:
                 counts = replace(counts, abandoned=number)
             else:

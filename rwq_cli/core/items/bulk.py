@@ -7,9 +7,7 @@ the caller saw, and leaves an ID that is not there any more for another try.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from hashlib import sha1
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from os import urandom
 from typing import NamedTuple
 
@@ -18,8 +16,9 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
 from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
-from rwq_cli.core.model import OutcomeBatch, State, Status
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.places import ListRange, Where
 
 # Looking for one ID passes the whole list; reading the lists in pages costs about thirty times
@@ -47,45 +46,6 @@ _REPEATED_LOOKS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
 # Entries of one read where all of a list is read: larger pages are twice as fast.
 _WALK_ENTRIES = 5000
-_FINGERPRINT_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What chosen items must still be when an operation acts on them: see `lua/lib/expected.lua`.
-
-    Attributes:
-        states: Their states; None for any.
-        idle_s: Not used for this many seconds; None for any.
-        fingerprints: By ID, the fingerprint of the data that were read; None for any data.
-    """
-
-    states: frozenset[State] | None = None
-    idle_s: float | None = None
-    fingerprints: Mapping[bytes, str] | None = None
-
-    def args(self) -> tuple[object, ...]:
-        """The arguments that scripts take for it."""
-        states = ";".join(sorted(self.states or ()))
-        idle = "" if self.idle_s is None else self.idle_s
-        return states, idle, "0" if self.fingerprints is None else "1"
-
-    def words(self, ids: Sequence[bytes]) -> Iterable[object]:
-        """The IDs as scripts take them."""
-        if self.fingerprints is None:
-            return ids
-        return (word for item_id in ids for word in (item_id, self.fingerprints.get(item_id, "")))
-
-
-ANY = Expected()
-
-
-def fingerprint(data: bytes) -> str:
-    """A fingerprint of data, as scripts compare it: of larger data, of both ends and the length."""
-    length, half = len(data), _FINGERPRINT_BYTES // 2
-    if length > _FINGERPRINT_BYTES:
-        data = data[:half] + data[-half:]
-    return sha1(b"%d:" % length + data, usedforsecurity=False).hexdigest()
 
 
 # What a call does to some ranges, in order; an `ELSEWHERE` is tried again.

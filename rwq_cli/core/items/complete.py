@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from rwq_cli.core.batches import BATCH_ITEMS, Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import ANY, Expected, Operation, act
+from rwq_cli.core.items.bulk import Operation, act
 from rwq_cli.core.items.results import ResultOptions, result_args
 from rwq_cli.core.model import Outcomes
+from rwq_cli.core.state.expected import ANY, Expected
 
 
 def complete(

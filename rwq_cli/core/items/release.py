@@ -6,8 +6,9 @@ from typing import NamedTuple
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import ANY, Expected, Operation, act_unless_passing
+from rwq_cli.core.items.bulk import Operation, act_unless_passing
 from rwq_cli.core.model import OutcomeBatch, Outcomes
+from rwq_cli.core.state.expected import ANY, Expected
 
 # Two keys an item go: while the server shrinks its table of keys, each costs up to fifteen
 # microseconds instead of two.

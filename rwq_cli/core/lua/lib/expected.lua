@@ -36,10 +36,24 @@ local function fingerprint(id)
     .. redis.call('GETRANGE', key, -half, -1))
 end
 
+-- Whether an item is in one of the expected states. The listing that it was chosen from may have seen one
+-- of its entries only: then it is the state of that entry.
+local function is_in_expected_state(facts, now_ms)
+  local state = state_of(facts, now_ms)
+  if expected_states[state] or state ~= 'duplicated' then
+    return expected_states[state] ~= nil
+  end
+  local main = facts.main
+  facts.main = 0
+  state = facts.processing > 0 and state_of(facts, now_ms)
+  facts.main = main
+  return expected_states.waiting or expected_states[state] ~= nil
+end
+
 -- Whether a located item with data is not what it was chosen for any more. The idle time is read
 -- first, because reading the data may reset it.
 local function is_changed(id, facts, now_ms)
-  if expected_states and not expected_states[state_of(facts, now_ms)] then
+  if expected_states and not is_in_expected_state(facts, now_ms) then
     return true
   elseif idle_min then
     local idle = redis.pcall('OBJECT', 'IDLETIME', item_prefix .. id)
