@@ -1,5 +1,6 @@
 """The zoo: every state that an ID can be in, made with raw keys, and what is found in each."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -140,6 +141,25 @@ def _buried_and_waiting(there: Foreign, item_id: bytes) -> None:
     there.raw.lpush(there.keys.main, item_id)
 
 
+def _half_guarded(there: Foreign, item_id: bytes) -> None:
+    there.buried(item_id)
+    there.raw.delete(there.keys.lease(item_id))
+    there.abandoned(item_id)
+
+
+def _scored(score: float) -> Make:
+    def made(there: Foreign, item_id: bytes) -> None:
+        there.delayed(item_id, FAR_MS)
+        there.raw.zadd(there.keys.delayed, {item_id: score})
+
+    return made
+
+
+def _returned_no_number(there: Foreign, item_id: bytes) -> None:
+    there.waiting(item_id)
+    there.raw.hset(there.keys.returns, item_id, "x")
+
+
 def _hash_for_data(there: Foreign, item_id: bytes) -> None:
     there.raw.hset(there.keys.item(item_id), "field", "value")
     there.raw.lpush(there.keys.main, item_id)
@@ -227,6 +247,21 @@ BROKEN = {
     ),
     "in main and abandoned": Animal(
         _main_and_abandoned, State.DUPLICATED, {Code.DUPLICATED: CURED}, State.WAITING
+    ),
+    "abandoned behind half a guard": Animal(
+        _half_guarded,
+        State.ABANDONED,
+        {Code.ABANDONED: CURED, Code.STALE_SCHEDULE: CURED},
+        State.WAITING,
+    ),
+    "delayed until a time that is none": Animal(
+        _scored(math.inf), State.DELAYED, {Code.INVALID_SCORE: LEFT}
+    ),
+    "due since a time that is none": Animal(
+        _scored(-math.inf), State.DUE, {Code.DUE: CURED}, State.WAITING
+    ),
+    "returned no number of times": Animal(
+        _returned_no_number, State.WAITING, {Code.INVALID_RETURNS: LEFT}
     ),
     "held by two": Animal(_two_holders, State.LEASED, {Code.TWO_HOLDERS: LEFT}),
     "ghost in main": Animal(

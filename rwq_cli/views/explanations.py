@@ -179,14 +179,12 @@ def _due(item_report: ItemReport) -> str:
     if facts.due_ms is None:
         return ""
     if facts.has_invalid_score:
-        return "Its due time is no time: nobody can say when it is due."
-    ahead_s = (facts.due_ms - facts.now_ms) / 1000
-    if ahead_s > 0:
-        return (
-            f"It is due in {human.duration(ahead_s)}; then rwq's next lease, clean or wait puts it "
-            "into the queue, or else a deep clean of any worker's once its guard has ended."
-        )
+        return "It is never due: its due time is no time."
+    ahead_s = max((facts.due_ms - facts.now_ms) / 1000, -facts.now_ms / 1000)
+    due = f"is due in {human.duration(ahead_s)}; then"
+    if ahead_s <= 0:
+        due = f"has been due for {human.duration(-ahead_s)}:"
     return (
-        f"It has been due for {human.duration(-ahead_s)}: rwq's next lease, clean or wait puts it "
-        "into the queue, or else a deep clean of any worker's once its guard has ended."
+        f"It {due} rwq's next lease, clean or wait puts it into the queue, or else a deep clean of "
+        "any worker's once its guard has ended."
     )

@@ -220,8 +220,11 @@ class _Walk:
 
     def pages(self, source: Source) -> Iterator[Iterable[Item]]:
         """Pages of items, before their details are read."""
-        deep = _found_deep(self._queue) if source.deep else {}
-        self._seen.update(deep)
+        deep: list[Facts] = []
+        if source.deep:
+            # First, so that what is duplicated is not listed as something else before.
+            deep = [facts for facts in _found_deep(self._queue) if self._is_wanted(facts.item_id)]
+            self._seen.update(facts.item_id for facts in deep)
         if source.main:
             yield from self._main()
         if source.processing:
@@ -229,7 +232,7 @@ class _Walk:
         for name in ("delayed", "buried"):
             if getattr(source, name):
                 yield from self._scheduled(name)
-        yield self._items(facts for facts in deep.values() if self._is_wanted(facts.item_id))
+        yield self._items(deep)
 
     def _main(self) -> Iterator[Iterable[Item]]:
         queue, key = self._queue, self._queue.keys.main
@@ -296,14 +299,12 @@ class _Walk:
         return (item_from(self._queue.name, facts) for facts in found)
 
 
-def _found_deep(queue: Queue) -> dict[bytes, Facts]:
+def _found_deep(queue: Queue) -> Iterator[Facts]:
     """Items in no list or sorted set, and those in the lists more than once."""
-    return {
-        facts.item_id: facts
-        for facts in survey_facts(queue)
-        if facts.state is State.DUPLICATED
-        or (facts.state in FOUND_DEEP and not facts.in_processing)
-    }
+    for facts in survey_facts(queue):
+        state = facts.state
+        if state is State.DUPLICATED or (state in FOUND_DEEP and not facts.in_processing):
+            yield facts
 
 
 def _chosen(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
+from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.probe import FACT_FIELDS, facts_from, probe
 from rwq_cli.core.state.rules import Facts
 
@@ -76,6 +77,8 @@ def _by_name(queue: Queue, ids: Collection[bytes], length: int) -> Iterator[Foun
     batches = list(in_batches(ids, items_max=ids_per_call(length)))
     fields = FACT_FIELDS + 3
     for batch, reply in zip(batches, queue.run_each("look_up", batches), strict=True):
+        if reply is REFUSED:
+            continue
         lengths, (now, *values) = reply
         for at, item_id in enumerate(batch):
             own = values[at * fields : (at + 1) * fields]

@@ -76,9 +76,9 @@ class Facts:
 
     @property
     def has_invalid_score(self) -> bool:
-        """Whether a score in one of them is no time."""
-        scores = (self.due_ms, self.buried_ms)
-        return any(score is not None and whole_ms(score) is None for score in scores)
+        """Whether it is delayed for ever, or was buried at a time that is none."""
+        is_never_due = self.due_ms is not None and self.due_ms > TIME_MS_MAX
+        return is_never_due or (self.buried_ms is not None and whole_ms(self.buried_ms) is None)
 
     @property
     def is_guarded(self) -> bool:

@@ -68,7 +68,7 @@ def test_the_zoo(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> 
         returned=1 if deep else 2,
         leased=6,
         held=2 if deep else 1,
-        abandoned=4,
+        abandoned=3,
         due=2,
         orphaned=3 if deep else None,
         unlisted=2 if deep else None,

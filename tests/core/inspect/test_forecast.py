@@ -14,7 +14,7 @@ def ten_waiting(foreign: Foreign) -> None:
 
 
 def forecasts(queue: WorkQueue, *ids: bytes) -> list[Forecast | None]:
-    return queue.forecast(list(queue.facts(ids)), sample_s=2.0)
+    return queue.forecast(queue.inspect_items(ids), sample_s=2.0)
 
 
 @pytest.mark.usefixtures("ten_waiting")

@@ -4,18 +4,18 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect import foreign_keys as belongings
-from rwq_cli.core.inspect.foreign_keys import Strangers, may_be_nested, odd_keys, shadowed_by_name
+from rwq_cli.core.inspect import foreign_keys as module
+from rwq_cli.core.inspect.foreign_keys import ForeignKeys, may_be_nested, odd_keys, shadowed_by_name
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign
 
 
 def foreign_keys(*keys: bytes) -> tuple[int, list[bytes]]:
-    strangers = Strangers(QueueKeys(b"jobs"))
+    sorter = ForeignKeys(QueueKeys(b"jobs"))
     for key in keys:
-        strangers.take(key)
-    tally = strangers.foreign()
+        sorter.add(key)
+    tally = sorter.nobodys()
     return tally.count, tally.examples
 
 
@@ -47,7 +47,7 @@ def test_a_lease_that_was_left_over_makes_no_queue() -> None:
 
 
 def test_there_is_an_end_to_the_names_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(belongings, "_OWNERS_MAX", 2)
+    monkeypatch.setattr(module, "_OWNERS_MAX", 2)
     keys = [b"jobs:%d:queue" % number for number in range(5)]
     assert foreign_keys(*keys) == (3, keys[2:])
 

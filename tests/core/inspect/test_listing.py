@@ -1,5 +1,6 @@
 """Listings: which items, in which order, and what reading them costs and changes."""
 
+import math
 import re
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ from tests.conftest import (
     supports_no_touch,
 )
 from tests.servers import PrivateServer
+
+FAR_MS = 10**13
 
 MAIN = Source(main=True)
 PROCESSING = Source(processing=True)
@@ -187,13 +190,10 @@ class TestIdsAlone:
         pages = queue.listed_ids(source, limit=limit, offset=offset, tail=tail)
         assert [item_id for page in pages for item_id in page] == ids(listed)
 
-    def test_no_item_is_looked_at(self, interleaved: Interleaved, foreign: Foreign) -> None:
+    def test_no_waiting_item_is_looked_at(self, interleaved: Interleaved, foreign: Foreign) -> None:
         foreign.waiting(b"w")
-        foreign.delayed(b"d", 1)
-        foreign.buried(b"b")
-        for source in self.SOURCES:
-            assert len(list(WorkQueue(interleaved, QUEUE).listed_ids(source))) == 1
-        assert set(interleaved.calls) == {"LRANGE", "scheduled_page"}
+        assert list(WorkQueue(interleaved, QUEUE).listed_ids(MAIN)) == [[b"w"]]
+        assert set(interleaved.calls) == {"LRANGE"}
 
 
 class TestSelection:
@@ -336,7 +336,7 @@ class TestLeases:
         shown = list_leases(WorkQueue(interleaved, QUEUE), Detail(), limit=2)
         assert ids(shown) == [b"0", b"1"]
         one = "OBJECT+STRLEN+GETRANGE"
-        assert [call for call in interleaved.calls if "OBJECT" in call] == [f"{one}+{one}+HMGET"]
+        assert [call for call in interleaved.calls if "OBJECT" in call] == [f"{one}+{one}"]
 
 
 @pytest.mark.parametrize("data", [False, True])
@@ -347,7 +347,6 @@ def test_how_often_an_item_came_back(
     raw.hset(b"jobs:returns", mapping={"2": 12, "odd": "x", "gone": 3})
     items = list(queue.items(MAIN, data=data))
     assert [item.returns for item in items] == [None, 12, None]
-    assert [item.returns for item in queue.items(MAIN, bare=True)] == [None] * 3
 
 
 @pytest.mark.parametrize("source", [MAIN, PROCESSING])
@@ -426,4 +425,57 @@ def test_what_is_in_processing_and_put_away_is_listed_once(
 
 def test_what_a_worker_has_is_not_listed_as_put_away(queue: WorkQueue, foreign: Foreign) -> None:
     put_away_and_listed(foreign)
-    assert ids(queue.items(Source(buried=True))) == [b"buried", b"guarded", b"left"]
+    assert ids(queue.items(Source(buried=True))) == [b"buried", b"guarded"]
+
+
+def test_a_scheduled_item_is_listed_as_what_its_state_is(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    for item_id in (b"both", b"delayed", b"waits", b"waits behind a guard", b"ghost"):
+        foreign.delayed(item_id, FAR_MS)
+    foreign.buried(b"both")
+    foreign.waiting(b"waits", b"waits behind a guard")
+    foreign.raw.delete(foreign.keys.lease(b"waits"), foreign.keys.item(b"ghost"))
+    assert states(queue.items(ALL)) == {
+        b"both": [State.BURIED],
+        b"delayed": [State.DELAYED],
+        b"waits": [State.WAITING],
+        b"waits behind a guard": [State.WAITING],
+        b"ghost": [State.GHOST],
+    }
+    alone = states(queue.items(Source(delayed=True)))
+    # Whether an item behind a whole guard waits all the same is not looked for.
+    assert alone == {
+        b"delayed": [State.DELAYED],
+        b"waits behind a guard": [State.DELAYED],
+        b"ghost": [State.GHOST],
+    }
+
+
+def test_a_deep_listing_has_each_item_once_by_its_state(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"twice", b"2", b"twice")
+    foreign.leased(b"leased", b"both")
+    foreign.waiting(b"both")
+    foreign.data(b"orphaned")
+    assert states(queue.items(replace(ALL, deep=True))) == {
+        b"1": [State.WAITING],
+        b"2": [State.WAITING],
+        b"leased": [State.LEASED],
+        b"twice": [State.DUPLICATED],
+        b"both": [State.DUPLICATED],
+        b"orphaned": [State.ORPHANED],
+    }
+
+
+@pytest.mark.parametrize("score", [math.inf, -math.inf, 1e300])
+def test_a_time_that_is_none(queue: WorkQueue, foreign: Foreign, score: float) -> None:
+    foreign.delayed(b"d", FAR_MS)
+    foreign.buried(b"b")
+    foreign.raw.zadd(foreign.keys.delayed, {b"d": score})
+    foreign.raw.zadd(foreign.keys.buried, {b"b": score})
+    listed = list(queue.items(ALL))
+    assert [(item.item_id, item.due_ms, item.buried_ms) for item in listed] == [
+        (b"d", None, None),
+        (b"b", None, None),
+    ]
+    assert [report.facts.due_ms for report in queue.inspect_items([b"d"])] == [score]

@@ -19,69 +19,28 @@ from rwq_cli.core import (
     WorkQueue,
     state_of,
 )
-from rwq_cli.core.inspect import report
-from rwq_cli.core.inspect.report import Probe, probe, seen_in_list
-from tests.conftest import QUEUE, AsUser, Backend, Foreign, contents, supports_no_touch
+from rwq_cli.core.inspect import lookup
+from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, supports_no_touch
 from tests.core.inspect.test_survey import zoo
 from tests.servers import PrivateServer
 
 NO_OBJECT = "the fake has no OBJECT, which the facts are read with"
 FAR_MS = 10**13
 
-NOTHING = Facts(
-    item_id=b"1",
-    has_data=False,
-    in_main=0,
-    in_processing=0,
-    in_cleaning=0,
-    lease=None,
-    due_ms=None,
-    buried_ms=None,
-    now_ms=0,
-)
+NOTHING = Facts(item_id=b"1", has_data=False)
 DATA = replace(NOTHING, has_data=True)
 
 
 def facts_of(queue: WorkQueue, item_id: bytes = b"1") -> Facts:
     """The facts, their own instant checked and left out."""
-    (item_report,) = queue.facts([item_id])
-    assert abs(item_report.facts.now_ms - time.time() * 1000) < 5000
-    return replace(item_report.facts, now_ms=0)
+    (report,) = queue.inspect_items([item_id])
+    assert abs(report.facts.now_ms - time.time() * 1000) < 5000
+    return replace(report.facts, now_ms=0)
 
 
-def test_a_glance(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.waiting(b"w")
-    foreign.leased(b"held", ttl_ms=None)
-    foreign.lease(b"stray", ttl_ms=None, generations="old", holder=b"")
-    ids = [b"stray", b"w", b"gone", b"held", b"w"]
-    assert probe(queue, ids) == [
-        Probe(False, Lease(b"", None)),
-        Probe(True, None),
-        Probe(False, None),
-        Probe(True, Lease(b"them", None)),
-        Probe(True, None),
-    ]
-
-
-def test_a_glance_at_nothing_and_at_thousands(queue: WorkQueue, raw: Redis) -> None:
-    assert probe(queue, []) == []
-    raw.mset({b"jobs:item:%d" % number: b"" for number in range(0, 2500, 2)})
-    seen = probe(queue, [b"%d" % number for number in range(2500)])
-    assert seen == [Probe(number % 2 == 0, None) for number in range(2500)]
-
-
-def test_a_glance_changes_nothing(queue: WorkQueue, foreign: Foreign) -> None:
-    zoo(foreign)
-    before = contents(foreign.raw)
-    probe(queue, [b"w1", b"l1", b"b1", b"gone"])
-    assert contents(foreign.raw) == before
-
-
-def test_what_a_list_tells_of_an_id() -> None:
-    look = Probe(True, Lease(b"me", 5))
-    assert seen_in_list(b"1", look, processing=1) == replace(
-        DATA, in_processing=1, lease=Lease(b"me", 5)
-    )
+def both(holder: bytes, ttl_ms: int | None = None) -> dict[str, Lease]:
+    """A lease under both names."""
+    return {"new_lease": Lease(holder, ttl_ms), "old_lease": Lease(holder, ttl_ms)}
 
 
 ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
@@ -89,7 +48,7 @@ ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
     "waiting": (lambda f: f.waiting(b"1"), replace(DATA, in_main=1), State.WAITING),
     "held": (
         lambda f: f.leased(b"1", ttl_ms=None),
-        replace(DATA, in_processing=1, lease=Lease(b"them", None)),
+        replace(DATA, in_processing=1, **both(b"them")),
         State.HELD,
     ),
     "abandoned": (
@@ -110,7 +69,7 @@ ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
     ),
     "buried": (
         lambda f: f.buried(b"1"),
-        replace(DATA, buried_ms=1_700_000_000_000, lease=Lease(b"rwq-buried:broken", None)),
+        replace(DATA, buried_ms=1_700_000_000_000, **both(b"rwq-buried:broken")),
         State.BURIED,
     ),
     "duplicated": (
@@ -125,7 +84,7 @@ ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
     ),
     "stray lease": (
         lambda f: f.lease(b"1", ttl_ms=None),
-        replace(NOTHING, lease=Lease(b"them", None)),
+        replace(NOTHING, **both(b"them")),
         State.STRAY_LEASE,
     ),
     "returned before": (
@@ -148,7 +107,7 @@ def test_the_facts(
 ) -> None:
     """In lists too long for LPOS they are the same."""
     if long_lists:
-        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 2)
+        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", 2)
     foreign.waiting(b"a", b"b", b"c")
     foreign.leased(b"d", b"e", b"f")
     arrange, facts, state = ARRANGED[name]
@@ -162,21 +121,21 @@ def test_the_facts(
 @pytest.mark.parametrize("generations", ["old", "new", "both"])
 def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: str) -> None:
     foreign.leased(b"1", ttl_ms=60_000, generations=generations)
-    (item_report,) = queue.facts([b"1"])
-    lease = item_report.facts.lease
+    (report,) = queue.inspect_items([b"1"])
+    lease = report.facts.lease
     assert lease is not None
     assert lease.ttl_ms is not None
     assert 55_000 < lease.ttl_ms <= 60_000
     assert lease.holder == b"them"
     assert (
-        item_report.lease_keys
+        report.lease_keys
         == {
             "new": (b"jobs:lease:1",),
             "old": (b"jobs:leased_by_session:1",),
             "both": (b"jobs:lease:1", b"jobs:leased_by_session:1"),
         }[generations]
     )
-    assert state_of(item_report.facts) is State.LEASED
+    assert state_of(report.facts) is State.LEASED
 
 
 @pytest.mark.real_only(NO_OBJECT)
@@ -185,13 +144,13 @@ def test_positions(
     queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, long_lists: bool
 ) -> None:
     if long_lists:
-        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 3)
+        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", 3)
     foreign.waiting(b"0", b"1", b"2", b"1", b"4")
     foreign.leased(b"leased")
     ids = [b"0", b"1", b"2", b"4", b"leased", b"gone"]
-    item_reports = list(queue.facts(iter(ids)))
+    reports = list(queue.inspect_items(iter(ids)))
     # Of two places the one that is leased first counts.
-    assert [(item_report.facts.item_id, item_report.position) for item_report in item_reports] == [
+    assert [(report.facts.item_id, report.position) for report in reports] == [
         (b"0", 0),
         (b"1", 1),
         (b"2", 2),
@@ -219,17 +178,19 @@ def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
     long_lists: bool,
 ) -> None:
     if long_lists:
-        monkeypatch.setattr(report, "LPOS_LENGTH_MAX", 0)
+        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", 0)
     foreign.leased(b"1", ttl_ms=None)
     foreign.waiting(b"1")
     raw.delete(key)
     raw.sadd(key, b"1")
     facts = facts_of(queue)
+    # Of a lease that is no string, nobody can say who holds it.
+    unreadable = {b"jobs:lease:1": "new_lease", b"jobs:leased_by_session:1": "old_lease"}
     assert facts == replace(
         DATA,
         in_main=0 if key == b"jobs:queue" else 1,
         in_processing=0 if key == b"jobs:processing" else 1,
-        lease=Lease(b"them", None),
+        **both(b"them") | ({unreadable[key]: Lease(b"", None)} if key in unreadable else {}),
         wrong_types={key: "set"},
     )
     assert state_of(facts) is State.WRONG_TYPE
@@ -245,10 +206,10 @@ def test_strange_names_and_ids(backend: Backend, raw: Redis, name: bytes) -> Non
 
 
 @pytest.mark.real_only(NO_OBJECT)
-def test_the_item_of_a_sighting(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.buried(b"1", b"exit 3: no such file")
     raw.hset(b"jobs:returns", b"1", 4)
-    (item_report,) = queue.facts([b"1"])
+    (report,) = queue.inspect_items([b"1"])
     sizes = supports_no_touch(raw)
     expected = Item(
         queue=b"jobs",
@@ -261,10 +222,10 @@ def test_the_item_of_a_sighting(queue: WorkQueue, raw: Redis, foreign: Foreign) 
         reason=b"exit 3: no such file",
         returns=4,
     )
-    item = queue.describe(item_report)
+    (item,) = queue.describe([report])
     assert item.idle_s in (0, 1)
     assert replace(item, idle_s=None) == expected
-    item = queue.describe(item_report, data=True)
+    (item,) = queue.describe([report], data=True)
     assert replace(item, idle_s=None) == replace(
         expected, data=b"data of 1", payload_bytes=9, preview=b"data of 1"
     )
@@ -275,9 +236,9 @@ def test_a_server_that_may_not_say_how_old_an_item_is(
 ) -> None:
     """What cannot be read is shown as unknown, and the rest is shown."""
     Foreign(server.client()).waiting(b"1")
-    (item_report,) = WorkQueue(as_user("+@all", "-object"), QUEUE).facts([b"1"])
-    assert item_report.idle_s is None
-    assert state_of(item_report.facts) is State.WAITING
+    queue = WorkQueue(as_user("+@all", "-object"), QUEUE)
+    (item,) = queue.describe(queue.inspect_items([b"1"]))
+    assert (item.idle_s, item.state) == (None, State.WAITING)
 
 
 @pytest.mark.real_only("idle times and DUMP")
@@ -316,8 +277,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     list(queue.items(both, Selection(older_than_s=0)))
     list(queue.leases())
     list(queue.leases(data=True))
-    for item_report in queue.facts(everything_there_is):
-        queue.describe(item_report, data=True)
+    list(queue.describe(queue.inspect_items(everything_there_is), data=True))
 
     assert everything() == before
     # A waiting item's idle time is its age, which nothing else tells; that of a list is not.
@@ -332,7 +292,26 @@ def test_the_idle_time_is_the_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     foreign.unused_for(b"1", 7)
     for _ in range(2):
-        (item_report,) = queue.facts([b"1"])
-        assert item_report.idle_s in (7, 8)
-        (item,) = queue.items(Source(main=True))
-        assert item.idle_s in (7, 8)
+        (described,) = queue.describe(queue.inspect_items([b"1"]), data=True)
+        (listed,) = queue.items(Source(main=True))
+        assert (described.idle_s in (7, 8), listed.idle_s in (7, 8)) == (True, True)
+
+
+def test_a_page_of_ids_costs_two_round_trips(interleaved: Interleaved, foreign: Foreign) -> None:
+    ids = [b"%d" % number for number in range(250)]
+    foreign.waiting(*ids)
+    queue = WorkQueue(interleaved, QUEUE)
+    assert [report.position for report in queue.inspect_items(ids)] == list(range(250))
+    assert interleaved.calls == ["LLEN+LLEN+LLEN", "look_up"]
+    interleaved.calls.clear()
+    assert len(list(queue.describe(queue.inspect_items(ids)))) == 250
+    assert len(interleaved.calls) == 3
+
+
+def test_each_lease_key_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.leased(b"1", holder=b"new one", ttl_ms=None, generations="new")
+    raw.lpush(b"jobs:leased_by_session:1", b"text")
+    (report,) = queue.inspect_items([b"1"])
+    assert report.lease_keys == (b"jobs:lease:1", b"jobs:leased_by_session:1")
+    assert report.leases == ((b"jobs:lease:1", Lease(b"new one", None)),)
+    assert report.facts.wrong_types == {b"jobs:leased_by_session:1": "list"}

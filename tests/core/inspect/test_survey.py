@@ -9,7 +9,14 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.survey import Survey, listed_ids, scan_ids, survey
+from rwq_cli.core.inspect.survey import (
+    Survey,
+    Totals,
+    find_unguarded,
+    scan_ids,
+    survey,
+    survey_facts,
+)
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved
 
@@ -59,11 +66,7 @@ def zoo(foreign: Foreign) -> None:
 def found(queue: WorkQueue) -> dict[str, Any]:
     """The survey, with what has no order of its own sorted."""
     report = asdict(survey(queue))
-    report["processing_ghosts"].sort()
-    report["stale_schedule"].sort()
-    for name in ("orphaned", "unlisted", "duplicated", "stale_cleaning", "stale_returns"):
-        report[name].sort()
-    return report
+    return {name: sorted(ids) for name, ids in report.items()}
 
 
 NOTHING = asdict(Survey())
@@ -81,15 +84,29 @@ def test_the_zoo(queue: WorkQueue, foreign: Foreign) -> None:
         "held": [b"u held"],
         "main_ghosts": [b"g main"],
         "processing_ghosts": [b"g leased", b"g processing"],
-        "scheduled_ghosts": [(b"g delayed", "delayed"), (b"g buried", "buried")],
+        "scheduled_ghosts": [(b"g buried", "buried"), (b"g delayed", "delayed")],
         "duplicated": [b"both, abandoned", b"both, leased", b"w2", b"w3"],
         "stale_cleaning": [b"gone", b"w1"],
         "stale_schedule": [(b"s1", "delayed"), (b"s2", "buried"), (b"s3", "buried")],
         "stale_returns": [b"gone"],
-        "returned": 1,
-        "returns": 1,
-        "items": 24,
     }
+
+
+def test_what_is_counted_on_the_way(queue: WorkQueue, foreign: Foreign) -> None:
+    zoo(foreign)
+    totals = Totals()
+    survey(queue, totals=totals)
+    assert totals == Totals(items=24, returned=1, returns=1)
+
+
+def test_nothing_but_healthy_items_is_not_broken(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.leased(b"l")
+    foreign.delayed(b"d", FAR_MS)
+    foreign.buried(b"b")
+    assert not survey(queue).is_broken
+    foreign.data(b"o")
+    assert survey(queue).is_broken
 
 
 @pytest.mark.parametrize("name", [b"*", b"[j]obs", b"job?", b"\x00\xff\\"])
@@ -108,8 +125,7 @@ def test_a_queue_whose_name_begins_like_our_data_keys(
     queue: WorkQueue, raw: Redis, other: bytes
 ) -> None:
     zoo(Foreign(raw, other))
-    report = found(queue)
-    assert {**report, "items": 0} == NOTHING
+    assert found(queue) == NOTHING
 
 
 def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
@@ -118,7 +134,7 @@ def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
     """IDs are any bytes; the type of the key tells an item from another queue's list."""
     ids = [b"queue", b"x:queue", b"x:item:1", b"item:1", b"x:processing", b":delayed"]
     foreign.data(*ids)
-    assert found(queue) == {**NOTHING, "orphaned": sorted(ids), "items": len(ids)}
+    assert found(queue) == {**NOTHING, "orphaned": sorted(ids)}
 
 
 def test_data_of_the_wrong_type_is_no_orphan(queue: WorkQueue, raw: Redis) -> None:
@@ -144,8 +160,31 @@ def test_thousands(queue: WorkQueue, raw: Redis) -> None:
     assert found(queue) == {
         **NOTHING,
         "orphaned": sorted(b"o%d" % number for number in range(1100)),
-        "items": 4800,
     }
+
+
+@pytest.mark.parametrize("padding", [0, 40, 3000])
+def test_the_same_is_found_among_any_number_of_others(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, padding: int
+) -> None:
+    zoo(foreign)
+    alone = found(queue)
+    pipeline = raw.pipeline()
+    crowd = Foreign(pipeline)
+    crowd.waiting(*(b"pad w%d" % number for number in range(padding)))
+    crowd.leased(*(b"pad l%d" % number for number in range(padding)))
+    pipeline.execute()
+    assert found(queue) == alone
+
+
+@pytest.mark.parametrize("place", ["main", "processing", "delayed", "buried", "none"])
+def test_the_empty_id_is_always_looked_up(queue: WorkQueue, raw: Redis, place: str) -> None:
+    raw.set("jobs:item:", "data")
+    if place in ("main", "processing"):
+        raw.lpush("jobs:queue" if place == "main" else "jobs:processing", "")
+    elif place != "none":
+        raw.zadd(f"jobs:{place}", {"": FAR_MS})
+    assert b"" in [facts.item_id for facts in survey_facts(queue)]
 
 
 def test_the_ids_of_all_data_keys(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -162,11 +201,25 @@ def test_the_ids_of_all_data_keys(queue: WorkQueue, raw: Redis, foreign: Foreign
     assert others == {b"jobs:lease:stray", b"jobs:leased_by_session:stray"}
 
 
-def test_what_is_listed(queue: WorkQueue, foreign: Foreign) -> None:
-    zoo(foreign)
-    candidates = [b"w1", b"l1", b"g main", b"d1", b"b1", b"o1", b"o in hand", b"u new", b"none"]
-    assert listed_ids(queue, candidates) == {b"w1", b"l1", b"g main", b"d1", b"b1"}
-    assert listed_ids(queue, []) == frozenset()
+def test_what_no_guard_or_a_weak_one_protects(
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
+    for kind in (b"d", b"b"):
+        for name in (b"whole", b"new", b"old", b"none", b"session", b"gone", b"short"):
+            item_id = kind + b" " + name
+            if kind == b"d":
+                foreign.delayed(item_id, FAR_MS)
+            else:
+                foreign.buried(item_id)
+        raw.delete(keys.old_lease(kind + b" new"), keys.lease(kind + b" old"))
+        raw.delete(keys.lease(kind + b" none"), keys.old_lease(kind + b" none"))
+        raw.delete(keys.item(kind + b" gone"))
+        raw.pexpire(keys.lease(kind + b" short"), 60_000)
+        foreign.lease(kind + b" session", generations="old")
+    assert sorted(find_unguarded(queue)) == [
+        *(b"b new", b"b none", b"b old", b"b short"),
+        *(b"d new", b"d none", b"d old", b"d short"),
+    ]
 
 
 WORK: dict[str, Callable[[Foreign], object]] = {
@@ -207,39 +260,3 @@ def test_no_live_item_looks_lost_whenever_it_moves(
         assert report.orphaned == []
         assert report.unlisted == []
     assert calls > 5
-
-
-def test_listed_at_every_moment_while_it_is_leased(
-    interleaved: Interleaved, keys: QueueKeys, raw: Redis, foreign: Foreign
-) -> None:
-    for number in range(1, 8):
-        raw.flushall()
-        foreign.waiting(b"1")
-        interleaved.calls.clear()
-
-        def act(_: str, number: int = number) -> None:
-            if len(interleaved.calls) == number:
-                raw.rpoplpush(keys.main, keys.processing)
-
-        interleaved.before = act
-        assert listed_ids(WorkQueue(interleaved, QUEUE), [b"1"]) == {b"1"}
-
-
-@pytest.mark.parametrize("at_read", [1, 2, 3])
-def test_listed_while_another_turns_the_processing_list_round(
-    interleaved: Interleaved, raw: Redis, at_read: int
-) -> None:
-    """A batch of completes moves the oldest page to the new end; all of it is still listed."""
-    raw.rpush(b"jobs:processing", *numbered(2500))
-    reads = 0
-
-    def turn(name: str) -> None:
-        nonlocal reads
-        if name == "LRANGE" and interleaved.words[1] == b"jobs:processing":
-            reads += 1
-            if reads == at_read:
-                raw.lpush(b"jobs:processing", *raw.rpop(b"jobs:processing", 1000))
-
-    interleaved.before = turn
-    assert listed_ids(WorkQueue(interleaved, QUEUE), numbered(2500)) == set(numbered(2500))
-    assert reads >= at_read

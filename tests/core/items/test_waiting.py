@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_until
+from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait
 from rwq_cli.core.model import Counts
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
 
@@ -127,7 +127,7 @@ class TestIds:
         clock = FakeClock()
         after(clock, 0.01, lambda: raw.delete(b"jobs:item:a", b"jobs:item:b"))
         condition = WaitCondition(ids=(b"a", b"b", b"c"))
-        wait_until(WorkQueue(interleaved, QUEUE), condition, timeout_s=0.1, clock=clock)
+        wait(WorkQueue(interleaved, QUEUE, clock=clock), condition, timeout_s=0.1)
         asked = [call for call in interleaved.calls if call.startswith("EXISTS")]
         assert asked == ["EXISTS+EXISTS+EXISTS", "EXISTS+EXISTS+EXISTS", "EXISTS"]
 
@@ -135,7 +135,7 @@ class TestIds:
 def test_it_asks_less_often_the_longer_it_takes(interleaved: Interleaved, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     clock = FakeClock()
-    wait_until(WorkQueue(interleaved, QUEUE), WaitCondition(), timeout_s=3600, clock=clock)
+    wait(WorkQueue(interleaved, QUEUE, clock=clock), timeout_s=3600)
     assert clock.slept_s[:4] == pytest.approx([0.05, 0.075, 0.1125, 0.16875])
     assert max(clock.slept_s) == 1.0
     assert len(clock.slept_s) < 3610

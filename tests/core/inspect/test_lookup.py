@@ -1,0 +1,171 @@
+"""Looking up IDs: the same facts by name and by a walk over the lists, also while items move."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.inspect import lookup
+from rwq_cli.core.inspect.lookup import Found, facts_of, look_up
+from rwq_cli.core.keys import QueueKeys
+from tests.conftest import QUEUE, Foreign, Interleaved
+from tests.zoo import ANIMALS
+
+
+@pytest.fixture
+def zoo(foreign: Foreign) -> list[bytes]:
+    """One of each, by its name."""
+    for name, animal in ANIMALS.items():
+        animal.make(foreign, name.encode())
+    return [name.encode() for name in ANIMALS]
+
+
+def comparable(found: Found) -> Found:
+    """Without what time changes."""
+
+    def lasting(lease):
+        return lease and replace(lease, ttl_ms=lease.ttl_ms and round(lease.ttl_ms, -4))
+
+    facts = replace(
+        found.facts,
+        now_ms=0,
+        new_lease=lasting(found.facts.new_lease),
+        old_lease=lasting(found.facts.old_lease),
+    )
+    return Found(facts, list(found.main), list(found.processing))
+
+
+def test_the_state_of_every_animal(queue: WorkQueue, zoo: list[bytes]) -> None:
+    for facts in facts_of(queue, zoo):
+        assert facts.state is ANIMALS[facts.item_id.decode()].state, facts.item_id
+
+
+def test_by_name_as_by_a_walk(
+    queue: WorkQueue, zoo: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_name = list(map(comparable, look_up(queue, zoo)))
+    monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
+    assert list(map(comparable, look_up(queue, zoo))) == by_name
+
+
+@pytest.mark.parametrize("by_walk", [False, True])
+def test_positions(
+    queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, by_walk: bool
+) -> None:
+    if by_walk:
+        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
+    foreign.waiting(b"0", b"1", b"2", b"1")
+    foreign.leased(b"first", b"both", b"last", b"both")
+    found = {each.facts.item_id: each for each in look_up(queue, [b"1", b"2", b"both", b"none"])}
+    places = {i: (list(each.main), list(each.processing)) for i, each in found.items()}
+    assert places == {
+        b"1": ([1, 3], []),
+        b"2": ([2], []),
+        b"both": ([], [1, 3]),
+        b"none": ([], []),
+    }
+
+
+def test_no_ids_cost_nothing(interleaved: Interleaved) -> None:
+    assert list(look_up(WorkQueue(interleaved, QUEUE), [])) == []
+    assert interleaved.calls == []
+
+
+def test_few_ids_in_long_lists_and_many_in_short_ones_cost_few_calls(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(500)))
+    queue = WorkQueue(interleaved, QUEUE)
+    assert len(list(look_up(queue, [b"%d" % number for number in range(500)]))) == 500
+    assert interleaved.calls == ["LLEN+LLEN+LLEN", "look_up"]
+    raw.lpush("jobs:queue", *(b"p%d" % number for number in range(40_000)))
+    interleaved.calls.clear()
+    assert len(list(look_up(queue, [b"%d" % number for number in range(30)]))) == 30
+    assert len(interleaved.calls) < 5
+
+
+def test_many_ids_in_long_lists_are_looked_for_in_one_walk(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
+) -> None:
+    ids = [b"%d" % number for number in range(600)]
+    foreign.abandoned(*ids)
+    raw.lpush("jobs:queue", *(b"p%d" % number for number in range(10_000)))
+    found = list(look_up(WorkQueue(interleaved, QUEUE), ids))
+    assert [facts.in_processing for facts, _, _ in found] == [1] * 600
+    assert "look_up" not in interleaved.calls
+    assert interleaved.calls.count("LRANGE") < 30
+
+
+class TestAnItemThatMovesBetweenTheReads:
+    """It is found where it is or where it was, and never in both or in neither."""
+
+    @pytest.fixture
+    def found_while(
+        self, interleaved: Interleaved, keys: QueueKeys, monkeypatch: pytest.MonkeyPatch
+    ) -> Callable[[str, Callable[[], object]], tuple[int, int]]:
+        """How often it is in main and in processing, if something happens before a read."""
+        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
+
+        def look(before: str, happens: Callable[[], object]) -> tuple[int, int]:
+            read: list[bytes] = []
+
+            def act(command: str) -> None:
+                key = interleaved.words[1] if command == "LRANGE" else None
+                if key is None or key == (read[-1] if read else None):
+                    return
+                read.append(key)
+                lists = [keys.main, keys.processing, *([keys.main] * (before == "main again"))]
+                if read == lists:
+                    happens()
+
+            interleaved.before = act
+            (facts,) = facts_of(WorkQueue(interleaved, QUEUE), [b"x"])
+            return facts.in_main, facts.in_processing
+
+        return look
+
+    @pytest.mark.parametrize("before", ["processing", "main again"])
+    def test_leased(
+        self, foreign: Foreign, raw: Redis, found_while: Callable[..., tuple[int, int]], before: str
+    ) -> None:
+        foreign.waiting(b"x")
+        found = found_while(before, lambda: raw.rpoplpush("jobs:queue", "jobs:processing"))
+        assert found == {"processing": (0, 1), "main again": (1, 0)}[before]
+
+    @pytest.mark.parametrize("before", ["processing", "main again"])
+    def test_returned(
+        self, foreign: Foreign, raw: Redis, found_while: Callable[..., tuple[int, int]], before: str
+    ) -> None:
+        foreign.abandoned(b"x")
+        found = found_while(before, lambda: raw.rpoplpush("jobs:processing", "jobs:queue"))
+        assert found == (1, 0)
+
+    def test_added(
+        self, foreign: Foreign, raw: Redis, found_while: Callable[..., tuple[int, int]]
+    ) -> None:
+        foreign.data(b"x")
+        assert found_while("processing", lambda: raw.lpush("jobs:queue", "x")) == (1, 0)
+
+
+@pytest.mark.parametrize("at_read", [1, 2, 3])
+def test_nothing_is_missed_while_another_rotates_the_processing_list(
+    interleaved: Interleaved, raw: Redis, monkeypatch: pytest.MonkeyPatch, at_read: int
+) -> None:
+    """A batch of completes moves the oldest page to the new end; all of it is still listed."""
+    monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
+    ids = [b"%d" % number for number in range(2500)]
+    raw.rpush("jobs:processing", *ids)
+    reads = 0
+
+    def rotate(name: str) -> None:
+        nonlocal reads
+        if name == "LRANGE" and interleaved.words[1] == b"jobs:processing":
+            reads += 1
+            if reads == at_read:
+                raw.lpush("jobs:processing", *raw.rpop("jobs:processing", 1000))
+
+    interleaved.before = rotate
+    assert all(facts.in_processing for facts in facts_of(WorkQueue(interleaved, QUEUE), ids))
+    assert reads >= at_read
