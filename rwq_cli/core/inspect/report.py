@@ -1,6 +1,6 @@
 """Everything about items: reports on single IDs, and the details that listings show."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from os import urandom
@@ -55,7 +55,7 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
     """
     queue.connection.look_only()
     wanted = list(ids)
-    wrong: Mapping[bytes, str] = {}
+    wrong: dict[bytes, str] = {}
     try:
         found = list(look_up(queue, wanted))
     except WrongType:

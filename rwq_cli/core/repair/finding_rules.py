@@ -34,8 +34,9 @@ def _has_two_holders(facts: Facts) -> bool:
 
 
 def _is_late(facts: Facts) -> bool:
-    is_due = facts.state is State.DUE and facts.due_ms is not None
-    return is_due and facts.due_ms + LATE_MS < facts.now_ms
+    if facts.state is not State.DUE or facts.due_ms is None:
+        return False
+    return facts.due_ms + LATE_MS < facts.now_ms
 
 
 def _is_stray(facts: Facts, *, ends: bool) -> bool:
