@@ -71,44 +71,44 @@ def test_each_state(queue: WorkQueue, raw: Redis, state: State) -> None:
     if state is State.WAITING:
         # A list alone does not say that an entry of it is one too many.
         expected.append(b"duplicated")
-    assert queue.choose(states(state)) == expected
+    assert queue.choose(states(state)).ids == expected
     assert contents(raw) == before
 
 
 @pytest.mark.usefixtures("one_of_each")
 def test_no_state_is_every_item_and_each_once(queue: WorkQueue) -> None:
     chosen = queue.choose(Selection())
-    assert sorted(chosen) == sorted(state.value.encode() for state in ITEMS)
+    assert sorted(chosen.ids) == sorted(state.value.encode() for state in ITEMS)
 
 
 @pytest.mark.usefixtures("one_of_each")
 def test_several_states(queue: WorkQueue) -> None:
     wanted = states(State.BURIED, State.LEASED, State.WAITING, State.ORPHANED)
     # To find orphans all lists are read, which tells that the duplicated one does not only wait.
-    assert queue.choose(wanted) == [b"waiting", b"leased", b"buried", b"orphaned"]
+    assert queue.choose(wanted).ids == [b"waiting", b"leased", b"buried", b"orphaned"]
 
 
 def test_a_limit_takes_the_first(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(1, 6)))
-    assert queue.choose(states(State.WAITING), limit=2) == [b"1", b"2"]
-    assert queue.choose(states(State.WAITING), limit=9) == [b"1", b"2", b"3", b"4", b"5"]
+    assert queue.choose(states(State.WAITING), limit=2).ids == [b"1", b"2"]
+    assert queue.choose(states(State.WAITING), limit=9).ids == [b"1", b"2", b"3", b"4", b"5"]
 
 
 def test_a_limit_counts_an_id_once(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     raw.lpush(b"jobs:queue", b"1", b"1")
     foreign.waiting(b"2", b"3")
-    assert queue.choose(states(State.WAITING), limit=2) == [b"1", b"2"]
+    assert queue.choose(states(State.WAITING), limit=2).ids == [b"1", b"2"]
 
 
 def test_by_what_is_in_them(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a1", b"b1", b"a2")
     foreign.data(b"a3", b"\xff1")
     both = frozenset({State.WAITING, State.ORPHANED})
-    assert queue.choose(Selection(both, id_glob=b"a*")) == [b"a1", b"a2", b"a3"]
+    assert queue.choose(Selection(both, id_glob=b"a*")).ids == [b"a1", b"a2", b"a3"]
     ones = re.compile(rb"of \D1$")
-    assert queue.choose(Selection(both, match=ones)) == [b"a1", b"b1", b"\xff1"]
-    assert queue.choose(Selection(both, match=ones, id_glob=b"\xff*")) == [b"\xff1"]
+    assert queue.choose(Selection(both, match=ones)).ids == [b"a1", b"b1", b"\xff1"]
+    assert queue.choose(Selection(both, match=ones, id_glob=b"\xff*")).ids == [b"\xff1"]
 
 
 @pytest.mark.real_only("the fake has no OBJECT IDLETIME")
@@ -116,7 +116,7 @@ def test_by_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.abandoned(b"old", b"new")
     foreign.unused_for(b"old", 2)
     abandoned = frozenset({State.ABANDONED})
-    assert queue.choose(Selection(abandoned, older_than_s=2)) == [b"old"]
+    assert queue.choose(Selection(abandoned, older_than_s=2)).ids == [b"old"]
 
 
 class TestSecondLook:
@@ -126,7 +126,11 @@ class TestSecondLook:
         foreign.waiting(b"w")
         foreign.leased(b"l")
         foreign.buried(b"b")
-        assert queue.choose(states(State.WAITING, State.LEASED, State.BURIED)) == [b"w", b"l", b"b"]
+        assert queue.choose(states(State.WAITING, State.LEASED, State.BURIED)).ids == [
+            b"w",
+            b"l",
+            b"b",
+        ]
         assert clock.slept_s == []
 
     @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ class TestSecondLook:
     )
     @pytest.mark.usefixtures("one_of_each")
     def test_after_the_grace_period(self, queue: WorkQueue, clock: FakeClock, state: State) -> None:
-        assert queue.choose(states(state), grace_s=2.5) == [state.value.encode()]
+        assert queue.choose(states(state), grace_s=2.5).ids == [state.value.encode()]
         assert clock.slept_s == [2.5]
 
     def test_a_worker_between_its_pop_and_its_lease(
@@ -143,21 +147,21 @@ class TestSecondLook:
     ) -> None:
         foreign.abandoned(b"alive", b"dead")
         clock.during_sleep = lambda: foreign.lease(b"alive")
-        assert queue.choose(states(State.ABANDONED)) == [b"dead"]
+        assert queue.choose(states(State.ABANDONED)).ids == [b"dead"]
 
     def test_a_producer_between_its_data_and_its_push(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.data(b"new", b"lost")
         clock.during_sleep = lambda: raw.lpush(b"jobs:queue", b"new")
-        assert queue.choose(states(State.ORPHANED)) == [b"lost"]
+        assert queue.choose(states(State.ORPHANED)).ids == [b"lost"]
 
     def test_a_worker_between_the_two_steps_of_its_complete(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis
     ) -> None:
         raw.lpush(b"jobs:processing", b"done", b"ghost")
         clock.during_sleep = lambda: raw.lrem(b"jobs:processing", 0, b"done")
-        assert queue.choose(states(State.GHOST)) == [b"ghost"]
+        assert queue.choose(states(State.GHOST)).ids == [b"ghost"]
 
     def test_what_is_settled_stays_chosen_beside_it(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
@@ -165,15 +169,15 @@ class TestSecondLook:
         foreign.waiting(b"w1", b"w2")
         foreign.abandoned(b"a1", b"a2")
         clock.during_sleep = lambda: foreign.lease(b"a1")
-        assert queue.choose(Selection()) == [b"w1", b"w2", b"a2"]
+        assert queue.choose(Selection()).ids == [b"w1", b"w2", b"a2"]
 
 
 def test_many(queue: WorkQueue, raw: Redis) -> None:
     ids = [b"%d" % number for number in range(2500)]
     raw.lpush(b"jobs:queue", *ids)
     raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
-    assert queue.choose(states(State.WAITING)) == ids
-    assert queue.choose(states(State.WAITING), limit=1500) == ids[:1500]
+    assert queue.choose(states(State.WAITING)).ids == ids
+    assert queue.choose(states(State.WAITING), limit=1500).ids == ids[:1500]
 
 
 def test_an_item_that_travels_while_it_is_read_is_chosen_once(
@@ -189,7 +193,7 @@ def test_an_item_that_travels_while_it_is_read_is_chosen_once(
 
     interleaved.before = lease_one
     chosen = choose(WorkQueue(interleaved, QUEUE), states(State.WAITING, State.LEASED))
-    assert (leased, chosen) == ([b"1"], [b"1", b"2"])
+    assert (leased, chosen.ids) == ([b"1"], [b"1", b"2"])
 
 
 def test_a_page_is_enough_for_a_few(interleaved: Interleaved, raw: Redis) -> None:
@@ -197,6 +201,6 @@ def test_a_page_is_enough_for_a_few(interleaved: Interleaved, raw: Redis) -> Non
     raw.lpush(b"jobs:queue", *ids)
     raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
     chosen = choose(WorkQueue(interleaved, QUEUE), states(State.WAITING), limit=3)
-    assert chosen == [b"0", b"1", b"2"]
+    assert chosen.ids == [b"0", b"1", b"2"]
     assert interleaved.calls.count("LRANGE") == 1
     assert set(interleaved.calls) == {"LRANGE", "probe"}
