@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_processing
+from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.survey import Survey, find_unguarded, stale_returns, survey
 from rwq_cli.core.items.prune import prune, prune_cleaning
@@ -143,7 +144,9 @@ def _repair_lists(
 def _prune_entries(
     queue: Queue, found: Survey, done: set[bytes], dry_run: bool
 ) -> Iterator[CleanAction]:
-    for item_id in dict.fromkeys(prune_cleaning(queue, found.stale_cleaning, dry_run=dry_run)):
+    # The script does not look for items in the lists.
+    stale = [f.item_id for f in facts_of(queue, found.stale_cleaning) if f.is_stale_in_cleaning]
+    for item_id in dict.fromkeys(prune_cleaning(queue, stale, dry_run=dry_run)):
         yield _pruned(item_id, "cleaning")
     entries: dict[bytes, list[str]] = {}
     for item_id, where in found.stale_schedule:
