@@ -47,7 +47,8 @@ def lease_report(
         none_is_no=True,
         bare_data=one,
         null_separated=null_separated,
-        id_batches=id_batches,
+        # In a dry run, a note comes first.
+        id_batches=None if dry_run else id_batches,
         opening=_DRY_RUN if dry_run else None,
     )
 

@@ -14,8 +14,8 @@ def test_with_a_reason(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"d")
     result = rwq("bury", "d", "b", "--reason", "crashes the parser")
     assert result.as_tuple() == (0, "", "buried 2, not owner 0, missing 0\n")
-    assert buried(rwq) == [("d", "crashes the parser"), ("b", "crashes the parser")]
-    assert rwq("ls", "all", "-o", "ids").text == "a\nc\nd\nb\n"
+    assert buried(rwq) == [("b", "crashes the parser"), ("d", "crashes the parser")]
+    assert rwq("ls", "all", "-o", "ids").text == "a\nc\nb\nd\n"
     assert foreign.raw.ttl("jobs:lease:b") == foreign.raw.ttl("jobs:leased_by_session:b") == -1
     shown = rwq("show", "b", "-o", "table").lines
     assert "reason  crashes the parser" in [line.lstrip() for line in shown]

@@ -40,7 +40,7 @@ def test_deep(rwq: Rwq, broken: Foreign) -> None:
     raw = broken.raw
     assert raw.lrange("jobs:processing", 0, -1) == [b"l1"]
     assert sorted(raw.lrange("jobs:queue", 0, -1)) == [b"a1", b"o1", b"w1", b"w2"]
-    assert raw.exists("jobs:lease:o1") == 0
+    assert b"jobs:lease:o1" not in contents(raw)
     assert raw.hgetall("jobs:returns") == {b"a1": b"3", b"o1": b"1"}
     deep = rwq("stats", "--deep", "-o", "json").json
     assert [deep[name] for name in ("orphaned", "duplicated", "ghosts", "abandoned")] == [0] * 4
@@ -162,7 +162,7 @@ def test_two_at_once_bury_it_once(rwq: Rwq, foreign: Foreign) -> None:
         **dict.fromkeys(waiting, b"1"),
         **dict.fromkeys(often, b"2"),
     }
-    assert len(foreign.raw.keys("jobs:lease*")) == 2 * len(often)
+    assert sum(b":lease" in key for key in contents(foreign.raw)) == 2 * len(often)
 
 
 def test_many(rwq: Rwq, foreign: Foreign) -> None:
