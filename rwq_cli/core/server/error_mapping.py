@@ -102,7 +102,7 @@ _CUT_CODES: dict[type[Exception], str] = {
     rx.ClusterCrossSlotError: "CROSSSLOT",
     rx.ExecAbortError: "EXECABORT",
 }
-_CODE = re.compile(r"[A-Z]+")
+_CODES = {*_MEANINGS, *_CUT_CODES.values(), "WRONGTYPE"}
 
 # Redis 6.2 wraps what went wrong in a script, with the place once or twice before it; later servers
 # put the place behind it. An error of Lua's own begins with the place everywhere.
@@ -138,7 +138,7 @@ class _Reply(NamedTuple):
 def _split(text: str) -> _Reply:
     """A whole reply, cut behind its code."""
     first, _, rest = text.partition(" ")
-    return _Reply(first, rest) if _CODE.fullmatch(first) else _Reply("ERR", text)
+    return _Reply(first, rest) if first in _CODES else _Reply("ERR", text.removeprefix("ERR "))
 
 
 def _parse(error: Exception) -> _Reply:
