@@ -209,7 +209,6 @@ class WorkQueue(Queue):
         """
         from rwq_cli.core.items import results
 
-        self.connection.look_only()
         wanted = to_bytes(item_id)
         if not wait:
             return results.look_for_result(self, wanted)

@@ -105,7 +105,8 @@ def lease_batches(
     deadline_s = clock.monotonic() + wait_s
     # A few more entries than items are wanted, for the ghosts among them.
     entries = order.count + 32
-    with PushWaiter(queues[0].connection, [queue.keys.main for queue in queues]) as waiter:
+    connection, lists = queues[0].connection, [queue.keys.main for queue in queues]
+    with connection.deadline(wait_s), PushWaiter(connection, lists) as waiter:
         while True:
             turn = list(queues)
             if shuffle is not None:

@@ -70,6 +70,7 @@ def look_for_result(queue: Queue, item_id: bytes) -> ResultLook:
     Raises:
         ServerError: The server refused, or was lost; or the key of the result holds another type.
     """
+    queue.connection.look_only()
     there, *replies = queue.call_all(
         [("EXISTS", queue.keys.item(item_id)), *_whole_result(queue.keys, item_id)], atomic=True
     )
@@ -100,14 +101,15 @@ def wait_for_result(
     from rwq_cli.core.items.waiting import WaitCondition, wait_until
 
     deadline_s = clock.monotonic() + timeout_s
-    while True:
-        left_s = max(0.0, deadline_s - clock.monotonic())
-        waited = wait_until(queue, WaitCondition(ids=(item_id,)), timeout_s=left_s, clock=clock)
-        look = look_for_result(queue, item_id)
-        if look.state is State.GONE:
-            return look
-        if not waited.reached:
-            return replace(look, result=None, waited_out=True)
+    with queue.connection.deadline(timeout_s):
+        while True:
+            left_s = max(0.0, deadline_s - clock.monotonic())
+            waited = wait_until(queue, WaitCondition(ids=(item_id,)), timeout_s=left_s, clock=clock)
+            look = look_for_result(queue, item_id)
+            if look.state is State.GONE:
+                return look
+            if not waited.reached:
+                return replace(look, result=None, waited_out=True)
 
 
 def peek(queue: Queue, ids: Sequence[bytes]) -> list[Result | None]:

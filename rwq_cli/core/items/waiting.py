@@ -68,6 +68,13 @@ def wait_until(
         timeout_s: How long, seconds; 0 for one look, infinity for ever.
         clock: Measures the waiting, and waits.
     """
+    with queue.connection.deadline(timeout_s):
+        return _wait_until(queue, condition, timeout_s, clock)
+
+
+def _wait_until(
+    queue: Queue, condition: WaitCondition, timeout_s: float, clock: Clock
+) -> WaitResult:
     started_s = clock.monotonic()
     pause_s, seen_empty = _FIRST_PAUSE_S, False
     left_ids: Sequence[bytes] = condition.ids
