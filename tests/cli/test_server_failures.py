@@ -401,6 +401,9 @@ class TestConnectionLost:
     ) -> None:
         count = 6000
         ids = b"".join(b"%06d\n" % number for number in range(count))
+        # The server shall know the scripts already, so that the cut is among the IDs.
+        rwq("add", "--id-from", "line", stdin=ids[:7000])
+        rwq("complete", "-", stdin=ids[:7000])
         rwq("add", "--id-from", "line", stdin=ids)
         proxy = CuttingProxy(server.socket, after_bytes=30_000, side="up")
         try:
