@@ -100,7 +100,7 @@ class TestOfAnotherSession:
     def test_without_a_terminal_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
-        result = rwq.shell("setsid -w rwq bury a --force")
+        result = rwq("bury", "a", "--force")
         assert result.as_tuple() == (
             2,
             "",

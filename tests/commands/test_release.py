@@ -74,8 +74,7 @@ class TestOfAnotherSession:
     def test_without_a_terminal_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
-        # A session of its own has no terminal, wherever the tests run.
-        result = rwq.shell("setsid -w rwq release a --force")
+        result = rwq("release", "a", "--force")
         assert result.as_tuple() == (
             2,
             "",
@@ -87,7 +86,7 @@ class TestOfAnotherSession:
     def test_a_dry_run_asks_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
-        result = rwq.shell("setsid -w rwq release a --force --dry-run -o ids")
+        result = rwq("release", "a", "--force", "--dry-run", "-o", "ids")
         assert result.as_tuple() == (
             0,
             "a\n",

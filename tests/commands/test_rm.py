@@ -90,7 +90,7 @@ class TestAsking:
     def test_without_a_terminal(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.waiting(b"a")
         before = contents(foreign.raw)
-        result = rwq.shell(f"setsid -w rwq {line}")
+        result = rwq(*line.split())
         assert result.as_tuple() == (
             2,
             "",
@@ -105,7 +105,7 @@ class TestAsking:
         foreign.waiting(b"a", b"b")
         rwq("rm", "b", "--yes")
         before, files = contents(foreign.raw), undo_files(rwq)
-        result = rwq.shell(f"setsid -w rwq {line} --dry-run")
+        result = rwq(*line.split(), "--dry-run")
         assert result.code == 0
         assert result.notes.startswith("dry run, nothing changed: ")
         assert (contents(foreign.raw), undo_files(rwq)) == (before, files)
