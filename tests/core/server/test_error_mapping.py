@@ -246,7 +246,7 @@ class TestConnections:
     def test_one_that_breaks(self) -> None:
         error = lost(rx.ConnectionError("Connection reset by peer."), "redis://host", 30)
         assert type(error) is ConnectionLost
-        assert error.message == "lost the connection to redis://host: Connection reset by peer"
+        assert error.message == "lost the connection to redis://host: connection reset by peer"
         assert error.in_doubt
 
     def test_a_server_that_has_no_room_for_another(self) -> None:
