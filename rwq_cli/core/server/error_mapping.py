@@ -181,8 +181,10 @@ def translate(
     if meaning := _meaning(error, reply):
         return meaning.kind(f"{server} {meaning.verb}: {reply.whole}", meaning.hint)
     if script is not None and reply.line is not None:
+        origin = getattr(script, "origin", None)
+        file, line = origin(reply.line) if origin else ("", reply.line)
         return errors.ScriptError(
-            f"{server} failed in line {reply.line} of a script of rwq's: {reply.whole}",
+            f"{server} failed in rwq's script {file}, line {line}: {reply.whole}",
             "this is a bug in rwq: please report it",
         )
     return errors.ServerError(f"{server} refused: {reply.whole}")

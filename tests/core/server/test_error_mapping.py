@@ -4,10 +4,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 import pytest
 from redis import Redis
 from redis import exceptions as rx
+from redis._parsers.base import BaseParser
 
 from rwq_cli.core import Connection, Server, ServerError, WorkQueue, connect
 from rwq_cli.core.errors import (
@@ -201,6 +203,29 @@ def test_an_error_inside_a_script(
         assert words in caught.value.message
         assert "user_script" not in caught.value.message
         assert SHA not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        OLD + "user_script:12: attempt to index a nil value",
+        OLD + "ERR value is not an integer",
+        "ERR user_script:12: attempt to index a nil value" + NEW,
+        "ERR value is not an integer" + NEW,
+    ],
+)
+def test_a_bug_in_a_script_is_named_with_its_file_and_line(reply: str) -> None:
+    class Stub(NamedTuple):
+        text: str = ""
+        sha1: str = SHA
+
+        def origin(self, line: int) -> tuple[str, int]:
+            return "ops/lease.lua", line - 10
+
+    error = translate(BaseParser.parse_error(reply), "redis://host", script=Stub())  # type: ignore[arg-type]
+    assert type(error) is ScriptError
+    assert error.message.startswith("redis://host failed in rwq's script ops/lease.lua, line 2: ")
+    assert error.hint == "this is a bug in rwq: please report it"
 
 
 @pytest.mark.parametrize("name", ["readonly-jobs", "OOM x", "NOPERM can't run", "LOADING"])
