@@ -23,7 +23,7 @@ AROUND = ["--skip", "no-persistence,no-hash-tag"]
 
 @pytest.mark.parametrize("name", ANIMALS)
 @pytest.mark.parametrize("item_id", STRANGE_IDS[1:2])
-def test_show_and_the_doctor_say_the_same(
+def test_show_and_doctor_report_the_findings_of_each_state(
     rwq: Rwq, foreign: Foreign, name: str, item_id: bytes
 ) -> None:
     animal = ANIMALS[name]
@@ -54,7 +54,7 @@ def test_show_and_the_doctor_say_the_same(
     ]
 
 
-def test_whole_of_one_on_paper(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"a\xff", b"b", ttl_ms=None)
     foreign.abandoned(b"c")
     result = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "table")
@@ -81,7 +81,7 @@ def test_whole_of_one_on_paper(rwq: Rwq, foreign: Foreign) -> None:
     assert result.notes == "errors 1, warnings 1, notes 0; items 3; fixed 1, left 2\n"
 
 
-def test_whole_of_one_in_json(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_finding_in_json(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"\xff")
     (finding,) = rwq("doctor", *NOW, *AROUND, "-o", "json").json
     assert finding == {
@@ -103,7 +103,7 @@ def test_whole_of_one_in_json(rwq: Rwq, foreign: Foreign) -> None:
     }
 
 
-def test_nothing_is_wrong(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_healthy_queue_has_no_findings(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     summary = "errors 0, warnings 0, notes 0; items 1\n"
     said = "Nothing is wrong with jobs.\n"
@@ -113,7 +113,7 @@ def test_nothing_is_wrong(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("doctor", "-o", "ids").code == 0, "notes do not count"
 
 
-def test_a_key_of_the_wrong_type(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_key_of_another_type_is_a_finding(rwq: Rwq, raw: redis.Redis) -> None:
     raw.set("jobs:queue", "x")
     result = rwq("doctor", "--fix", *AROUND)
     assert result.as_tuple() == (
@@ -124,14 +124,14 @@ def test_a_key_of_the_wrong_type(rwq: Rwq, raw: redis.Redis) -> None:
 
 
 class TestIds:
-    def test_are_all_of_them_and_not_five(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_ids_are_complete_and_examples_are_five(self, rwq: Rwq, foreign: Foreign) -> None:
         ids = [b"%02d" % number for number in range(30)]
         foreign.leased(*ids, ttl_ms=None)
         result = rwq("doctor", *NOW, "--only", "held", "-o", "ids")
         assert sorted(result.out.split()) == ids
         assert len(rwq("doctor", *NOW, "--only", "held", "-o", "json").json[0]["examples"]) == 5
 
-    def test_can_be_piped_on_as_they_are(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_ids_can_be_piped_unescaped(self, rwq: Rwq, foreign: Foreign) -> None:
         ids = [b"a\nb", b"\xff", b"-"]
         foreign.leased(*ids, ttl_ms=None)
         done = rwq.shell(
@@ -186,7 +186,7 @@ def test_every_remedy_is_a_command_of_rwq_or_of_redis(rwq: Rwq, code: Code) -> N
 
 
 class TestCodes:
-    def test_several_and_spaces(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_several_codes_may_be_separated_by_spaces(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a")
         foreign.data(b"o")
         foreign.raw.lpush("jobs:queue", "g")
@@ -195,14 +195,14 @@ class TestCodes:
         both = rwq("doctor", *NOW, "--only", "ghost,orphaned", "--skip", "ghost", "-o", "jsonl")
         assert [finding["code"] for finding in both.jsonl] == ["orphaned"]
 
-    def test_that_do_not_exist_are_named_with_those_that_do(self, rwq: Rwq) -> None:
+    def test_an_unknown_code_is_an_error_with_the_known_ones(self, rwq: Rwq) -> None:
         result = rwq("doctor", "--only", "ghost,gohst")
         assert result.code == 2
         assert result.notes == (
             f"rwq: error: no such finding: 'gohst'; they are {', '.join(Code)}\n"
         )
 
-    def test_of_every_weight_are_in_the_summary(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_summary_counts_each_severity(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"h", ttl_ms=None)
         foreign.abandoned(b"a")
         foreign.lease(b"s")
@@ -213,7 +213,9 @@ class TestCodes:
 
 
 class TestDryRun:
-    def test_changes_nothing_and_says_what_is_then_done(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_dry_run_reports_the_repairs_and_changes_nothing(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
         for name, animal in ANIMALS.items():
             animal.make(foreign, name.encode())
         before = contents(foreign.raw)
@@ -229,7 +231,7 @@ class TestDryRun:
         assert dry.notes == f"dry run, nothing changed: {real.notes}"
         assert (dry.code, real.code) == (1, 1)
 
-    def test_needs_fix(self, rwq: Rwq) -> None:
+    def test_a_dry_run_needs_fix(self, rwq: Rwq) -> None:
         result = rwq("doctor", "--dry-run")
         assert result.as_tuple() == (
             2,
@@ -240,7 +242,7 @@ class TestDryRun:
 
 
 class TestGrace:
-    def test_a_worker_between_its_pop_and_its_lease_is_no_finding(
+    def test_a_worker_between_pop_and_lease_is_not_a_finding(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         foreign.abandoned(b"a")
@@ -252,7 +254,7 @@ class TestGrace:
             "errors 0, warnings 0, notes 0; items 1; fixed 0, left 0\n",
         )
 
-    def test_is_a_second_unless_told_and_none_where_nothing_is_seen(
+    def test_it_is_a_second_and_only_if_something_looks_broken(
         self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
     ) -> None:
         foreign.waiting(b"w")
@@ -263,7 +265,7 @@ class TestGrace:
         assert slept_s == [1.0]
 
 
-def test_three_at_once_cure_once(rwq: Rwq, foreign: Foreign) -> None:
+def test_three_doctors_repair_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
     for name, animal in BROKEN.items():
         for copy in range(20):
             animal.make(foreign, b"%s %d" % (name.encode(), copy))
