@@ -74,15 +74,17 @@ def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str,
         environ: The environment; the server gets a few variables of it.
 
     Raises:
-        OSError: An old pid file cannot be deleted.
-        LocalServerError: There is no server program, or it refused its settings.
+        OSError: An old pid file cannot be deleted, or the socket's directory cannot be created.
+        LocalServerError: There is no server program, the socket's directory belongs to another
+            user, or the program refused its settings.
     """
     program = find_server(environ)
     # From now on, a pid file is that of the server that holds the lock.
     directory.pid_file.unlink(missing_ok=True)
+    socket = directory.prepare_socket()
     try:
         finished = subprocess.run(
-            [program, *_settings(directory)],
+            [program, *_settings(directory, socket)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -133,10 +135,10 @@ def exit_error(directory: DataDirectory, log_start_bytes: int) -> LocalServerErr
     )
 
 
-def _settings(directory: DataDirectory) -> list[str]:
+def _settings(directory: DataDirectory, socket: Path) -> list[str]:
     settings = {
         "port": "0",
-        "unixsocket": str(directory.socket),
+        "unixsocket": str(socket),
         "unixsocketperm": "700",
         "daemonize": "yes",
         "dir": str(directory.path),

@@ -76,14 +76,22 @@ class LocalServer:
 
     Attributes:
         directory: The same, absolute and without symlinks.
-        url: Where it listens, or would listen: a `unix://` URL.
     """
 
     def __init__(self, directory: Path, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
-        self._files = DataDirectory(directory)
+        self._files = DataDirectory(directory, self._environ)
         self.directory = self._files.path
-        self.url = f"unix://{quote(os.fsencode(self._files.socket))}"
+
+    @property
+    @_file_errors()
+    def url(self) -> str:
+        """Where the server listens; if none runs, where one would: a `unix://` URL.
+
+        Raises:
+            LocalServerError: The socket's directory cannot be accessed or is not this user's.
+        """
+        return f"unix://{quote(os.fsencode(self._files.find_socket()))}"
 
     @_file_errors()
     def ensure_running(self, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -117,8 +125,6 @@ class LocalServer:
                         if log_start_bytes is not None:
                             raise exit_error(self._files, log_start_bytes)
                         log_start_bytes = size_bytes(self._files.log)
-                        # Again: `stop` may just have removed the socket's directory.
-                        self._files.create()
                         launch(self._files, descriptor, self._environ)
                         heard_s = time.monotonic()
             if now_s - began_s > timeout_s:
@@ -127,7 +133,7 @@ class LocalServer:
                 )
             if now_s - heard_s > _LISTEN_TIMEOUT_S:
                 raise self._error(
-                    f"does not listen at {self._files.socket}", "kill it, then try again"
+                    f"does not listen at {self._files.find_socket()}", "kill it, then try again"
                 )
             time.sleep(pause_s)
 
@@ -218,7 +224,7 @@ class LocalServer:
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(timeout_s)
-                connection.connect(os.fsencode(self._files.socket))
+                connection.connect(os.fsencode(self._files.find_socket()))
                 connection.sendall(command + b"\r\n")
                 with connection.makefile("rb") as replies:
                     line = replies.readline().rstrip()
