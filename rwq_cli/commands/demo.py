@@ -70,7 +70,7 @@ def demo(settings: Settings) -> Report:
     is_bold = environment.stdout_is_terminal and settings.colour
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit)
-    with throwaway() as server:
+    with throwaway(environment.variables) as server:
         server.ensure_running()
         directory = server.directory / "demo"
         variables = _prepare(directory, environment, server.url)

@@ -58,4 +58,4 @@ def _server(settings: Settings, directory: str | None) -> LocalServer:
     url = settings.url if settings.url.startswith(LOCAL) else LOCAL
     if directory is not None:
         url = LOCAL + directory
-    return LocalServer(local_directory(settings, url))
+    return LocalServer(local_directory(settings, url), settings.environment.variables)

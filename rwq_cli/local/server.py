@@ -72,14 +72,14 @@ class LocalServer:
 
     Args:
         directory: The data directory.
-        environ: The environment; None for that of the process.
+        environ: The environment variables, which select the program and may place the socket.
 
     Attributes:
         directory: The same, absolute and without symlinks.
     """
 
-    def __init__(self, directory: Path, environ: Mapping[str, str] | None = None) -> None:
-        self._environ = os.environ if environ is None else environ
+    def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
+        self._environ = environ
         self._files = DataDirectory(directory, self._environ)
         self.directory = self._files.path
 
@@ -242,14 +242,14 @@ class LocalServer:
 
 
 @contextmanager
-def throwaway(environ: Mapping[str, str] | None = None) -> Iterator[LocalServer]:
+def throwaway(environ: Mapping[str, str]) -> Iterator[LocalServer]:
     """Provide a server in a temporary directory; kill it and delete the directory afterwards.
 
     The block starts it with `ensure_running`. A signal that would end the process must be turned
     into an exception by the caller.
 
     Args:
-        environ: The environment; None for that of the process.
+        environ: The environment variables.
 
     Raises:
         LocalServerError: The directory cannot be created.

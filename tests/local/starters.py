@@ -20,7 +20,7 @@ from tests.local.helpers import client
 
 def main() -> None:
     verb, directory, *words = sys.argv[1:]
-    server = LocalServer(Path(directory))
+    server = LocalServer(Path(directory), os.environ)
     if verb == "together":
         start_together(server, int(words[0]))
     else:

@@ -106,8 +106,8 @@ def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_f
 ) -> None:
     reader, writer = os.pipe()
     code = (
-        "import sys; from pathlib import Path; from rwq_cli.local import LocalServer\n"
-        "LocalServer(Path(sys.argv[1])).ensure_running()"
+        "import os, sys; from pathlib import Path; from rwq_cli.local import LocalServer\n"
+        "LocalServer(Path(sys.argv[1]), os.environ).ensure_running()"
     )
     starter = subprocess.Popen(
         [sys.executable, "-c", code, str(local_server.directory)],
@@ -147,12 +147,12 @@ def test_start_waits_for_a_server_that_is_loading(local_server: LocalServer) -> 
 def test_start_fails_if_a_server_loads_too_long(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.01)
     with (
         fake_server(local_server, [b"-LOADING\r\n"] * 1000),
-        pytest.raises(LocalServerError, match=r"did not answer within 0\.1 s"),
+        pytest.raises(LocalServerError, match=r"did not answer within 0\.03 s"),
     ):
-        local_server.ensure_running(timeout_s=0.1)
+        local_server.ensure_running(timeout_s=0.03)
     assert not (local_server.directory / "server.log").exists()
 
 
@@ -165,13 +165,13 @@ def test_a_server_that_refuses_ping_is_running(local_server: LocalServer) -> Non
 def test_a_suspended_server_gets_no_rival(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "_INFO_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(server_module, "_INFO_TIMEOUT_S", 0.01)
     local_server.ensure_running()
     pid = pid_of(local_server)
     os.kill(pid, signal.SIGSTOP)
     for verb in (local_server.ensure_running, local_server.stop):
-        with pytest.raises(LocalServerError, match=rf"\(process {pid}\) .* within 0\.1 s"):
-            verb(timeout_s=0.1)
+        with pytest.raises(LocalServerError, match=rf"\(process {pid}\) .* within 0\.01 s"):
+            verb(timeout_s=0.01)
     status = local_server.status()
     assert (status.running, status.pid, status.server) == (True, pid, None)
     assert starts_of(local_server) == 1
@@ -180,15 +180,15 @@ def test_a_suspended_server_gets_no_rival(
 def test_a_server_that_lost_its_socket_gets_no_rival(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.1)
     local_server.ensure_running()
+    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.01)
     (local_server.directory / "valkey.sock").unlink()
     status = local_server.status()
     assert status.running
     with pytest.raises(LocalServerError, match=rf"\(process {status.pid}\) .* does not listen at"):
         local_server.ensure_running()
     with pytest.raises(LocalServerError, match="did not exit"):
-        local_server.stop(timeout_s=0.1)
+        local_server.stop(timeout_s=0.01)
     assert starts_of(local_server) == 1
 
 
