@@ -58,7 +58,8 @@ def shell(request: pytest.FixtureRequest, world: World) -> Iterator[Offering]:
     if request.param == "bash":
         yield Bash(world)
     elif request.param == "fish":
-        yield Fish(world)
+        with Fish(world).open() as fish:
+            yield fish
     else:
         zsh = Zsh(world, ZSH_FPATH if request.param == "zsh from fpath" else ZSH_SOURCE)
         with zsh.open():
@@ -186,9 +187,9 @@ def test_commands_on_the_line_are_not_run(shell: Offering, world: World) -> None
 
 
 def test_nothing_is_offered_or_printed_if_the_server_does_not_answer(world: World) -> None:
-    # `run` checks stderr and the exit code.
     assert Bash(world).offers("rwq ls -q ", NO_SERVER="1") == []
-    assert Fish(world).offers("rwq ls -q ", NO_SERVER="1") == []
+    with Fish(world).open(NO_SERVER="1") as fish:
+        assert fish.offers("rwq ls -q ") == []
     assert len(world.taken_calls()) == 2
 
 
