@@ -179,7 +179,7 @@ complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s numbers with lim
 complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, then the results that are kept'
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases and results with the time left'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Start, stop or inspect the embedded server, which -u local: uses'
-complete -c rwq -n '__rwq_at' -a 'demo' -d 'Show the main job from end to end on a throw-away server, in a few seconds'
+complete -c rwq -n '__rwq_at' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
 
 # rwq add
