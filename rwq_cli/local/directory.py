@@ -28,7 +28,7 @@ def default_directory(environ: Mapping[str, str]) -> Path:
         `$XDG_STATE_HOME/rwq/local`, or `~/.local/state/rwq/local` if the variable is not set.
     """
     state = environ.get("XDG_STATE_HOME", "")
-    # The XDG specification: ignore a relative path.
+    # The XDG specification says to ignore a relative path.
     if os.path.isabs(state):
         return Path(state, "rwq", "local")
     return Path(environ.get("HOME") or Path.home(), ".local", "state", "rwq", "local")
@@ -37,10 +37,10 @@ def default_directory(environ: Mapping[str, str]) -> Path:
 class DataDirectory:
     """The directory of one server, which only its user can access.
 
-    The server itself holds the lock until it exits: whoever launches it takes the lock and passes
-    the open file on. The kernel releases the lock when the last process that has the file open is
-    gone, so no pid file has to be trusted, and two servers never run on the same data: not while
-    the first one starts, not after its launcher was killed, not when its socket was deleted.
+    The server holds the lock until it exits: the process that launches it takes the lock and passes
+    the open file on, and the kernel releases the lock when the last process closes the file. So two
+    servers never use the same data, even if the launcher was killed or the socket was deleted, and
+    a pid file alone is never trusted.
 
     Args:
         path: The directory, which may not exist yet.
@@ -70,7 +70,7 @@ class DataDirectory:
         Raises:
             OSError: It cannot be created or accessed.
             LocalServerError: It is not a directory, belongs to another user, or is open to other
-                users and holds files that are not ours.
+                users and holds other files.
         """
         _make_private(self.path)
 
@@ -184,7 +184,7 @@ class DataDirectory:
         except FileNotFoundError:
             return False
         try:
-            # Shared: two processes that ask at once must not find each other's lock.
+            # Shared: two processes that check at once must not see each other's lock.
             return not _flock(descriptor, fcntl.LOCK_SH)
         finally:
             os.close(descriptor)
@@ -199,7 +199,7 @@ class DataDirectory:
 
 
 def size_bytes(file: Path) -> int:
-    """The size of a file in bytes; 0 if it does not exist."""
+    """The size of a file in bytes; 0 if it cannot be read."""
     try:
         return file.stat().st_size
     except OSError:
@@ -215,20 +215,20 @@ def _make_private(directory: Path) -> None:
         if names and _LOCK_NAME not in names and _SOCKET_NAME not in names:
             raise LocalServerError(
                 f"{directory} is open to other users and holds other files",
-                f"name an empty directory, or chmod 700 {directory}",
+                f"use an empty directory, or chmod 700 {directory}",
             )
         directory.chmod(0o700)
 
 
 def _check_owner(directory: Path) -> os.stat_result:
-    # lstat: in /tmp, a symlink may be anybody's.
+    # lstat: in /tmp, another user may have created a symlink.
     facts = directory.lstat()
     if not stat.S_ISDIR(facts.st_mode):
         raise LocalServerError(f"{directory} is not a directory")
     if facts.st_uid != os.geteuid():
         raise LocalServerError(
             f"{directory} belongs to another user (uid {facts.st_uid})",
-            "name a directory of your own: local:/some/dir",
+            "use a directory of your own: local:/some/dir",
         )
     return facts
 

@@ -1,4 +1,4 @@
-"""Real shells, driven by their own commands and by keys in a pseudo-terminal."""
+"""Real shells, controlled by their own commands and by keys in a pseudo-terminal."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ QUEUES = ("jobs", "mail:in box", "mail:out", "it's", "ümlaut", "C:\\data", NAST
 NAMES = QUEUES[:-1]
 
 TAB = "\t"
-# Keys without a meaning for the terminal driver, which may read them before the shell does.
+# Keys that the terminal driver ignores: it may read them before the shell does.
 REPORT = "\x1bR"
 CLEAR = "\x1bC"
 
@@ -54,8 +54,8 @@ class World:
     calls: Path
     variables: dict[str, str]
 
-    def taken_calls(self) -> list[list[str]]:
-        """The arguments of each call of the fake since this was last called."""
+    def take_calls(self) -> list[list[str]]:
+        """Return the arguments of each call of the fake, and forget the calls."""
         if not self.calls.exists():
             return []
         calls = self.calls.read_text().split("\0\n")[:-1]
@@ -152,7 +152,7 @@ class Terminal:
     def _read_report(self) -> str:
         report = b""
         while not report.endswith(b"\0"):
-            # Unread output would block the shell in the end.
+            # Unread output would eventually block the shell.
             ready, _, _ = select.select([self._master, self._reports], [], [], 120)
             assert ready, self.screen.decode(errors="replace")
             if self._master in ready:

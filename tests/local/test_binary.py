@@ -111,7 +111,7 @@ def test_without_any_server_the_error_names_the_extra(tmp_path: Path) -> None:
     assert caught.value.code == "local-server"
 
 
-# A start that fails
+# Failed starts
 
 
 def test_damaged_data_are_an_error_that_quotes_the_log(local_server: LocalServer) -> None:
@@ -188,7 +188,7 @@ def test_a_program_that_is_not_a_server_is_ended(
     server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
     with pytest.raises(LocalServerError, match="did not go to the background"):
         server.ensure_running()
-    # It would hold the lock.
+    # A program that still runs would hold the lock.
     assert not server.status().running
 
 

@@ -1,4 +1,4 @@
-"""The data directory: where it is, who may use it, and where its socket is."""
+"""The data directory: its default, its permissions and its socket."""
 
 import fcntl
 import os
@@ -49,7 +49,9 @@ def test_an_empty_directory_becomes_private(local_server: LocalServer) -> None:
     assert mode_of(local_server.directory) == 0o700
 
 
-def test_a_data_directory_that_was_opened_becomes_private_again(local_server: LocalServer) -> None:
+def test_a_data_directory_whose_mode_was_changed_becomes_private_again(
+    local_server: LocalServer,
+) -> None:
     local_server.ensure_running()
     local_server.directory.chmod(0o777)
     local_server.ensure_running()
@@ -106,7 +108,7 @@ def test_a_directory_that_cannot_be_created_is_an_error(
     server = new_server(tmp_path / "closed" / "data")
     is_root = os.geteuid() == 0
     try:
-        # Root may write everywhere.
+        # Root may write to any directory.
         if is_root:
             os.seteuid(NOBODY)
         with pytest.raises(LocalServerError) as caught:
@@ -118,7 +120,7 @@ def test_a_directory_that_cannot_be_created_is_an_error(
     assert caught.value.message.endswith(": Permission denied")
 
 
-def test_processes_that_ask_whether_a_server_runs_do_not_see_each_other(
+def test_processes_that_check_the_lock_do_not_see_each_other(
     local_server: LocalServer,
 ) -> None:
     local_server.ensure_running()
@@ -250,7 +252,7 @@ def test_a_long_path_works_in_another_environment_after_a_kill(
 
 @pytest.mark.parametrize("verb", ["ensure_running", "status"])
 @pytest.mark.parametrize("trap", ["symlink", "file", "other owner"])
-def test_what_another_user_put_in_the_short_place_is_refused(
+def test_a_short_directory_that_another_user_created_is_refused(
     new_server: NewServer,
     long_directory: Path,
     short_directory: Path,

@@ -120,7 +120,7 @@ def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_f
         start_new_session=True,
     )
     os.close(writer)
-    # Would not return if the server kept the standard streams.
+    # This would not return if the server kept the standard streams open.
     output = starter.communicate()
     assert (starter.returncode, *output) == (0, b"", b"")
     os.set_blocking(reader, False)
@@ -144,7 +144,7 @@ def test_start_waits_for_a_server_that_is_loading(local_server: LocalServer) -> 
     assert not (local_server.directory / "server.log").exists()
 
 
-def test_start_fails_if_a_server_loads_too_long(
+def test_start_fails_if_loading_takes_too_long(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.01)
@@ -162,7 +162,7 @@ def test_a_server_that_refuses_ping_is_running(local_server: LocalServer) -> Non
     assert not (local_server.directory / "server.log").exists()
 
 
-def test_a_suspended_server_gets_no_rival(
+def test_no_second_server_is_started_beside_a_suspended_one(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "_INFO_TIMEOUT_S", 0.01)
@@ -177,7 +177,7 @@ def test_a_suspended_server_gets_no_rival(
     assert starts_of(local_server) == 1
 
 
-def test_a_server_that_lost_its_socket_gets_no_rival(
+def test_no_second_server_is_started_beside_one_that_lost_its_socket(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local_server.ensure_running()
@@ -201,7 +201,7 @@ def test_start_works_after_a_failed_start(
     local_server.ensure_running()
 
 
-# Stopping, and crashing
+# Stopping and crashing
 
 
 def test_stop_says_whether_the_server_was_running(local_server: LocalServer) -> None:
@@ -325,7 +325,7 @@ def test_status_shows_version_memory_and_data_of_a_server(local_server: LocalSer
     assert local_server.status().aof_bytes == after.aof_bytes
 
 
-# Throw-away servers
+# Throwaway servers
 
 
 class NoError(BaseException):
