@@ -1,5 +1,6 @@
 """What all tests share: a server, a queue on it, a clock, foreign workers, and rwq itself."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -365,7 +366,20 @@ def foreign(raw: redis.Redis) -> Foreign:
 
 
 @pytest.fixture
-def bare_rwq(tmp_path: Path) -> Iterator[Rwq]:
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can be asked: this process has no terminal, whatever it was started from."""
+    open_file = os.open
+
+    def open_no_terminal(path: Any, *more: Any, **named: Any) -> int:
+        if path == "/dev/tty":
+            raise OSError("there is no terminal")
+        return open_file(path, *more, **named)
+
+    monkeypatch.setattr("os.open", open_no_terminal)
+
+
+@pytest.fixture
+def bare_rwq(tmp_path: Path, no_terminal: None) -> Iterator[Rwq]:  # noqa: ARG001
     """rwq without a server or a queue in its environment."""
     rwq = Rwq(
         {

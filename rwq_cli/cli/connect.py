@@ -60,7 +60,7 @@ def local_url(settings: Settings, url: str) -> str:
     """Start the embedded server that a `local:` URL names, and return the URL of its socket."""
     from rwq_cli.local import LocalServer
 
-    server = LocalServer(local_directory(settings, url))
+    server = LocalServer(local_directory(settings, url), settings.environment.variables)
     server.ensure_running()
     return server.url
 

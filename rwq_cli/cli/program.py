@@ -62,7 +62,7 @@ def _run(arguments: Sequence[str], settings: Settings) -> Code:
             report = root.invoke(context)
     except typer.Exit as done:
         return ExitStatus(done.exit_code)
-    from rwq_cli.output import render
+    from rwq_cli.output.render import render
 
     # The collector need not look again at what was loaded.
     gc.freeze()

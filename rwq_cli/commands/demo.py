@@ -1,4 +1,4 @@
-"""`rwq demo`: a tour of the main job with real commands on a throw-away server."""
+"""`rwq demo`: a tour of the main commands on a throwaway server."""
 
 import os
 import shlex
@@ -15,7 +15,6 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import throwaway
 from rwq_cli.output.report import Report, Text
@@ -27,10 +26,10 @@ class Step(NamedTuple):
     """One command of the tour.
 
     Attributes:
-        text: What is printed above it.
+        text: The line above it.
         command: The shell command.
         wait_s: How long to wait before it.
-        fails: Whether it is meant to fail.
+        fails: Whether it is expected to fail.
     """
 
     text: str
@@ -55,14 +54,14 @@ _STEPS = (
     Step("A light clean looks twice, a second apart, and returns the item:", "rwq clean light"),
     Step("The item waits again, behind the others:", "rwq show 'resize dog.png'"),
     Step("Complete the item that was leased first:", "rwq complete 'resize cat.png'"),
-    Step("The queue in numbers:", "rwq stats"),
+    Step("The counts of the queue:", "rwq stats"),
 )
 # The exit codes of a shell and of a process whose stdout was closed.
 _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 
 
 @app.command(
-    help="Show the main job from end to end on a throw-away server, in a few seconds.",
+    help="Run the main commands on a throwaway server and show their output, in a few seconds.",
     examples=("rwq demo",),
 )
 def demo(settings: Settings) -> Report:
@@ -70,10 +69,10 @@ def demo(settings: Settings) -> Report:
     is_bold = environment.stdout_is_terminal and settings.colour
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit)
-    with throwaway() as server:
+    with throwaway(environment.variables) as server:
         server.ensure_running()
         directory = server.directory / "demo"
-        variables = _prepare(directory, environment, server.url)
+        variables = _prepare(directory, settings, server.url)
         for step in _STEPS:
             prompt = f"\x1b[1m$ {step.command}\x1b[0m" if is_bold else f"$ {step.command}"
             time.sleep(step.wait_s)
@@ -92,26 +91,29 @@ def demo(settings: Settings) -> Report:
                 raise BrokenPipeError
             if exit_code and not step.fails:
                 raise LocalServerError(f"the demo's {step.command} failed with {exit_code}")
-    return Text("\nThe throw-away server and its files are gone.\n")
+    return Text("\nThe throwaway server and its files are gone.\n")
 
 
-def _prepare(directory: Path, environment: Environment, url: str) -> dict[str, str]:
-    """Create the directory of the tour, with the items and this very rwq in `bin`.
+def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
+    """Create the directory of the tour: the file of items, and in `bin` a script that runs rwq.
 
     Returns:
         The environment variables of the commands.
     """
     program = directory / "bin" / "rwq"
     program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m rwq_cli "$@"\n')
+    # Without a terminal, the output would be plain lines.
+    words = [sys.executable, "-m", "rwq_cli", "--output", "table"]
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     program.chmod(0o700)
     (directory / "items.txt").write_text(_ITEMS)
-    variables = environment.variables
+    variables = settings.environment.variables
     return {
         **{name: value for name, value in variables.items() if not name.startswith("RWQ_")},
         "RWQ_URL": url,
         "RWQ_QUEUE": "images",
         "PATH": f"{program.parent}{os.pathsep}{variables.get('PATH', os.defpath)}",
+        **({} if settings.colour else {"NO_COLOR": "1"}),
     }
 
 

@@ -12,18 +12,19 @@ from rwq_cli.local import LocalServer
 from rwq_cli.output.report import Report
 from rwq_cli.views.local_server import local_report
 
-app = CommandModule("Start, stop or inspect the embedded server, which -u local: uses.")
+app = CommandModule("Start, stop or inspect the embedded server behind -u local:.")
 
 Directory = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DIR]", help="Its data directory. Else that of -u local:DIR, else the default."
+        metavar="[DIR]",
+        help="Data directory. Default: that of -u local:DIR, else ~/.local/state/rwq/local.",
     ),
 ]
 
 
 @app.command(
-    help="Start the embedded server unless it runs. -u local: does so when needed.",
+    help="Start the embedded server if it is not running. -u local: starts it when needed.",
     examples=("rwq local start", "rwq local start ./data"),
 )
 def start(settings: Settings, directory: Directory = None) -> Report:
@@ -44,7 +45,7 @@ def stop(settings: Settings, directory: Directory = None) -> Report:
 
 
 @app.command(
-    help="Show whether the embedded server runs, and where.",
+    help="Show whether the embedded server is running, and where.",
     examples=("rwq local status -o json",),
     exits={ExitStatus.NO: "it is not running"},
     reads_only=True,
@@ -58,4 +59,4 @@ def _server(settings: Settings, directory: str | None) -> LocalServer:
     url = settings.url if settings.url.startswith(LOCAL) else LOCAL
     if directory is not None:
         url = LOCAL + directory
-    return LocalServer(local_directory(settings, url))
+    return LocalServer(local_directory(settings, url), settings.environment.variables)

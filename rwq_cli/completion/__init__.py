@@ -1,1 +1,1 @@
-"""Shell completion: a script for each shell, made from the commands and a template."""
+"""Shell completion: a script for each shell, generated from the commands and a template."""

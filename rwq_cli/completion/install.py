@@ -22,13 +22,13 @@ def script_path(shell: Shell, variables: Mapping[str, str]) -> Path:
     data = _xdg(variables, "XDG_DATA_HOME", ".local/share")
     if shell is Shell.ZSH:
         return data / "zsh/site-functions/_rwq"
-    # bash-completion 2.12 and later takes a list, as in PATH.
+    # bash-completion 2.12 and later accept a list, as in PATH.
     chosen = variables.get("BASH_COMPLETION_USER_DIR", "").split(":")[0]
     return (Path(chosen) if chosen else data / "bash-completion") / "completions/rwq"
 
 
 def _xdg(variables: Mapping[str, str], name: str, default: str) -> Path:
-    """A base directory; the XDG specification ignores one that is not absolute."""
+    """A base directory. The XDG specification says to ignore a relative path."""
     chosen = variables.get(name, "")
     if os.path.isabs(chosen):
         return Path(chosen)
@@ -57,7 +57,7 @@ def remaining_step(shell: Shell, path: Path, variables: Mapping[str, str]) -> st
 
 
 def install_script(text: str, path: Path) -> None:
-    """Write a script, whole or not at all.
+    """Write a script atomically.
 
     Args:
         text: The script.
@@ -73,7 +73,7 @@ def install_script(text: str, path: Path) -> None:
         with NamedTemporaryFile("wb", dir=target.parent, prefix=".rwq-", delete=False) as file:
             temporary = Path(file.name)
             file.write(text.encode())
-        # Temporary files are private; a script is not secret.
+        # A temporary file is private; other users may read the script.
         temporary.chmod(0o644)
         temporary.replace(target)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The completion script of each shell: a template, filled in from the description."""
+"""The completion script of each shell: a template, filled in from the spec."""
 
 import shlex
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-# The script of each shell under `completions/`, and its template.
+# The file names of the scripts under `completions/`, and of their templates.
 FILE_NAMES = {Shell.BASH: "rwq.bash", Shell.ZSH: "_rwq", Shell.FISH: "rwq.fish"}
 
 
@@ -72,7 +72,7 @@ _ZSH_ACTIONS = {
     Kind.FILE: "_files",
     Kind.DIRECTORY: "_files -/",
     Kind.QUEUE: "_rwq_queues",
-    # A blank says what is expected, and offers nothing.
+    # A blank shows the label and offers nothing.
     Kind.OTHER: " ",
 }
 
@@ -132,7 +132,7 @@ def _zsh_argument(number: int, argument: Parameter) -> str:
 
 
 def _zsh_value(parameter: Parameter) -> str:
-    """The label of a value, and what offers it."""
+    """The label of a value, and the action that offers the possible ones."""
     choices = " ".join(_zsh_escaped(choice, " ()") for choice in parameter.choices)
     action = f"({choices})" if choices else _ZSH_ACTIONS[parameter.kind]
     return f"{_zsh_escaped(parameter.label.lower(), ':')}:{action}"
@@ -194,7 +194,7 @@ def _fish_block(command: Command) -> str:
 def _fish_option(condition: str, option: Parameter) -> str:
     words = [f"-{'l' if name[1] == '-' else 's'} {name.lstrip('-')}" for name in option.names]
     if option.takes_value:
-        # -x: a value that is not a file; -r: a value.
+        # -r: it takes a value; -x: it does, and the value is not a file.
         words.append("-r" if option.kind is Kind.FILE else "-x")
         words.append(_fish_action(option))
     words.append(f"-d {_fish_quoted(option.help)}")
@@ -202,8 +202,8 @@ def _fish_option(condition: str, option: Parameter) -> str:
 
 
 def _fish_action(parameter: Parameter) -> str:
-    """What offers the values; empty if nothing can."""
-    # fish shows what follows the tab, nothing, instead of the option's own help.
+    """The `complete` option that offers the values; empty if there is none."""
+    # The tab begins an empty description; without it, fish shows the help of the option.
     choices = " ".join(f"{choice}\\t" for choice in parameter.choices)
     return f"-a {_fish_quoted(choices)}" if choices else _FISH_ACTIONS.get(parameter.kind, "")
 

@@ -11,7 +11,7 @@ from rwq_cli.output.options import OutputFormat
 
 # Options that every command accepts, before its name or after it.
 _COMMON = GLOBAL_NAMES | {"help"}
-# The others of them select the server, or how it is reached.
+# The common options that do not select the server or how to connect to it.
 _NOT_ABOUT_SERVER = {"queue", "output", "no_color", "verbose", "debug", "help"}
 
 
@@ -38,7 +38,7 @@ class Parameter:
         label: The name of the value in the help, such as `FORMAT`.
         choices: All possible values, for CHOICES.
         repeatable: Whether it may be given more than once.
-        about_server: Whether the option selects the server, or how it is reached.
+        about_server: Whether the option selects the server or how to connect to it.
     """
 
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Spec:
-    """What the scripts are made from.
+    """What the scripts are generated from.
 
     Attributes:
         commands: `rwq` itself and every command below it.
@@ -137,7 +137,7 @@ def _parameter(parameter: Any) -> Parameter:
         kinds = {"FILE": Kind.FILE, "DIR": Kind.DIRECTORY, "QUEUE": Kind.QUEUE}
         kind = kinds.get(label, Kind.OTHER)
     return Parameter(
-        # The parser gives those of --help in no order.
+        # The parser does not order the names of --help.
         names=tuple(sorted(names, key=lambda name: name.startswith("--"))),
         help=_one_line(parameter.help),
         kind=kind,

@@ -1,6 +1,6 @@
 """The embedded server behind `local:`: a private Valkey or Redis, started on demand.
 
-It needs the standard library and the tree of errors only.
+It imports only the standard library and the errors of the core.
 """
 
 from rwq_cli.local.binary import find_server

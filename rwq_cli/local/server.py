@@ -19,7 +19,7 @@ from rwq_cli.local.directory import DataDirectory, size_bytes
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 
-# A server listens before it loads its data: after milliseconds, or seconds while a machine swaps.
+# A server listens before it loads its data: within milliseconds, or seconds if the machine swaps.
 _LISTEN_TIMEOUT_S = 15.0
 _PING_TIMEOUT_S = 5.0
 _INFO_TIMEOUT_S = 2.0
@@ -59,7 +59,7 @@ def _file_errors() -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        # flock names no file.
+        # An error of flock has no file name.
         raise LocalServerError(
             f"cannot use {error.filename or 'the lock file'}: {reason}"
         ) from error
@@ -68,29 +68,37 @@ def _file_errors() -> Iterator[None]:
 class LocalServer:
     """A private Valkey or Redis on a unix socket, with its data in one directory.
 
-    Only `ensure_running` starts or writes anything.
+    Only `ensure_running` starts a server or creates files.
 
     Args:
         directory: The data directory.
-        environ: The environment; None for that of the process.
+        environ: The environment variables, which select the program and may place the socket.
 
     Attributes:
         directory: The same, absolute and without symlinks.
-        url: Where it listens, or would listen: a `unix://` URL.
     """
 
-    def __init__(self, directory: Path, environ: Mapping[str, str] | None = None) -> None:
-        self._environ = os.environ if environ is None else environ
-        self._files = DataDirectory(directory)
+    def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._files = DataDirectory(directory, self._environ)
         self.directory = self._files.path
-        self.url = f"unix://{quote(os.fsencode(self._files.socket))}"
+
+    @property
+    @_file_errors()
+    def url(self) -> str:
+        """Where the server listens; if none runs, where one would: a `unix://` URL.
+
+        Raises:
+            LocalServerError: The socket's directory cannot be accessed or is not this user's.
+        """
+        return f"unix://{quote(os.fsencode(self._files.find_socket()))}"
 
     @_file_errors()
     def ensure_running(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start the server unless it runs, and wait until it answers.
 
-        Concurrent calls start one server. If a call is interrupted, the server goes on starting,
-        and the next call waits for it.
+        Concurrent calls start one server. If a call is interrupted, the server keeps starting, and
+        the next call waits for it.
 
         Args:
             timeout_s: How long to wait for a server that is loading its data.
@@ -100,34 +108,32 @@ class LocalServer:
                 exited while it started, or it does not answer in time.
         """
         self._files.create()
-        began_s = heard_s = time.monotonic()
+        began_s = last_seen_s = time.monotonic()
         log_start_bytes: int | None = None
         for pause_s in _pauses_s():
             reply = self._ask(b"PING", min(timeout_s, _PING_TIMEOUT_S))
-            # Any other error is an answer, too: a server whose disk is full refuses with MISCONF.
+            # Any other error is an answer, too: if its disk is full, a server replies MISCONF.
             if reply and not reply.startswith(b"-LOADING"):
                 return
             now_s = time.monotonic()
             if reply is not None:
-                heard_s = now_s
+                last_seen_s = now_s
             else:
                 with self._files.try_lock() as descriptor:
-                    # With the lock in hand: no server runs, not even one that is still starting.
+                    # We hold the lock: no server is running or starting.
                     if descriptor is not None:
                         if log_start_bytes is not None:
                             raise exit_error(self._files, log_start_bytes)
                         log_start_bytes = size_bytes(self._files.log)
-                        # Again: `stop` may just have removed the socket's directory.
-                        self._files.create()
                         launch(self._files, descriptor, self._environ)
-                        heard_s = time.monotonic()
+                        last_seen_s = time.monotonic()
             if now_s - began_s > timeout_s:
                 raise self._error(
                     f"did not answer within {timeout_s:g} s", "it may be loading its data"
                 )
-            if now_s - heard_s > _LISTEN_TIMEOUT_S:
+            if now_s - last_seen_s > _LISTEN_TIMEOUT_S:
                 raise self._error(
-                    f"does not listen at {self._files.socket}", "kill it, then try again"
+                    f"does not listen at {self._files.find_socket()}", "kill it, then try again"
                 )
             time.sleep(pause_s)
 
@@ -149,7 +155,7 @@ class LocalServer:
         began_s = time.monotonic()
         was_running = False
         for pause_s in _pauses_s():
-            # The reply to SHUTDOWN is a closed connection, or an error.
+            # A server that shuts down closes the connection; one that refuses replies an error.
             reply = self._ask(b"SHUTDOWN", timeout_s)
             if reply:
                 reason = reply.removeprefix(b"-").decode("utf-8", "replace")
@@ -180,7 +186,7 @@ class LocalServer:
 
     @_file_errors()
     def status(self) -> LocalStatus:
-        """Inspect the server; nothing is started or written.
+        """Inspect the server, without starting it or writing anything.
 
         Raises:
             LocalServerError: The directory belongs to another user, or cannot be read.
@@ -190,9 +196,9 @@ class LocalServer:
         running = reply is not None or (exists and self._files.is_locked())
         lines = (reply or b"").decode("utf-8", "replace").splitlines()
         info = {name: value for name, _, value in (line.partition(":") for line in lines)}
-        # Valkey reports the Redis version that it is compatible with, too.
+        # Valkey also reports the Redis version that it is compatible with.
         names = [name for name in ("valkey", "redis") if f"{name}_version" in info]
-        # Redis before 7 has one file.
+        # Redis before 7 has a single append-only file.
         data = [*self.directory.glob("appendonly.aof"), *self._files.append_directory.glob("*")]
         return LocalStatus(
             running=running,
@@ -208,17 +214,17 @@ class LocalServer:
     def _ask(self, command: bytes, timeout_s: float) -> bytes | None:
         """Send a command without arguments.
 
-        redis-py would take 0.75 ms to connect and ask, a socket takes 0.03 ms: a start polls for
-        about 10 ms, and every command with `-u local:` asks once.
+        A plain socket takes 0.03 ms, redis-py 0.75 ms: every command with `-u local:` asks once,
+        and a start, which takes about 10 ms, asks repeatedly.
 
         Returns:
-            The content of a bulk string, or else the line of the reply with its first character;
-            b"" if the server did not answer; None if nothing listens.
+            The content of a bulk string, else the line of the reply with its first character; b""
+            if the server did not answer; None if nothing listens.
         """
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(timeout_s)
-                connection.connect(os.fsencode(self._files.socket))
+                connection.connect(os.fsencode(self._files.find_socket()))
                 connection.sendall(command + b"\r\n")
                 with connection.makefile("rb") as replies:
                     line = replies.readline().rstrip()
@@ -236,14 +242,14 @@ class LocalServer:
 
 
 @contextmanager
-def throwaway(environ: Mapping[str, str] | None = None) -> Iterator[LocalServer]:
+def throwaway(environ: Mapping[str, str]) -> Iterator[LocalServer]:
     """Provide a server in a temporary directory; kill it and delete the directory afterwards.
 
-    The block starts it with `ensure_running`. A signal that would end the process must be turned
-    into an exception by the caller.
+    The caller starts it with `ensure_running`, and must turn the signals that would end the process
+    into exceptions.
 
     Args:
-        environ: The environment; None for that of the process.
+        environ: The environment variables.
 
     Raises:
         LocalServerError: The directory cannot be created.
@@ -261,7 +267,7 @@ def throwaway(environ: Mapping[str, str] | None = None) -> Iterator[LocalServer]
             server.kill()
             raise
         finally:
-            # The killed server may have left a file half written.
+            # A file that cannot be deleted must not hide an error of the block.
             shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -270,7 +276,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _pauses_s() -> Iterator[float]:
-    # A small server answers within milliseconds; one that loads a gigabyte needs few polls.
+    # A small server answers within milliseconds; one that loads a gigabyte takes seconds.
     pause_s = _PAUSE_MIN_S
     while True:
         yield pause_s

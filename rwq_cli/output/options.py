@@ -1,8 +1,7 @@
 """How the results of one run are written."""
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.environment import Environment
 
@@ -22,8 +21,7 @@ class OutputFormat(StrEnum):
     DATA = "data"
 
 
-@dataclass(frozen=True)
-class OutputOptions:
+class OutputOptions(NamedTuple):
     """Where and how to write.
 
     Attributes:

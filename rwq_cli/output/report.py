@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from rwq_cli.exit_codes import Code, ExitStatus
 from rwq_cli.output.options import OutputFormat
@@ -21,8 +22,7 @@ def _nothing(*_: Any) -> None:
     """Nothing to say."""
 
 
-@dataclass(frozen=True)
-class Column(Generic[T]):
+class Column(NamedTuple, Generic[T]):
     """One column of a table, and one field of `-o plain`.
 
     Attributes:
@@ -42,8 +42,7 @@ class Column(Generic[T]):
     shrinks: int = 0
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A titled part of a record at length.
 
     Attributes:
@@ -57,8 +56,7 @@ class Section:
     numbers: bool = False
 
 
-@dataclass(frozen=True)
-class View(Generic[T]):
+class View(NamedTuple, Generic[T]):
     """How records of one type look in every format.
 
     Attributes:
@@ -78,10 +76,11 @@ class View(Generic[T]):
     columns: Sequence[Column[T]] = ()
     sections: Callable[[T], Sequence[Section]] | None = None
     data: Callable[[T], bytes | None] = _nothing
-    nested: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    nested: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
-@dataclass
+# Without a comparison and a representation a class is created in half the time, at every start.
+@dataclass(eq=False, repr=False)
 class Records(Generic[T]):
     """Records, read while they are written.
 
@@ -121,7 +120,7 @@ class Records(Generic[T]):
     status: Callable[[], Code | None] = _nothing
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Batch(Generic[T]):
     """Records of what was done, each written as it is acknowledged, and a summary of all.
 
@@ -184,7 +183,7 @@ class Batch(Generic[T]):
         return ExitStatus.PARTIAL if successes else ExitStatus.NO
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Stream(Generic[T]):
     """Records in a format of their own, a line each behind a header, and a summary.
 
@@ -207,8 +206,7 @@ class Stream(Generic[T]):
     null_separated: bool = False
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """Text that is the result itself.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Items: the columns of the listings, and the JSON object."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -121,7 +120,7 @@ def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[It
     if which == "buried":
         return (ID, BURIED_AT, REASON, SIZE, DATA)
     # The time left of a delayed item is when it is due.
-    return (ID, STATE, HOLDER, replace(TIME_LEFT, human=time_left), LAST_USE, SIZE, DATA)
+    return (ID, STATE, HOLDER, TIME_LEFT._replace(human=time_left), LAST_USE, SIZE, DATA)
 
 
 def _due_text(now_ms: Callable[[], int]) -> Callable[[Item], str]:

@@ -360,16 +360,12 @@ def test_each_error_has_its_exit_code() -> None:
 
 
 def test_help_promises_the_codes_that_a_command_ends_with() -> None:
-    seen = {(command, ExitStatus.INTERRUPTED) for command in all_paths()} | RARE
+    commands = all_commands()
+    paths = [command.path for command in commands]
+    seen = {(path, ExitStatus.INTERRUPTED) for path in paths} | RARE
     for status, lines in CODES.items():
         for line in lines:
             run = line.rpartition("; ")[2]
-            seen |= {(path, status) for path in all_paths() if f"{run} ".startswith(f"{path} ")}
-    promised = {
-        (command.path, status) for command in all_commands() for status in command.manual.all_exits
-    }
+            seen |= {(path, status) for path in paths if f"{run} ".startswith(f"{path} ")}
+    promised = {(each.path, status) for each in commands for status in each.manual.all_exits}
     assert {pair for pair in seen ^ promised if pair[0] not in TESTED_ELSEWHERE} == set()
-
-
-def all_paths() -> list[str]:
-    return [command.path for command in all_commands()]

@@ -1,6 +1,8 @@
 """A server that is not there, refuses, cannot, or goes away: exit 69, and nothing is lost."""
 
 import json
+import re
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -399,6 +401,9 @@ class TestConnectionLost:
     ) -> None:
         count = 6000
         ids = b"".join(b"%06d\n" % number for number in range(count))
+        # The server shall know the scripts already, so that the cut is among the IDs.
+        rwq("add", "--id-from", "line", stdin=ids[:7000])
+        rwq("complete", "-", stdin=ids[:7000])
         rwq("add", "--id-from", "line", stdin=ids)
         proxy = CuttingProxy(server.socket, after_bytes=30_000, side="up")
         try:
@@ -425,6 +430,28 @@ class TestConnectionLost:
         assert (process.returncode, out) == (69, b"")
         assert err.startswith(b"rwq: error: ")
         assert err.count(b"\n") == 1
+
+
+class TestStalls:
+    @pytest.mark.parametrize(
+        "line", ["lease --timeout 0.2", "wait --timeout 0.2", "result a --wait --timeout 0.2"]
+    )
+    def test_a_timeout_holds_for_a_server_that_does_not_answer(
+        self,
+        at: Callable[[PrivateServer], Rwq],
+        start_server: StartServer,
+        monkeypatch: pytest.MonkeyPatch,
+        line: str,
+    ) -> None:
+        monkeypatch.setattr("rwq_cli.core.server.link.GRACE_S", 0.1)
+        server = start_server()
+        rwq = at(server)
+        server.process.send_signal(signal.SIGSTOP)
+        result = rwq(*line.split())
+        assert result.code == 69
+        assert re.fullmatch(
+            r"rwq: error: .* did not answer within 0\.[123]\d* s; .*\n", result.notes
+        )
 
 
 class TestWrongTypes:

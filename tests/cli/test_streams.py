@@ -32,7 +32,7 @@ class TestEmptyStdin:
     def test_empty_input_is_not_an_error(
         self, rwq: Rwq, raw: redis.Redis, line: str, code: int, notes: str | None
     ) -> None:
-        result = rwq.process(*line.split())
+        result = rwq(*line.split())
         assert (result.code, result.text) == (code, "")
         assert notes is None or result.notes == notes
         assert raw.keys() == []
@@ -49,7 +49,7 @@ class TestEmptyStdin:
 class TestClosedStdout:
     """`rwq ls | head`: quiet, and what changes things goes on to its end."""
 
-    @pytest.mark.parametrize("output", ["table", "plain", "json", "jsonl", "csv", "ids", "data"])
+    @pytest.mark.parametrize("output", ["table", "json", "ids"])
     def test_a_listing_ends_quietly(self, rwq: Rwq, output: str) -> None:
         rwq("add", "--id-from", "line", stdin=b"".join(b"%d\n" % n for n in range(20_000)))
         result = rwq.shell(f"rwq ls -n 0 -o {output} | head -n 1; exit ${{PIPESTATUS[0]}}")
@@ -57,7 +57,7 @@ class TestClosedStdout:
         assert result.err == b""
         assert len(result.out) > 0
 
-    @pytest.mark.parametrize("line", ["ls", "stats", "queues", "show a", "--help", "ls --help"])
+    @pytest.mark.parametrize("line", ["ls", "show a", "--help"])
     def test_short_output_ends_quietly(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.waiting(b"a")
         assert self.into_closed_pipe(rwq, *line.split()).as_tuple() == (0, "", "")
@@ -87,8 +87,10 @@ class TestClosedStdout:
         assert process.stderr is not None
         assert process.stderr.read().decode() == SUMMARY
 
-    @pytest.mark.parametrize(("words", "code"), [(("a", "gone"), 3), (("gone",), 1), (("a",), 0)])
-    @pytest.mark.parametrize("output", ["jsonl", "json", "ids"])
+    @pytest.mark.parametrize(
+        ("words", "code", "output"),
+        [(("a", "gone"), 3, "jsonl"), (("gone",), 1, "json"), (("a",), 0, "ids")],
+    )
     def test_a_verb_keeps_its_exit_code(
         self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], code: int, output: str
     ) -> None:
@@ -109,7 +111,7 @@ class TestClosedStdout:
 
 
 class TestFullDisk:
-    @pytest.mark.parametrize("line", ["ls", "stats", "queues", "show a", "--version"])
+    @pytest.mark.parametrize("line", ["ls", "show a", "--version"])
     def test_a_write_error_is_reported(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.waiting(b"a")
         with open("/dev/full", "wb") as full:
@@ -146,24 +148,27 @@ class TestFullDisk:
 class TestClosedStreams:
     """Started with a stream closed, as some supervisors do."""
 
+    @pytest.mark.parametrize("closed", ["<&-", "2>&-", ">&-", "<&- >&- 2>&-"])
     @pytest.mark.parametrize(
-        ("closed", "code"),
-        [("<&-", 0), ("2>&-", 0), ("<&- 2>&-", 0), (">&-", None), ("<&- >&- 2>&-", None)],
+        ("line", "out", "notes", "waiting"),
+        [
+            ("ls -o ids", "a\n", "", 1),
+            ("add x", "", "added 1, duplicates 0, rejected 0\n", 2),
+            ("complete a", "", "completed 1, missing 0, not owner 0\n", 0),
+        ],
     )
-    @pytest.mark.parametrize("line", ["ls -o ids", "stats", "add x", "complete a"])
-    def test_no_traceback_is_printed(
-        self, rwq: Rwq, foreign: Foreign, closed: str, code: int | None, line: str
+    def test_the_command_does_its_work(
+        self, rwq: Rwq, foreign: Foreign, closed: str, line: str, out: str, notes: str, waiting: int
     ) -> None:
         foreign.waiting(b"a")
         result = rwq.shell(f"rwq {line} {closed}")
-        assert b"Traceback" not in result.err
-        if code is not None:
-            assert result.code == code
+        words = closed.split()
+        expected = ("" if ">&-" in words else out, "" if "2>&-" in words else notes)
+        assert result.as_tuple() == (0, *expected)
+        assert foreign.raw.llen("jobs:queue") == waiting
 
     def test_a_closed_stdin_is_empty(self, rwq: Rwq) -> None:
-        result = rwq.shell("rwq add <&-")
-        assert b"Traceback" not in result.err
-        assert result.code in (0, 2)
+        assert rwq.shell("rwq add <&-").as_tuple() == (0, "", "added 0, duplicates 0, rejected 0\n")
 
 
 def interrupted_after(process: "subprocess.Popen[bytes]", size: int) -> tuple[bytes, bytes]:
@@ -240,7 +245,7 @@ class TestInterrupt:
         assert 20_000 < len(told) < 200_000
         assert raw.lrange("jobs:processing", 0, -1)[::-1] == told
 
-    @pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.05, 0.08, 0.12])
+    @pytest.mark.parametrize("delay_s", [0.0, 0.03, 0.06, 0.1])
     def test_an_interrupt_at_the_start_prints_no_traceback(self, rwq: Rwq, delay_s: float) -> None:
         # The start of Python itself takes as long as it takes, and an interrupt of that is its own.
         starting = "import os, rwq_cli.__main__ as rwq; os.write(1, b'!'); rwq.main()"

@@ -16,7 +16,7 @@ def waiting_data(raw: redis.Redis) -> list[bytes]:
     return [raw.get(b"jobs:item:" + item_id) for item_id in ids]
 
 
-def test_the_raw_keys_of_one_item(rwq: Rwq, raw: redis.Redis) -> None:
+def test_an_item_is_its_data_and_an_entry(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq("add", "some work", "--id", "a").as_tuple() == (
         0,
         "",
@@ -38,7 +38,7 @@ def test_without_arguments_stdin_is_read(rwq: Rwq, raw: redis.Redis) -> None:
     assert waiting_data(raw) == [b"one", b"two"]
 
 
-def test_arguments_leave_stdin_alone(rwq: Rwq, raw: redis.Redis) -> None:
+def test_stdin_is_not_read_if_there_are_arguments(rwq: Rwq, raw: redis.Redis) -> None:
     """`while read x; do rwq add "$x"; done < file` must not lose lines."""
     script = 'while read -r x; do rwq add "$x" 2>/dev/null; done; true'
     assert rwq.shell(f"printf 'one\\ntwo\\nthree\\n' | ({script})").code == 0
@@ -59,7 +59,7 @@ class TestLines:
             (b"a\0b\nc", [b"a\0b", b"c"], 0),
         ],
     )
-    def test_cut(
+    def test_each_line_is_an_item(
         self, rwq: Rwq, raw: redis.Redis, given: bytes, items: list[bytes], empty: int
     ) -> None:
         result = rwq("add", stdin=given)
@@ -71,7 +71,7 @@ class TestLines:
         )
         assert waiting_data(raw) == items
 
-    def test_longer_than_a_read_and_than_a_batch(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_lines_and_batches_of_any_length(self, rwq: Rwq, raw: redis.Redis) -> None:
         given = [b"%d " % number * 50 for number in range(5000)]
         assert rwq("add", stdin=b"\n".join(given)).code == 0
         assert waiting_data(raw) == given
@@ -100,7 +100,9 @@ class TestJsonl:
             (b'  {"data": "x"}  ', b"x"),
         ],
     )
-    def test_data(self, rwq: Rwq, raw: redis.Redis, line: bytes, data: bytes) -> None:
+    def test_data_are_text_base64_or_json(
+        self, rwq: Rwq, raw: redis.Redis, line: bytes, data: bytes
+    ) -> None:
         assert rwq("add", "--format", "jsonl", stdin=line + b"\n").code == 0
         assert waiting_data(raw) == [data]
 
@@ -113,11 +115,13 @@ class TestJsonl:
             (b'{"data": 1, "id": null, "id_b64": "YQ=="}', b"a"),
         ],
     )
-    def test_id(self, rwq: Rwq, raw: redis.Redis, line: bytes, item_id: bytes) -> None:
+    def test_ids_are_text_or_base64(
+        self, rwq: Rwq, raw: redis.Redis, line: bytes, item_id: bytes
+    ) -> None:
         assert rwq("add", "--format", "jsonl", stdin=line).code == 0
         assert raw.lrange("jobs:queue", 0, -1) == [item_id]
 
-    def test_arguments_are_such_lines(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_arguments_are_json_lines(self, rwq: Rwq, raw: redis.Redis) -> None:
         assert rwq("add", "--format", "jsonl", '{"data": "x", "id": "a"}').code == 0
         assert raw.get("jobs:item:a") == b"x"
 
@@ -130,13 +134,13 @@ class TestJsonl:
         assert waiting_data(raw) == before
 
 
-def test_nul(rwq: Rwq, raw: redis.Redis) -> None:
+def test_records_end_with_nul(rwq: Rwq, raw: redis.Redis) -> None:
     result = rwq("add", "--format", "nul", stdin=b"a\nb\0\0c")
     assert result.as_tuple() == (0, "", "added 2, duplicates 0, rejected 0, empty 1\n")
     assert waiting_data(raw) == [b"a\nb", b"c"]
 
 
-def test_raw(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
+def test_the_whole_input_is_one_item(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"\n\xff\0\n")
     (tmp_path / "two").write_bytes(b"")
     words = ("-f", str(tmp_path / "one"), "-f", "-", "-f", str(tmp_path / "two"))
@@ -144,7 +148,9 @@ def test_raw(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
     assert waiting_data(raw) == [b"\n\xff\0\n", b"a\nb\n", b""]
 
 
-def test_raw_without_an_end(rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_without_an_end_is_an_error(
+    rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(records, "ITEM_BYTES_MAX", 2_000_000)
     result = rwq("add", "--format", "raw", "-f", "/dev/zero")
     assert result.code == 1
@@ -153,14 +159,16 @@ def test_raw_without_an_end(rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.Monk
 
 
 class TestFiles:
-    def test_several_and_stdin_in_order(self, rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
+    def test_files_and_stdin_are_read_in_order(
+        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
+    ) -> None:
         (tmp_path / "one").write_bytes(b"1\n2")
         (tmp_path / "two").write_bytes(b"3\n")
         words = ("-f", str(tmp_path / "one"), "--file", "-", "-f", str(tmp_path / "two"))
         assert rwq("add", *words, stdin=b"x\ny").code == 0
         assert waiting_data(raw) == [b"1", b"2", b"x", b"y", b"3"]
 
-    def test_a_bad_line_is_told_with_its_file(
+    def test_a_bad_line_is_reported_with_its_file(
         self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
     ) -> None:
         file = tmp_path / "items"
@@ -173,9 +181,7 @@ class TestFiles:
         assert (result.code, result.text) == (3, "")
         assert raw.llen("jobs:queue") == 1
 
-    def test_one_that_is_missing_stops_before_anything_is_added(
-        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
-    ) -> None:
+    def test_a_missing_file_adds_nothing(self, rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
         """A typing error in the last name must not leave half of the files added."""
         (tmp_path / "one").write_bytes(b"1\n")
         result = rwq("add", "-f", str(tmp_path / "one"), "-f", "nowhere")
@@ -183,7 +189,7 @@ class TestFiles:
         assert result.notes.startswith("rwq: error: cannot read nowhere: no such file or directory")
         assert raw.keys() == []
 
-    def test_both_arguments_and_files(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_arguments_exclude_files(self, rwq: Rwq, raw: redis.Redis) -> None:
         assert rwq("add", "x", "-f", "y").as_tuple() == (
             2,
             "",
@@ -195,7 +201,7 @@ class TestFiles:
 class TestStrict:
     GIVEN = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
 
-    def test_nothing_more_after_the_first_bad_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_nothing_is_added_after_a_bad_line(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--format", "jsonl", "--strict", stdin=self.GIVEN)
         bad, summary = result.notes.splitlines()
         assert bad.startswith("rwq: line 2: not JSON")
@@ -203,21 +209,19 @@ class TestStrict:
         assert result.code == 3
         assert waiting_data(raw) == [b"1"]
 
-    def test_nor_from_the_files_that_follow(
-        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
-    ) -> None:
+    def test_later_files_are_not_read(self, rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
         (tmp_path / "more").write_bytes(b'{"data": 3}\n')
         words = ("-f", "-", "-f", str(tmp_path / "more"))
         result = rwq("add", "--format", "jsonl", "--strict", *words, stdin=self.GIVEN)
         assert result.code == 3
         assert waiting_data(raw) == [b"1"]
 
-    def test_a_bad_first_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_bad_first_line_adds_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--format", "jsonl", "--strict", stdin=b"bad\n" + self.GIVEN)
         assert result.code == 1
         assert raw.keys() == []
 
-    def test_without_it_the_rest_goes_in(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_other_lines_are_added_without_strict(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--format", "jsonl", stdin=self.GIVEN)
         assert result.code == 3
         assert result.notes.splitlines()[-1] == "added 2, duplicates 0, rejected 2"
@@ -242,7 +246,7 @@ class TestDryRun:
         assert real["dry_run"] is False
 
 
-def test_what_jsonl_prints_are_the_added_ones(rwq: Rwq) -> None:
+def test_jsonl_prints_the_added_items(rwq: Rwq) -> None:
     rwq("add", "--id-from", "line", "a")
     result = rwq("add", "--id-from", "line", "a", "b", "-o", "jsonl")
     assert [(record["id"], record["status"]) for record in result.jsonl] == [("b", "added")]
@@ -258,7 +262,7 @@ def test_the_summary_in_json(rwq: Rwq) -> None:
     )
 
 
-def test_thousands_are_separated_for_people_alone(rwq: Rwq) -> None:
+def test_numbers_are_grouped_for_people_only(rwq: Rwq) -> None:
     given = b"x\n" * 1234
     assert rwq("add", stdin=given).notes == "added 1,234, duplicates 0, rejected 0\n"
     assert rwq("add", "-o", "json", stdin=given).json["added"] == 1234

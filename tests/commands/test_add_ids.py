@@ -15,24 +15,26 @@ def ids(raw: redis.Redis) -> list[bytes]:
 
 
 class TestUuid:
-    def test_is_the_default_and_as_upstream_writes_it(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_uuids_as_upstream_writes_them_are_the_default(
+        self, rwq: Rwq, raw: redis.Redis
+    ) -> None:
         assert rwq("add", stdin=b"x\n" * 3000).code == 0
         assert len(set(ids(raw))) == 3000
         form = re.compile(rb"[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}")
         assert [item_id for item_id in ids(raw) if not form.fullmatch(item_id)] == []
 
-    def test_what_is_printed_is_what_is_in(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_printed_ids_are_in_the_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "a", "b", "-o", "ids")
         assert result.out.split() == ids(raw)
 
 
 class TestSha256:
-    def test_is_that_of_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_id_is_the_digest_of_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--id-from", "sha256", stdin=b"a\nb\na\n")
         assert result.notes == "added 2, duplicates 1, rejected 0\n"
         assert ids(raw) == [hashlib.sha256(data).hexdigest().encode() for data in (b"a", b"b")]
 
-    def test_twice_adds_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_same_data_are_added_once(self, rwq: Rwq, raw: redis.Redis) -> None:
         rwq("add", "--id-from", "sha256", "a")
         assert rwq("add", "--id-from", "sha256", "a").as_tuple() == (
             0,
@@ -43,11 +45,11 @@ class TestSha256:
 
 
 class TestLine:
-    def test_is_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_id_is_the_line(self, rwq: Rwq, raw: redis.Redis) -> None:
         rwq("add", "--id-from", "line", stdin=b"\xff\nb c\n")
         assert ids(raw) == [b"\xff", b"b c"]
 
-    def test_empty_data_are_rejected(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_empty_line_is_rejected(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--id-from", "line", "a", "")
         assert result.as_tuple() == (
             3,
@@ -69,7 +71,9 @@ class TestField:
             (b'{"user": {"b": 1}}', b'{"b":1}'),
         ],
     )
-    def test_of_a_line(self, rwq: Rwq, raw: redis.Redis, data: bytes, item_id: bytes) -> None:
+    def test_the_id_is_a_field_of_the_line(
+        self, rwq: Rwq, raw: redis.Redis, data: bytes, item_id: bytes
+    ) -> None:
         assert rwq("add", "--id-from", "field:user", stdin=data).code == 0
         assert ids(raw) == [item_id]
         assert raw.get(b"jobs:item:" + item_id) == data
@@ -77,7 +81,7 @@ class TestField:
     @pytest.mark.parametrize(
         "data", [b"x", b"[]", b'"user"', b"{}", b'{"user": null}', b'{"user": ""}', b"\xff"]
     )
-    def test_that_is_not_there(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+    def test_a_missing_field_is_rejected(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
         result = rwq("add", "--id-from", "field:user", stdin=data + b'\n{"user": 1}\n')
         first, summary = result.notes.splitlines()
         assert first.startswith("rwq: line 1: its data ")
@@ -87,7 +91,7 @@ class TestField:
         assert result.code == 3
         assert ids(raw) == [b"1"]
 
-    def test_of_the_data_of_a_jsonl_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_id_is_a_field_of_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
         given = b'{"data": {"k": "a"}}\n{"data": "{\\"k\\": \\"b\\"}"}\n{"data": 1, "id": "c"}\n'
         result = rwq("add", "--format", "jsonl", "--id-from", "field:k", stdin=given)
         assert result.notes == "added 3, duplicates 0, rejected 0\n"
@@ -95,7 +99,7 @@ class TestField:
 
 
 @pytest.mark.parametrize("rule", ["", "what", "field", "field:", "uuid:x", "sha1", "UUID"])
-def test_a_rule_that_is_none(rwq: Rwq, raw: redis.Redis, rule: str) -> None:
+def test_an_unknown_rule_is_a_usage_error(rwq: Rwq, raw: redis.Redis, rule: str) -> None:
     assert rwq("add", "x", f"--id-from={rule}").as_tuple() == (
         2,
         "",
@@ -106,12 +110,12 @@ def test_a_rule_that_is_none(rwq: Rwq, raw: redis.Redis, rule: str) -> None:
 
 class TestOneId:
     @pytest.mark.parametrize("stdin", [b"data", b"data\n", b"\ndata\n"])
-    def test_from_stdin(self, rwq: Rwq, raw: redis.Redis, stdin: bytes) -> None:
+    def test_one_id_for_one_record_of_stdin(self, rwq: Rwq, raw: redis.Redis, stdin: bytes) -> None:
         assert rwq("add", "--id", "a", stdin=stdin).code == 0
         assert raw.get("jobs:item:a") == b"data"
 
     @pytest.mark.parametrize("words", [("x", "y"), ("x", "x")])
-    def test_for_more_than_one_item(
+    def test_one_id_for_two_arguments_is_an_error(
         self, rwq: Rwq, raw: redis.Redis, words: tuple[str, ...]
     ) -> None:
         assert rwq("add", "--id", "a", *words).as_tuple() == (
@@ -121,37 +125,37 @@ class TestOneId:
         )
         assert raw.keys() == []
 
-    def test_for_more_than_one_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_one_id_for_two_lines_is_an_error(self, rwq: Rwq, raw: redis.Redis) -> None:
         assert rwq("add", "--id", "a", stdin=b"x\ny\n").code == 2
         assert raw.keys() == []
 
-    def test_that_is_empty(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_empty_id_is_an_error(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--id", "", "x")
         assert (result.code, result.text) == (2, "")
         assert result.notes.startswith("rwq: error: an ID is empty; ")
         assert result.notes.count("\n") == 1
         assert raw.keys() == []
 
-    def test_together_with_a_rule(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_id_excludes_a_rule(self, rwq: Rwq, raw: redis.Redis) -> None:
         """Which of the two would win? Nobody can tell, so it is refused."""
         assert rwq("add", "--id", "a", "--id-from", "sha256", "x").code == 2
         assert raw.keys() == []
 
 
 class TestDuplicates:
-    def test_the_first_data_stay(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_duplicate_keeps_the_first_data(self, rwq: Rwq, raw: redis.Redis) -> None:
         rwq("add", "--id", "a", "old")
         result = rwq("add", "--id", "a", "new")
         assert result.as_tuple() == (0, "", "added 0, duplicates 1, rejected 0\n")
         assert raw.get("jobs:item:a") == b"old"
         assert ids(raw) == [b"a"]
 
-    def test_of_an_item_that_is_leased(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_leased_item_is_a_duplicate(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         assert rwq("add", "--id", "a", "new", "-o", "ids").text == ""
         assert foreign.raw.llen("jobs:queue") == 0
 
-    def test_within_one_batch(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_duplicates_within_a_batch(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq(
             "add",
             "--id-from",

@@ -23,7 +23,7 @@ def near(seconds: int) -> list[int]:
 
 
 class TestDelay:
-    def test_of_arguments(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_arguments_are_delayed(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--delay", "5m", "--id-from", "line", "b", "a")
         assert result.as_tuple() == (0, "", "added 2, duplicates 0, rejected 0\n")
         assert raw.exists("jobs:queue") == 0
@@ -33,22 +33,22 @@ class TestDelay:
         assert raw.get("jobs:item:a") == b"a"
 
     @pytest.mark.parametrize("form", ["lines", "nul", "raw", "jsonl"])
-    def test_of_stdin_in_any_format(self, rwq: Rwq, raw: redis.Redis, form: str) -> None:
+    def test_records_of_any_format_are_delayed(self, rwq: Rwq, raw: redis.Redis, form: str) -> None:
         given = {"nul": b"1\0", "jsonl": b'{"data": 1}\n'}.get(form, b"1\n")
         assert rwq("add", "--delay", "1h30m", "--format", form, stdin=given).code == 0
         (seconds,) = due_in_s(raw).values()
         assert seconds in near(5400)
 
     @pytest.mark.parametrize("text", ["0", "0s", "0ms"])
-    def test_none_at_all(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+    def test_a_delay_of_zero_adds_at_once(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
         assert rwq("add", "--delay", text, "--id", "a", "x").code == 0
         assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"x"}
 
-    def test_with_an_id(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_delayed_item_can_have_an_id(self, rwq: Rwq, raw: redis.Redis) -> None:
         assert rwq("add", "--delay", "1d", "--id", "a", "x").code == 0
         assert due_in_s(raw)["a"] in near(86400)
 
-    def test_more_than_a_call(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_thousands_are_delayed(self, rwq: Rwq, raw: redis.Redis) -> None:
         lines = [b"line %d" % number for number in range(1200)]
         given = b"\n".join(lines)
         result = rwq("add", "--delay", "5m", "--id-from", "line", "-o", "ids", stdin=given)
@@ -56,13 +56,13 @@ class TestDelay:
         assert raw.zrange("jobs:delayed", 0, -1) == lines
 
     @pytest.mark.parametrize("text", ["-5", "soon", "5 minutes"])
-    def test_that_is_none(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+    def test_a_bad_delay_is_a_usage_error(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
         result = rwq("add", f"--delay={text}", "x")
         assert (result.code, result.text) == (2, "")
         assert result.notes.startswith(f"rwq: error: not a duration: {text!r}")
         assert raw.keys() == []
 
-    def test_together_with_a_time(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_delay_excludes_a_time(self, rwq: Rwq, raw: redis.Redis) -> None:
         assert rwq("add", "--delay", "5m", "--at", "08:00", "x").as_tuple() == (
             2,
             "",
@@ -76,7 +76,9 @@ class TestJsonLines:
         ("delay", "seconds"),
         [("5", 5), ("2.5e2", 250), ('"5m"', 300), ('"90"', 90), ('"1h30m"', 5400)],
     )
-    def test_say_it_themselves(self, rwq: Rwq, raw: redis.Redis, delay: str, seconds: int) -> None:
+    def test_each_line_has_its_delay(
+        self, rwq: Rwq, raw: redis.Redis, delay: str, seconds: int
+    ) -> None:
         line = f'{{"data": 1, "id": "a", "delay": {delay}}}'
         for words in ((), ("--delay", "9h"), ("--at", "2150-01-01T00:00Z")):
             raw.flushall()
@@ -84,12 +86,14 @@ class TestJsonLines:
             assert due_in_s(raw)["a"] in near(seconds)
 
     @pytest.mark.parametrize("delay", ["0", "0.0", '"0s"'])
-    def test_that_want_none(self, rwq: Rwq, raw: redis.Redis, delay: str) -> None:
+    def test_a_delay_of_zero_overrides_the_option(
+        self, rwq: Rwq, raw: redis.Redis, delay: str
+    ) -> None:
         line = f'{{"data": 1, "id": "a", "delay": {delay}}}'
         assert rwq("add", "--format", "jsonl", "--delay", "5m", stdin=line.encode()).code == 0
         assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"1"}
 
-    def test_mixed_with_lines_that_say_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_lines_without_a_delay_take_the_option(self, rwq: Rwq, raw: redis.Redis) -> None:
         given = (
             b'{"data": 1, "id": "a"}\n{"data": 2, "id": "b", "delay": 60}\n'
             b'{"data": 3, "id": "c", "delay": null}\n{"data": 4, "id": "d", "delay": "1m"}\n'
@@ -99,7 +103,7 @@ class TestJsonLines:
         assert raw.lrange("jobs:queue", 0, -1) == [b"c", b"a"]
         assert list(due_in_s(raw)) == ["b", "d"]
 
-    def test_a_bad_one_stops_no_other(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_bad_delay_rejects_its_line_only(self, rwq: Rwq, raw: redis.Redis) -> None:
         given = b'{"data": 1, "id": "a", "delay": "x"}\n{"data": 2, "id": "b", "delay": 9}\n'
         result = rwq("add", "--format", "jsonl", stdin=given)
         assert result.as_tuple() == (
@@ -112,12 +116,12 @@ class TestJsonLines:
 
 
 class TestAt:
-    def test_unix_seconds(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_time_in_unix_seconds(self, rwq: Rwq, raw: redis.Redis) -> None:
         due_ms = (raw.time()[0] + 7200) * 1000 + 250
         assert rwq("add", "--at", f"@{due_ms / 1000:.3f}", "--id", "a", "x").code == 0
         assert raw.zscore("jobs:delayed", "a") == due_ms
 
-    def test_with_a_zone(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_time_with_a_zone(self, rwq: Rwq, raw: redis.Redis) -> None:
         moment = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
         for item_id, text in (
             ("utc", f"{moment:%Y-%m-%dT%H:%M:%S}Z"),
@@ -129,7 +133,7 @@ class TestAt:
             assert int(due_ms) == moment.timestamp() * 1000
         assert raw.zrange("jobs:delayed", 0, -1) == [b"utc", b"east", b"west"]
 
-    def test_a_time_of_day_is_the_next(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_time_of_day_is_the_next_one(self, rwq: Rwq, raw: redis.Redis) -> None:
         now = datetime.fromtimestamp(raw.time()[0])
         for item_id, minutes in (("soon", 10), ("tomorrow", -10)):
             wanted = now + timedelta(minutes=minutes)
@@ -140,7 +144,7 @@ class TestAt:
         assert 22 * 3600 <= due["tomorrow"] <= 25 * 3600
 
     @pytest.mark.parametrize("text", ["@0", "@1764000000", "2020-02-29T08:00", "1969-07-20T20:17Z"])
-    def test_what_is_past_waits_at_once(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+    def test_a_past_time_adds_at_once(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
         assert rwq("add", "--at", text, "--id", "a", "x").code == 0
         assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"x"}
 
@@ -159,7 +163,7 @@ class TestAt:
             *("08:00+25:00", "08:00+1", "08:00 UTC", "08Z"),
         ],
     )
-    def test_that_is_none(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+    def test_a_bad_time_is_a_usage_error(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
         assert rwq("add", f"--at={text}", "x").as_tuple() == (
             2,
             "",
@@ -169,7 +173,9 @@ class TestAt:
         assert raw.keys() == []
 
     @pytest.mark.parametrize("text", ["@7258118400", "@999999999999", "9999-12-31T23:59:59Z"])
-    def test_too_far_off(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
+    def test_a_time_in_the_far_future_is_an_error(
+        self, rwq: Rwq, raw: redis.Redis, text: str
+    ) -> None:
         assert rwq("add", f"--at={text}", "x").as_tuple() == (
             2,
             "",
@@ -177,7 +183,7 @@ class TestAt:
         )
         assert raw.keys() == []
 
-    def test_the_order_of_many_commands(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_items_of_one_time_keep_the_order_of_commands(self, rwq: Rwq, raw: redis.Redis) -> None:
         at = f"@{raw.time()[0] + 3600}"
         for item_id in "cab":
             rwq("add", "--at", at, "--id", item_id, "x")
@@ -186,7 +192,7 @@ class TestAt:
 
 
 @pytest.mark.parametrize("days", [-3, 3])
-def test_a_wrong_clock_on_this_side_changes_nothing(
+def test_a_wrong_clock_of_the_client_has_no_effect(
     rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
     right_time = time.time
@@ -219,7 +225,7 @@ def test_a_wrong_clock_on_this_side_changes_nothing(
 
 class TestDryRun:
     @pytest.mark.parametrize("unique", [(), ("--unique",)])
-    def test_says_what_is_done_and_changes_nothing(
+    def test_a_dry_run_reports_the_same_and_changes_nothing(
         self, rwq: Rwq, raw: redis.Redis, unique: tuple[str, ...]
     ) -> None:
         rwq("add", "--delay", "5m", "--id-from", "line", "a")
@@ -239,7 +245,7 @@ class TestListing:
             rwq("add", "--delay", delay, "--id", item_id, "x")
         raw.zadd("jobs:delayed", {"minute": (raw.time()[0] - 200) * 1000})
 
-    def test_people_are_told_how_far_off_it_is(self, rwq: Rwq) -> None:
+    def test_tables_show_the_time_left(self, rwq: Rwq) -> None:
         result = rwq("ls", "delayed", "-o", "table")
         cells = [line.split()[:3] for line in result.lines[2:]]
         assert [cell[0] for cell in cells] == ["minute", "hour", "day"]
@@ -249,13 +255,13 @@ class TestListing:
         assert cells[2][1:] == ["in", "23h59m"]
         assert result.notes == "3 shown of 3 delayed in jobs\n"
 
-    def test_machines_are_told_the_time(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_json_has_the_due_time(self, rwq: Rwq, raw: redis.Redis) -> None:
         due = [int(raw.zscore("jobs:delayed", name)) for name in ("minute", "hour", "day")]
         assert [record["due_ms"] for record in rwq("ls", "delayed", "-o", "json").json] == due
         plain = [line.split("\t")[:2] for line in rwq("ls", "delayed", "-o", "plain").lines]
         assert plain == [["minute", str(due[0])], ["hour", str(due[1])], ["day", str(due[2])]]
 
-    def test_pages(self, rwq: Rwq) -> None:
+    def test_pages_of_delayed_items(self, rwq: Rwq) -> None:
         def ids(*words: str) -> str:
             return rwq("ls", "delayed", "-o", "ids", *words).text
 
@@ -267,7 +273,7 @@ class TestListing:
             "1 shown of 3 delayed in jobs\n"
         )
 
-    def test_show_says_when_and_what_moves_it_on(self, rwq: Rwq) -> None:
+    def test_show_says_when_it_is_due_and_how_to_release_it(self, rwq: Rwq) -> None:
         record = rwq("show", "hour", "-o", "json").json
         assert record["next"].startswith("It is due in 1h29m; then rwq's next lease")
         assert record["commands"] == [

@@ -9,7 +9,7 @@ import redis
 from tests.driver import COMMAND, TIMEOUT_S, Rwq, next_line, until
 
 
-def test_an_item_is_in_before_the_pipe_is_closed(rwq: Rwq, raw: redis.Redis) -> None:
+def test_an_item_is_added_before_the_pipe_is_closed(rwq: Rwq, raw: redis.Redis) -> None:
     process = rwq.start("add", "--id-from", "line", "-o", "ids")
     assert process.stdin is not None
     assert process.stdout is not None
@@ -25,7 +25,7 @@ def test_an_item_is_in_before_the_pipe_is_closed(rwq: Rwq, raw: redis.Redis) -> 
     assert raw.lindex("jobs:queue", 0) == b"without an end"
 
 
-def test_half_a_line_is_no_item_yet(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_partial_line_is_not_added(rwq: Rwq, raw: redis.Redis) -> None:
     process = rwq.start("add", "--id-from", "line")
     assert process.stdin is not None
     process.stdin.write(b"one\ntw")
@@ -67,7 +67,7 @@ def test_memory_does_not_grow_with_the_input(rwq: Rwq, raw: redis.Redis) -> None
     assert large < small + 8 * 1024
 
 
-def test_stdin_is_read_no_further_than_the_batch_in_hand(rwq: Rwq, raw: redis.Redis) -> None:
+def test_stdin_is_read_one_batch_at_a_time(rwq: Rwq, raw: redis.Redis) -> None:
     """A producer that never ends is served all the same."""
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
         try:

@@ -9,7 +9,7 @@ def buried(rwq: Rwq) -> list[tuple[str, str]]:
     return [(r["id"], r["reason"]) for r in rwq("ls", "buried", "-n", "0", "-o", "json").json]
 
 
-def test_with_a_reason(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_reason_is_kept(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", b"c")
     foreign.abandoned(b"d")
     result = rwq("bury", "d", "b", "--reason", "crashes the parser")
@@ -24,7 +24,7 @@ def test_with_a_reason(rwq: Rwq, foreign: Foreign) -> None:
     assert record["commands"] == ["rwq kick -q jobs b", "rwq complete -q jobs b"]
 
 
-def test_what_is_buried_already(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_buried_item_gets_the_new_reason(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"a", b"old")
     result = rwq("bury", "a", "-o", "jsonl")
     assert [record["status"] for record in result.jsonl] == ["already-buried"]
@@ -38,13 +38,13 @@ def test_what_is_buried_already(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("ls", "buried", "-o", "json").json[0]["buried_ms"] == 1_700_000_000_000
 
 
-def test_without_a_reason(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_reason_is_optional(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("bury", "a").code == 0
     assert buried(rwq) == [("a", "by hand")]
 
 
-def test_a_reason_of_strange_bytes(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_reason_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     assert rwq.process("bury", "a", b"--reason=\xff\x1b[2J").code == 0
     assert rwq.process("bury", "b", b"--reason=\xe2\x80\xae!").code == 0
@@ -58,7 +58,7 @@ def test_a_reason_of_strange_bytes(rwq: Rwq, foreign: Foreign) -> None:
     assert "\\u202e!" in rwq("show", "b", "-o", "table").text
 
 
-def test_a_reason_that_is_too_long(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_long_reason_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     before = contents(foreign.raw)
     assert rwq("bury", "a", "--reason", "x" * 1025).as_tuple() == (
@@ -70,7 +70,7 @@ def test_a_reason_that_is_too_long(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(foreign.raw) == before
 
 
-def test_all_is_what_nobody_has_in_hand(rwq: Rwq, foreign: Foreign) -> None:
+def test_all_are_the_items_that_nobody_holds(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     foreign.abandoned(b"a")
     foreign.leased(b"l")
@@ -81,7 +81,7 @@ def test_all_is_what_nobody_has_in_hand(rwq: Rwq, foreign: Foreign) -> None:
 
 
 class TestOfAnotherSession:
-    def test_without_force(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_it_needs_force(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
         result = rwq("bury", "a", "-o", "jsonl")
@@ -91,16 +91,16 @@ class TestOfAnotherSession:
         assert (result.code, result.notes) == (1, "buried 0, not owner 1, missing 0\n")
         assert contents(foreign.raw) == before
 
-    def test_with_force_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_force_and_yes_bury_it(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         result = rwq("bury", "a", "--force", "--yes", "--reason", "x")
         assert result.as_tuple() == (0, "", "buried 1, not owner 0, missing 0\n")
         assert buried(rwq) == [("a", "x")]
 
-    def test_without_a_terminal_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
-        result = rwq.shell("setsid -w rwq bury a --force")
+        result = rwq("bury", "a", "--force")
         assert result.as_tuple() == (
             2,
             "",
@@ -110,7 +110,7 @@ class TestOfAnotherSession:
         assert contents(foreign.raw) == before
 
 
-def test_dry_run_reports_the_same(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_dry_run_prints_the_report_of_the_run(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     foreign.leased(b"l", ttl_ms=None)
     foreign.abandoned(b"a")
@@ -125,7 +125,7 @@ def test_dry_run_reports_the_same(rwq: Rwq, foreign: Foreign) -> None:
     assert dry.notes == f"dry run, nothing changed: {real.notes}"
 
 
-def test_strange_ids_from_a_pipe(rwq: Rwq, foreign: Foreign) -> None:
+def test_ids_from_a_pipe_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     strange = [b"\xff\xfe", b"a\nb", b"-", b"--force", b"\x1b[2J"]
     foreign.waiting(*strange)
     result = rwq("bury", "-0", "-", "-o", "ids", stdin=b"\0".join(strange))

@@ -37,7 +37,7 @@ def filled(foreign: Foreign) -> Foreign:
 
 
 class TestLine:
-    def test_of_an_empty_queue(self, rwq: Rwq) -> None:
+    def test_an_empty_queue_is_ok(self, rwq: Rwq) -> None:
         assert rwq("check").as_tuple() == (
             0,
             "RWQ OK - jobs: 0 waiting, oldest 0s, 0 abandoned"
@@ -45,7 +45,7 @@ class TestLine:
             "",
         )
 
-    def test_with_limits(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_limits_are_in_the_line(self, rwq: Rwq, filled: Foreign) -> None:
         before = contents(filled.raw)
         words = ("--waiting-warn", "2", "--waiting-critical", "1000", "--age-critical", "1h30m")
         result = rwq("check", *words, "--buried-warn", "5")
@@ -59,10 +59,10 @@ class TestLine:
         )
         assert contents(filled.raw) == before
 
-    def test_is_the_same_on_a_terminal(self, rwq: Rwq) -> None:
+    def test_the_line_is_the_same_on_a_terminal(self, rwq: Rwq) -> None:
         assert rwq("check", "-o", "table").text == rwq("check", "-o", "plain").text
 
-    def test_of_large_numbers(self) -> None:
+    def test_large_numbers_are_grouped(self) -> None:
         counts = Counts(b"jobs", 1_234_567, 9, 0, 0, abandoned=0, oldest_waiting_s=86_400)
         limits = {Measure.WAITING: Limits(1000, 1_000_000), Measure.AGE: Limits(0.5)}
         assert nagios_line(evaluate(counts, limits)) == (
@@ -71,7 +71,7 @@ class TestLine:
             "processing=9;;;0 delayed=0;;;0 buried=0;;;0\n"
         )
 
-    def test_of_an_age_that_is_not_known(self) -> None:
+    def test_an_unknown_age_is_left_out(self) -> None:
         counts = Counts(b"jobs", 1, 0, 0, 0, abandoned=0)
         assert nagios_line(evaluate(counts, {Measure.AGE: Limits(critical=60)})) == (
             "RWQ UNKNOWN - jobs: 1 waiting, oldest unknown, 0 abandoned"
@@ -87,7 +87,7 @@ class TestLine:
             ("caf\u202e".encode(), "caf\\u202e"),
         ],
     )
-    def test_of_a_name_that_could_break_it(self, rwq: Rwq, name: bytes, shown: str) -> None:
+    def test_a_strange_queue_name_is_escaped(self, rwq: Rwq, name: bytes, shown: str) -> None:
         result = rwq("check", "-q", os.fsdecode(name))
         assert result.text.startswith(f"RWQ OK - {shown}: 0 waiting, ")
         assert PLUGIN_LINE.fullmatch(result.text)
@@ -113,13 +113,13 @@ class TestCodes:
         ],
     )
     @pytest.mark.usefixtures("filled")
-    def test_limits(self, rwq: Rwq, words: str, status: MonitoringStatus) -> None:
+    def test_limits_decide_the_code(self, rwq: Rwq, words: str, status: MonitoringStatus) -> None:
         result = rwq("check", *words.split())
         assert (result.code, result.notes) == (int(status), "")
         assert result.text.startswith(f"RWQ {status.name} - jobs: ")
         assert PLUGIN_LINE.fullmatch(result.text)
 
-    def test_delayed_buried_and_orphaned(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_limits_on_delayed_buried_and_orphaned_items(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.delayed(b"d", 9_999_999_999_999)
         foreign.buried(b"b")
         foreign.data(b"o")
@@ -128,7 +128,7 @@ class TestCodes:
             assert result.code == 2
             assert f"1 {measure} (above 0)" in result.text
 
-    def test_they_are_those_of_monitoring(self) -> None:
+    def test_codes_are_those_of_monitoring_plugins(self) -> None:
         assert {status.name: int(status) for status in MonitoringStatus} == {
             "OK": 0,
             "WARNING": 1,
@@ -136,13 +136,13 @@ class TestCodes:
             "UNKNOWN": 3,
         }
 
-    def test_as_a_process(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_a_process_ends_with_the_code(self, rwq: Rwq, filled: Foreign) -> None:
         assert filled.raw.llen("jobs:queue") == 3
         assert rwq.process("check", "--waiting-critical", "0").code == 2
         assert rwq.process("check", "--waiting-warn", "0").code == 1
         assert rwq.process("check", *NOWHERE).code == 3
 
-    def test_the_help_has_these_and_no_others(self, rwq: Rwq) -> None:
+    def test_help_lists_these_codes_only(self, rwq: Rwq) -> None:
         text = rwq.process("check", "--help").text.split("Exit codes:\n")[1]
         assert re.findall(r"^  (\d+) ", text, re.MULTILINE) == ["0", "1", "2", "3", "130"]
 
@@ -168,13 +168,13 @@ class TestUnknown:
             ("-u unix:///nowhere/a|b", "cannot reach unix:///nowhere/a\\x7cb: "),
         ],
     )
-    def test_line(self, rwq: Rwq, words: str, said: str) -> None:
+    def test_an_error_is_one_line_and_unknown(self, rwq: Rwq, words: str, said: str) -> None:
         result = rwq("check", *words.split())
         assert (result.code, result.notes) == (3, "")
         assert PLUGIN_LINE.fullmatch(result.text)
         assert result.text.startswith(f"RWQ UNKNOWN - {said}")
 
-    def test_no_queue(self, rwq: Rwq) -> None:
+    def test_without_a_queue_it_is_unknown(self, rwq: Rwq) -> None:
         result = rwq("check", variables={"RWQ_QUEUE": ""})
         assert result.as_tuple() == (
             3,
@@ -182,13 +182,15 @@ class TestUnknown:
             "",
         )
 
-    def test_a_key_of_the_wrong_type(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_key_of_another_type_is_unknown(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.set("jobs:queue", "text")
         result = rwq("check")
         assert (result.code, result.notes) == (3, "")
         assert result.text.startswith("RWQ UNKNOWN - jobs:queue holds another type")
 
-    def test_no_age_where_the_server_keeps_none(self, rwq: Rwq, start_server: StartServer) -> None:
+    def test_a_limit_on_an_age_that_the_server_does_not_keep_is_unknown(
+        self, rwq: Rwq, start_server: StartServer
+    ) -> None:
         server = start_server("--maxmemory-policy", "allkeys-lfu")
         with server.client() as raw:
             Foreign(raw, b"jobs").waiting(b"w1")
@@ -199,17 +201,17 @@ class TestUnknown:
         assert result.text.startswith("RWQ UNKNOWN - jobs: 1 waiting, oldest unknown, ")
         assert rwq(*words, "--age-critical", "1h", "--waiting-warn", "0").code == 1
 
-    def test_in_json_the_error_is_on_stderr_as_everywhere(self, rwq: Rwq) -> None:
+    def test_in_json_the_error_is_on_stderr(self, rwq: Rwq) -> None:
         for words, code in (((), "unreachable"), (("--what",), "usage")):
             result = rwq("check", *words, *NOWHERE, "-o", "json")
             assert (result.code, result.text) == (3, "")
             assert f'"code": "{code}"' in result.notes
 
-    def test_other_commands_are_not_changed_by_it(self, rwq: Rwq) -> None:
+    def test_other_commands_keep_their_codes(self, rwq: Rwq) -> None:
         assert rwq("stats", "-q", "check", *NOWHERE).code == 69
         assert rwq("ls", "--what", "check").code == 2
 
-    def test_interrupted(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_an_interrupt_ends_it_with_130(self, rwq: Rwq, filled: Foreign) -> None:
         """While it waits for its second look."""
         last = max(int(client["id"]) for client in filled.raw.client_list())
         process = rwq.start("check", "--abandoned-warn", "0")
@@ -222,7 +224,7 @@ class TestUnknown:
 
 
 class TestJson:
-    def test_one(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_json_of_one_queue(self, rwq: Rwq, filled: Foreign) -> None:
         result = rwq("check", "--waiting-warn", "2", "--deep", "-o", "json")
         assert (result.code, result.notes, list(result.json)) == (1, "", FIELDS)
         age = result.json["oldest_waiting_seconds"]
@@ -242,17 +244,17 @@ class TestJson:
         }
         assert filled.raw.llen("jobs:queue") == 3
 
-    def test_not_counted_is_null(self, rwq: Rwq) -> None:
+    def test_what_is_not_counted_is_null(self, rwq: Rwq) -> None:
         assert rwq("check", "-o", "json").json["orphaned"] is None
 
-    def test_csv(self, rwq: Rwq) -> None:
+    def test_csv_has_the_fields_of_json(self, rwq: Rwq) -> None:
         header, row = rwq("check", "-o", "csv").text.splitlines()
         assert header.split(",") == FIELDS
         assert row.startswith("jobs,,OK,0,0,0,")
 
 
 class TestPrometheus:
-    def test_whole(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_all_metrics(self, rwq: Rwq, filled: Foreign) -> None:
         result = rwq("check", "--format", "prometheus", "-q", "jobs", "-q", "none")
         text = re.sub(r'(seconds\{queue="jobs"\}) [01]\n', r"\1 0\n", result.text)
         assert (result.code, result.notes) == (0, "")
@@ -290,7 +292,7 @@ class TestPrometheus:
         text = prometheus_text([counts.queue], [evaluate(counts, {})])
         assert text.splitlines()[2] == 'rwq_up{queue="a\\"b\\\\c\\\\n\\\\xff|"} 1'
 
-    def test_a_server_that_is_not_reached(self, rwq: Rwq) -> None:
+    def test_an_unreachable_server_is_down(self, rwq: Rwq) -> None:
         result = rwq("check", "--format", "prometheus", *NOWHERE)
         assert (result.code, result.text) == (
             3,
@@ -300,7 +302,7 @@ class TestPrometheus:
         )
         assert result.notes.startswith("rwq: error: cannot reach redis://127.0.0.1:1/0")
 
-    def test_one_queue_of_several(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_the_worst_queue_decides(self, rwq: Rwq, filled: Foreign) -> None:
         filled.raw.set("broken:queue", "text")
         result = rwq("check", "--format", "prometheus", "-q", "broken", "-q", "jobs")
         assert result.code == 3
@@ -308,12 +310,12 @@ class TestPrometheus:
         assert 'rwq_waiting_items{queue="jobs"} 3\n' in result.text
         assert 'rwq_waiting_items{queue="broken"}' not in result.text
 
-    def test_limits_make_its_code_too(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_limits_decide_the_code(self, rwq: Rwq, filled: Foreign) -> None:
         words = ("check", "--format", "prometheus", "-q", "none", "-q", "jobs")
         assert rwq(*words, "--waiting-warn", "2").code == 1
         assert rwq(*words, "--waiting-warn", "3").code == 0
         assert filled.raw.llen("jobs:queue") == 3
 
-    def test_json_of_several(self, rwq: Rwq) -> None:
+    def test_json_of_several_queues(self, rwq: Rwq) -> None:
         result = rwq("check", "--format", "prometheus", "-q", "a", "-q", "b", "-o", "json")
         assert [record["queue"] for record in result.json] == ["a", "b"]

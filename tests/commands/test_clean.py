@@ -26,14 +26,14 @@ def broken(foreign: Foreign) -> Foreign:
     return foreign
 
 
-def test_light(rwq: Rwq, broken: Foreign) -> None:
+def test_a_light_clean_returns_abandoned_items(rwq: Rwq, broken: Foreign) -> None:
     result = rwq("clean", "light", *NOW)
     assert result.as_tuple() == (0, "", "returned 1, dropped 1, promoted 0, pruned 1, buried 0\n")
     assert broken.raw.lrange("jobs:processing", 0, -1) == [b"l1"]
     assert broken.raw.lrange("jobs:queue", 0, -1) == [b"a1", b"w1", b"w2", b"w1", b"g2"]
 
 
-def test_deep(rwq: Rwq, broken: Foreign) -> None:
+def test_a_deep_clean_returns_orphans_too(rwq: Rwq, broken: Foreign) -> None:
     result = rwq("clean", "deep", *NOW)
     assert (result.code, result.text) == (0, "")
     assert result.notes == "returned 2, dropped 3, promoted 0, pruned 1, buried 0\n"
@@ -50,7 +50,7 @@ def test_deep(rwq: Rwq, broken: Foreign) -> None:
     )
 
 
-def test_each_id_with_what_was_done_and_why(rwq: Rwq, broken: Foreign) -> None:
+def test_each_id_is_printed_with_the_action_and_its_reason(rwq: Rwq, broken: Foreign) -> None:
     result = rwq("clean", "deep", *NOW, "-o", "jsonl")
     told = [
         (record["id"], record["action"], record["state"], record["where"])
@@ -70,7 +70,9 @@ def test_each_id_with_what_was_done_and_why(rwq: Rwq, broken: Foreign) -> None:
 
 
 @pytest.mark.parametrize("verb", ["light", "deep"])
-def test_dry_run_changes_nothing_and_reports_the_same(rwq: Rwq, broken: Foreign, verb: str) -> None:
+def test_a_dry_run_reports_the_same_and_changes_nothing(
+    rwq: Rwq, broken: Foreign, verb: str
+) -> None:
     before = contents(broken.raw)
     dry = rwq("clean", verb, *NOW, "--dry-run", "-o", "jsonl")
     assert contents(broken.raw) == before
@@ -82,7 +84,7 @@ def test_dry_run_changes_nothing_and_reports_the_same(rwq: Rwq, broken: Foreign,
     assert dry.notes == f"dry run, nothing changed: {real.notes}"
 
 
-def test_the_summary_in_json(rwq: Rwq, broken: Foreign) -> None:
+def test_the_summary_is_json_in_json(rwq: Rwq, broken: Foreign) -> None:
     assert rwq("clean", "light", *NOW, "-o", "json").as_tuple() == (
         0,
         '{"queue": "jobs", "queue_b64": null, "dry_run": false, "returned": 1, "dropped": 1, '
@@ -93,7 +95,7 @@ def test_the_summary_in_json(rwq: Rwq, broken: Foreign) -> None:
 
 
 class TestGrace:
-    def test_is_waited_only_with_something_to_look_at_twice(
+    def test_it_is_waited_only_if_something_looks_broken(
         self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
     ) -> None:
         foreign.waiting(b"w1")
@@ -102,7 +104,7 @@ class TestGrace:
         assert rwq("clean", "deep").code == 0
         assert slept_s == []
 
-    def test_is_a_second_unless_told(
+    def test_it_is_a_second_by_default(
         self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
     ) -> None:
         foreign.abandoned(b"a1")
@@ -131,7 +133,7 @@ class TestGrace:
         assert raw.lrange("jobs:queue", 0, -1) == [b"o1"]
 
 
-def test_two_at_once_return_it_once(rwq: Rwq, foreign: Foreign) -> None:
+def test_concurrent_cleans_return_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(*(b"a%02d" % number for number in range(40)))
     foreign.data(*(b"o%02d" % number for number in range(40)))
     cleaners = [rwq.start("clean", "deep", "--grace", "200ms", "-o", "ids") for _ in range(3)]
@@ -144,7 +146,7 @@ def test_two_at_once_return_it_once(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.hgetall("jobs:returns") == dict.fromkeys(waiting, b"1")
 
 
-def test_two_at_once_bury_it_once(rwq: Rwq, foreign: Foreign) -> None:
+def test_concurrent_cleans_bury_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
     abandoned = [b"a%02d" % number for number in range(40)]
     orphaned = [b"o%02d" % number for number in range(40)]
     foreign.abandoned(*abandoned)
@@ -165,7 +167,7 @@ def test_two_at_once_bury_it_once(rwq: Rwq, foreign: Foreign) -> None:
     assert sum(b":lease" in key for key in contents(foreign.raw)) == 2 * len(often)
 
 
-def test_many(rwq: Rwq, foreign: Foreign) -> None:
+def test_thousands_of_items_are_returned(rwq: Rwq, foreign: Foreign) -> None:
     ids = [b"%04d" % number for number in range(3000)]
     foreign.abandoned(*ids)
     result = rwq("clean", "light", *NOW)
@@ -173,14 +175,14 @@ def test_many(rwq: Rwq, foreign: Foreign) -> None:
     assert sorted(foreign.raw.lrange("jobs:queue", 0, -1)) == ids
 
 
-def test_a_clean_without_a_verb_names_them(rwq: Rwq) -> None:
+def test_without_a_depth_it_is_a_usage_error(rwq: Rwq) -> None:
     result = rwq("clean")
     assert (result.code, result.text) == (2, "")
     assert "rwq clean --help" in result.notes
 
 
 class TestBuryAfter:
-    def test_the_third_return_is_the_last(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_item_is_buried_after_its_last_return(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a1", b"a2")
         foreign.raw.hset(foreign.keys.returns, "a1", 3)
         clean = ("clean", "light", *NOW, "--bury-after", "3")
@@ -196,7 +198,7 @@ class TestBuryAfter:
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a2"]
 
     @pytest.mark.parametrize("wrong", ["-1", "x", ""])
-    def test_only_a_number(self, rwq: Rwq, foreign: Foreign, wrong: str) -> None:
+    def test_a_bad_number_is_a_usage_error(self, rwq: Rwq, foreign: Foreign, wrong: str) -> None:
         foreign.abandoned(b"a1")
         result = rwq("clean", "deep", *NOW, "--bury-after", wrong)
         assert (result.code, result.text) == (2, "")
@@ -205,7 +207,9 @@ class TestBuryAfter:
 
 
 @pytest.mark.parametrize("verb", ["light", "deep"])
-def test_what_is_due_is_promoted_without_any_grace(rwq: Rwq, foreign: Foreign, verb: str) -> None:
+def test_due_items_are_promoted_without_a_grace_period(
+    rwq: Rwq, foreign: Foreign, verb: str
+) -> None:
     foreign.delayed(b"late", 2)
     foreign.delayed(b"first", 1)
     foreign.delayed(b"d1", 9_999_999_999_999)

@@ -15,7 +15,7 @@ from tests.driver import COMMAND, Rwq
 OWN = f"rwq:tester@{os.uname().nodename}:s1"
 
 
-def test_wherever_it_is_nothing_is_left(rwq: Rwq, foreign: Foreign) -> None:
+def test_nothing_is_left_of_an_item_in_any_state(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     foreign.leased(b"l")
     foreign.abandoned(b"a")
@@ -27,19 +27,19 @@ def test_wherever_it_is_nothing_is_left(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.keys() == []
 
 
-def test_what_is_not_there(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_unknown_id_is_missing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("complete", "x").as_tuple() == (1, "", "completed 0, missing 1, not owner 0\n")
     assert rwq("complete", "x", "a").as_tuple() == (3, "", "completed 1, missing 1, not owner 0\n")
 
 
-def test_one_of_two_wins(rwq: Rwq, foreign: Foreign) -> None:
+def test_one_of_two_completes_wins(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("complete", "a").code == 0
     assert rwq("complete", "a").code == 1
 
 
-def test_an_id_that_is_given_twice_is_one(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_repeated_id_counts_once(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("complete", "a", "a").as_tuple() == (
         0,
@@ -62,26 +62,28 @@ def test_the_outcome_of_each_in_jsonl(rwq: Rwq, foreign: Foreign) -> None:
 
 
 class TestOwner:
-    def test_completes_only_what_it_holds(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_only_items_of_the_owner_are_completed(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"mine", holder=b"me")
         foreign.leased(b"theirs", holder=b"them")
         result = rwq("complete", "mine", "theirs", "--owner", "me", "-o", "ids")
         assert result.as_tuple() == (3, "mine\n", "completed 1, missing 0, not owner 1\n")
         assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"theirs"]
 
-    def test_a_lease_that_ended_is_held_by_nobody(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_expired_lease_has_no_owner(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a")
         assert rwq("complete", "a", "--owner", "me").code == 1
         assert foreign.raw.exists("jobs:item:a") == 1
 
     @pytest.mark.parametrize("generation", ["old", "new"])
-    def test_workers_of_both_generations(self, rwq: Rwq, foreign: Foreign, generation: str) -> None:
+    def test_leases_of_both_generations_have_owners(
+        self, rwq: Rwq, foreign: Foreign, generation: str
+    ) -> None:
         foreign.abandoned(b"a")
         foreign.lease(b"a", holder=b"me", generations=generation)
         assert rwq("complete", "a", "--owner", "me").code == 0
         assert foreign.raw.keys() == []
 
-    def test_what_was_leased_by_hand(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_item_leased_by_rwq_has_an_owner(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         rwq("lease")
         assert rwq("complete", "a", "--owner", OWN).code == 0
@@ -108,7 +110,7 @@ class TestResult:
         fields.pop(b"completed_ms", None)
         return fields
 
-    def test_of_each_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_each_item_gets_the_result(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", b"b")
         result = rwq("complete", "a", "b", "gone", "--result", "-", stdin=b"\x00\n")
         assert result.as_tuple() == (3, "", "completed 2, missing 1, not owner 0\n")
@@ -125,7 +127,7 @@ class TestResult:
             (("--rejected", "--result-ttl", "90s"), b"rejected"),
         ],
     )
-    def test_an_outcome_without_a_result(
+    def test_an_outcome_without_a_result_is_kept(
         self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], status: bytes
     ) -> None:
         foreign.waiting(b"a")
@@ -134,7 +136,7 @@ class TestResult:
         left_ms = foreign.raw.pttl("jobs:result:a")
         assert round(left_ms / 1000) == (90 if "90s" in words else 3600)
 
-    def test_many_from_stdin_with_one_from_a_file(
+    def test_ids_from_stdin_and_the_result_from_a_file(
         self, rwq: Rwq, foreign: Foreign, tmp_path: Path
     ) -> None:
         ids = [b"%04d" % number for number in range(1200)]
@@ -146,14 +148,14 @@ class TestResult:
         assert foreign.raw.dbsize() == 1200
         assert foreign.raw.hstrlen("jobs:result:0999", "result") == 20_000
 
-    def test_only_what_it_owns(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_only_items_of_the_owner_get_a_result(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"mine", holder=b"me")
         foreign.leased(b"theirs")
         assert rwq("complete", "mine", "theirs", "--owner", "me", "--rejected").code == 3
         assert self.kept(foreign, "mine") == {b"status": b"rejected", b"holder": b"me"}
         assert self.kept(foreign, "theirs") == {}
 
-    def test_a_dry_run(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_dry_run_keeps_no_result(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         before = contents(foreign.raw)
         result = rwq("complete", "a", "--dry-run", "--result", "-", stdin=b"x")
@@ -181,7 +183,7 @@ class TestResult:
             ),
         ],
     )
-    def test_wrong_usage(
+    def test_bad_result_options_are_usage_errors(
         self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], said: str
     ) -> None:
         foreign.waiting(b"a")
@@ -189,7 +191,7 @@ class TestResult:
         assert rwq("complete", *words, stdin=b"a\n").as_tuple() == (2, "", f"rwq: error: {said}\n")
         assert contents(foreign.raw) == before
 
-    def test_a_key_of_another_type_in_its_place(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_result_key_of_another_type_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         foreign.raw.lpush("jobs:result:a", "x")
         result = rwq("complete", "a", "--rejected")
@@ -202,7 +204,7 @@ class TestResult:
 
 
 class TestStdin:
-    def test_many_in_batches(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_thousands_are_completed(self, rwq: Rwq, raw: redis.Redis) -> None:
         ids = [b"%05d" % number for number in range(5000)]
         rwq("add", "--id-from", "line", stdin=b"\n".join(ids))
         rwq("lease", "-n", "5000", "-o", "ids")
@@ -210,7 +212,7 @@ class TestStdin:
         assert result.as_tuple() == (0, "", "completed 5,000, missing 0, not owner 0\n")
         assert raw.keys() == []
 
-    def test_beside_others_it_stands_not(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_dash_excludes_other_ids(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert rwq("complete", "a", "-", stdin=b"a\n").as_tuple() == (
             2,
@@ -219,7 +221,7 @@ class TestStdin:
         )
         assert foreign.raw.llen("jobs:queue") == 1
 
-    def test_none_given(self, rwq: Rwq) -> None:
+    def test_without_ids_it_is_a_usage_error(self, rwq: Rwq) -> None:
         assert rwq("complete", stdin=b"a\n").as_tuple() == (
             2,
             "",
@@ -227,7 +229,7 @@ class TestStdin:
             "--state, --match, --id-glob, --older-than or -n, or say --all\n",
         )
 
-    def test_an_empty_argument(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert rwq("complete", "a", "").as_tuple() == (
             2,
@@ -238,7 +240,7 @@ class TestStdin:
 
 
 class TestResultFile:
-    def test_an_empty_name(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_empty_file_name_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert rwq("complete", "a", "--result", "").as_tuple() == (
             2,
@@ -248,7 +250,7 @@ class TestResultFile:
         )
         assert foreign.raw.llen("jobs:queue") == 1
 
-    def test_stdin_that_is_closed(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_closed_stdin_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
         """An empty one is a result."""
         foreign.waiting(b"a")
         line = f"exec {shlex.join(COMMAND)} complete a --result - <&-"
@@ -265,7 +267,7 @@ class TestResultFile:
         assert rwq("complete", "a", "--result", "-").code == 0
         assert foreign.raw.hget("jobs:result:a", "result") == b""
 
-    def test_one_without_an_end(
+    def test_a_file_without_an_end_is_an_error(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(results, "ITEM_BYTES_MAX", 1000)

@@ -9,7 +9,7 @@ from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
 
-def test_nothing(rwq: Rwq) -> None:
+def test_an_empty_queue_is_a_header(rwq: Rwq) -> None:
     result = rwq("export")
     (header,) = result.jsonl
     assert list(header) == ["rwq_export", "queue", "queue_b64", "exported_ms", "undo"]
@@ -17,7 +17,7 @@ def test_nothing(rwq: Rwq) -> None:
     assert (result.code, result.notes) == (0, "exported 0\n")
 
 
-def test_binary_and_strange(rwq: Rwq, foreign: Foreign) -> None:
+def test_ids_and_data_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     raw = foreign.raw
     raw.set(b"jobs:item:\xff", b"\x00\xfe")
     raw.set("jobs:item:\u202e", "\u2028 \x7f \x1b[2J \u00e9")
@@ -32,7 +32,7 @@ def test_binary_and_strange(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(raw) == before
 
 
-def test_a_leased_item(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_leased_item_has_its_lease(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"l", holder=b"\xffthem", ttl_ms=None)
     _, record = rwq("export").jsonl
     assert record == {
@@ -51,7 +51,7 @@ def test_a_leased_item(rwq: Rwq, foreign: Foreign) -> None:
     }
 
 
-def test_what_is_no_item_is_counted(rwq: Rwq, foreign: Foreign) -> None:
+def test_ghosts_are_counted(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.lpush("jobs:queue", "ghost")
     foreign.lease(b"stray")
@@ -62,7 +62,7 @@ def test_what_is_no_item_is_counted(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_a_wrong_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.hset("jobs:item:h", "a", "b")
     result = rwq("export")
     assert (result.code, result.notes) == (
@@ -77,7 +77,7 @@ def test_a_wrong_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     assert result.notes.startswith("rwq: jobs:lease:b holds another type than the protocol says; ")
 
 
-def test_other_formats(rwq: Rwq, foreign: Foreign) -> None:
+def test_other_formats_are_refused(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     assert rwq("export", "-o", "ids").text == "a\nb\n"
     assert rwq("export", "-o", "data").text == "data of a\ndata of b\n"
@@ -86,7 +86,7 @@ def test_other_formats(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("export", "-o", "jsonl").jsonl[1:] == rwq("export").jsonl[1:]
 
 
-def test_a_closed_pipe(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_closed_pipe_ends_it_quietly(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(3000)))
     result = rwq.shell("rwq export | head -n 1")
     assert (result.code, json.loads(result.out)["rwq_export"]) == (0, 1)
@@ -114,7 +114,7 @@ def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
 
 
 @pytest.mark.usefixtures("slept_s")
-def test_some_of_them(rwq: Rwq, foreign: Foreign) -> None:
+def test_ids_select_items(rwq: Rwq, foreign: Foreign) -> None:
     """The grammar of all verbs on many items; nothing chosen is everything."""
     foreign.waiting(b"w1", b"w2", b"w3")
     foreign.leased(b"l1", b"l2")
@@ -129,7 +129,7 @@ def test_some_of_them(rwq: Rwq, foreign: Foreign) -> None:
     assert exported(rwq, "-n", "2") == ["w1", "w2"]
 
 
-def test_some_that_are_not_there(rwq: Rwq, foreign: Foreign) -> None:
+def test_unknown_ids_are_missing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     result = rwq("export", "a", "gone")
     assert (result.code, result.notes) == (3, "exported 1, missing 1\n")
@@ -138,7 +138,7 @@ def test_some_that_are_not_there(rwq: Rwq, foreign: Foreign) -> None:
     assert len(result.jsonl) == 1
 
 
-def test_some_put_back_are_the_same(rwq: Rwq, foreign: Foreign) -> None:
+def test_selected_items_are_imported_as_they_were(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2", b"w3")
     text = rwq("export", "w1", "w3").out
     assert rwq("import", "-q", "copy", "-", stdin=text).code == 0
@@ -158,7 +158,9 @@ class TestResults:
             foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("words", [(), ("--all",)])
-    def test_they_come_last(self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...]) -> None:
+    def test_results_follow_the_items(
+        self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...]
+    ) -> None:
         self.keep(foreign)
         result = rwq("export", *words)
         assert (result.code, result.notes) == (0, "exported 1, results 2\n")
@@ -182,14 +184,14 @@ class TestResults:
             key=str,
         )
 
-    def test_where_they_are_left_out(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_results_are_left_out_of_a_selection(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)
         for words in (("a",), ("--all", "-n", "9"), ("-o", "json"), ("-o", "csv"), ("-o", "ids")):
             result = rwq("export", *words)
             assert (result.code, result.notes) == (0, "exported 1\n")
         assert len(rwq("export", "a").jsonl) == 2
 
-    def test_they_come_back(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_results_are_imported_as_they_were(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)
         foreign.raw.hset("jobs:result:held", mapping={"status": "completed", "completed_ms": 5})
         foreign.raw.hset("jobs:result:held", "holder", b"\xfe")

@@ -20,7 +20,7 @@ def item(item_id: str, data: str = "new", **more: object) -> dict[str, object]:
     return {"id": item_id, "data": data, "place": "main", **more}
 
 
-def test_there_and_back(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_export_is_imported_as_it_was(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"\xff", b"c")
     foreign.leased(b"l", ttl_ms=None)
     foreign.buried(b"b")
@@ -39,7 +39,7 @@ def test_there_and_back(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(foreign.raw) == before
 
 
-def test_into_a_queue_of_another_name(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_export_can_be_piped_into_another_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     result = rwq.shell("set -o pipefail; rwq export | rwq import -q copy -")
     assert result.code == 0
@@ -60,7 +60,7 @@ def test_into_a_queue_of_another_name(rwq: Rwq, foreign: Foreign) -> None:
         ),
     ],
 )
-def test_conflicts(
+def test_an_id_with_other_data_is_a_conflict(
     rwq: Rwq, foreign: Foreign, words: tuple[str, ...], code: int, said: str, data: bytes
 ) -> None:
     foreign.waiting(b"a", b"b")
@@ -94,7 +94,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("line", "why"), BAD)
-def test_a_bad_line_stops_nothing(rwq: Rwq, foreign: Foreign, line: bytes, why: str) -> None:
+def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign, line: bytes, why: str) -> None:
     given = lines(item("a")) + line + b"\n" + lines(item("b"))[len(HEADER) :]
     result = rwq("import", "-", stdin=given)
     told, summary = result.notes.splitlines()
@@ -119,14 +119,14 @@ def test_a_bad_line_stops_nothing(rwq: Rwq, foreign: Foreign, line: bytes, why: 
         (b'{"rwq_export": 1}\n', "the header of stdin cannot be used: it names no queue"),
     ],
 )
-def test_headers(rwq: Rwq, foreign: Foreign, given: bytes, said: str) -> None:
+def test_a_bad_header_is_an_error(rwq: Rwq, foreign: Foreign, given: bytes, said: str) -> None:
     result = rwq("import", "-", stdin=given + lines(item("a"))[len(HEADER) :])
     assert (result.code, result.text) == (2, "")
     assert result.notes.startswith(f"rwq: error: {said}")
     assert foreign.raw.keys() == []
 
 
-def test_ids_are_those_that_went_in(rwq: Rwq, foreign: Foreign) -> None:
+def test_ids_are_those_imported(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     given = lines(item("a", "data of a"), item("b"))
     assert rwq("import", "-", "-o", "ids", stdin=given).text == "b\n"
@@ -143,7 +143,7 @@ def test_an_undo_file_is_an_export(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.lrange("copy:queue", 0, -1) == [b"a"]
 
 
-def test_a_slow_pipe_is_imported_as_it_comes(rwq: Rwq, foreign: Foreign) -> None:
+def test_lines_of_a_slow_pipe_are_imported_at_once(rwq: Rwq, foreign: Foreign) -> None:
     process = rwq.start("import", "-")
     assert process.stdin is not None
     process.stdin.write(lines(item("a")))
@@ -157,7 +157,7 @@ class TestResults:
     def kept(self, item_id: str, **more: object) -> dict[str, object]:
         return {"result_of": item_id, "status": "completed", "completed_ms": 1, **more}
 
-    def test_one_that_is_there_stays(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_existing_result_stays_unless_replaced(self, rwq: Rwq, foreign: Foreign) -> None:
         given = lines(item("a"), self.kept("a", result="new"), self.kept("b", result="new"))
         foreign.raw.hset(
             "jobs:result:b", mapping={"status": "completed", "completed_ms": 5, "result": "old"}
@@ -177,7 +177,7 @@ class TestResults:
                 assert [result.json["imported"], result.json["results"]] == [1, 1]
 
     @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
-    def test_some_that_cannot_go_in(
+    def test_a_result_key_of_another_type_is_reported(
         self, rwq: Rwq, foreign: Foreign, dry_run: tuple[str, ...]
     ) -> None:
         """Part of it was done, though none of it was an item."""
@@ -188,13 +188,13 @@ class TestResults:
         result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a")))
         assert result.code == 1
 
-    def test_one_without_an_end_gets_one(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_result_without_an_expiry_gets_one(self, rwq: Rwq, foreign: Foreign) -> None:
         given = lines(self.kept("a", ttl_ms=None), self.kept("b"), self.kept("c", ttl_ms=60_000))
         assert rwq("import", "-", stdin=given).code == 0
         ends = [foreign.raw.pttl(f"jobs:result:{item_id}") for item_id in "abc"]
         assert [round(ttl_ms / 60_000) for ttl_ms in ends] == [60, 60, 1]
 
-    def test_between_items(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_results_between_items(self, rwq: Rwq, foreign: Foreign) -> None:
         given = lines(item("a"), self.kept("x"), item("b"), self.kept("y"), self.kept("z"))
         assert rwq("import", "-", stdin=given).notes == (
             "imported 2, already there 0, skipped 0, replaced 0, conflicts 0, rejected 0, "
@@ -202,7 +202,7 @@ class TestResults:
         )
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
 
-    def test_bad_ones(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_bad_result_is_rejected(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.set("jobs:result:s", "string")
         given = lines(
             self.kept("a", status="lost"),

@@ -17,7 +17,7 @@ def bury(foreign: Foreign, *ids: bytes) -> None:
         foreign.raw.hset("jobs:returns", item_id, 5)
 
 
-def test_by_id(rwq: Rwq, foreign: Foreign) -> None:
+def test_ids_are_kicked(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     bury(foreign, b"a", b"b", b"c")
     assert rwq("kick", "c", "a").as_tuple() == (
@@ -33,13 +33,13 @@ def test_by_id(rwq: Rwq, foreign: Foreign) -> None:
     ]
 
 
-def test_the_oldest(rwq: Rwq, foreign: Foreign) -> None:
+def test_n_kicks_the_oldest(rwq: Rwq, foreign: Foreign) -> None:
     bury(foreign, b"c", b"a", b"b")
     assert rwq("kick", "-n", "2", "-o", "ids").text == "c\na\n"
     assert waiting(foreign) == [b"c", b"a"]
 
 
-def test_all_in_the_order_in_which_they_were_buried(rwq: Rwq, foreign: Foreign) -> None:
+def test_all_are_kicked_in_the_order_of_burial(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     bury(foreign, b"c", b"a", b"b")
     assert rwq("kick", "--all").code == 0
@@ -47,14 +47,14 @@ def test_all_in_the_order_in_which_they_were_buried(rwq: Rwq, foreign: Foreign) 
     assert foreign.raw.exists("jobs:buried", "jobs:returns") == 0
 
 
-def test_those_that_match(rwq: Rwq, foreign: Foreign) -> None:
+def test_matching_items_are_kicked(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"ab")
     bury(foreign, b"aa", b"b", b"ac")
     assert rwq("kick", "--match", "of a", "-o", "ids").text == "aa\nac\n"
     assert rwq("kick", "--id-glob", "b*", "--state", "buried", "-o", "ids").text == "b\n"
 
 
-def test_what_is_not_buried(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_item_that_is_not_buried_is_reported(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     foreign.delayed(b"d", 9_999_999_999_999)
     before = contents(foreign.raw)
@@ -67,7 +67,7 @@ def test_what_is_not_buried(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(foreign.raw) == before
 
 
-def test_only_buried_ones_can_be_chosen(rwq: Rwq) -> None:
+def test_other_states_are_a_usage_error(rwq: Rwq) -> None:
     assert rwq("kick", "--state", "delayed").as_tuple() == (
         2,
         "",
@@ -75,7 +75,7 @@ def test_only_buried_ones_can_be_chosen(rwq: Rwq) -> None:
     )
 
 
-def test_dry_run_reports_the_same(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_dry_run_prints_the_report_of_the_run(rwq: Rwq, foreign: Foreign) -> None:
     bury(foreign, b"a", b"half")
     foreign.raw.delete("jobs:lease:half")
     foreign.waiting(b"w")

@@ -15,7 +15,7 @@ from tests.driver import TIMEOUT_S, Rwq, until
 HOLDER = f"rwq:tester@{os.uname().nodename}:s1".encode()
 
 
-def test_the_raw_keys(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_lease_is_written_under_both_names(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     raw = foreign.raw
     assert rwq("lease", "--for", "10m", "-o", "ids").as_tuple() == (0, "a\n", "")
@@ -28,7 +28,7 @@ def test_the_raw_keys(rwq: Rwq, foreign: Foreign) -> None:
     assert raw.dbsize() == 6
 
 
-def test_five_minutes_unless_told(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_lease_lasts_five_minutes_by_default(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     rwq("lease")
     assert 295_000 < foreign.raw.pttl("jobs:lease:a") <= 300_000
@@ -38,13 +38,13 @@ def test_five_minutes_unless_told(rwq: Rwq, foreign: Foreign) -> None:
     ("text", "ms"),
     [("500ms", 500), ("30s", 30_000), ("45", 45_000), ("1h30m", 5_400_000), ("2d", 172_800_000)],
 )
-def test_durations(rwq: Rwq, foreign: Foreign, text: str, ms: int) -> None:
+def test_a_lease_lasts_as_long_as_asked(rwq: Rwq, foreign: Foreign, text: str, ms: int) -> None:
     foreign.waiting(b"a")
     assert rwq("lease", "--for", text).code == 0
     assert ms - 400 < foreign.raw.pttl("jobs:lease:a") <= ms
 
 
-def test_the_session_is_that_of_the_shell(rwq: Rwq, foreign: Foreign) -> None:
+def test_commands_of_one_shell_share_a_session(rwq: Rwq, foreign: Foreign) -> None:
     """Two commands of one shell have one holder, so that the second may release."""
     foreign.waiting(b"a")
     assert rwq.shell("rwq lease -o ids && rwq release a", {"RWQ_SESSION": ""}).code == 0
@@ -56,7 +56,7 @@ def test_the_session_is_that_of_the_shell(rwq: Rwq, foreign: Foreign) -> None:
     assert holder == f"rwq:ann@{os.uname().nodename}:mine".encode()
 
 
-def test_several_in_order(rwq: Rwq, foreign: Foreign) -> None:
+def test_several_items_are_leased_in_order(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%04d" % number for number in range(2500)))
     result = rwq("lease", "-n", "2400", "-o", "ids")
     assert result.text.split() == [f"{number:04}" for number in range(2400)]
@@ -64,19 +64,19 @@ def test_several_in_order(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.llen("jobs:processing") == 2400
 
 
-def test_fewer_than_asked_for_are_no_failure(rwq: Rwq, foreign: Foreign) -> None:
+def test_fewer_items_than_asked_for_are_a_success(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     assert rwq("lease", "-n", "5", "-o", "ids").as_tuple() == (0, "a\nb\n", "")
 
 
-def test_the_data_of_one_are_exact(rwq: Rwq, raw: redis.Redis) -> None:
+def test_the_data_of_one_item_are_printed_unchanged(rwq: Rwq, raw: redis.Redis) -> None:
     data = bytes(range(256)) * 10 + b"\n\n"
     rwq("add", "--format", "raw", stdin=data)
     assert rwq.process("lease", "-o", "data").out == data
     assert raw.llen("jobs:processing") == 1
 
 
-def test_the_data_of_several_end_with_a_line_end_or_nul(rwq: Rwq) -> None:
+def test_data_of_several_items_are_separated(rwq: Rwq) -> None:
     rwq("add", "one", "two")
     assert rwq("lease", "-n", "2", "-o", "data").out == b"one\ntwo\n"
     rwq("add", "one", "two\n2")
@@ -107,25 +107,25 @@ def test_an_item_in_json(rwq: Rwq, foreign: Foreign) -> None:
     }
 
 
-def test_plain(rwq: Rwq, foreign: Foreign) -> None:
+def test_plain_has_id_and_data(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("lease").as_tuple() == (0, "a\t300000\t9\tdata of a\n", "")
 
 
-def test_ghosts_are_dropped_on_the_way(rwq: Rwq, foreign: Foreign) -> None:
+def test_ghosts_are_dropped(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.lpush("jobs:queue", "ghost1", "ghost2")
     foreign.waiting(b"a")
     assert rwq("lease", "-o", "ids").as_tuple() == (0, "a\n", "")
     assert foreign.raw.exists("jobs:queue", "jobs:lease:ghost1") == 0
 
 
-def test_nothing_but_ghosts_is_nothing(rwq: Rwq, raw: redis.Redis) -> None:
+def test_only_ghosts_are_nothing_to_lease(rwq: Rwq, raw: redis.Redis) -> None:
     raw.lpush("jobs:queue", "ghost")
     assert rwq("lease").as_tuple() == (1, "", "Nothing to lease in jobs.\n")
     assert raw.keys() == []
 
 
-def test_dry_run(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_dry_run_leases_nothing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     before = sorted(foreign.raw.keys())
     result = rwq("lease", "-n", "5", "--dry-run", "-o", "ids")
@@ -137,14 +137,14 @@ def test_dry_run(rwq: Rwq, foreign: Foreign) -> None:
     assert sorted(foreign.raw.keys()) == before
 
 
-def test_a_dry_run_leases_no_ghost(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_dry_run_skips_ghosts(rwq: Rwq, foreign: Foreign) -> None:
     """The same report as the real thing: a ghost is not leased but dropped."""
     foreign.raw.lpush("jobs:queue", "ghost")
     foreign.waiting(b"a")
     assert rwq("lease", "--dry-run", "-o", "ids").text == "a\n"
 
 
-def test_a_dry_run_shows_what_is_due(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_dry_run_shows_due_items(rwq: Rwq, foreign: Foreign) -> None:
     """Due items are promoted on the way."""
     foreign.delayed(b"due", 1)
     foreign.delayed(b"later", 9_999_999_999_999)
@@ -153,7 +153,7 @@ def test_a_dry_run_shows_what_is_due(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("lease", "-n", "9", "-o", "ids").text == "a\ndue\n"
 
 
-def test_a_dry_run_that_fails_promises_nothing(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_failed_dry_run_prints_nothing(rwq: Rwq, raw: redis.Redis) -> None:
     raw.hset("jobs:item:H", "a", "b")
     raw.lpush("jobs:queue", "H")
     assert rwq("lease", "--id", "H", "--dry-run").as_tuple() == (
@@ -164,14 +164,14 @@ def test_a_dry_run_that_fails_promises_nothing(rwq: Rwq, raw: redis.Redis) -> No
     )
 
 
-def test_a_dry_run_of_nothing(rwq: Rwq) -> None:
+def test_a_dry_run_of_an_empty_queue(rwq: Rwq) -> None:
     result = rwq("lease", "--dry-run")
     assert (result.code, result.text) == (1, "")
     assert result.notes.endswith("Nothing to lease in jobs.\n")
 
 
 class TestWaiting:
-    def test_until_there_is_one(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_wait_lasts_until_an_item_is_added(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-o", "data")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         assert rwq("add", "x", "--id", "a").code == 0
@@ -179,7 +179,7 @@ class TestWaiting:
         assert process.returncode == 0
         assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
 
-    def test_for_so_long(self, rwq: Rwq) -> None:
+    def test_a_timeout_ends_the_wait(self, rwq: Rwq) -> None:
         began = time.monotonic()
         assert rwq("lease", "--timeout", "100ms").as_tuple() == (
             1,
@@ -188,38 +188,38 @@ class TestWaiting:
         )
         assert time.monotonic() - began >= 0.1
 
-    def test_not_at_all(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_without_wait_it_does_not_block(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.config_resetstat()
         assert rwq("lease").code == 1
         assert rwq("lease", "--timeout", "0").code == 1
         assert "cmdstat_blmove" not in raw.info("commandstats")
 
-    def test_only_for_the_first(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_it_waits_only_for_the_first_item(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         foreign.raw.config_resetstat()
         assert rwq("lease", "-n", "2", "--wait", "-o", "ids").text == "a\n"
         assert "cmdstat_blmove" not in foreign.raw.info("commandstats")
 
-    def test_several_wait_for_one(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_several_waiting_commands_get_an_item_each(self, rwq: Rwq, raw: redis.Redis) -> None:
         waiting = [rwq.start("lease", "--timeout", "1m", "-o", "ids") for _ in range(3)]
         until(lambda: raw.info("clients")["blocked_clients"] == 3)
         rwq("add", "x", "y", "z", "--id-from", "line")
         taken = sorted(process.communicate(timeout=TIMEOUT_S)[0] for process in waiting)
         assert taken == [b"x\n", b"y\n", b"z\n"]
 
-    def test_behind_an_upstream_worker_order_is_kept(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_push_by_upstream_ends_the_wait(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-o", "ids")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         Foreign(raw).waiting(b"a")
         assert process.communicate(timeout=TIMEOUT_S)[0] == b"a\n"
 
-    def test_a_due_item_ends_it_in_time(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_due_item_ends_the_wait(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-o", "ids")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         Foreign(raw).delayed(b"a", round(time.time() * 1000) + 100)
         assert process.communicate(timeout=TIMEOUT_S)[0] == b"a\n"
 
-    def test_who_is_killed_has_taken_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_killed_wait_leases_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-q", "high", "-q", "jobs")
         until(lambda: raw.info("clients")["blocked_clients"] == 2)
         process.kill()
@@ -229,7 +229,7 @@ class TestWaiting:
         assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
         assert raw.exists("jobs:processing", "high:processing") == 0
 
-    def test_of_two_one_gets_it(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_one_of_two_waiting_commands_gets_the_item(self, rwq: Rwq, raw: redis.Redis) -> None:
         words = ("lease", "--wait", "-q", "high", "-q", "low", "-o", "jsonl")
         waiting = [rwq.start(*words) for _ in range(2)]
         until(lambda: raw.info("clients")["blocked_clients"] == 4)
@@ -250,7 +250,7 @@ class TestSeveralQueues:
         Foreign(raw, b"normal").waiting(b"n1", b"n2")
         Foreign(raw, b"low").waiting(b"l1")
 
-    def test_from_the_first_that_has_any(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_first_queue_with_an_item_wins(self, rwq: Rwq, raw: redis.Redis) -> None:
         records = rwq("lease", *QUEUES, "-n", "5", "-o", "jsonl").jsonl
         assert [(record["queue"], record["id"]) for record in records] == [
             ("normal", "n1"),
@@ -264,18 +264,18 @@ class TestSeveralQueues:
             "Nothing to lease in high, normal, low.\n",
         )
 
-    def test_plain_has_the_queue_last(self, rwq: Rwq) -> None:
+    def test_plain_ends_with_the_queue(self, rwq: Rwq) -> None:
         result = rwq("lease", *QUEUES)
         assert result.as_tuple() == (0, "n1\t300000\t10\tdata of n1\tnormal\n", "")
 
-    def test_a_table_has_it_first(self, rwq: Rwq) -> None:
+    def test_a_table_begins_with_the_queue(self, rwq: Rwq) -> None:
         assert rwq("lease", *QUEUES, "-o", "table").lines == [
             "QUEUE   ID  TIME LEFT  SIZE  DATA",
             "─" * 39,
             "normal  n1         5m  10 B  data of n1",
         ]
 
-    def test_ids_alone_are_refused(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_ids_without_their_queue_are_refused(self, rwq: Rwq, raw: redis.Redis) -> None:
         assert rwq("lease", *QUEUES, "-o", "ids").as_tuple() == (
             2,
             "",
@@ -285,7 +285,7 @@ class TestSeveralQueues:
         assert raw.exists("normal:processing") == 0
         assert rwq("lease", "-q", "low", "-q", "low", "-o", "ids").text == "l1\n"
 
-    def test_dry_run(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_dry_run_looks_at_the_queues_in_order(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("lease", *QUEUES, "-n", "2", "--dry-run", "-o", "jsonl")
         assert [(record["queue"], record["id"]) for record in result.jsonl] == [
             ("normal", "n1"),
@@ -294,7 +294,7 @@ class TestSeveralQueues:
         assert result.notes == "dry run, nothing changed: these would be leased now\n"
         assert raw.exists("normal:processing") == 0
 
-    def test_fair(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_fair_shuffles_the_queues(self, rwq: Rwq, raw: redis.Redis) -> None:
         """Of two queues each is the first in its turn; neither of them for forty times in a row."""
         Foreign(raw, b"low").waiting(*(b"%d" % number for number in range(60)))
         Foreign(raw, b"normal").waiting(*(b"%d" % number for number in range(60)))
@@ -305,7 +305,7 @@ class TestSeveralQueues:
         result = rwq("lease", *QUEUES, "--fair", "--dry-run", "-o", "jsonl")
         assert result.jsonl[0]["queue"] in ("normal", "low")
 
-    def test_while_waiting(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_push_onto_any_queue_ends_the_wait(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.flushall()
         for name in (b"low", b"high", b"normal"):
             process = rwq.start("lease", *QUEUES, "--wait", "-n", "2", "-o", "jsonl")
@@ -314,7 +314,7 @@ class TestSeveralQueues:
             out, err = process.communicate(timeout=TIMEOUT_S)
             assert (json.loads(out)["queue"], err) == (name.decode(), b"")
 
-    def test_a_wait_that_is_interrupted(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_interrupted_wait_leases_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.flushall()
         process = rwq.start("lease", *QUEUES, "--wait")
         until(lambda: raw.info("clients")["blocked_clients"] == 3)
@@ -325,7 +325,7 @@ class TestSeveralQueues:
 
 
 class TestById:
-    def test_wherever_it_waits(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_item_is_leased_in_any_waiting_state(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2", b"3")
         foreign.delayed(b"d", 9_999_999_999_999)
         foreign.buried(b"b")
@@ -342,12 +342,12 @@ class TestById:
                 assert raw.get(key) == HOLDER
                 assert 3_595_000 < raw.pttl(key) <= 3_600_000
 
-    def test_the_data_are_exact(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_data_are_printed_unchanged(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set(b"jobs:item:\xff", b"\x00\n")
         raw.lpush("jobs:queue", b"\xff")
         assert rwq.process("lease", "--id", b"\xff", "-o", "data").out == b"\x00\n"
 
-    def test_somebody_has_it(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_leased_item_stays_with_its_holder(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", holder=b"worker-7", ttl_ms=3_600_500)
         said = "a is leased by worker-7 for 1h more; to end that: rwq release --force -q jobs a\n"
         assert rwq("lease", "--id", "a").as_tuple() == (1, "", said)
@@ -377,7 +377,7 @@ class TestById:
         ids=["held", "abandoned", "orphaned", "gone"],
     )
     @pytest.mark.parametrize("more", [(), ("--dry-run",)])
-    def test_it_does_not_wait(
+    def test_wait_is_a_usage_error(
         self,
         rwq: Rwq,
         foreign: Foreign,
@@ -393,14 +393,14 @@ class TestById:
         assert len(result.notes.splitlines()) == 1 + len(more)
         assert sorted(foreign.raw.keys()) == before
 
-    def test_what_to_do_about_it_works(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_hint_works(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a b")
         said = rwq("lease", "--id", "a b").notes
         command = said.partition("put it back: ")[2].partition(" (")[0]
         assert rwq.shell(command).code == 0
         assert rwq("lease", "--id", "a b", "-o", "ids").as_tuple() == (0, "a b\n", "")
 
-    def test_some_of_several(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_leasing_some_of_several_is_partial(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2")
         words = ("lease", "--id", "2", "--id", "x", "--id", "1", "--id", "y", "-o", "ids")
         assert rwq(*words, "--dry-run").as_tuple()[:2] == (3, "2\n1\n")
@@ -408,7 +408,7 @@ class TestById:
         assert rwq(*words).as_tuple() == (3, "2\n1\n", said)
         assert rwq("lease", "--id", "x", "--id", "y").as_tuple() == (1, "", said)
 
-    def test_dry_run(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_dry_run_changes_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.buried(b"a")
         before = sorted(foreign.raw.keys())
         (record,) = rwq("lease", "--id", "a", "--dry-run", "-o", "json").json
@@ -416,7 +416,7 @@ class TestById:
         assert sorted(foreign.raw.keys()) == before
 
     @pytest.mark.parametrize("more", ["-n 1", "--wait", "--timeout 1s", "--fair"])
-    def test_with_what_it_excludes(self, rwq: Rwq, foreign: Foreign, more: str) -> None:
+    def test_ids_exclude_n_and_several_queues(self, rwq: Rwq, foreign: Foreign, more: str) -> None:
         foreign.waiting(b"a")
         assert rwq("lease", "--id", "a", *more.split()).as_tuple() == (
             2,
@@ -425,7 +425,7 @@ class TestById:
             "never\n",
         )
 
-    def test_an_empty_one(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert rwq("lease", "--id", "").as_tuple() == (
             2,

@@ -15,11 +15,11 @@ def filled(foreign: Foreign) -> None:
     foreign.leased(b"soon", holder=b"0a1b2c", ttl_ms=30_000)
 
 
-def test_soonest_first_the_abandoned_before(rwq: Rwq) -> None:
+def test_abandoned_items_come_first_then_the_soonest(rwq: Rwq) -> None:
     assert rwq("leases", "-o", "ids").as_tuple() == (0, "abandoned\nsoon\nlater\nheld\n", "")
 
 
-def test_states_and_holders(rwq: Rwq) -> None:
+def test_items_have_states_and_holders(rwq: Rwq) -> None:
     records = rwq("leases", "-o", "json").json
     assert [(record["state"], (record["lease"] or {}).get("holder")) for record in records] == [
         ("abandoned", None),
@@ -38,12 +38,12 @@ def test_states_and_holders(rwq: Rwq) -> None:
     ("glob", "ids"),
     [("rwq:*", "later held"), ("rwq:ann@*", "later"), ("0a1b2c", "soon"), ("rwq", ""), ("*", None)],
 )
-def test_holder(rwq: Rwq, glob: str, ids: str | None) -> None:
+def test_a_glob_selects_holders(rwq: Rwq, glob: str, ids: str | None) -> None:
     expected = "soon later held" if ids is None else ids
     assert rwq("leases", "--holder", glob, "-o", "ids").text.split() == expected.split()
 
 
-def test_limit(rwq: Rwq, foreign: Foreign) -> None:
+def test_n_limits_the_items(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("leases", "-n", "2", "-o", "ids").text == "abandoned\nsoon\n"
     foreign.leased(*(b"x%03d" % number for number in range(100)), ttl_ms=60_000)
     assert len(rwq("leases", "-o", "ids").text.split()) == 50
@@ -51,14 +51,14 @@ def test_limit(rwq: Rwq, foreign: Foreign) -> None:
 
 
 @pytest.mark.needs("no-touch")
-def test_plain(rwq: Rwq) -> None:
+def test_plain_is_a_line_an_item(rwq: Rwq) -> None:
     rows = [row.split("\t") for row in rwq("leases").text.splitlines()]
     assert rows[0] == ["abandoned", "abandoned", "", "", "17", "data of abandoned"]
     assert rows[3] == ["held", "held", "rwq:bob@host:2", "", "12", "data of held"]
 
 
 @pytest.mark.needs("no-touch")
-def test_table(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.delete("jobs:processing")
     foreign.abandoned(b"abandoned")
     foreign.leased(b"held", holder=b"rwq:bob@host:2", ttl_ms=None)
@@ -72,7 +72,7 @@ def test_table(rwq: Rwq, foreign: Foreign) -> None:
     assert (result.code, result.notes) == (0, "2 shown of 2 processing in jobs\n")
 
 
-def test_an_item_of_a_01_worker(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_lease_of_0_1_is_listed(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.flushall()
     foreign.abandoned(b"old")
     foreign.lease(b"old", holder=b"a-01-worker", generations="old")

@@ -26,27 +26,27 @@ def positions(rwq: Rwq, *words: str) -> list[int | None]:
 
 @pytest.mark.usefixtures("five")
 class TestPaging:
-    def test_next_first(self, rwq: Rwq) -> None:
+    def test_the_next_item_comes_first(self, rwq: Rwq) -> None:
         assert ids(rwq) == ["w1", "w2", "w3", "w4", "w5"]
         assert positions(rwq) == [0, 1, 2, 3, 4]
 
-    def test_limit(self, rwq: Rwq) -> None:
+    def test_n_limits_the_items(self, rwq: Rwq) -> None:
         assert ids(rwq, "-n", "2") == ["w1", "w2"]
         assert ids(rwq, "--limit", "9") == ["w1", "w2", "w3", "w4", "w5"]
 
-    def test_offset(self, rwq: Rwq) -> None:
+    def test_offset_skips_items(self, rwq: Rwq) -> None:
         assert ids(rwq, "-n", "2", "--offset", "2") == ["w3", "w4"]
         assert positions(rwq, "-n", "2", "--offset", "2") == [2, 3]
         assert ids(rwq, "--offset", "4") == ["w5"]
         assert ids(rwq, "--offset", "9") == []
 
-    def test_tail(self, rwq: Rwq) -> None:
+    def test_tail_shows_the_newest_items(self, rwq: Rwq) -> None:
         assert ids(rwq, "--tail", "-n", "2") == ["w5", "w4"]
         assert positions(rwq, "--tail", "-n", "2") == [4, 3]
         assert ids(rwq, "--tail", "-n", "2", "--offset", "1") == ["w4", "w3"]
         assert positions(rwq, "--tail", "-n", "2", "--offset", "1") == [3, 2]
 
-    def test_no_limit(self, rwq: Rwq, five: Foreign) -> None:
+    def test_n_0_shows_all_items(self, rwq: Rwq, five: Foreign) -> None:
         five.waiting(*(b"x%04d" % number for number in range(2500)))
         assert len(ids(rwq)) == 50
         everything = ids(rwq, "-n", "0")
@@ -55,7 +55,7 @@ class TestPaging:
         assert positions(rwq, "-n", "3", "--offset", "2000") == [2000, 2001, 2002]
 
 
-class TestWhich:
+class TestSources:
     @pytest.fixture(autouse=True)
     def filled(self, five: Foreign) -> None:
         five.abandoned(b"a1")
@@ -74,16 +74,16 @@ class TestWhich:
             ("all", "w1 w2 w3 w4 w5 a1 l1 h1 g1"),
         ],
     )
-    def test_which(self, rwq: Rwq, which: str, expected: str) -> None:
+    def test_a_source_selects_a_list(self, rwq: Rwq, which: str, expected: str) -> None:
         assert ids(rwq, which) == expected.split()
         assert ids(rwq, which, "-n", "3") == expected.split()[:3]
         assert ids(rwq, which, "--offset", "1") == expected.split()[1:]
 
-    def test_longest_leased_first(self, rwq: Rwq) -> None:
+    def test_the_longest_leased_item_comes_first(self, rwq: Rwq) -> None:
         assert ids(rwq, "processing") == ["a1", "l1", "h1", "g1"]
         assert ids(rwq, "processing", "--tail") == ["g1", "h1", "l1", "a1"]
 
-    def test_states(self, rwq: Rwq) -> None:
+    def test_items_have_states(self, rwq: Rwq) -> None:
         records = rwq("ls", "all", "-o", "json").json
         assert [(record["id"], record["state"]) for record in records[4:]] == [
             ("w5", "waiting"),
@@ -107,22 +107,22 @@ class TestWhich:
             (("leased", "--state", "abandoned"), ""),
         ],
     )
-    def test_state(self, rwq: Rwq, words: tuple[str, ...], expected: str) -> None:
+    def test_state_selects_items(self, rwq: Rwq, words: tuple[str, ...], expected: str) -> None:
         assert ids(rwq, *words) == expected.split()
 
-    def test_what_is_in_the_lists_twice(self, rwq: Rwq, five: Foreign) -> None:
+    def test_a_duplicate_is_listed_twice(self, rwq: Rwq, five: Foreign) -> None:
         five.raw.lpush(five.keys.main, b"w1")
         assert rwq("show", "w1", "-o", "json").json["state"] == "duplicated"
         assert ids(rwq) == ["w1", "w2", "w3", "w4", "w5", "w1"]
 
     @pytest.mark.parametrize("which", ["delayed", "buried"])
-    def test_what_we_put_aside(self, rwq: Rwq, five: Foreign, which: str) -> None:
+    def test_delayed_and_buried_items_are_listed(self, rwq: Rwq, five: Foreign, which: str) -> None:
         five.delayed(b"delayed", 9_999_999_999_999)
         five.buried(b"buried", b"it broke")
         (record,) = rwq("ls", which, "-o", "json").json
         assert (record["id"], record["state"]) == (which, which)
 
-    def test_a_guard_is_nobodys_lease(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_guard_is_not_shown_as_a_lease(self, rwq: Rwq, foreign: Foreign) -> None:
         """In tables; for programs everything stays as the keys say it."""
         foreign.raw.flushall()
         foreign.waiting(b"waiting")
@@ -160,7 +160,7 @@ class TestSelection:
         ],
     )
     @pytest.mark.needs("no-touch")
-    def test_match(self, rwq: Rwq, regex: str, expected: str) -> None:
+    def test_match_selects_by_data(self, rwq: Rwq, regex: str, expected: str) -> None:
         assert ids(rwq, "--match", regex) == expected.split()
 
     @pytest.mark.needs("no-touch")
@@ -173,7 +173,7 @@ class TestSelection:
         rwq("add", "--id", "long", "x" * 10_000 + "needle")
         assert ids(rwq, "--match", "needle") == ["long"]
 
-    def test_match_leaves_the_data_out_unless_asked_for(self, rwq: Rwq) -> None:
+    def test_match_does_not_print_the_data(self, rwq: Rwq) -> None:
         (record,) = rwq("ls", "--match", "second", "-o", "json").json
         assert record["data"] is None
         (record,) = rwq("ls", "--match", "second", "--data", "-o", "json").json
@@ -183,27 +183,27 @@ class TestSelection:
         ("glob", "expected"),
         [("a*", "a1 a2"), ("?2", "a2 b2"), ("[ab]1", "a1 b1"), ("a", ""), ("*", "a1 a2 b1 b2")],
     )
-    def test_id_glob(self, rwq: Rwq, glob: str, expected: str) -> None:
+    def test_id_glob_selects_by_id(self, rwq: Rwq, glob: str, expected: str) -> None:
         assert ids(rwq, "--id-glob", glob) == expected.split()
 
-    def test_older_than(self, rwq: Rwq) -> None:
+    def test_older_than_selects_by_idle_time(self, rwq: Rwq) -> None:
         assert ids(rwq, "--older-than", "0") == ["a1", "a2", "b1", "b2"]
         assert ids(rwq, "--older-than", "1h") == []
 
     @pytest.mark.needs("no-touch")
-    def test_together(self, rwq: Rwq) -> None:
+    def test_all_options_must_match(self, rwq: Rwq) -> None:
         assert ids(rwq, "--match", "42", "--id-glob", "b*") == ["b1"]
         assert ids(rwq, "--match", "user", "-n", "1", "--offset", "1") == ["a2"]
 
     @pytest.mark.needs("no-touch")
-    def test_nothing_that_matches(self, rwq: Rwq) -> None:
+    def test_no_match_is_an_empty_list(self, rwq: Rwq) -> None:
         result = rwq("ls", "--match", "nothing", "-o", "table")
         assert result.as_tuple() == (0, "No such waiting items in jobs.\n", "")
 
 
 class TestTable:
     @pytest.mark.needs("no-touch")
-    def test_whole(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_table_and_its_footer(self, rwq: Rwq, foreign: Foreign) -> None:
         rwq("add", "--id-from", "line", "resize cat.png", "x" * 2000)
         foreign.unused_for(b"resize cat.png", 30 * 3600 + 60)
         rwq("add", "--id", "third", "tab\tand [red]markup[/red]")
@@ -216,26 +216,26 @@ class TestTable:
         assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
 
     @pytest.mark.needs("no-touch")
-    def test_markup_is_text(self, rwq: Rwq) -> None:
+    def test_markup_in_data_is_printed(self, rwq: Rwq) -> None:
         rwq("add", "--id", "[red]x[/red]", "[/etc/passwd] :smile:")
         text = rwq("ls", "-o", "table").text
         assert "[red]x[/red]" in text
         assert "[/etc/passwd] :smile:" in text
 
-    def test_no_space_at_the_end_of_a_line(self, rwq: Rwq) -> None:
+    def test_lines_end_without_spaces(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", "short")
         rwq("add", "--id", "b", "a good deal longer")
         for line in rwq("ls", "-o", "table").text.splitlines():
             assert line == line.rstrip()
 
-    def test_the_first_column_begins_at_the_margin(self, rwq: Rwq) -> None:
+    def test_the_first_column_has_no_indent(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", "x")
         header, rule, row = rwq("ls", "-o", "table").text.splitlines()
         assert (header[0], rule[0], row[0]) == ("#", "─", "0")
 
 
 @pytest.mark.usefixtures("slept_s")
-def test_looking_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
+def test_ls_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2")
     foreign.leased(b"l1", ttl_ms=None)
     foreign.abandoned(b"a1")
@@ -253,7 +253,7 @@ def test_looking_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(raw) == before
 
 
-def test_looking_resets_no_idle_time(rwq: Rwq, foreign: Foreign) -> None:
+def test_ls_resets_no_idle_time(rwq: Rwq, foreign: Foreign) -> None:
     raw = foreign.raw
     foreign.waiting(b"w1")
     foreign.leased(b"l1")
@@ -270,7 +270,7 @@ def test_looking_resets_no_idle_time(rwq: Rwq, foreign: Foreign) -> None:
     assert all(raw.object("idletime", key) >= 1 for key in keys)
 
 
-def test_a_page_costs_what_it_costs_of_ten(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_page_of_a_long_list_needs_no_more_calls(rwq: Rwq, raw: redis.Redis) -> None:
     """Of a long queue no more is read than is shown."""
 
     def sent_bytes() -> int:

@@ -5,7 +5,7 @@ from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
 
-def test_all_that_nobody_holds(rwq: Rwq, foreign: Foreign) -> None:
+def test_all_items_that_nobody_holds_are_moved(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", b"c")
     foreign.leased(b"l", ttl_ms=None)
     result = rwq("mv", "--to", "other", "--all", "--yes")
@@ -20,7 +20,7 @@ def test_all_that_nobody_holds(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"l"]
 
 
-def test_held_and_there_already(rwq: Rwq, foreign: Foreign) -> None:
+def test_held_and_existing_items_are_not_moved(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     foreign.leased(b"l", ttl_ms=None)
     foreign.raw.set("other:item:b", "another")
@@ -34,14 +34,14 @@ def test_held_and_there_already(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.get("other:item:b") == b"another"
 
 
-def test_the_same_queue(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_same_queue_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     result = rwq("mv", "--to", "jobs", "--yes", "a")
     assert (result.code, result.text) == (2, "")
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
 
-def test_undo_brings_back_what_nobody_touched(rwq: Rwq, foreign: Foreign) -> None:
+def test_undo_returns_the_items_that_still_wait(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", b"c")
     before = contents(foreign.raw)
     rwq("mv", "--to", "other", "--all", "--yes")

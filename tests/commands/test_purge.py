@@ -7,7 +7,7 @@ from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
 
-def test_every_key(rwq: Rwq, foreign: Foreign) -> None:
+def test_no_key_is_left(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     foreign.leased(b"l")
     foreign.buried(b"x")
@@ -19,7 +19,7 @@ def test_every_key(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.keys() == []
 
 
-def test_the_question(rwq: Rwq, foreign: Foreign) -> None:
+def test_it_needs_the_name_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(1000)))
     foreign.data(b"orphan")
     asks = b"rwq will remove all 1,001 items of jobs. Type the queue's name to go on: "
@@ -31,12 +31,12 @@ def test_the_question(rwq: Rwq, foreign: Foreign) -> None:
     assert (code, foreign.raw.keys()) == (0, [])
 
 
-def test_nothing_there(rwq: Rwq) -> None:
+def test_an_empty_queue_is_not_an_error(rwq: Rwq) -> None:
     assert rwq("purge").as_tuple() == (0, "", "removed 0\n")
 
 
 @pytest.mark.usefixtures("slept_s")
-def test_of_a_wrong_type(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_item_of_another_type_stays(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.hset("jobs:item:h", "a", "b")
     result = rwq("purge", "--yes")
@@ -55,7 +55,7 @@ class TestResults:
             }
             foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
 
-    def test_they_are_written_down(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_results_are_in_the_undo_file(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)
         foreign.waiting(b"a")
         dry = rwq("purge", "--dry-run")
@@ -66,7 +66,7 @@ class TestResults:
         assert foreign.raw.keys() == []
         assert file.read_bytes().count(b'"result_b64": "AP4="') == 2
 
-    def test_what_is_no_result_stays(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_other_keys_under_the_prefix_stay(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)
         foreign.raw.hset("jobs:result:odd", "x", "y")
         foreign.raw.set("jobs:result:s", "t")
@@ -82,7 +82,7 @@ class TestResults:
             "rwq: 1 key is named like results, but none of ours; left\n"
         )
 
-    def test_nothing_but_results(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_results_alone_are_purged(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)
         before = contents(foreign.raw)
         result = rwq("purge", "--yes", "-o", "json")

@@ -19,7 +19,7 @@ def filled(raw: redis.Redis) -> None:
     raw.lpush(":queue", "x")
 
 
-def test_sorted_with_their_counts(rwq: Rwq) -> None:
+def test_queues_are_sorted_and_counted(rwq: Rwq) -> None:
     result = rwq("queues", "-o", "json")
     counts = ("waiting", "processing", "delayed", "buried")
     assert [[record["queue"], *(record[name] for name in counts)] for record in result.json] == [
@@ -31,7 +31,7 @@ def test_sorted_with_their_counts(rwq: Rwq) -> None:
     assert (result.code, result.notes) == (0, "")
 
 
-def test_needs_no_queue(rwq: Rwq) -> None:
+def test_no_queue_has_to_be_named(rwq: Rwq) -> None:
     assert rwq("queues", "-o", "ids", variables={"RWQ_QUEUE": ""}).code == 0
 
 
@@ -45,12 +45,12 @@ def test_needs_no_queue(rwq: Rwq) -> None:
         ("[a-b]*", "broken"),
     ],
 )
-def test_pattern(rwq: Rwq, pattern: str, names: str) -> None:
+def test_a_pattern_selects_queues(rwq: Rwq, pattern: str, names: str) -> None:
     result = rwq("queues", pattern, "-o", "ids")
     assert (result.code, result.text.split()) == (0, names.split())
 
 
-def test_plain(rwq: Rwq) -> None:
+def test_plain_is_a_line_a_queue(rwq: Rwq) -> None:
     assert rwq("queues").as_tuple() == (
         0,
         "broken\t0\t0\t0\t1\nlater\t0\t0\t1\t0\nmail:in\t2\t0\t0\t0\nmail:out\t0\t1\t0\t0\n",
@@ -58,7 +58,7 @@ def test_plain(rwq: Rwq) -> None:
     )
 
 
-def test_table(rwq: Rwq) -> None:
+def test_the_table_and_its_footer(rwq: Rwq) -> None:
     assert rwq("queues", "-o", "table").lines == [
         "QUEUE     WAITING  PROCESSING  DELAYED  BURIED",
         "──────────────────────────────────────────────",
@@ -69,5 +69,5 @@ def test_table(rwq: Rwq) -> None:
     ]
 
 
-def test_a_pattern_that_matches_nothing(rwq: Rwq) -> None:
+def test_no_match_is_an_empty_list(rwq: Rwq) -> None:
     assert rwq("queues", "x*", "-o", "table").as_tuple() == (0, "No such queues.\n", "")

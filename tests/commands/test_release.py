@@ -11,7 +11,7 @@ def waiting(foreign: Foreign) -> list[bytes]:
     return foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
 
 
-def test_what_was_leased_by_this_session(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_item_of_this_session_is_released(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     rwq("lease")
     assert rwq("release", "a").as_tuple() == (0, "", "released 1, not owner 0, missing 0\n")
@@ -19,20 +19,20 @@ def test_what_was_leased_by_this_session(rwq: Rwq, foreign: Foreign) -> None:
     assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:item:b", b"jobs:queue"]
 
 
-def test_to_the_front_in_this_order(rwq: Rwq, foreign: Foreign) -> None:
+def test_front_puts_the_items_first_in_order(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", b"c", b"d")
     rwq("lease", "-n", "3")
     assert rwq("release", "--front", "c", "a").code == 0
     assert waiting(foreign) == [b"c", b"a", b"d"]
 
 
-def test_what_waits_can_be_brought_to_the_front(rwq: Rwq, foreign: Foreign) -> None:
+def test_front_moves_waiting_items_to_the_front(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", b"c")
     assert rwq("release", "--front", "c").code == 0
     assert waiting(foreign) == [b"c", b"a", b"b"]
 
 
-def test_what_waits_stays_where_it_is(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_waiting_item_keeps_its_place(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     result = rwq("release", "a", "-o", "jsonl")
     assert [record["status"] for record in result.jsonl] == ["already-waiting"]
@@ -41,20 +41,20 @@ def test_what_waits_stays_where_it_is(rwq: Rwq, foreign: Foreign) -> None:
 
 
 @pytest.mark.parametrize("state", ["abandoned", "data", "buried"])
-def test_what_nobody_holds(rwq: Rwq, foreign: Foreign, state: str) -> None:
+def test_items_that_nobody_holds_are_released(rwq: Rwq, foreign: Foreign, state: str) -> None:
     getattr(foreign, state)(b"a")
     assert rwq("release", "a").code == 0
     assert waiting(foreign) == [b"a"]
     assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:queue"]
 
 
-def test_what_is_not_there(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_unknown_id_is_missing(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("release", "a").as_tuple() == (1, "", "released 0, not owner 0, missing 1\n")
     assert foreign.raw.keys() == []
 
 
 class TestOfAnotherSession:
-    def test_without_force(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_it_needs_force(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
         result = rwq("release", "a", "-o", "jsonl")
@@ -64,18 +64,17 @@ class TestOfAnotherSession:
         assert (result.code, result.notes) == (1, "released 0, not owner 1, missing 0\n")
         assert contents(foreign.raw) == before
 
-    def test_with_force_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_force_and_yes_release_it(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", b"b")
         result = rwq("release", "a", "b", "--force", "--yes")
         assert result.as_tuple() == (0, "", "released 2, not owner 0, missing 0\n")
         assert waiting(foreign) == [b"a", b"b"]
         assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:item:b", b"jobs:queue"]
 
-    def test_without_a_terminal_and_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
-        # A session of its own has no terminal, wherever the tests run.
-        result = rwq.shell("setsid -w rwq release a --force")
+        result = rwq("release", "a", "--force")
         assert result.as_tuple() == (
             2,
             "",
@@ -84,10 +83,10 @@ class TestOfAnotherSession:
         )
         assert contents(foreign.raw) == before
 
-    def test_a_dry_run_asks_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_dry_run_needs_no_confirmation(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
-        result = rwq.shell("setsid -w rwq release a --force --dry-run -o ids")
+        result = rwq("release", "a", "--force", "--dry-run", "-o", "ids")
         assert result.as_tuple() == (
             0,
             "a\n",
@@ -96,7 +95,7 @@ class TestOfAnotherSession:
         assert contents(foreign.raw) == before
 
 
-def test_dry_run_reports_the_same(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_dry_run_prints_the_report_of_the_run(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     foreign.leased(b"l", ttl_ms=None)
     foreign.abandoned(b"a")
@@ -111,7 +110,7 @@ def test_dry_run_reports_the_same(rwq: Rwq, foreign: Foreign) -> None:
     assert dry.notes == f"dry run, nothing changed: {real.notes}"
 
 
-def test_many_from_stdin(rwq: Rwq, foreign: Foreign) -> None:
+def test_thousands_from_stdin_are_released(rwq: Rwq, foreign: Foreign) -> None:
     ids = [b"%04d" % number for number in range(3000)]
     foreign.abandoned(*ids)
     result = rwq("release", "-", "-o", "json", stdin=b"\n".join(ids))
@@ -121,7 +120,7 @@ def test_many_from_stdin(rwq: Rwq, foreign: Foreign) -> None:
 
 
 class TestDelay:
-    def test_comes_back_by_itself(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_delayed_item_is_promoted_when_due(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         result = rwq("release", "a", "--delay", "10m")
         assert result.as_tuple() == (0, "", "delayed 1, not owner 0, missing 0\n")
@@ -133,14 +132,14 @@ class TestDelay:
         foreign.raw.zadd("jobs:delayed", {"a": 1})
         assert rwq("lease", "-n", "2", "-o", "ids").text == "b\na\n"
 
-    def test_another_time(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_delayed_item_can_be_delayed_again(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.delayed(b"a", 9_999_999_999_999)
         foreign.buried(b"b")
         assert rwq("release", "a", "b", "--delay", "1h").code == 0
         assert rwq("ls", "delayed", "-o", "ids").text == "a\nb\n"
         assert foreign.raw.exists("jobs:buried", "jobs:queue") == 0
 
-    def test_of_another_session_only_with_force(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_items_of_others_need_force(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         result = rwq("release", "a", "--delay", "1h")
         assert result.as_tuple() == (1, "", "delayed 0, not owner 1, missing 0\n")
@@ -148,7 +147,7 @@ class TestDelay:
         assert rwq("ls", "all", "-o", "ids").text == "a\n"
         assert foreign.raw.exists("jobs:processing") == 0
 
-    def test_no_delay(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_delay_of_zero_releases_at_once(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a")
         assert rwq("release", "a", "--delay", "0").notes == "released 1, not owner 0, missing 0\n"
         assert waiting(foreign) == [b"a"]
@@ -160,13 +159,15 @@ class TestDelay:
             ("--delay 0.0001", "a delay is at least 1ms; leave it out to put them back now"),
         ],
     )
-    def test_what_cannot_be(self, rwq: Rwq, foreign: Foreign, words: str, said: str) -> None:
+    def test_bad_delays_are_usage_errors(
+        self, rwq: Rwq, foreign: Foreign, words: str, said: str
+    ) -> None:
         foreign.waiting(b"a")
         before = contents(foreign.raw)
         assert rwq("release", "a", *words.split()).as_tuple() == (2, "", f"rwq: error: {said}\n")
         assert contents(foreign.raw) == before
 
-    def test_dry_run_reports_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_dry_run_prints_the_report_of_the_run(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"w")
         foreign.leased(b"l", ttl_ms=None)
         foreign.buried(b"b")

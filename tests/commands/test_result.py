@@ -16,7 +16,7 @@ def keep(foreign: Foreign, item_id: str, **fields: str | bytes | int) -> None:
     foreign.raw.hset(f"jobs:result:{item_id}", mapping=given)  # type: ignore[arg-type]
 
 
-def test_what_complete_keeps(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_result_is_printed_unchanged(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"a", holder=b"worker-7")
     file = rwq.home / "answer"
     file.write_bytes(b"\x00\xff\n")
@@ -44,7 +44,7 @@ def test_what_complete_keeps(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("result", "a", "-o", "ids").out == b"a\n"
 
 
-def test_whole(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_table_of_a_result(rwq: Rwq, foreign: Foreign) -> None:
     keep(foreign, "a", result=b"one\n[red]\x1b[2J", holder=b"\xffthem")
     result = rwq("result", "a", "-o", "table", variables={"TZ": "UTC"})
     assert result.lines == [
@@ -62,7 +62,7 @@ def test_whole(rwq: Rwq, foreign: Foreign) -> None:
     ]
 
 
-def test_a_large_one(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_large_result_is_printed_unchanged(rwq: Rwq, foreign: Foreign) -> None:
     """All of it for machines, the beginning for people."""
     data = b"0123456789abcde\n" * 2048
     keep(foreign, "a", result=data)
@@ -76,7 +76,7 @@ def test_a_large_one(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("result", "a", "-o", "json").json["result"] == data.decode()
 
 
-def test_one_that_was_given_up(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_rejected_item_has_an_outcome(rwq: Rwq, foreign: Foreign) -> None:
     """The exit says whether there is one; which, it says itself."""
     foreign.waiting(b"a")
     assert rwq("complete", "a", "--rejected").code == 0
@@ -95,7 +95,7 @@ def test_one_that_was_given_up(rwq: Rwq, foreign: Foreign) -> None:
 
 
 @pytest.mark.parametrize("output", ["data", "ids"])
-def test_none(rwq: Rwq, foreign: Foreign, output: str) -> None:
+def test_no_result_is_a_failure(rwq: Rwq, foreign: Foreign, output: str) -> None:
     foreign.waiting(b"w")
     assert rwq("result", "w", "-o", output).as_tuple() == (
         1,
@@ -109,7 +109,7 @@ def test_none(rwq: Rwq, foreign: Foreign, output: str) -> None:
     )
 
 
-def test_none_in_words(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_table_says_why_there_is_no_result(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"l")
     result = rwq("result", "l", "-o", "table")
     assert (result.code, result.lines) == (
@@ -119,7 +119,7 @@ def test_none_in_words(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("result", "l", "-o", "json").json["state"] == "leased"
 
 
-def test_the_item_was_added_again(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_older_result_is_printed_with_a_note(rwq: Rwq, foreign: Foreign) -> None:
     keep(foreign, "a", result=b"old")
     foreign.waiting(b"a")
     assert rwq("result", "a", "-o", "data").as_tuple() == (
@@ -130,7 +130,7 @@ def test_the_item_was_added_again(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_it_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
+def test_result_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
     keep(foreign, "a", result=b"old")
     foreign.waiting(b"a")
     before = contents(foreign.raw)
@@ -140,21 +140,21 @@ def test_it_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
 
 
 class TestWait:
-    def test_for_what_is_gone(self, rwq: Rwq) -> None:
+    def test_wait_ends_at_once_for_an_unknown_id(self, rwq: Rwq) -> None:
         assert rwq("result", "a", "--wait", "-o", "data").as_tuple() == (
             1,
             "",
             "no result of a: there is no such item, and nothing is kept of one\n",
         )
 
-    def test_in_vain(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_timeout_ends_the_wait(self, rwq: Rwq, foreign: Foreign) -> None:
         """Also where an earlier item left one."""
         keep(foreign, "a", result=b"old")
         foreign.leased(b"a")
         result = rwq("result", "a", "--timeout", "50ms", "-o", "data")
         assert result.as_tuple() == (1, "", "no result of a: it is still leased\n")
 
-    def test_until_it_is_completed(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_wait_lasts_until_the_item_is_completed(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         foreign.raw.config_resetstat()
         waiting = rwq.start("result", "a", "--wait", "-o", "data", stdin=subprocess.DEVNULL)
@@ -164,7 +164,7 @@ class TestWait:
         assert (waiting.returncode, out, err) == (0, b"done", b"")
 
 
-def test_bad_arguments(rwq: Rwq) -> None:
+def test_bad_arguments_are_usage_errors(rwq: Rwq) -> None:
     assert rwq("result", "").as_tuple() == (
         2,
         "",
@@ -174,7 +174,7 @@ def test_bad_arguments(rwq: Rwq) -> None:
     assert rwq("result").code == 2
 
 
-def test_a_key_of_another_type(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_key_of_another_type_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.set("jobs:result:a", "x")
     assert rwq("result", "a").as_tuple() == (
         69,
@@ -184,7 +184,7 @@ def test_a_key_of_another_type(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_stdin_holds_no_id(rwq: Rwq) -> None:
+def test_ids_are_not_read_from_stdin(rwq: Rwq) -> None:
     assert rwq("result", "-", stdin=b"a\n").as_tuple() == (
         2,
         "",

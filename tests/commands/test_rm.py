@@ -15,7 +15,7 @@ def undo_files(rwq: Rwq) -> list[Path]:
     return sorted((rwq.home / ".local/state/rwq/undo").glob("*"))
 
 
-def test_named_and_the_summary_gives_the_file(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     result = rwq("rm", "a", "gone", "--yes")
     (file,) = undo_files(rwq)
@@ -48,13 +48,13 @@ def test_named_and_the_summary_gives_the_file(rwq: Rwq, foreign: Foreign) -> Non
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_nothing_removed_leaves_no_file(rwq: Rwq) -> None:
+def test_no_undo_file_is_left_if_nothing_is_removed(rwq: Rwq) -> None:
     assert rwq("rm", "gone", "--yes").as_tuple() == (1, "", "removed 0, missing 1\n")
     assert rwq("rm", "gone", "--yes", "-o", "json").json["undo_file"] is None
     assert undo_files(rwq) == []
 
 
-def test_chosen(rwq: Rwq, foreign: Foreign) -> None:
+def test_options_select_items(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a1", b"b", b"a2")
     foreign.leased(b"a3")
     result = rwq("rm", "--id-glob", "a*", "--yes", "-o", "ids")
@@ -62,7 +62,7 @@ def test_chosen(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(foreign.raw) == {b"jobs:item:b": b"data of b", b"jobs:queue": [b"b"]}
 
 
-def test_from_stdin_with_binary_ids(rwq: Rwq, foreign: Foreign) -> None:
+def test_ids_from_stdin_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"\xff\n", b"b")
     assert rwq("rm", "-", "-0", "--yes", stdin=b"\xff\n\0b\0").code == 0
     assert foreign.raw.keys() == []
@@ -70,8 +70,8 @@ def test_from_stdin_with_binary_ids(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"\xff\n"]
 
 
-class TestAsking:
-    def test_says_how_many_are_leased(self, rwq: Rwq, foreign: Foreign) -> None:
+class TestConfirmation:
+    def test_the_question_has_the_number_of_leased_items(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"w")
         foreign.leased(b"l1", b"l2")
         code, seen = rwq.on_terminal("rm", "w", "l1", "l2", type_in=[(b"[y/N] ", b"y\n")])
@@ -79,7 +79,7 @@ class TestAsking:
         assert b"rwq will remove 3 items of jobs, 2 of them leased. Go on? [y/N] " in seen
         assert foreign.raw.keys() == []
 
-    def test_default_is_no(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_default_is_no(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"w")
         before = contents(foreign.raw)
         code, seen = rwq.on_terminal("rm", "w", type_in=[(b"[y/N] ", b"\n")])
@@ -87,10 +87,10 @@ class TestAsking:
         assert contents(foreign.raw) == before
 
     @pytest.mark.parametrize("line", ["rm a", "rm --all", "mv --to other a", "purge"])
-    def test_without_a_terminal(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+    def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.waiting(b"a")
         before = contents(foreign.raw)
-        result = rwq.shell(f"setsid -w rwq {line}")
+        result = rwq(*line.split())
         assert result.as_tuple() == (
             2,
             "",
@@ -101,17 +101,17 @@ class TestAsking:
         assert undo_files(rwq) == []
 
     @pytest.mark.parametrize("line", ["rm a", "mv --to other a", "purge", "undo"])
-    def test_a_dry_run_asks_nothing(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+    def test_a_dry_run_needs_no_confirmation(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.waiting(b"a", b"b")
         rwq("rm", "b", "--yes")
         before, files = contents(foreign.raw), undo_files(rwq)
-        result = rwq.shell(f"setsid -w rwq {line} --dry-run")
+        result = rwq(*line.split(), "--dry-run")
         assert result.code == 0
         assert result.notes.startswith("dry run, nothing changed: ")
         assert (contents(foreign.raw), undo_files(rwq)) == (before, files)
 
 
-def test_a_disk_that_is_full(rwq: Rwq, foreign: Foreign) -> None:
+def test_nothing_is_removed_if_the_disk_is_full(rwq: Rwq, foreign: Foreign) -> None:
     """Nothing is taken away that cannot be written down."""
     foreign.waiting(*(b"%d" % number for number in range(2000)))
     before = contents(foreign.raw)
@@ -130,7 +130,7 @@ def test_a_disk_that_is_full(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(foreign.raw) == before
 
 
-def test_a_state_directory_that_cannot_be_made(rwq: Rwq, foreign: Foreign) -> None:
+def test_nothing_is_removed_without_a_state_directory(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     (rwq.home / "file").touch()
     result = rwq("rm", "a", "--yes", variables={"XDG_STATE_HOME": str(rwq.home / "file")})
@@ -140,7 +140,7 @@ def test_a_state_directory_that_cannot_be_made(rwq: Rwq, foreign: Foreign) -> No
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
 
-def test_an_item_of_another_type(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_item_of_another_type_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.hset("jobs:item:h", "a", "b")
     assert rwq("rm", "h", "--yes").as_tuple() == (
         1,

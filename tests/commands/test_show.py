@@ -42,19 +42,19 @@ MAKERS: dict[str, Callable[[Foreign], object]] = {
 }
 
 
-def test_every_state_is_tried() -> None:
+def test_every_state_is_tested() -> None:
     assert set(MAKERS) == {state.value for state in State}
 
 
 @pytest.mark.parametrize("state", MAKERS)
 class TestStates:
-    def test_is_reached(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+    def test_the_state_is_shown(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
         MAKERS[state](foreign)
         result = rwq("show", "a", "-o", "json")
         assert result.json["state"] == state
         assert result.code == (1 if state in ("gone", "stray-lease", "ghost") else 0)
 
-    def test_is_explained(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+    def test_the_state_is_explained(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
         MAKERS[state](foreign)
         record = rwq("show", "a", "-o", "json").json
         assert record["meaning"].endswith(".")
@@ -63,7 +63,7 @@ class TestStates:
         for word in (state, "queue", "next", "main list", "processing list", "lease"):
             assert word in text
 
-    def test_the_commands_that_it_names_move_it_on(
+    def test_the_suggested_commands_work(
         self, rwq: Rwq, foreign: Foreign, raw: redis.Redis, state: str
     ) -> None:
         MAKERS[state](foreign)
@@ -87,7 +87,7 @@ class TestStates:
 
 
 @pytest.mark.needs("no-touch")
-def test_whole_of_a_waiting_item_on_paper(rwq: Rwq, foreign: Foreign) -> None:
+def test_all_of_a_waiting_item(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"z", b"a")
     foreign.unused_for(b"a", 30 * 3600 + 60)
     assert rwq("show", "a", "-o", "table").lines == [
@@ -110,14 +110,14 @@ def test_whole_of_a_waiting_item_on_paper(rwq: Rwq, foreign: Foreign) -> None:
     ]
 
 
-def test_position_counts_those_ahead(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_position_is_the_number_of_items_ahead(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%04d" % number for number in range(1500)))
     for item_id, position in (("0000", 0), ("0001", 1), ("1499", 1499)):
         assert rwq("show", item_id, "-o", "json").json["position"] == position
     assert "once the 1,499 ahead of it are" in rwq("show", "1499", "-o", "table").text
 
 
-def test_facts_of_a_buried_item(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_buried_item_has_its_time_and_reason(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"a", b"it broke")
     record = rwq("show", "a", "-o", "json").json
     assert record["reason"] == "it broke"
@@ -125,7 +125,7 @@ def test_facts_of_a_buried_item(rwq: Rwq, foreign: Foreign) -> None:
     assert "it broke" in rwq("show", "a", "-o", "table").text
 
 
-def test_facts_of_a_delayed_item(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_delayed_item_has_its_due_time(rwq: Rwq, foreign: Foreign) -> None:
     foreign.delayed(b"a", FAR_MS)
     record = rwq("show", "a", "-o", "json").json
     assert (record["state"], record["due_ms"]) == ("delayed", FAR_MS)
@@ -133,7 +133,7 @@ def test_facts_of_a_delayed_item(rwq: Rwq, foreign: Foreign) -> None:
 
 
 class TestSeveral:
-    def test_in_the_order_given(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_items_are_shown_in_the_order_given(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         result = rwq("show", "b", "gone", "a", "-o", "jsonl")
         assert [(record["id"], record["state"]) for record in result.jsonl] == [
@@ -143,13 +143,13 @@ class TestSeveral:
         ]
         assert result.code == 3
 
-    def test_from_stdin(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_ids_are_read_from_stdin(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         result = rwq("show", "-", "-o", "json", stdin=b"a\nb\n")
         assert [record["id"] for record in result.json] == ["a", "b"]
         assert rwq("show", "-", "-o", "json", stdin=b"a\n").json[0]["id"] == "a"
 
-    def test_sections_are_apart(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_items_are_separated_by_empty_lines(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         text = rwq("show", "a", "b", "-o", "table").text
         assert text.count("\n\nb\n") == 1
@@ -157,26 +157,26 @@ class TestSeveral:
 
 class TestData:
     @pytest.mark.parametrize("data", [b"", b"\n", b"a\n", bytes(range(256)), b"x" * 300_000])
-    def test_exact_bytes(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+    def test_data_are_printed_unchanged(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
         raw.set("jobs:item:a", data)
         raw.lpush("jobs:queue", "a")
         assert rwq.process("show", "a", "-o", "data").out == data
 
-    def test_of_what_is_not_there_is_said(self, rwq: Rwq) -> None:
+    def test_missing_data_are_a_note(self, rwq: Rwq) -> None:
         """`rwq show ID -o data > file` with a mistyped ID must not fail without a word."""
         result = rwq("show", "gone", "-o", "data")
         assert (result.code, result.text) == (1, "")
         assert "gone" in result.notes
 
     @pytest.mark.needs("no-touch")
-    def test_preview_and_all(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_data_shows_more_than_the_preview(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("jobs:item:a", "x" * 500)
         raw.lpush("jobs:queue", "a")
         record = rwq("show", "a", "-o", "json").json
         assert (record["bytes"], record["data"], record["preview"]) == (500, None, "x" * 200)
         assert rwq("show", "a", "--data", "-o", "json").json["data"] == "x" * 500
 
-    def test_json_is_laid_out(self, rwq: Rwq) -> None:
+    def test_json_data_are_indented(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", '{"b":[1,{"c":"\\u001b[2J"}],"d":"é"}')
         lines = rwq("show", "a", "--data", "-o", "table").lines
         assert lines[lines.index("Data") + 1 :] == [
@@ -191,24 +191,24 @@ class TestData:
             "  }",
         ]
 
-    def test_big_numbers_keep_their_digits(self, rwq: Rwq) -> None:
+    def test_large_numbers_keep_their_digits(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", '{"n": 12345678901234567890.123456789, "m": 1e400, "k": 1.10}')
         text = rwq("show", "a", "--data", "-o", "table").text
         assert "12345678901234567890.123456789" in text
         assert "1e400" in text
 
-    def test_a_key_that_comes_twice_is_not_dropped(self, rwq: Rwq) -> None:
+    def test_repeated_keys_are_kept(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", '{"k": 1, "k": 2}')
         text = rwq("show", "a", "--data", "-o", "table").text
         assert text.count('"k"') == 2
 
-    def test_lines_are_kept_apart(self, rwq: Rwq) -> None:
+    def test_lines_of_data_are_indented(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", "one\ntwo\x1b[2J\n\nfour")
         lines = rwq("show", "a", "--data", "-o", "table").lines
         assert lines[lines.index("Data") + 1 :] == ["  one", "  two\\x1b[2J", "", "  four"]
 
 
-def test_each_key_of_the_wrong_type_is_asked_for(rwq: Rwq, raw: redis.Redis) -> None:
+def test_each_key_of_another_type_is_shown(rwq: Rwq, raw: redis.Redis) -> None:
     raw.hset(b"my jobs:item:it's \xff", "field", "value")
     raw.lpush(b"my jobs:leased_by_session:it's \xff", "x")
     words = ("show", "-", "-0", "-q", "my jobs", "-o", "jsonl")
@@ -219,7 +219,7 @@ def test_each_key_of_the_wrong_type_is_asked_for(rwq: Rwq, raw: redis.Redis) -> 
     ]
 
 
-def test_the_commands_quote_what_a_shell_would_read(rwq: Rwq, raw: redis.Redis) -> None:
+def test_suggested_commands_are_quoted(rwq: Rwq, raw: redis.Redis) -> None:
     """They can be pasted, whatever the names are."""
     queue, item_id = "my jobs; rm -rf", b"it's $(x) `y`\n\x1b[2J \xff"
     there = Foreign(raw, queue.encode())
@@ -232,7 +232,7 @@ def test_the_commands_quote_what_a_shell_would_read(rwq: Rwq, raw: redis.Redis) 
     assert raw.lrange(there.keys.main, 0, -1) == [item_id]
 
 
-def test_an_id_that_begins_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_id_can_begin_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"--force")
     record = rwq("show", "-o", "json", "--", "--force").json
     release = next(command for command in record["commands"] if "release" in command)
@@ -240,7 +240,9 @@ def test_an_id_that_begins_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
 
 
 @pytest.mark.parametrize("item_id", [b"-", b"a\0b", b"%s \\n\0'"])
-def test_an_id_that_no_argument_can_be(rwq: Rwq, foreign: Foreign, item_id: bytes) -> None:
+def test_an_id_that_cannot_be_an_argument_is_piped(
+    rwq: Rwq, foreign: Foreign, item_id: bytes
+) -> None:
     foreign.abandoned(item_id)
     (record,) = rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
     release = next(command for command in record["commands"] if "release" in command)
@@ -252,13 +254,13 @@ def test_an_id_that_no_argument_can_be(rwq: Rwq, foreign: Foreign, item_id: byte
 
 class TestWhen:
     @pytest.mark.parametrize("state", ["leased", "unlisted", "stray-lease"])
-    def test_a_lease_ends(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+    def test_the_end_of_a_lease_is_shown(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
         MAKERS[state](foreign)
         record = rwq("show", "a", "-o", "json").json
         assert 58 < record["next_in_seconds"] <= 60
         assert re.search(r"in (59s|1m)", record["next"])
 
-    def test_a_delayed_item_is_due(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_due_time_is_shown(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.delayed(b"a", foreign.raw.time()[0] * 1000 + 100_000)
         record = rwq("show", "a", "-o", "json").json
         assert 98 < record["next_in_seconds"] <= 100
@@ -267,12 +269,12 @@ class TestWhen:
     @pytest.mark.parametrize(
         "state", ["waiting", "held", "abandoned", "orphaned", "buried", "ghost", "gone"]
     )
-    def test_nobody_knows(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
+    def test_an_unknown_time_is_null(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
         MAKERS[state](foreign)
         record = rwq("show", "a", "-o", "json").json
         assert (record["next_in_seconds"], record["places_per_second"]) == (None, None)
 
-    def test_the_turn_of_a_waiting_item_comes(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_turn_of_a_waiting_item_is_estimated(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(5000)))
         ended = threading.Event()
 
@@ -295,7 +297,7 @@ class TestWhen:
             record["next"],
         )
 
-    def test_the_turn_of_one_that_does_not_move_is_unknown(
+    def test_the_turn_of_an_item_that_does_not_move_is_unknown(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
         foreign.waiting(b"z", b"a")
@@ -306,8 +308,8 @@ class TestWhen:
         )
 
 
-class TestWhere:
-    def test_in_both_lists(self, rwq: Rwq, foreign: Foreign) -> None:
+class TestLocations:
+    def test_locations_in_both_lists_are_shown(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"z", b"a")
         foreign.leased(b"y", b"x", b"a")
         record = rwq("show", "a", "-o", "json").json
@@ -316,7 +318,7 @@ class TestWhere:
         assert record["facts"]["data_key"] == "jobs:item:a"
         assert "yes, 2 older than it" in rwq("show", "a", "-o", "table").text
 
-    def test_the_lease_keys_and_what_they_say(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_lease_keys_are_shown_with_their_values(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", generations="new", holder=b"one")
         foreign.lease(b"a", generations="old", holder=b"other", ttl_ms=None)
         record = rwq("show", "a", "-o", "json").json
@@ -329,7 +331,7 @@ class TestWhere:
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "once"), (3, "3 times"), (1234, "1,234 times")])
-def test_how_often_it_came_back(rwq: Rwq, foreign: Foreign, count: int, said: str) -> None:
+def test_the_number_of_returns_is_shown(rwq: Rwq, foreign: Foreign, count: int, said: str) -> None:
     foreign.waiting(b"w1")
     assert "brought it back" not in rwq("show", "w1", "-o", "table").text
     foreign.raw.hset(foreign.keys.returns, "w1", count)
@@ -343,7 +345,7 @@ class TestResults:
         fields = {"status": "rejected", "completed_ms": 1_700_000_000_000, "result": "four"}
         foreign.raw.hset(f"jobs:result:{item_id}", mapping=fields)  # type: ignore[arg-type]
 
-    def test_of_one_that_is_gone(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_result_of_a_completed_item_is_shown(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign, "a")
         result = rwq("show", "a", "-o", "json")
         assert result.code == 1
@@ -360,7 +362,7 @@ class TestResults:
         assert any(line.strip() == "its result  rwq result -q jobs a" for line in lines)
         assert any(line.endswith(", 4 B, no expiry") for line in lines)
 
-    def test_of_an_earlier_item(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_result_of_an_earlier_item_is_shown(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign, "a")
         foreign.waiting(b"a")
         result = rwq("show", "a", "-o", "json")
@@ -369,13 +371,15 @@ class TestResults:
         shown = " ".join(rwq("show", "a", "-o", "table").text.split())
         assert "4 B, no expiry, of an earlier item with this ID" in shown
 
-    def test_none(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_no_result_is_null(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert [r["result"] for r in rwq("show", "a", "b", "-o", "json").json] == [None, None]
 
 
 @pytest.mark.parametrize("kind", ["string", "hash"])
-def test_no_result_in_the_place_of_one(rwq: Rwq, foreign: Foreign, kind: str) -> None:
+def test_other_keys_in_the_place_of_a_result_are_shown(
+    rwq: Rwq, foreign: Foreign, kind: str
+) -> None:
     foreign.waiting(b"w")
     if kind == "string":
         foreign.raw.set("jobs:result:w", "x")

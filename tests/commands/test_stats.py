@@ -38,7 +38,7 @@ def filled(foreign: Foreign) -> Foreign:
 
 @pytest.mark.usefixtures("filled")
 class TestCounts:
-    def test_by_state(self, rwq: Rwq) -> None:
+    def test_items_are_counted_by_state(self, rwq: Rwq) -> None:
         record = rwq("stats", "-o", "json").json
         counts = (
             "waiting",
@@ -54,23 +54,23 @@ class TestCounts:
         assert [record[name] for name in counts] == [5, 6, 2, 1, 2, 2, 1, 1, 2]
         assert [record[name] for name in ONLY_DEEP] == [None] * 8
 
-    def test_deep(self, rwq: Rwq) -> None:
+    def test_deep_counts_orphans_and_ghosts(self, rwq: Rwq) -> None:
         record = rwq("stats", "--deep", "-o", "json").json
         assert [record[name] for name in ONLY_DEEP] == [1, 1, 1, 2, 0, 0, 5, 1]
 
-    def test_fast(self, rwq: Rwq) -> None:
+    def test_fast_counts_the_lists_only(self, rwq: Rwq) -> None:
         record = rwq("stats", "--fast", "-o", "json").json
         lengths = ("waiting", "processing", "delayed", "buried", "returned")
         assert [record[name] for name in lengths] == [5, 6, 2, 1, 2]
         assert [record[name] for name in UNKNOWN_WHEN_FAST] == [None] * len(UNKNOWN_WHEN_FAST)
         assert record["payload_sampled"] == 0
 
-    def test_leases(self, rwq: Rwq) -> None:
+    def test_leases_have_the_soonest_and_latest_end(self, rwq: Rwq) -> None:
         record = rwq("stats", "-o", "json").json
         assert 29_000 < record["lease_soonest_ms"] <= 30_000
         assert 3_599_000 < record["lease_latest_ms"] <= 3_600_000
 
-    def test_on_paper(self, rwq: Rwq) -> None:
+    def test_the_table_of_counts(self, rwq: Rwq) -> None:
         lines = rwq("stats", "--deep", "-o", "table").text.splitlines()
         assert lines[0] == "jobs"
         rows = [line.rsplit(maxsplit=1) for line in map(str.strip, lines[1:17])]
@@ -93,18 +93,18 @@ class TestCounts:
             ["results", "1"],
         ]
 
-    def test_what_never_came_back_is_not_spoken_of(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_no_returns_are_not_shown(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.delete("jobs:returns", "jobs:result:done")
         text = rwq("stats", "--deep", "-o", "table").text
         assert "retur" not in text
         assert "results" not in text
 
-    def test_numbers_stand_to_the_right(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_numbers_are_aligned_to_the_right(self, rwq: Rwq, filled: Foreign) -> None:
         filled.waiting(*(b"%05d" % number for number in range(1234)))
         lines = rwq("stats", "-o", "table").text.splitlines()[1:6]
         assert len({len(line.rstrip()) for line in lines}) == 1
 
-    def test_what_is_not_counted_is_said(self, rwq: Rwq) -> None:
+    def test_the_table_says_what_is_not_counted(self, rwq: Rwq) -> None:
         unknown = ", ".join(ONLY_DEEP).replace("_", " ")
         for words, expected in (
             ((), f"{unknown} (--deep counts them)"),
@@ -119,7 +119,7 @@ class TestCounts:
 
 class TestSizes:
     @pytest.mark.needs("no-touch")
-    def test_of_a_sample(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_sizes_are_those_of_a_sample(self, rwq: Rwq, raw: redis.Redis) -> None:
         rwq("add", *("x" * size for size in (1, 10, 100, 1000, 10_000)))
         record = rwq("stats", "-o", "json").json
         names = (
@@ -134,14 +134,14 @@ class TestSizes:
         assert raw.dbsize() == 6
 
     @pytest.mark.needs("no-touch")
-    def test_are_of_a_part_of_a_long_queue(self, rwq: Rwq) -> None:
+    def test_sizes_of_a_long_queue_are_sampled(self, rwq: Rwq) -> None:
         rwq("add", stdin=b"x\n" * 5000)
         record = rwq("stats", "-o", "json").json
         assert record["waiting"] == 5000
         assert 0 < record["payload_sampled"] <= 100
 
 
-def test_an_empty_queue(rwq: Rwq) -> None:
+def test_an_empty_queue_has_no_sizes(rwq: Rwq) -> None:
     record = rwq("stats", "--deep", "-o", "json").json
     assert (record["waiting"], record["ghosts"], record["oldest_waiting_seconds"]) == (0, 0, None)
     result = rwq("stats", "-o", "table")
@@ -150,7 +150,7 @@ def test_an_empty_queue(rwq: Rwq) -> None:
 
 
 class TestSeveral:
-    def test_in_the_order_given(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_queues_are_shown_in_the_order_given(self, rwq: Rwq, raw: redis.Redis) -> None:
         Foreign(raw, b"one").waiting(b"a")
         Foreign(raw, b"two").waiting(b"a", b"b")
         records = rwq("stats", "-q", "two", "-q", "one", "-q", "none", "-o", "json").json
@@ -160,7 +160,7 @@ class TestSeveral:
             ("none", 0),
         ]
 
-    def test_as_a_table(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_queues_are_rows_of_a_table(self, rwq: Rwq, raw: redis.Redis) -> None:
         Foreign(raw, b"one").waiting(b"a")
         text = rwq("stats", "-q", "one", "-q", "other", "--fast", "-o", "table").text
         header, _, first, second = text.splitlines()
@@ -168,7 +168,7 @@ class TestSeveral:
         assert first.split()[:3] == ["one", "1", "-"]
         assert second.split()[:3] == ["other", "0", "-"]
 
-    def test_that_are_broken_do_not_hide_the_others(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_a_broken_queue_does_not_hide_the_others(self, rwq: Rwq, raw: redis.Redis) -> None:
         Foreign(raw, b"one").waiting(b"a")
         raw.set("odd:queue", "x")
         result = rwq("stats", "-q", "one", "-q", "odd", "-o", "ids")

@@ -16,7 +16,7 @@ from tests.driver import TIMEOUT_S, Rwq, until
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 
 
-def test_empty(rwq: Rwq) -> None:
+def test_an_empty_queue_ends_the_wait(rwq: Rwq) -> None:
     result = rwq("wait", "-o", "json")
     record = result.json
     assert (result.code, result.notes) == (0, "")
@@ -46,7 +46,7 @@ def test_empty(rwq: Rwq) -> None:
         ("--id l1", 1),
     ],
 )
-def test_codes(rwq: Rwq, foreign: Foreign, words: str, code: int) -> None:
+def test_conditions_decide_the_code(rwq: Rwq, foreign: Foreign, words: str, code: int) -> None:
     foreign.waiting(b"w1", b"w2")
     foreign.leased(b"l1", ttl_ms=None)
     before = contents(foreign.raw)
@@ -63,12 +63,12 @@ def test_codes(rwq: Rwq, foreign: Foreign, words: str, code: int) -> None:
         *("--until-empty --below 1", "--below 1 --id a", "--until-empty --id a"),
     ],
 )
-def test_usage(rwq: Rwq, words: str) -> None:
+def test_bad_options_are_usage_errors(rwq: Rwq, words: str) -> None:
     result = rwq("wait", *words.split())
     assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1)
 
 
-def test_timeout(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_timeout_ends_the_wait(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     began = time.monotonic()
     result = rwq("wait", "--timeout", "100ms", "-o", "json")
@@ -86,7 +86,7 @@ def test_plain_is_a_field_a_line(rwq: Rwq) -> None:
     assert [line.split("\t")[0] for line in lines[-1:]] == ["waited_seconds"]
 
 
-def test_table(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_table_of_counts(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     result = rwq("wait", "--id", "w1", "--timeout", "0", "-o", "table")
     assert result.lines == [
@@ -101,18 +101,18 @@ def test_table(rwq: Rwq, foreign: Foreign) -> None:
     ]
 
 
-def test_a_queue_whose_name_is_any_bytes(rwq: Rwq) -> None:
+def test_a_queue_name_can_be_any_bytes(rwq: Rwq) -> None:
     result = rwq("wait", "-q", os.fsdecode(b"\xff\n"), "-o", "json")
     assert (result.code, result.json["queue"], result.json["queue_b64"]) == (0, None, "/wo=")
 
 
-def test_a_script_goes_on_when_the_work_is_done(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_script_continues_when_the_work_is_done(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2")
     script = "(sleep 0.5; rwq complete w1 w2) & rwq wait --timeout 20s >/dev/null && rwq ls -o ids"
     assert rwq.shell(script).as_tuple() == (0, "", "completed 2, missing 0, not owner 0\n")
 
 
-def test_interrupted(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_interrupt_ends_it_with_130(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     with _asking(rwq, foreign.raw) as process:
         process.send_signal(signal.SIGINT)
@@ -120,13 +120,13 @@ def test_interrupted(rwq: Rwq, foreign: Foreign) -> None:
     assert process.returncode == 130
 
 
-def test_no_server(rwq: Rwq) -> None:
+def test_an_unreachable_server_is_an_error(rwq: Rwq) -> None:
     result = rwq("wait", *NOWHERE)
     assert (result.code, result.text) == (69, "")
     assert result.notes.startswith("rwq: error: cannot reach redis://127.0.0.1:1/0: ")
 
 
-def test_a_server_that_goes_away(bare_rwq: Rwq, start_server: StartServer) -> None:
+def test_a_lost_server_is_an_error(bare_rwq: Rwq, start_server: StartServer) -> None:
     server = start_server()
     with server.client() as raw:
         Foreign(raw, b"jobs").waiting(b"w1")
@@ -140,7 +140,7 @@ def test_a_server_that_goes_away(bare_rwq: Rwq, start_server: StartServer) -> No
     assert err.count(b"\n") == 1
 
 
-def test_a_connection_that_is_cut_while_it_is_idle_is_made_anew(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_dropped_idle_connection_is_replaced(rwq: Rwq, foreign: Foreign) -> None:
     """A wait of hours must not end because a proxy between them drops what is idle."""
     foreign.waiting(b"w1")
     raw = foreign.raw

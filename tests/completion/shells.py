@@ -1,4 +1,4 @@
-"""Real shells, driven by their own commands and by keys in a pseudo-terminal."""
+"""Real shells, controlled by their own commands and by keys in a pseudo-terminal."""
 
 import fcntl
 import os
@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 import termios
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ QUEUES = ("jobs", "mail:in box", "mail:out", "it's", "ümlaut", "C:\\data", NAST
 NAMES = QUEUES[:-1]
 
 TAB = "\t"
-# Keys without a meaning for the terminal driver, which may read them before the shell does.
+# Keys that the terminal driver ignores: it may read them before the shell does.
 REPORT = "\x1bR"
 CLEAR = "\x1bC"
 
@@ -55,8 +54,8 @@ class World:
     calls: Path
     variables: dict[str, str]
 
-    def taken_calls(self) -> list[list[str]]:
-        """The arguments of each call of the fake since this was last called."""
+    def take_calls(self) -> list[list[str]]:
+        """Return the arguments of each call of the fake, and forget the calls."""
         if not self.calls.exists():
             return []
         calls = self.calls.read_text().split("\0\n")[:-1]
@@ -112,7 +111,7 @@ class Terminal:
         world: Where it runs.
         command: The command that starts it.
         setup: A script to read first. It must bind CLEAR to clearing the line, and REPORT to
-            writing the line to the file `$REPORT`, which must appear with its contents.
+            writing the line, followed by NUL, to the pipe `$REPORT`.
 
     Attributes:
         shell: The path of the shell.
@@ -121,10 +120,13 @@ class Terminal:
 
     def __init__(self, world: World, command: Sequence[str], setup: str) -> None:
         self.shell = command[0]
-        self._report = world.directory.parent / "report"
-        self._report.unlink(missing_ok=True)
+        pipe = world.directory.parent / "report"
+        pipe.unlink(missing_ok=True)
+        os.mkfifo(pipe)
+        # Open for writing, too: a pipe that no writer has open is always readable.
+        self._reports = os.open(pipe, os.O_RDWR)
         script = world.directory.parent / "setup"
-        script.write_text(f"{setup}\ntouch $REPORT\n")
+        script.write_text(f"{setup}\nprintf '\\0' > $REPORT\n")
         self._master, slave = pty.openpty()
         self._process = subprocess.Popen(
             command,
@@ -132,30 +134,32 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             cwd=world.directory,
-            env={**world.variables, "REPORT": str(self._report)},
+            env={**world.variables, "REPORT": str(pipe)},
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
         self.screen = b""
         self._write(f" source '{script}'\n")
-        self._wait_for_report()
+        self._read_report()
 
     def line_after(self, keys: str) -> str:
         """The line after these keys on an empty line."""
         self.screen = b""
-        self._report.unlink(missing_ok=True)
         self._write(CLEAR + keys + REPORT)
-        return self._wait_for_report()
+        return self._read_report()
 
-    def _wait_for_report(self) -> str:
-        deadline = time.monotonic() + 120
-        while not self._report.exists():
-            assert time.monotonic() < deadline, self.screen.decode(errors="replace")
-            # Unread output would block the shell in the end.
-            if select.select([self._master], [], [], 0.01)[0]:
+    def _read_report(self) -> str:
+        report = b""
+        while not report.endswith(b"\0"):
+            # Unread output would eventually block the shell.
+            ready, _, _ = select.select([self._master, self._reports], [], [], 120)
+            assert ready, self.screen.decode(errors="replace")
+            if self._master in ready:
                 self.screen += os.read(self._master, 65536)
-        return self._report.read_text()
+            if self._reports in ready:
+                report += os.read(self._reports, 65536)
+        return report.removesuffix(b"\0").decode()
 
     def _write(self, keys: str) -> None:
         os.write(self._master, keys.encode())
@@ -165,6 +169,7 @@ class Terminal:
         self._process.kill()
         self._process.wait()
         os.close(self._master)
+        os.close(self._reports)
 
 
 @contextmanager
@@ -216,7 +221,7 @@ _rwq rwq "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
 _SETUP_BASH = r"""
 PS1='$ '
 source '{script}'
-report() {{ printf %s "$READLINE_LINE" > $REPORT.new; mv $REPORT.new $REPORT; }}
+report() {{ printf '%s\0' "$READLINE_LINE" > $REPORT; }}
 bind -x '"\eR": report'
 bind '"\eC": kill-whole-line'
 """
@@ -227,21 +232,40 @@ class Fish:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._fish = need("fish")
 
-    def offers(self, line: str, **variables: str) -> list[str]:
-        """The words offered for the last word of a line."""
-        output = self._world.run(
-            [self._fish, "--no-config", "-c", _CALL_FISH, str(COMPLETIONS / "rwq.fish"), line],
-            **variables,
-        )
-        words = [row.split("\t")[0] for row in output.splitlines()]
+    @contextmanager
+    def open(self, **variables: str) -> Iterator["Fish"]:
+        """Start fish with the script. At the end, it must have printed nothing on stderr."""
+        with subprocess.Popen(
+            [need("fish"), "--no-config", "-c", _RUN_FISH, str(COMPLETIONS / "rwq.fish")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self._world.directory,
+            env={**self._world.variables, **variables},
+            text=True,
+            bufsize=1,
+        ) as self._process:
+            yield self
+            _, errors = self._process.communicate()
+        assert (self._process.returncode, errors) == (0, "")
+
+    def offers(self, line: str) -> list[str]:
+        """The words offered for the last word of a line; fish must be running."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
         # fish prints the whole word, including the option that the value belongs to.
         head = re.sub(r"[^=]*$", "", line.split(" ")[-1])
-        return [word.removeprefix(head) for word in words]
+        words = []
+        while (row := self._process.stdout.readline()) != "\n":
+            assert row, "fish has exited"
+            words.append(row.rstrip("\n").split("\t")[0].removeprefix(head))
+        return words
 
 
-_CALL_FISH = "source $argv[1]; complete -C $argv[2]"
+# Prints the words for each line of stdin, and an empty line after them.
+_RUN_FISH = "source $argv[1]; while read -l line; complete -C $line; echo; end"
 
 
 class Zsh:
@@ -287,7 +311,7 @@ compadd() {
     fi
     builtin compadd "$@"
 }
-report() { print -rn -- "$BUFFER" > $REPORT.new; mv $REPORT.new $REPORT }
+report() { printf '%s\0' "$BUFFER" > $REPORT }
 zle -N report
 bindkey -e
 bindkey '\eR' report

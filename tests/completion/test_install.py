@@ -1,35 +1,15 @@
-"""`rwq completion`: where a script is installed, whole or not at all."""
+"""`rwq completion`: printing a script, and installing it."""
 
-import io
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from rwq_cli.cli.program import run
 from rwq_cli.completion.install import install_script, remaining_step, script_path
 from rwq_cli.completion.scripts import FILE_NAMES, Shell
 from rwq_cli.core.errors import RwqError
-from rwq_cli.environment import Environment
-from rwq_cli.exit_codes import ExitStatus
 from tests.completion.shells import COMPLETIONS
-
-
-@dataclass(frozen=True)
-class Ran:
-    """The result of a run."""
-
-    status: ExitStatus
-    out: str
-    err: str
-
-
-def rwq(*words: str, **variables: str) -> Ran:
-    """Run rwq with nothing but these variables."""
-    out, err = io.BytesIO(), io.BytesIO()
-    status = run(words, Environment(variables, io.BytesIO(), out, err))
-    return Ran(status, out.getvalue().decode(), err.getvalue().decode())
+from tests.driver import Rwq
 
 
 @pytest.mark.parametrize(
@@ -46,7 +26,7 @@ def rwq(*words: str, **variables: str) -> Ran:
         (Shell.ZSH, {"XDG_DATA_HOME": "/d"}, "/d/zsh/site-functions/_rwq"),
         (Shell.FISH, {}, "/h/.config/fish/completions/rwq.fish"),
         (Shell.FISH, {"XDG_CONFIG_HOME": "/c"}, "/c/fish/completions/rwq.fish"),
-        # The XDG specification: a relative path is to be ignored.
+        # The XDG specification says to ignore a relative path.
         (Shell.FISH, {"XDG_CONFIG_HOME": "c"}, "/h/.config/fish/completions/rwq.fish"),
     ],
 )
@@ -54,7 +34,7 @@ def test_the_path_of_a_script(shell: Shell, variables: dict[str, str], path: str
     assert script_path(shell, {"HOME": "/h", **variables}) == Path(path)
 
 
-def test_the_user_learns_the_remaining_step() -> None:
+def test_the_remaining_step_depends_on_the_shell() -> None:
     path = Path("/a b/_rwq")
     assert remaining_step(Shell.FISH, path, {}) is None
     assert "source '/a b/_rwq'" in (remaining_step(Shell.BASH, path, {}) or "")
@@ -94,30 +74,31 @@ def test_a_failed_install_keeps_the_older_script_and_gives_the_reason(
 
 
 @pytest.mark.parametrize("shell", Shell)
-def test_the_command_prints_the_script(shell: Shell) -> None:
+def test_the_command_prints_the_script(bare_rwq: Rwq, shell: Shell) -> None:
     script = (COMPLETIONS / FILE_NAMES[shell]).read_text()
-    assert rwq("completion", shell) == Ran(ExitStatus.OK, script, "")
+    assert bare_rwq("completion", shell).as_tuple() == (0, script, "")
 
 
 @pytest.mark.parametrize("shell", Shell)
-def test_the_command_installs_the_script_and_prints_the_path(tmp_path: Path, shell: Shell) -> None:
-    ran = rwq("completion", shell, "--install", HOME=str(tmp_path))
-    path = script_path(shell, {"HOME": str(tmp_path)})
-    assert (ran.status, ran.out) == (ExitStatus.OK, "")
-    assert ran.err.splitlines()[0] == f"installed {path}"
+def test_the_command_installs_the_script_and_prints_the_path(bare_rwq: Rwq, shell: Shell) -> None:
+    result = bare_rwq("completion", shell, "--install")
+    path = script_path(shell, bare_rwq.variables)
+    assert (result.code, result.out) == (0, b"")
+    assert result.notes.splitlines()[0] == f"installed {path}"
     assert path.read_text() == (COMPLETIONS / FILE_NAMES[shell]).read_text()
 
 
-def test_the_command_fails_if_it_cannot_write(tmp_path: Path) -> None:
-    (tmp_path / ".config").touch()
-    ran = rwq("completion", "fish", "--install", HOME=str(tmp_path))
-    assert (ran.status, ran.out) == (ExitStatus.NO, "")
-    assert ran.err.startswith(f"rwq: error: cannot write {tmp_path}/.config/fish/completions/rwq")
+def test_the_command_fails_if_it_cannot_write(bare_rwq: Rwq) -> None:
+    config = bare_rwq.home / ".config"
+    config.touch()
+    result = bare_rwq("completion", "fish", "--install")
+    assert (result.code, result.out) == (1, b"")
+    assert result.notes.startswith(f"rwq: error: cannot write {config}/fish/completions/rwq")
 
 
 @pytest.mark.parametrize("words", [("nushell",), (), ("bash", "zsh")])
-def test_an_unknown_shell_is_a_usage_error(words: tuple[str, ...]) -> None:
-    ran = rwq("completion", *words)
-    assert (ran.status, ran.out) == (ExitStatus.USAGE, "")
-    assert ran.err.startswith("rwq: error: ")
-    assert ran.err.count("\n") == 1
+def test_an_unknown_shell_is_a_usage_error(bare_rwq: Rwq, words: tuple[str, ...]) -> None:
+    result = bare_rwq("completion", *words)
+    assert (result.code, result.out) == (2, b"")
+    assert result.notes.startswith("rwq: error: ")
+    assert result.notes.count("\n") == 1

@@ -35,8 +35,8 @@ STATES_WITH_A = [state for state in SelectableState if state.startswith("a")]
 SPEC = collect()
 
 
-class Offering(Protocol):
-    """A shell that returns what it offers for the last word of a line."""
+class Completer(Protocol):
+    """A shell that completes lines."""
 
     def offers(self, line: str) -> list[str]: ...
 
@@ -49,16 +49,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(autouse=True)
 def forget_calls(world: World) -> None:
     """Forget the calls of earlier tests."""
-    world.taken_calls()
+    world.take_calls()
 
 
 @pytest.fixture(scope="module", params=["bash", "fish", "zsh from fpath", "zsh sourced"])
-def shell(request: pytest.FixtureRequest, world: World) -> Iterator[Offering]:
+def shell(request: pytest.FixtureRequest, world: World) -> Iterator[Completer]:
     """Each shell; zsh with both ways of loading its script."""
     if request.param == "bash":
         yield Bash(world)
     elif request.param == "fish":
-        yield Fish(world)
+        with Fish(world).open() as fish:
+            yield fish
     else:
         zsh = Zsh(world, ZSH_FPATH if request.param == "zsh from fpath" else ZSH_SOURCE)
         with zsh.open():
@@ -125,15 +126,15 @@ def test_the_scripts_in_the_repository_match_the_commands(tmp_path: Path) -> Non
     ],
 )
 def test_known_words_are_offered_without_starting_rwq(
-    shell: Offering, world: World, line: str, offered: list[str]
+    shell: Completer, world: World, line: str, offered: list[str]
 ) -> None:
     assert sorted(shell.offers(line)) == sorted(offered)
-    assert world.taken_calls() == []
+    assert world.take_calls() == []
 
 
 @pytest.mark.parametrize("command", SPEC.commands, ids=lambda known: "-".join(known.path))
 def test_every_long_option_is_offered_without_starting_rwq(
-    shell: Offering, world: World, command: Command
+    shell: Completer, world: World, command: Command
 ) -> None:
     found = shell.offers(" ".join(("rwq", *command.path, "--")))
     wanted = {
@@ -143,7 +144,7 @@ def test_every_long_option_is_offered_without_starting_rwq(
         if name.startswith("--")
     }
     assert set(found) == wanted
-    assert world.taken_calls() == []
+    assert world.take_calls() == []
 
 
 @pytest.mark.parametrize(
@@ -168,28 +169,28 @@ def test_every_long_option_is_offered_without_starting_rwq(
     ],
 )
 def test_queue_names_come_from_the_server_on_the_line(
-    shell: Offering, world: World, line: str, server: list[str]
+    shell: Completer, world: World, line: str, server: list[str]
 ) -> None:
     assert sorted(shell.offers(line)) == sorted(NAMES)
-    (call,) = world.taken_calls()
+    (call,) = world.take_calls()
     # Only fish gives the long name of an option that was typed with the short one.
     assert call[:3] == ["queues", "-o", "ids"]
     assert ["--url" if word == "-u" else word for word in call[3:]] == server
 
 
-def test_commands_on_the_line_are_not_run(shell: Offering, world: World) -> None:
+def test_commands_on_the_line_are_not_run(shell: Completer, world: World) -> None:
     substitution = "(touch ran)" if isinstance(shell, Fish) else "$(touch ran)"
     assert shell.offers(f"rwq -u {substitution} ls -q ") == []
     assert shell.offers(f"rwq -q {substitution} ls --ta") == ["--tail"]
-    assert world.taken_calls() == []
+    assert world.take_calls() == []
     assert not (world.directory / "ran").exists()
 
 
 def test_nothing_is_offered_or_printed_if_the_server_does_not_answer(world: World) -> None:
-    # `run` checks stderr and the exit code.
     assert Bash(world).offers("rwq ls -q ", NO_SERVER="1") == []
-    assert Fish(world).offers("rwq ls -q ", NO_SERVER="1") == []
-    assert len(world.taken_calls()) == 2
+    with Fish(world).open(NO_SERVER="1") as fish:
+        assert fish.offers("rwq ls -q ") == []
+    assert len(world.take_calls()) == 2
 
 
 @pytest.mark.parametrize(

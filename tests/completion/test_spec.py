@@ -1,4 +1,4 @@
-"""The description that the scripts are made from."""
+"""The spec that the scripts are generated from."""
 
 import re
 

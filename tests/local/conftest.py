@@ -25,7 +25,7 @@ class NewServer(Protocol):
 
 @pytest.fixture(params=range(len(PROGRAMS)), ids=lambda number: f"server{number}")
 def environ(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    """An environment without the variables of the person who runs the tests."""
+    """An environment without the variables of the user who runs the tests."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     if PROGRAMS[request.param]:
         environ["RWQ_LOCAL_SERVER"] = PROGRAMS[request.param]
@@ -48,13 +48,13 @@ def new_server(environ: dict[str, str]) -> Iterator[NewServer]:
 
 @pytest.fixture
 def local_server(new_server: NewServer, tmp_path: Path) -> LocalServer:
-    """A server that was not started yet; its directory does not exist."""
+    """A server that has not been started; its directory does not exist."""
     return new_server(tmp_path / "data")
 
 
 @pytest.fixture
 def temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where `throwaway` creates its directories during the test; empty at first."""
+    """An empty directory in which `throwaway` creates its own during the test."""
     directory = tmp_path / "tmp"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))

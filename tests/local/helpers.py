@@ -1,4 +1,4 @@
-"""What the tests of local servers share."""
+"""Helpers for the tests of local servers."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def pid_of(server: LocalServer) -> int:
 
 
 def kill(pid: int) -> None:
-    """Kill a process as a crash would."""
+    """Kill a process, and wait until it has exited."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     wait_until(lambda: has_exited(pid))
@@ -42,7 +42,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
 
 
 def starts_of(server: LocalServer) -> int:
-    """How often the server has started, by its log."""
+    """How often the server has started, according to its log."""
     return (server.directory / "server.log").read_text().count("Server initialized")
 
 
@@ -64,7 +64,7 @@ def script(file: Path, body: str) -> Path:
 
 @contextmanager
 def fake_server(server: LocalServer, replies: Sequence[bytes]) -> Iterator[None]:
-    """Listen at the server's socket, and give the next of these replies to each connection."""
+    """Listen on the server's socket, and send each connection the next of these replies."""
     server.directory.mkdir(mode=0o700, exist_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(server.directory / "valkey.sock"))

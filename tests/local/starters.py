@@ -1,7 +1,7 @@
 """Processes that start a local server at once, or are interrupted while they do.
 
-`python -m tests.local.starters together|interrupted DIRECTORY [...]`. A program of its own, because
-its forks, and what a signal raises in them, must never run on into pytest.
+`python -m tests.local.starters together|interrupted DIRECTORY [...]`. A separate program, because
+no fork of pytest, nor an exception that a signal raises in one, may run the rest of pytest.
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.local.helpers import client
 
 def main() -> None:
     verb, directory, *words = sys.argv[1:]
-    server = LocalServer(Path(directory))
+    server = LocalServer(Path(directory), os.environ)
     if verb == "together":
         start_together(server, int(words[0]))
     else:
@@ -33,7 +33,7 @@ def start_together(server: LocalServer, processes: int) -> None:
 
     def start() -> None:
         os.close(writer)
-        # Returns in all of them when the last writer is closed.
+        # Wait until the parent closes the pipe, so that all start at once.
         os.read(reader, 1)
         try:
             server.ensure_running()
@@ -49,9 +49,9 @@ def start_together(server: LocalServer, processes: int) -> None:
 
 
 def start_interrupted(server: LocalServer, number: signal.Signals, turns: int) -> None:
-    """Send a signal to a process that starts the server, then start it here; again and again.
+    """Repeatedly send a signal to a process that starts the server, then start it here.
 
-    After each turn, print how often the server has counted a turn.
+    After each turn, print the number of turns that the server has counted.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     chance = random.Random(20)
@@ -66,7 +66,7 @@ def start_interrupted(server: LocalServer, number: signal.Signals, turns: int) -
         starter = fork(start)
         os.read(reader, 1)
         time.sleep(chance.uniform(0, 0.012))
-        # As a terminal does it: the signal goes to the whole process group.
+        # Like Ctrl-C in a terminal, to the whole process group.
         with suppress(ProcessLookupError):
             os.killpg(starter, number)
         os.waitpid(starter, 0)

@@ -1,8 +1,9 @@
-"""The data directory: where it is, who may use it, and where its socket is."""
+"""The data directory: its default, its permissions and its socket."""
 
 import fcntl
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import pytest
 
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.local import LocalServer, default_directory
-from rwq_cli.local.directory import DataDirectory
 from tests.local.conftest import NewServer
 from tests.local.helpers import client, kill, pid_of
 
@@ -49,7 +49,9 @@ def test_an_empty_directory_becomes_private(local_server: LocalServer) -> None:
     assert mode_of(local_server.directory) == 0o700
 
 
-def test_a_data_directory_that_was_opened_becomes_private_again(local_server: LocalServer) -> None:
+def test_a_data_directory_whose_mode_was_changed_becomes_private_again(
+    local_server: LocalServer,
+) -> None:
     local_server.ensure_running()
     local_server.directory.chmod(0o777)
     local_server.ensure_running()
@@ -106,7 +108,7 @@ def test_a_directory_that_cannot_be_created_is_an_error(
     server = new_server(tmp_path / "closed" / "data")
     is_root = os.geteuid() == 0
     try:
-        # Root may write everywhere.
+        # Root may write to any directory.
         if is_root:
             os.seteuid(NOBODY)
         with pytest.raises(LocalServerError) as caught:
@@ -118,7 +120,7 @@ def test_a_directory_that_cannot_be_created_is_an_error(
     assert caught.value.message.endswith(": Permission denied")
 
 
-def test_processes_that_ask_whether_a_server_runs_do_not_see_each_other(
+def test_processes_that_check_the_lock_do_not_see_each_other(
     local_server: LocalServer,
 ) -> None:
     local_server.ensure_running()
@@ -162,51 +164,95 @@ def long_directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def short_directory(long_directory: Path) -> Iterator[Path]:
-    """The directory of the socket of `long_directory`; it does not exist yet."""
-    directory = DataDirectory(long_directory).socket.parent
-    yield directory
-    if directory.is_dir() and not directory.is_symlink():
-        directory.rmdir()
-    else:
-        directory.unlink(missing_ok=True)
+def short_directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="r") as name:
+        yield Path(name)
 
 
+def socket_of(server: LocalServer) -> Path:
+    return Path(server.url.removeprefix("unix://"))
+
+
+@pytest.mark.parametrize("variable", ["XDG_RUNTIME_DIR", "TMPDIR"])
 def test_a_long_path_gets_a_short_socket_that_every_environment_finds(
-    new_server: NewServer, long_directory: Path, short_directory: Path, tmp_path: Path
+    new_server: NewServer,
+    long_directory: Path,
+    short_directory: Path,
+    tmp_path: Path,
+    variable: str,
 ) -> None:
-    server = new_server(long_directory)
-    assert not short_directory.exists()
+    server = new_server(long_directory, **{variable: str(short_directory)})
+    planned = socket_of(server)
+    assert not any(short_directory.iterdir())
     server.ensure_running()
-    assert server.url == f"unix://{short_directory}/valkey.sock"
-    assert short_directory.parent == Path("/tmp")
-    assert mode_of(short_directory) == 0o700
+    socket = socket_of(server)
+    assert socket == planned
+    assert socket.parent.parent == short_directory
+    assert socket.parent.name.startswith(f"rwq-{os.geteuid()}-")
+    assert mode_of(socket.parent) == 0o700
+    with client(server) as connection:
+        assert connection.set("key", "value")
 
     elsewhere = new_server(long_directory, XDG_RUNTIME_DIR=str(tmp_path), TMPDIR="relative")
     elsewhere.ensure_running()
     assert elsewhere.url == server.url
     assert pid_of(elsewhere) == pid_of(server)
     assert elsewhere.stop() is True
-    assert not short_directory.exists()
+    assert not any(short_directory.iterdir())
+    assert sorted(os.listdir(long_directory))[-2:] == ["lock", "server.log"]
+
+
+def test_the_short_socket_is_in_the_first_directory_that_can_hold_it(
+    new_server: NewServer, long_directory: Path, short_directory: Path, tmp_path: Path
+) -> None:
+    def place(**variables: str) -> Path:
+        return socket_of(new_server(long_directory, **variables)).parent.parent
+
+    runtime, temporary = short_directory / "run", short_directory / "tmp"
+    for directory in (runtime, temporary, long_directory):
+        directory.mkdir()
+    assert place(XDG_RUNTIME_DIR=str(runtime), TMPDIR=str(temporary)) == runtime
+    for unusable in ("", "relative", str(tmp_path / "missing"), str(long_directory)):
+        assert place(XDG_RUNTIME_DIR=unusable, TMPDIR=str(temporary)) == temporary
+        assert place(XDG_RUNTIME_DIR=unusable, TMPDIR=unusable) == Path("/tmp")
 
 
 def test_a_long_path_works_after_a_kill_and_the_loss_of_the_short_directory(
     new_server: NewServer, long_directory: Path, short_directory: Path
 ) -> None:
-    server = new_server(long_directory)
+    server = new_server(long_directory, XDG_RUNTIME_DIR=str(short_directory))
     server.ensure_running()
+    url, socket = server.url, socket_of(server)
     kill(pid_of(server))
     server.ensure_running()
+    assert server.url == url
     kill(pid_of(server))
-    (short_directory / "valkey.sock").unlink()
-    short_directory.rmdir()
+    socket.unlink()
+    socket.parent.rmdir()
     server.ensure_running()
+    assert server.url == url
     assert server.stop() is True
+
+
+def test_a_long_path_works_in_another_environment_after_a_kill(
+    new_server: NewServer, long_directory: Path, short_directory: Path
+) -> None:
+    runtime, temporary = short_directory / "run", short_directory / "tmp"
+    for directory in (runtime, temporary):
+        directory.mkdir()
+    server = new_server(long_directory, XDG_RUNTIME_DIR=str(runtime))
+    server.ensure_running()
+    kill(pid_of(server))
+    elsewhere = new_server(long_directory, TMPDIR=str(temporary))
+    elsewhere.ensure_running()
+    assert socket_of(elsewhere).parent.parent == temporary
+    assert not any(runtime.iterdir())
+    assert server.url == elsewhere.url
 
 
 @pytest.mark.parametrize("verb", ["ensure_running", "status"])
 @pytest.mark.parametrize("trap", ["symlink", "file", "other owner"])
-def test_what_another_user_put_in_the_short_place_is_refused(
+def test_a_short_directory_that_another_user_created_is_refused(
     new_server: NewServer,
     long_directory: Path,
     short_directory: Path,
@@ -214,14 +260,15 @@ def test_what_another_user_put_in_the_short_place_is_refused(
     trap: str,
     verb: str,
 ) -> None:
-    server = new_server(long_directory)
+    server = new_server(long_directory, XDG_RUNTIME_DIR=str(short_directory))
+    place = socket_of(server).parent
     if trap == "symlink":
-        short_directory.symlink_to(tmp_path)
+        place.symlink_to(tmp_path)
     elif trap == "file":
-        short_directory.touch()
+        place.touch()
     elif os.geteuid() == 0:
-        short_directory.mkdir(mode=0o700)
-        os.chown(short_directory, NOBODY, -1)
+        place.mkdir(mode=0o700)
+        os.chown(place, NOBODY, -1)
     else:
         pytest.skip("only root can give a directory away")
     message = "belongs to another user" if trap == "other owner" else "is not a directory"

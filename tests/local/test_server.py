@@ -106,8 +106,8 @@ def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_f
 ) -> None:
     reader, writer = os.pipe()
     code = (
-        "import sys; from pathlib import Path; from rwq_cli.local import LocalServer\n"
-        "LocalServer(Path(sys.argv[1])).ensure_running()"
+        "import os, sys; from pathlib import Path; from rwq_cli.local import LocalServer\n"
+        "LocalServer(Path(sys.argv[1]), os.environ).ensure_running()"
     )
     starter = subprocess.Popen(
         [sys.executable, "-c", code, str(local_server.directory)],
@@ -120,7 +120,7 @@ def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_f
         start_new_session=True,
     )
     os.close(writer)
-    # Would not return if the server kept the standard streams.
+    # This would not return if the server kept the standard streams open.
     output = starter.communicate()
     assert (starter.returncode, *output) == (0, b"", b"")
     os.set_blocking(reader, False)
@@ -144,15 +144,15 @@ def test_start_waits_for_a_server_that_is_loading(local_server: LocalServer) -> 
     assert not (local_server.directory / "server.log").exists()
 
 
-def test_start_fails_if_a_server_loads_too_long(
+def test_start_fails_if_loading_takes_too_long(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.01)
     with (
         fake_server(local_server, [b"-LOADING\r\n"] * 1000),
-        pytest.raises(LocalServerError, match=r"did not answer within 0\.1 s"),
+        pytest.raises(LocalServerError, match=r"did not answer within 0\.03 s"),
     ):
-        local_server.ensure_running(timeout_s=0.1)
+        local_server.ensure_running(timeout_s=0.03)
     assert not (local_server.directory / "server.log").exists()
 
 
@@ -162,33 +162,33 @@ def test_a_server_that_refuses_ping_is_running(local_server: LocalServer) -> Non
     assert not (local_server.directory / "server.log").exists()
 
 
-def test_a_suspended_server_gets_no_rival(
+def test_no_second_server_is_started_beside_a_suspended_one(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "_INFO_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(server_module, "_INFO_TIMEOUT_S", 0.01)
     local_server.ensure_running()
     pid = pid_of(local_server)
     os.kill(pid, signal.SIGSTOP)
     for verb in (local_server.ensure_running, local_server.stop):
-        with pytest.raises(LocalServerError, match=rf"\(process {pid}\) .* within 0\.1 s"):
-            verb(timeout_s=0.1)
+        with pytest.raises(LocalServerError, match=rf"\(process {pid}\) .* within 0\.01 s"):
+            verb(timeout_s=0.01)
     status = local_server.status()
     assert (status.running, status.pid, status.server) == (True, pid, None)
     assert starts_of(local_server) == 1
 
 
-def test_a_server_that_lost_its_socket_gets_no_rival(
+def test_no_second_server_is_started_beside_one_that_lost_its_socket(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.1)
     local_server.ensure_running()
+    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.01)
     (local_server.directory / "valkey.sock").unlink()
     status = local_server.status()
     assert status.running
     with pytest.raises(LocalServerError, match=rf"\(process {status.pid}\) .* does not listen at"):
         local_server.ensure_running()
     with pytest.raises(LocalServerError, match="did not exit"):
-        local_server.stop(timeout_s=0.1)
+        local_server.stop(timeout_s=0.01)
     assert starts_of(local_server) == 1
 
 
@@ -201,7 +201,7 @@ def test_start_works_after_a_failed_start(
     local_server.ensure_running()
 
 
-# Stopping, and crashing
+# Stopping and crashing
 
 
 def test_stop_says_whether_the_server_was_running(local_server: LocalServer) -> None:
@@ -325,7 +325,7 @@ def test_status_shows_version_memory_and_data_of_a_server(local_server: LocalSer
     assert local_server.status().aof_bytes == after.aof_bytes
 
 
-# Throw-away servers
+# Throwaway servers
 
 
 class NoError(BaseException):

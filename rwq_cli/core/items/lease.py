@@ -182,7 +182,8 @@ def _lease_batches(
 ) -> Iterator[LeasedBatch]:
     clock = queues[0].clock
     deadline_s = clock.monotonic() + wait_s
-    with PushWaiter(queues[0].connection, [queue.keys.main for queue in queues]) as waiter:
+    connection, lists = queues[0].connection, [queue.keys.main for queue in queues]
+    with connection.deadline(wait_s), PushWaiter(connection, lists) as waiter:
         while True:
             turn = list(queues)
             if shuffle is not None:

@@ -92,14 +92,15 @@ def result(
     from rwq_cli.core.items.waiting import WaitCondition, wait as wait_until
 
     deadline_s = queue.clock.monotonic() + timeout_s
-    while True:
-        left_s = max(0.0, deadline_s - queue.clock.monotonic())
-        waited = wait_until(queue, WaitCondition(ids=(wanted,)), timeout_s=left_s)
-        look = _look(queue, wanted)
-        if look.state is State.GONE:
-            return look
-        if not waited.reached:
-            return replace(look, result=None, waited_out=True)
+    with queue.connection.deadline(timeout_s):
+        while True:
+            left_s = max(0.0, deadline_s - queue.clock.monotonic())
+            waited = wait_until(queue, WaitCondition(ids=(wanted,)), timeout_s=left_s)
+            look = _look(queue, wanted)
+            if look.state is State.GONE:
+                return look
+            if not waited.reached:
+                return replace(look, result=None, waited_out=True)
 
 
 def _look(queue: Queue, item_id: bytes) -> ResultLook:

@@ -67,7 +67,12 @@ def wait(
         condition: What to wait for; None for an empty queue.
         timeout_s: How long, seconds; 0 for one look, infinity for ever.
     """
-    condition, clock = condition or WaitCondition(), queue.clock
+    with queue.connection.deadline(timeout_s):
+        return _wait(queue, condition or WaitCondition(), timeout_s)
+
+
+def _wait(queue: Queue, condition: WaitCondition, timeout_s: float) -> WaitResult:
+    clock = queue.clock
     started_s = clock.monotonic()
     pause_s, seen_empty, promotes = _FIRST_PAUSE_S, False, True
     left: Sequence[bytes] = condition.ids

@@ -44,7 +44,7 @@ class Connection:
     one is taken: by calls sent ahead, or by a command that blocks.
 
     Args:
-        client: A redis-py client with `decode_responses` off; its retries should be off, too.
+        client: A redis-py client with `protocol=2`, without `decode_responses` and retries.
         name: What to call the server in messages; must hold no password.
         connect_timeout_s: How long a link may take to be made, seconds.
         reply_timeout_s: How long to wait for one reply, seconds.

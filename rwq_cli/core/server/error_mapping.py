@@ -14,8 +14,6 @@ from rwq_cli.core.lua import Script
 
 # What redis-py raises for an error reply; it counts two kinds among the failures of a connection.
 REPLIES = (rx.ResponseError, rx.AuthenticationError, rx.BusyLoadingError)
-_REPEAT_HINT = "see what is in before you repeat it"
-_REACH_HINT = "check -u or RWQ_URL, and that the server runs"
 
 
 class _Meaning(NamedTuple):
@@ -102,7 +100,7 @@ _CUT_CODES: dict[type[Exception], str] = {
     rx.ClusterCrossSlotError: "CROSSSLOT",
     rx.ExecAbortError: "EXECABORT",
 }
-_CODE = re.compile(r"[A-Z]+")
+_CODES = {*_MEANINGS, *_CUT_CODES.values(), "WRONGTYPE"}
 
 # Redis 6.2 wraps what went wrong in a script, with the place once or twice before it; later servers
 # put the place behind it. An error of Lua's own begins with the place everywhere.
@@ -112,6 +110,8 @@ _OLD_SCRIPT_ERROR = re.compile(
 _SCRIPT_ERROR = re.compile(r"(?:user_script:\d+: )?(.*) script: \w+, on @\w+:(\d+)\.?")
 # How a denied command inside a script is reported, by Redis up to 7.0 and by later servers.
 _DENIED_IN_SCRIPT = ("The user executing the script can't ", "ACL failure in script: ")
+# What Python says of a server that answers in plain text, or not at all.
+_NO_TLS = ("wrong version number", "record layer failure", "handshake operation timed out")
 # A client that gave no password may send short commands only.
 _NO_PASSWORD = "Protocol error: unauthenticated"
 
@@ -138,7 +138,7 @@ class _Reply(NamedTuple):
 def _split(text: str) -> _Reply:
     """A whole reply, cut behind its code."""
     first, _, rest = text.partition(" ")
-    return _Reply(first, rest) if _CODE.fullmatch(first) else _Reply("ERR", text)
+    return _Reply(first, rest) if first in _CODES else _Reply("ERR", text.removeprefix("ERR "))
 
 
 def _parse(error: Exception) -> _Reply:
@@ -181,8 +181,10 @@ def translate(
     if meaning := _meaning(error, reply):
         return meaning.kind(f"{server} {meaning.verb}: {reply.whole}", meaning.hint)
     if script is not None and reply.line is not None:
+        origin = getattr(script, "origin", None)
+        file, line = origin(reply.line) if origin else ("", reply.line)
         return errors.ScriptError(
-            f"{server} failed in line {reply.line} of a script of rwq's: {reply.whole}",
+            f"{server} failed in rwq's script {file}, line {line}: {reply.whole}",
             "this is a bug in rwq: please report it",
         )
     return errors.ServerError(f"{server} refused: {reply.whole}")
@@ -203,24 +205,35 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
         server: What to call the server in the message.
         timeout_s: How long was waited, seconds.
     """
-    cause = error.__cause__ or error.__context__ or error
-    reason = getattr(cause, "strerror", None) or str(error).rstrip(".")
-    hint = _REACH_HINT
-    if "handshake operation timed out" in str(cause) or "WRONG_VERSION_NUMBER" in str(cause):
+    reason, hint = _reason(error), "check -u or RWQ_URL, and that the server runs"
+    if any(words in reason for words in _NO_TLS):
         reason, hint = "it does not speak TLS", "use redis:// for a server without TLS"
-    elif isinstance(error, rx.TimeoutError | TimeoutError):
+    elif "certificate verify failed" in reason:
+        hint = "name its authority with --tls-ca"
+    elif _is_timeout(error):
         reason = f"it does not answer within {timeout_s:.3g} s"
-    return errors.Unreachable(f"cannot reach {server}: {reason[:1].lower()}{reason[1:]}", hint)
+    return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
 
 
 def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:
     """The error for a connection that broke after it was made; arguments as of `unreachable`."""
-    if isinstance(error, rx.TimeoutError | TimeoutError):
+    reason = _reason(error)
+    if reason == "max number of clients reached":
+        hint = "raise its maxclients, or close idle connections"
+        return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
+    message = f"lost the connection to {server}: {reason}"
+    if _is_timeout(error):
         message = f"{server} did not answer within {timeout_s:.3g} s"
-        return errors.ConnectionLost(message, _REPEAT_HINT)
-    text = " ".join(str(error).split()).rstrip(".")
-    if text == "max number of clients reached":
-        return errors.Unreachable(
-            f"cannot reach {server}: {text}", "raise its maxclients, or close idle connections"
-        )
-    return errors.ConnectionLost(f"lost the connection to {server}: {text}", _REPEAT_HINT)
+    return errors.ConnectionLost(message, "see what is in before you repeat it")
+
+
+def _is_timeout(error: Exception) -> bool:
+    return isinstance(error, rx.TimeoutError | TimeoutError)
+
+
+def _reason(error: Exception) -> str:
+    """The operating system's words, which redis-py wraps in an address that is named anyway."""
+    cause = error.__cause__ or error.__context__ or error
+    reason = getattr(cause, "strerror", None) or str(cause if _is_timeout(error) else error)
+    reason = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$|_ssl\.c:\d+: ", "", " ".join(reason.split()))
+    return (reason[:1].lower() + reason[1:]).rstrip(".")

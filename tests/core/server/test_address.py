@@ -222,4 +222,6 @@ def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path
         for _ in range(20):
             connection = connect(Server(url, tls_insecure=True))
             assert connection.call("PING") is True
+            # Nor do they look like the end of the connection.
+            assert len({connection.call("CLIENT", "ID") for _ in range(5)}) == 1
             connection.close()

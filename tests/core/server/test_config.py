@@ -26,7 +26,7 @@ def told_by(start_server: StartServer, *options: str) -> ServerConfig:
             True,
         ),
         (("--maxmemory", "1gb"), ServerConfig(2**30, "noeviction", False), False),
-        (("--save", "60 1000"), ServerConfig(0, "noeviction", True), False),
+        (("--save", "60", "1000"), ServerConfig(0, "noeviction", True), False),
         (("--appendonly", "yes"), ServerConfig(0, "noeviction", True), False),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha1
 from math import inf
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -21,6 +22,7 @@ from rwq_cli.core.lua import load_script
 from rwq_cli.core.server import link
 from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
 from tests.servers import PrivateServer
+from tests.tls import tls_front
 
 
 def queue_at(private: PrivateServer, **server: str) -> WorkQueue:
@@ -195,7 +197,7 @@ def test_a_server_that_hangs_up() -> None:
             connect(Server(f"redis://127.0.0.1:{port}")).call("PING")
         other.join()
     assert caught.value.message == (
-        f"lost the connection to redis://127.0.0.1:{port}: Connection closed by server"
+        f"lost the connection to redis://127.0.0.1:{port}: connection closed by server"
     )
     assert caught.value.hint == "see what is in before you repeat it"
     assert caught.value.code == "connection-lost"
@@ -221,6 +223,20 @@ def test_the_password_is_part_of_connecting() -> None:
     with silent_server() as url, pytest.raises(Unreachable) as caught:
         connect(Server(url, password="x", connect_timeout_s=0.05)).call("PING")
     assert caught.value.message == f"cannot reach {url}: it does not answer within 0.05 s"
+
+
+def test_a_server_that_says_nothing_to_a_tls_client() -> None:
+    with silent_server() as url, pytest.raises(Unreachable) as caught:
+        connect(Server(url.replace("redis", "rediss"), connect_timeout_s=0.05)).call("PING")
+    assert caught.value.message.endswith(": it does not speak TLS")
+    assert caught.value.hint == "use redis:// for a server without TLS"
+
+
+def test_a_tls_server_whose_authority_is_unknown(server: PrivateServer, tmp_path: Path) -> None:
+    with tls_front(server.socket, tmp_path) as url, pytest.raises(Unreachable) as caught:
+        connect(Server(url)).call("PING")
+    assert caught.value.message.startswith(f"cannot reach {url}: certificate verify failed: self")
+    assert caught.value.hint == "name its authority with --tls-ca"
 
 
 def test_the_default_timeouts() -> None:

@@ -4,10 +4,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 import pytest
 from redis import Redis
 from redis import exceptions as rx
+from redis._parsers.base import BaseParser
 
 from rwq_cli.core import Connection, Server, ServerError, WorkQueue, connect
 from rwq_cli.core.errors import (
@@ -36,7 +38,12 @@ TRAP = "readonly-jobs:OOM LOADING NOPERM NOAUTH WRONGTYPE"
 
 REPLIES: list[tuple[str, type[ServerError], str, str | None]] = [
     ("NOAUTH Authentication required.", AuthenticationFailed, "refused the password", "RWQ_PASS"),
-    ("WRONGPASS invalid username-password pair", AuthenticationFailed, "WRONGPASS", "RWQ_PASS"),
+    (
+        "WRONGPASS invalid username-password pair",
+        AuthenticationFailed,
+        "invalid username",
+        "RWQ_PASS",
+    ),
     ("ERR invalid password", AuthenticationFailed, "refused the password", "RWQ_PASS"),
     (
         "ERR AUTH <password> called without any password configured for the default user. "
@@ -198,6 +205,29 @@ def test_an_error_inside_a_script(
         assert SHA not in caught.value.message
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        OLD + "user_script:12: attempt to index a nil value",
+        OLD + "ERR value is not an integer",
+        "ERR user_script:12: attempt to index a nil value" + NEW,
+        "ERR value is not an integer" + NEW,
+    ],
+)
+def test_a_bug_in_a_script_is_named_with_its_file_and_line(reply: str) -> None:
+    class Stub(NamedTuple):
+        text: str = ""
+        sha1: str = SHA
+
+        def origin(self, line: int) -> tuple[str, int]:
+            return "ops/lease.lua", line - 10
+
+    error = translate(BaseParser.parse_error(reply), "redis://host", script=Stub())  # type: ignore[arg-type]
+    assert type(error) is ScriptError
+    assert error.message.startswith("redis://host failed in rwq's script ops/lease.lua, line 2: ")
+    assert error.hint == "this is a bug in rwq: please report it"
+
+
 @pytest.mark.parametrize("name", ["readonly-jobs", "OOM x", "NOPERM can't run", "LOADING"])
 def test_a_queue_with_the_name_of_a_code(connection: Connection, raw: Redis, name: str) -> None:
     raw.set(f"{name}:queue", b"text")
@@ -241,7 +271,7 @@ class TestConnections:
     def test_one_that_breaks(self) -> None:
         error = lost(rx.ConnectionError("Connection reset by peer."), "redis://host", 30)
         assert type(error) is ConnectionLost
-        assert error.message == "lost the connection to redis://host: Connection reset by peer"
+        assert error.message == "lost the connection to redis://host: connection reset by peer"
         assert error.in_doubt
 
     def test_a_server_that_has_no_room_for_another(self) -> None:

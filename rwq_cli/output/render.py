@@ -1,0 +1,189 @@
+"""From a command's report to bytes on stdout: the format is chosen here, once."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, TypeVar
+
+from rwq_cli.exit_codes import Code, ExitStatus
+from rwq_cli.output.encode import to_json
+from rwq_cli.output.machine import Writer, write_fields
+from rwq_cli.output.options import OutputFormat, OutputOptions
+from rwq_cli.output.report import Batch, Records, Report, Stream, Text
+
+T = TypeVar("T")
+
+
+def render(report: Report, options: OutputOptions) -> Code:
+    """Write a report.
+
+    Args:
+        report: What the command returned.
+        options: The format, and where to write.
+
+    Raises:
+        RwqError: Reading the report's records failed.
+        OSError: stdout could not be written.
+
+    Returns:
+        The exit code that the report comes to.
+    """
+    if isinstance(report, Batch):
+        return _render_batch(report, options)
+    if isinstance(report, Records):
+        return _render_records(report, options)
+    if isinstance(report, Stream):
+        return _render_stream(report, options)
+    return _render_text(report, options)
+
+
+def _render_text(report: Text, options: OutputOptions) -> ExitStatus:
+    options.end_progress()
+    options.environment.stdout.write(report.text.encode())
+    return ExitStatus.OK
+
+
+def _render_records(report: Records[Any], options: OutputOptions) -> Code:
+    environment = options.environment
+    total = missing = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal total, missing
+        opening = report.opening
+        for record in _progress_until_first(report.records, options):
+            if opening:
+                environment.note(opening)
+                opening = None
+            total += 1
+            missing += report.is_missing(record)
+            if note := report.note(record, options.format):
+                environment.note(note)
+            yield record
+        if opening:
+            environment.note(opening)
+
+    if options.format is OutputFormat.IDS and report.id_batches is not None:
+        writer = _writer(report, options)
+        total = writer.write_ids(_progress_until_first(report.id_batches, options))
+    else:
+        _write_records(report, counted(), options)
+    if not total and report.empty:
+        if options.format is OutputFormat.TABLE:
+            environment.stdout.write(f"{report.empty}\n".encode())
+        elif report.none_is_no:
+            environment.note(report.empty)
+    shows_footer = options.format is OutputFormat.TABLE or environment.stderr_is_terminal
+    footer = report.footer(total) if total and shows_footer else None
+    for note in (footer, report.closing()):
+        if note:
+            environment.flush()
+            environment.note(note)
+    if (status := report.status()) is not None:
+        return status
+    if missing:
+        return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
+    return ExitStatus.NO if report.none_is_no and not total else ExitStatus.OK
+
+
+def _write_records(report: Records[T], records: Iterator[T], options: OutputOptions) -> None:
+    view, output, stdout = report.view, options.format, options.environment.stdout
+    if report.text is not None and output in (OutputFormat.TABLE, OutputFormat.PLAIN):
+        stdout.write(report.text.encode())
+    elif output is OutputFormat.TABLE:
+        from rwq_cli.output.table import write_sections, write_table
+
+        write = write_table if view.sections is None else write_sections
+        write(view, records, options)
+    elif output is OutputFormat.PLAIN and (report.is_one or not view.columns):
+        write_fields(stdout, view, records)
+    elif output is OutputFormat.JSON and report.is_one:
+        for record in records:
+            stdout.write(to_json(view.fields(record)) + b"\n")
+    else:
+        _writer(report, options).write_all(records)
+
+
+def _writer(report: "Records[T] | Batch[T] | Stream[T]", options: OutputOptions) -> Writer[T]:
+    bare = isinstance(report, Records) and (report.is_one or report.bare_data)
+    return Writer(
+        options.environment,
+        report.view,
+        options.format,
+        null_separated=report.null_separated,
+        bare=bare,
+    )
+
+
+def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
+    """Do the work, and write each record where the format is one of records.
+
+    When stdout is closed (`rwq complete - | head`) or full, the work goes on to its end: what was
+    asked for is the work.
+    """
+    environment, output = options.environment, options.format
+    writer = None
+    if output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS):
+        writer = _writer(report, options)
+    shows_all = report.shows_all and output is not OutputFormat.IDS
+    failure: OSError | None = None
+    try:
+        for batch in report.batches:
+            report.counts.update(report.count(batch))
+            if writer is None or failure:
+                continue
+            if environment.stdout_is_terminal:
+                options.end_progress()
+            try:
+                for record in batch:
+                    if shows_all or report.word(record) in report.shown:
+                        writer.write(record)
+            except OSError as error:
+                failure = error
+    except KeyboardInterrupt:
+        # What was done is done, and must be known although the rest was not.
+        options.end_progress()
+        environment.note(f"interrupted: {report.summary()}")
+        raise
+    options.end_progress()
+    try:
+        if failure:
+            raise failure
+        if writer is not None:
+            writer.end()
+        if output is OutputFormat.JSON:
+            totals = {word.replace("-", "_"): number for word, number in report.totals().items()}
+            environment.stdout.write(to_json({**report.fields, **totals}) + b"\n")
+        environment.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError:
+        environment.note(report.summary())
+        raise
+    if output is not OutputFormat.JSON:
+        environment.note(report.summary())
+    return report.status()
+
+
+def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
+    """Its own lines, unless another format was asked for."""
+    stdout = options.environment.stdout
+    batches = _progress_until_first(report.batches, options)
+    if options.format in (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL):
+        written = 0
+        stdout.write(report.header)
+        for batch in batches:
+            stdout.write(b"".join(map(report.line, batch)))
+            written += len(batch)
+    else:
+        written = _writer(report, options).write_all(chain.from_iterable(batches))
+    stdout.flush()
+    options.environment.note(report.summary(written))
+    return report.status(written)
+
+
+def _progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterator[T]:
+    """The records; on a terminal the progress line ends when the first is there to be shown."""
+    for record in records:
+        if options.environment.stdout_is_terminal:
+            options.end_progress()
+        yield record
+    options.end_progress()
