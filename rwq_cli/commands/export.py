@@ -16,7 +16,7 @@ from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.export_file import Header, entry_line, header_line, picture_view
+from rwq_cli.output.export_file import Header, entry_line, header_line, item_view
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report, Stream
 
@@ -86,7 +86,7 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
         return ExitStatus.PARTIAL if exported else ExitStatus.NO
 
     return Stream(
-        view=picture_view(),
+        view=item_view(),
         batches=everything(),
         header=header_line(Header(run.queue, run.exported_ms)),
         line=entry_line,

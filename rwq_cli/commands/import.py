@@ -1,5 +1,6 @@
 """`rwq import`: put in what an export holds."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -8,20 +9,24 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, NullIdsOption
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.putting import put_report, report_bad_line, result_counts
-from rwq_cli.core.items.all_results import ResultTally
-from rwq_cli.core.items.importing import OnConflict
+from rwq_cli.commands.putting import report_bad_line, restore_report
+from rwq_cli.core.items.importing import OnConflict, forget_marks
+from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.report import Report
 
 app = CommandModule()
 
+_COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
+
 
 @app.command(
     "import",
     help="Put in what rwq export wrote, as it was: order, states, leases and results with the time "
-    "left. After an interruption the same import again goes on where it was.",
+    "left. If it is interrupted, the same import of that file within a day goes on exactly; from a "
+    "pipe it restores what is not there.",
     examples=(
         "rwq import -q jobs jobs.jsonl",
         "rwq import -q jobs --on-conflict skip jobs.jsonl",
@@ -54,13 +59,25 @@ def import_(
     reader = ExportReader(
         settings.environment, file, strict=strict, report=report_bad_line(settings, file)
     )
-    tally = ResultTally()
-    outcomes = queue.put(reader.entries(), on_conflict=on_conflict, results=tally, dry_run=dry_run)
-    return put_report(
+    results = ResultTally()
+
+    def batches() -> Iterator[OutcomeBatch]:
+        yield from queue.restore(
+            reader.lines(),
+            on_conflict=on_conflict,
+            file_id=reader.file_id,
+            results=results,
+            dry_run=dry_run,
+        ).batches
+        if reader.file_id is not None and not (dry_run or reader.is_stopped):
+            forget_marks(queue, reader.file_id)
+
+    return restore_report(
         queue.name,
-        outcomes.batches,
-        rejected=lambda: reader.rejected,
+        batches(),
+        results,
+        counted=_COUNTED,
+        extra=lambda: {"rejected": reader.rejected, "imported-before": 0},
         dry_run=dry_run,
         null_separated=null,
-        extra=lambda: result_counts(tally),
     )

@@ -11,10 +11,9 @@ from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import batch_of_taken, open_undo_file
+from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.remove import Destination
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
@@ -61,7 +60,7 @@ def mv(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    destination = Destination(QueueKeys(to), force)
+    QueueKeys(to)
     if to == settings.queue:
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
     queue = open_queue(settings)
@@ -69,10 +68,10 @@ def mv(
     if not dry_run:
         chosen = confirm_ids(f"move to {escaped(to)}", chosen, queue, yes=yes)
     undo = open_undo_file(settings, queue, "mv", to)
-    return batch_of_taken(
+    return removal_report(
         settings,
         queue,
-        queue.take(chosen, undo, destination=destination, dry_run=dry_run),
+        queue.move(chosen, to, undo, force=force, dry_run=dry_run),
         undo,
         done=Status.MOVED,
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),

@@ -7,12 +7,10 @@ from rwq_cli.cli.confirm import confirm
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, NullIdsOption, YesOption
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import batch_of_taken, open_undo_file
-from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.items.purge import Leftovers
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report
 
@@ -43,7 +41,7 @@ def purge(
         confirm("remove all", items, escaped(queue.name), yes=False)
     undo = open_undo_file(settings, queue, "purge")
     leftovers = Leftovers()
-    report = batch_of_taken(
+    report = removal_report(
         settings,
         queue,
         queue.purge(undo, leftovers=leftovers, dry_run=dry_run),
@@ -53,26 +51,16 @@ def purge(
         dry_run=dry_run,
         null_separated=null,
     )
-    would = 0
 
-    def told(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
-        nonlocal would
+    def with_leftovers(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
         yield from batches
-        if dry_run:
-            try:
-                count = queue.count_results()
-                would, leftovers.others = count.results, count.others
-            except PermissionDenied:
-                leftovers.is_unknown = True
         if leftovers.is_unknown:
             settings.environment.note("rwq: this user may not touch results; those there are stay")
         elif leftovers.others:
-            what = (
-                "1 key is" if leftovers.others == 1 else f"{human.count(leftovers.others)} keys are"
-            )
-            settings.environment.note(f"rwq: {what} named like results, but none of ours; left")
+            keys = "1 key is" if leftovers.others == 1 else f"{leftovers.others:,} keys are"
+            settings.environment.note(f"rwq: {keys} named like results, but none of ours; left")
 
     report.also_done = frozenset({"results"})
-    report.batches = told(report.batches)
-    report.extra = lambda: {"results": would if dry_run else undo.results}
+    report.batches = with_leftovers(report.batches)
+    report.extra = lambda: {"results": leftovers.results}
     return report

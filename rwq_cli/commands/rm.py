@@ -8,7 +8,7 @@ from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import batch_of_taken, open_undo_file
+from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
@@ -43,10 +43,10 @@ def rm(
     if not dry_run:
         chosen = confirm_ids("remove", chosen, queue, yes=yes)
     undo = open_undo_file(settings, queue, "rm")
-    return batch_of_taken(
+    return removal_report(
         settings,
         queue,
-        queue.take(chosen, undo, dry_run=dry_run),
+        queue.remove(chosen, undo, dry_run=dry_run),
         undo,
         done=Status.REMOVED,
         failures=(Status.MISSING,),

@@ -1,26 +1,29 @@
 """Reading exports and undo files: the header, and items and results line by line."""
 
+import os
+import stat
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from hashlib import sha256
+from typing import Any, BinaryIO
 
 from msgspec.json import decode
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, Verdict
+from rwq_cli.core.items.importing import Line
 from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.model import Lease, State
-from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
+from rwq_cli.core.state.snapshot import TIME_MS_MAX, End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
 from rwq_cli.input.streams import split
 from rwq_cli.output.export_file import VERSION, Header, Mark, MarkWord, Taken
 
-# Larger ones are no times of ours, and a zset's score would round them.
-_MS_MAX = 2**53
+_CHUNK_BYTES = 1 << 20
 
 
 def parse_header(line: bytes, name: str) -> Header:
@@ -74,7 +77,7 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
         BadRecord: It is neither an item nor a result; the text says why.
 
     Returns:
-        The item or the result; or what an undo file says of those above.
+        The item or the result; or a mark of an undo file.
     """
     try:
         record = decode(line)
@@ -85,19 +88,15 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
     item_id = _bytes_of(record, "id")
     if item_id is None:
         result_of = _bytes_of(record, "result_of")
-        if result_of is not None and record.get("restored") is True:
-            return Mark(MarkWord.RESULT_RESTORED, result_of)
         if result_of is not None:
             return _result(record, result_of)
-        if "taken" in record:
-            return Mark(MarkWord.TAKEN)
-        if record.get("tried") is True:
-            return Mark(MarkWord.TRIED)
+        for word in (MarkWord.TAKEN, MarkWord.RESTORED, MarkWord.TRIED):
+            if word in record:
+                return Mark(word, lines=_bytes_of(record, "lines") or b"")
         # An empty one is an ID like any other.
         raise BadRecord("it has no id")
-    for word in (MarkWord.KEPT, MarkWord.RESTORED):
-        if record.get(word) is True:
-            return Mark(word, item_id)
+    if record.get(MarkWord.KEPT) is True:
+        return Mark(MarkWord.KEPT, item_id)
     data = _bytes_of(record, "data")
     if data is None:
         raise BadRecord("it has neither data nor data_b64")
@@ -151,11 +150,15 @@ def _lease(record: Any) -> Lease | None:
     return Lease(holder, _whole(record, "ttl_ms", least=0))
 
 
-def _whole(record: dict[str, Any], name: str, *, least: int = -_MS_MAX) -> int | None:
+def _whole(record: dict[str, Any], name: str, *, least: int = -TIME_MS_MAX) -> int | None:
     number = record.get(name)
     if number is None:
         return None
-    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= _MS_MAX:
+    if (
+        not isinstance(number, int)
+        or isinstance(number, bool)
+        or not least <= number <= TIME_MS_MAX
+    ):
         raise BadRecord(f"{name} is not a whole number that makes sense")
     return number
 
@@ -164,7 +167,7 @@ def _time_ms(record: dict[str, Any], name: str) -> float | None:
     number = record.get(name)
     if not isinstance(number, float):
         return _whole(record, name)
-    if not -_MS_MAX <= number <= _MS_MAX:
+    if not -TIME_MS_MAX <= number <= TIME_MS_MAX:
         raise BadRecord(f"{name} is not a time that makes sense")
     return number
 
@@ -195,18 +198,32 @@ def _bytes_of(record: dict[str, Any], name: str) -> bytes | None:
     return text.encode()
 
 
+def file_id_of(file: BinaryIO) -> bytes | None:
+    """The SHA-256 of what is left to read of a file, in hexadecimal; None if it is no file."""
+    descriptor = file.fileno()
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return None
+    digest, at = sha256(), os.lseek(descriptor, 0, os.SEEK_CUR)
+    while chunk := os.pread(descriptor, _CHUNK_BYTES, at):
+        digest.update(chunk)
+        at += len(chunk)
+    return digest.hexdigest().encode()
+
+
 class ExportReader:
-    """Reads an export from a file or stdin, and counts what it could not use.
+    """Reads an export from a file or stdin, and counts lines that it could not use.
 
     Args:
         environment: Where stdin is.
         name: The file; `-` is stdin.
-        strict: CancelToken at the first bad line.
-        report: Told of each bad line: its number, from 1, which is the header, and why.
+        strict: Stop at the first bad line.
+        report: Takes each bad line: its number, from 1 for the header, and the reason.
 
     Attributes:
         header: The first line.
+        file_id: See `file_id_of`.
         rejected: Bad lines so far.
+        is_stopped: Whether a bad line has stopped it.
 
     Raises:
         InvalidArgument: The file cannot be read, or does not begin with a header.
@@ -223,43 +240,50 @@ class ExportReader:
         self._strict = strict
         self._report = report
         self.rejected = 0
+        self.is_stopped = False
         self._open = ExitStack()
         stream = environment.stdin
         if name != "-":
             stream = self._open.enter_context(open_input(name))
+        try:
+            self.file_id = file_id_of(stream)
+        except (OSError, AttributeError):
+            # A stream without a file, or a file whose reading tells what is wrong with it.
+            self.file_id = None
         self._lines = _numbered(split(stream, b"\n", environment.flush))
         first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
         self.header = parse_header(first[1], "stdin" if name == "-" else name)
 
-    def entries(self) -> Iterator[ItemSnapshot | Result | Flush]:
-        """The items and results, in order; at a `FLUSH` the source has nothing more for now.
+    def lines(self) -> Iterator[Line | Flush]:
+        """The items and results, in order; a `FLUSH` if the source has nothing more for now.
 
         A result that has no expiry gets the usual one.
         """
         with self._open:
-            for entry in self._lines:
-                if isinstance(entry, Flush):
-                    yield entry
+            for line in self._lines:
+                if isinstance(line, Flush):
+                    yield line
                     continue
-                number, line = entry
+                number, text = line
                 try:
-                    read = parse_line(line)
+                    entry = parse_line(text)
                 except BadRecord as error:
                     self.rejected += 1
                     self._report(number, str(error))
                     if self._strict:
+                        self.is_stopped = True
                         return
                     continue
-                if isinstance(read, Mark):
+                if isinstance(entry, Mark):
                     continue
-                if isinstance(read, Result) and read.ttl_ms is None:
-                    # Somebody took its expiry away; we make none without.
-                    read = replace(read, ttl_ms=round(1000 * RESULT_TTL_S))
-                yield read
+                if isinstance(entry, Result) and entry.ttl_ms is None:
+                    # Somebody removed its expiry; we make none without.
+                    entry = replace(entry, ttl_ms=round(1000 * RESULT_TTL_S))
+                yield Line(number, entry)
 
 
 def _numbered(groups: Iterable[list[bytes] | Flush]) -> Iterator[tuple[int, bytes] | Flush]:
-    """Lines with their numbers from 1; empty ones are left out."""
+    """Lines with their numbers from 1, without empty ones."""
     number = 0
     for group in groups:
         if isinstance(group, Flush):

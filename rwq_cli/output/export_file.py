@@ -1,6 +1,7 @@
 """The lines of an export and of an undo file: a header, then an item or a result each, all JSON."""
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -47,26 +48,27 @@ class Header:
 
 
 class MarkWord(StrEnum):
-    """What a line of an undo file that is no item says; see `rwq_cli.undo.file`."""
+    """What a line of an undo file that is no item and no result says; see `rwq_cli.undo.file`."""
 
     KEPT = "kept"
     TAKEN = "taken"
     RESTORED = "restored"
-    RESULT_RESTORED = "result-restored"
     TRIED = "tried"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A line of an undo file that is no item.
+    """A line of an undo file that is no item and no result.
 
     Attributes:
         word: What it says.
-        item_id: Of which item; None for what is said of all.
+        item_id: Of `KEPT`, the item; else None.
+        lines: Of `RESTORED`, a bitmap of the lines, that of line 0 first.
     """
 
     word: MarkWord
     item_id: bytes | None = None
+    lines: bytes = b""
 
 
 def header_line(header: Header) -> bytes:
@@ -86,80 +88,62 @@ def header_line(header: Header) -> bytes:
     return _line(fields)
 
 
-def picture_line(snapshot: ItemSnapshot) -> bytes:
-    """The line of an item, with its end."""
-    return _line(picture_fields(snapshot))
-
-
 def entry_line(entry: ItemSnapshot | Result) -> bytes:
-    """The line of an item or of a result, with its end."""
-    return result_line(entry) if isinstance(entry, Result) else picture_line(entry)
+    """The line of an item or of a result, with its end.
 
-
-def result_line(result: Result) -> bytes:
-    """The line of what is kept of an item that was completed, with its end.
-
-    Its ID is under another name than an item's, which tells the two apart.
+    A result's ID is under another name than an item's, which tells the two apart.
     """
+    if isinstance(entry, ItemSnapshot):
+        return _line(item_fields(entry))
     return _line(
         {
-            **bytes_fields("result_of", result.item_id),
-            "status": result.verdict.value,
-            "completed_ms": result.completed_ms,
-            **bytes_fields("result", result.result),
-            **bytes_fields("holder", result.holder),
-            "ttl_ms": result.ttl_ms,
+            **bytes_fields("result_of", entry.item_id),
+            "status": entry.verdict.value,
+            "completed_ms": entry.completed_ms,
+            **bytes_fields("result", entry.result),
+            **bytes_fields("holder", entry.holder),
+            "ttl_ms": entry.ttl_ms,
         }
     )
 
 
-def kept_line(item_id: bytes) -> bytes:
-    """The line of an undo file that takes an item's line back: it was not taken away after all."""
-    return _line({"kept": True, **bytes_fields("id", item_id)})
+def mark_line(mark: Mark, items: int = 0) -> bytes:
+    """The line of a mark, with its end; `items` is the number that `TAKEN` gives."""
+    fields: dict[str, Any] = {mark.word.value: items if mark.word is MarkWord.TAKEN else True}
+    if mark.word is MarkWord.KEPT:
+        fields.update(bytes_fields("id", mark.item_id))
+    if mark.word is MarkWord.RESTORED:
+        fields["lines_b64"] = b64encode(mark.lines).decode()
+    return _line(fields)
 
 
-def taken_line(items: int) -> bytes:
-    """The line of an undo file that says how many items above it are known to be taken away."""
-    return _line({"taken": items})
-
-
-def restored_line(item_id: bytes) -> bytes:
-    """The line of an undo file that says that an item was put back."""
-    return _line({"restored": True, **bytes_fields("id", item_id)})
-
-
-def result_restored_line(item_id: bytes) -> bytes:
-    """The line of an undo file that says that a result was put back."""
-    return _line({"restored": True, **bytes_fields("result_of", item_id)})
-
-
-def picture_fields(snapshot: ItemSnapshot) -> dict[str, Any]:
+def item_fields(item: ItemSnapshot) -> dict[str, Any]:
     """An item's JSON object; a field that does not apply is null."""
     lease = None
-    if snapshot.lease is not None:
-        lease = {**bytes_fields("holder", snapshot.lease.holder), "ttl_ms": snapshot.lease.ttl_ms}
+    if item.lease is not None:
+        lease = {**bytes_fields("holder", item.lease.holder), "ttl_ms": item.lease.ttl_ms}
     return {
-        **bytes_fields("id", snapshot.item_id),
-        **bytes_fields("data", snapshot.data),
-        "state": snapshot.state.value,
-        "place": None if snapshot.place is None else snapshot.place.value,
+        **bytes_fields("id", item.item_id),
+        **bytes_fields("data", item.data),
+        "state": item.state.value,
+        "place": None if item.place is None else item.place.value,
         "lease": lease,
-        "due_ms": snapshot.due_ms,
-        "buried_ms": snapshot.buried_ms,
-        "reason": None if snapshot.reason is None else escaped(snapshot.reason),
-        "returns": snapshot.returns,
-        "nearer": None if snapshot.nearer is None else snapshot.nearer.value,
+        "due_ms": item.due_ms,
+        "buried_ms": item.buried_ms,
+        "reason": None if item.reason is None else escaped(item.reason),
+        "returns": item.returns,
+        "nearer": None if item.nearer is None else item.nearer.value,
     }
 
 
-def picture_view() -> View[ItemSnapshot]:
+def item_view() -> View[ItemSnapshot]:
     """Items of an export, for the formats that are not its own."""
     nothing = ItemSnapshot(b"", b"", State.GONE, None)
     return View(
-        picture_fields,
-        lambda p: p.item_id,
+        item_fields,
+        lambda item: item.item_id,
         nothing,
-        data=lambda p: p.data,
+        data=lambda item: item.data,
         nested={"lease": ("holder", "ttl_ms")},
     )
 
@@ -176,5 +160,5 @@ def _line(fields: dict[str, Any]) -> bytes:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _ASCII_ENCODER = json.JSONEncoder(check_circular=False)
 
-# The last line of an undo file of which something is left that could not be put back.
-TRIED_LINE = _line({"tried": True})
+# The last line of an undo file of which something is left that could not be restored.
+TRIED_LINE = mark_line(Mark(MarkWord.TRIED))

@@ -1,13 +1,17 @@
-"""`rwq undo`: what was taken away comes back as it was."""
+"""`rwq undo`: what was removed comes back as it was, and once."""
 
 import fcntl
+from itertools import islice
 
 import pytest
 
-from rwq_cli.core import State
+from rwq_cli.core import State, WorkQueue
+from rwq_cli.core.items.importing import RESTORE_ITEMS
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from rwq_cli.output.export_file import Header, Taken
-from rwq_cli.undo.file import UndoFile, UndoReader
+from rwq_cli.undo.file import UndoFile
+from rwq_cli.undo.reader import UndoReader
+from rwq_cli.undo.run import UndoRun
 from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
@@ -82,7 +86,7 @@ def test_an_id_that_was_used_anew_is_left(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.get("jobs:item:a") == b"anew"
     (file,) = undo_files(rwq)
     assert result.notes.endswith(
-        f"; rm of jobs, from {file}; what was not put back is taken again only by that name\n"
+        f"; rm of jobs, from {file}; what was not put back is tried again only by that name\n"
     )
 
 
@@ -112,24 +116,84 @@ def test_what_was_put_back_never_is_a_second_time(rwq: Rwq, foreign: Foreign) ->
     assert sorted(rwq("ls", "-o", "ids").text.split()) == ["a", "c", "older"]
 
 
-def test_one_that_was_interrupted_goes_on(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    rwq("rm", "a", "b", "--yes")
-    (file,) = undo_files(rwq)
-    with file.open("a") as more:
-        # It was killed while it wrote the second line.
-        more.write('{"restored": true, "id": "a", "id_b64": null}\n{"restored": tr')
-    rwq("add", "--id", "b", "anew")
-    result = rwq("undo")
-    assert (result.code, result.notes.startswith("restored 0, already there 0, conflicts 1, ")) == (
-        1,
-        True,
+def interrupt(rwq: Rwq, queue: WorkQueue, batches: int) -> UndoReader:
+    """Begin to undo the latest file, and die after so many batches were acknowledged."""
+    reader = UndoReader(undo_files(rwq)[-1])
+    run = UndoRun(reader, queue, dry_run=False)
+    each = run.batches()
+    for _ in range(batches):
+        next(each)
+    # As a crash: nothing that comes at the end is done.
+    reader.finish = reader.close = lambda *_, **__: None  # type: ignore[method-assign]
+    each.close()  # type: ignore[attr-defined]
+    reader._file.close()
+    return reader
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+@pytest.mark.parametrize("verb", ["purge --yes", "rm --all --yes"])
+@pytest.mark.usefixtures("slept_s")
+def test_one_that_was_interrupted_never_restores_what_was_completed_meanwhile(
+    rwq: Rwq, queue: WorkQueue, foreign: Foreign, batches: int, verb: str
+) -> None:
+    ids = [b"%04d" % number for number in range(2000)]
+    foreign.waiting(*ids)
+    rwq(*verb.split())
+    reader = interrupt(rwq, queue, batches)
+    (key,) = foreign.raw.keys("jobs:undo:*")
+    assert key == b"jobs:undo:" + reader.file_id
+    assert 86_000 < foreign.raw.ttl(key) <= 86_400
+    back = foreign.raw.lrange("jobs:queue", 0, -1)
+    assert batches * RESTORE_ITEMS <= len(back) < 2000
+    list(queue.complete(back))
+    dry = rwq("undo", "--dry-run", "-o", "json").json
+    result = rwq("undo", "-o", "json")
+    assert (result.code, dry) == (0, {**result.json, "dry_run": True})
+    assert (result.json["restored"], result.json["restored_before"]) == (
+        2000 - len(back),
+        len(back),
     )
-    assert file.read_text().endswith('"id_b64": null}\n{"tried": true}\n')
-    rwq("complete", "b")
-    result = rwq("undo", str(file), "-o", "json")
-    assert (result.json["restored"], result.json["restored_before"]) == (1, 1)
-    assert foreign.raw.keys("jobs:item:*") == [b"jobs:item:b"]
+    left = set(ids).difference(back)
+    assert set(foreign.raw.lrange("jobs:queue", 0, -1)) == left
+    # The marks go at the end.
+    assert foreign.raw.keys("jobs:undo:*") == []
+    assert rwq("undo").code == 1
+
+
+def test_an_interrupted_one_of_results_goes_on(
+    rwq: Rwq, queue: WorkQueue, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a")
+    for number in range(600):
+        fields = {"status": "completed", "completed_ms": 5}
+        foreign.raw.hset(f"jobs:result:{number}", mapping=fields)  # type: ignore[arg-type]
+    rwq("purge", "--yes")
+    reader = UndoReader(undo_files(rwq)[-1])
+    list(queue.restore(islice(reader.others(), 250), file_id=reader.file_id))
+    reader.close()
+    back = foreign.raw.keys("jobs:result:*")
+    assert len(back) == 250
+    foreign.raw.delete(*back)
+    assert rwq("undo", "-o", "json").json["results"] == 350
+    assert foreign.raw.exists(*back) == 0
+
+
+def test_an_interrupted_one_with_conflicts_remembers_both_runs(
+    rwq: Rwq, queue: WorkQueue, foreign: Foreign
+) -> None:
+    ids = [b"%03d" % number for number in range(600)]
+    foreign.waiting(*ids)
+    rwq("rm", "--all", "--yes")
+    (file,) = undo_files(rwq)
+    interrupt(rwq, queue, 1)
+    free = next(i for i in ids if not foreign.raw.exists(b"jobs:item:" + i))
+    rwq("add", "--id", free.decode(), "anew")
+    assert rwq("undo").code == 3
+    assert foreign.raw.keys("jobs:undo:*") == []
+    assert rwq("complete", "--all", "--yes").code == 0
+    result = rwq("undo", str(file), "-o", "json").json
+    assert (result["restored"], result["restored_before"]) == (1, 599)
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [free]
 
 
 def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
@@ -143,13 +207,12 @@ def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
         assert named.as_tuple() == (
             1,
             "",
-            f"rwq: error: another rwq is writing {file} or putting it back; wait until it has "
-            "ended\n",
+            f"rwq: error: another rwq is writing or restoring {file}; wait until it has ended\n",
         )
         result = rwq("undo", "-o", "ids")
         assert result.text == "a\n"
         assert result.notes.startswith(
-            f"rwq: another rwq is writing {file} or putting it back; passed over\n"
+            f"rwq: another rwq is writing or restoring {file}; passed over\n"
         )
     assert rwq("undo", "-o", "ids").text == "b\n"
 
@@ -160,7 +223,7 @@ def test_a_writer_holds_the_lock_until_it_ends(rwq: Rwq) -> None:
     writer.write([ItemSnapshot(b"a", b"data", State.WAITING, Place.MAIN)])
     assert rwq("undo", str(writer.path)).code == 1
     assert rwq("undo").notes.endswith(
-        f"there is nothing to undo; undo files lie in {rwq.home}/.local/state/rwq/undo\n"
+        f"there is nothing to undo; undo files are in {rwq.home}/.local/state/rwq/undo\n"
     )
     writer.close()
     assert rwq("undo", "-o", "ids").text == "a\n"
@@ -181,7 +244,7 @@ def test_what_is_in_doubt_is_told(rwq: Rwq, foreign: Foreign) -> None:
     assert (dry["restored"], dry["in_doubt"]) == (299, 49)
     assert result.notes == (
         "restored 299, already there 1, conflicts 0, rejected 0, in doubt 49; rm of jobs, from "
-        f"{file}; in doubt: rm ended before it knew whether it had taken them, so a worker may "
+        f"{file}; in doubt: rm ended before it knew whether it had removed them, so a worker may "
         "have completed them\n"
     )
 
@@ -216,16 +279,16 @@ def test_one_that_took_nothing_hides_nothing(rwq: Rwq, foreign: Foreign) -> None
     assert rwq("undo", "-o", "ids").text == "a\n"
 
 
-def test_not_being_able_to_write_it_down_stops_nothing(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    rwq("rm", "a", "--yes")
+def test_a_file_that_cannot_be_changed_stops_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "b", "--yes")
     (file,) = undo_files(rwq)
+    before = file.read_bytes()
     reader = UndoReader(file)
     reader.unrecorded = "read-only file system"
-    reader.mark_restored([b"a"])
+    reader.finish(b"\xff", complete=False)
     reader.close()
-    assert b"restored" not in file.read_bytes()
-    assert UndoReader(file).restored_before == 0
+    assert file.read_bytes() == before
 
 
 def test_another_server(rwq: Rwq, foreign: Foreign) -> None:
@@ -235,7 +298,7 @@ def test_another_server(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("undo", "-u", elsewhere)
     assert (result.code, result.text) == (2, "")
     assert result.notes == (
-        f"rwq: error: these items were taken from {rwq.variables['RWQ_URL']}, and this is "
+        f"rwq: error: these items were removed from {rwq.variables['RWQ_URL']}, and this is "
         f"{elsewhere}; name that server with -u, or say --anywhere\n"
     )
     assert rwq("undo", "-u", elsewhere, "--anywhere").code == 0

@@ -1,0 +1,283 @@
+"""Reading an undo file in the order in which its items have to be restored."""
+
+import fcntl
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.items.importing import Line
+from rwq_cli.core.state.snapshot import End, ItemSnapshot
+from rwq_cli.input.export_file import parse_header, parse_line
+from rwq_cli.input.files import BadRecord
+from rwq_cli.output.export_file import TRIED_LINE, Mark, MarkWord, mark_line
+from rwq_cli.undo.file import SUFFIX, UNDONE
+
+
+class NothingToUndo(RwqError):
+    """There is no undo file that was not restored."""
+
+    code = "nothing-to-undo"
+
+
+class UndoFileBusy(RwqError):
+    """Another rwq is writing or restoring the undo file."""
+
+    code = "undo-file-busy"
+
+
+class UndoReader:
+    """Reads an undo file, forwards and backwards, without holding its items, under its lock.
+
+    Args:
+        path: The file.
+
+    Attributes:
+        header: The first line.
+        taken: What it says of how the items were removed.
+        file_id: The SHA-256 of the file, in hexadecimal.
+        rejected: Lines that could not be used, with their numbers and why.
+        in_doubt: Items that may not have been removed.
+        unrecorded: Why the file cannot be changed; None if it can.
+
+    Raises:
+        InvalidArgument: It cannot be read, or is no undo file.
+        UndoFileBusy: Somebody has its lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rejected: list[tuple[int, str]] = []
+        self.in_doubt: frozenset[bytes] = frozenset()
+        self.unrecorded: str | None = None
+        # By the number of a line, where it begins.
+        self._starts = array("Q", (0,))
+        # The numbers of the lines of items that go to the front of main, of the others, of results.
+        self._front, self._back, self._results = array("Q"), array("Q"), array("Q")
+        # Up to which line those of an item are cancelled.
+        self._kept: dict[bytes, int] = {}
+        self._restored = b""
+        try:
+            self._file = self._open()
+        except OSError as error:
+            raise _unreadable(path, error)
+        try:
+            self._read()
+        except OSError as error:
+            self.close()
+            raise _unreadable(path, error)
+        except RwqError:
+            self.close()
+            raise
+
+    def _open(self) -> BinaryIO:
+        try:
+            file: BinaryIO = self.path.open("r+b")
+        except OSError as error:
+            file = self.path.open("rb")
+            self.unrecorded = (error.strerror or str(error)).lower()
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise UndoFileBusy(
+                f"another rwq is writing or restoring {self.path}", "wait until it has ended"
+            )
+        except OSError:
+            # A file system without locks.
+            pass
+        return file
+
+    def _read(self) -> None:
+        digest = sha256()
+        in_doubt: set[bytes] = set()
+        start = 0
+        for number, line in enumerate(self._file, 1):
+            digest.update(line)
+            self._starts.append(start)
+            if number == 1:
+                self.header = parse_header(line.rstrip(b"\n"), str(self.path))
+            elif not line.endswith(b"\n"):
+                # Its writer was killed while it wrote this, and so before it removed the item.
+                break
+            else:
+                self._read_line(number, line, in_doubt)
+            start += len(line)
+        else:
+            if not start:
+                self.header = parse_header(b"", str(self.path))
+        if self.header.taken is None:
+            raise InvalidArgument(
+                f"{self.path} is an export and no undo file",
+                f"rwq import reads it: rwq import {self.path}",
+            )
+        self.taken = self.header.taken
+        self.file_id = digest.hexdigest().encode()
+        # An item that is moved back is in one of the two queues, so it cannot come twice.
+        self.in_doubt = frozenset(in_doubt) if self.taken.to is None else frozenset()
+        self._end = start
+
+    def _read_line(self, number: int, line: bytes, in_doubt: set[bytes]) -> None:
+        try:
+            entry = parse_line(line)
+        except BadRecord as error:
+            self.rejected.append((number, str(error)))
+            return
+        if isinstance(entry, ItemSnapshot):
+            # All that a purge removed was there before whatever came after it.
+            is_purge = self.header.taken is not None and self.header.taken.verb == "purge"
+            ends = (End.NEXT, End.LAST) if is_purge else (End.NEXT,)
+            (self._front if entry.nearer in ends else self._back).append(number)
+            in_doubt.add(entry.item_id)
+        elif isinstance(entry, Result):
+            self._results.append(number)
+        elif entry.word is MarkWord.TAKEN:
+            in_doubt.clear()
+        elif entry.word is MarkWord.RESTORED:
+            self._restored = _either(self._restored, entry.lines)
+        elif entry.item_id is not None:
+            self._kept[entry.item_id] = number
+            in_doubt.discard(entry.item_id)
+
+    def front(self) -> Iterator[Line]:
+        """The items to put at the front of main, the last one first."""
+        return self._lines(reversed(self._front))
+
+    def others(self) -> Iterator[Line]:
+        """All other items, in the order in which they were removed, then the results."""
+        yield from self._lines(self._back)
+        yield from self._lines(self._results)
+
+    def items(self) -> Iterator[Line]:
+        """All items, in the order in which they were removed."""
+        return self._lines(sorted((*self._front, *self._back)))
+
+    def _lines(self, numbers: Iterable[int], *, restored: bool = False) -> Iterator[Line]:
+        """Those that were not restored; or those that were."""
+        for number in numbers:
+            if self._is_restored(number) is restored:
+                self._file.seek(self._starts[number])
+                entry = parse_line(self._file.readline())
+                assert not isinstance(entry, Mark)
+                is_item = isinstance(entry, ItemSnapshot)
+                if not is_item or self._kept.get(entry.item_id, 0) < number:
+                    yield Line(number, entry)
+
+    def _is_restored(self, number: int) -> bool:
+        if self.path.name.endswith(UNDONE):
+            return True
+        at, bit = divmod(number, 8)
+        return at < len(self._restored) and bool(self._restored[at] & 0x80 >> bit)
+
+    def restored_before(self) -> int:
+        """How many items the file says are restored."""
+        return sum(1 for _ in self._lines((*self._front, *self._back), restored=True))
+
+    def is_done(self) -> bool:
+        """Whether nothing is left that could be restored, and no line could not be read."""
+        left = next(self.items(), None) or next(self.others(), None)
+        return not self.rejected and left is None
+
+    def finish(self, restored: bytes, *, complete: bool) -> None:
+        """All was tried: `rwq undo` without a name passes this file over from now on.
+
+        Args:
+            restored: A bitmap of the lines that are restored.
+            complete: Whether all are.
+        """
+        if complete:
+            if self.path.name.endswith(UNDONE):
+                return
+            with suppress(OSError):
+                self.path.rename(f"{self.path}{UNDONE}")
+                return
+        if self.unrecorded is not None:
+            return
+        lines = mark_line(Mark(MarkWord.RESTORED, lines=_either(self._restored, restored)))
+        try:
+            # A line that was written in part must not begin ours.
+            os.ftruncate(self._file.fileno(), self._end)
+            self._file.seek(self._end)
+            self._file.write(lines + TRIED_LINE)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self.unrecorded = (error.strerror or str(error)).lower()
+            with suppress(OSError):
+                os.ftruncate(self._file.fileno(), self._end)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with suppress(OSError):
+            self._file.close()
+
+
+def _either(one: bytes, other: bytes) -> bytes:
+    """The bits that are set in one of two bitmaps, or in both."""
+    length = max(len(one), len(other))
+    padded = (int.from_bytes(bits.ljust(length, b"\0")) for bits in (one, other))
+    return (next(padded) | next(padded)).to_bytes(length)
+
+
+def _unreadable(path: Path, error: OSError) -> InvalidArgument:
+    reason = (error.strerror or str(error)).lower()
+    return InvalidArgument(f"cannot read {path}: {reason}", "check the file's name")
+
+
+def open_latest(
+    directory: Path, queue: bytes | None, skipped: Callable[[Path], object]
+) -> UndoReader:
+    """The latest undo file that was not restored, nor tried to its end.
+
+    Args:
+        directory: Where they are.
+        queue: Only of this queue; None for any.
+        skipped: Called for files that are passed over because another rwq works on them.
+
+    Raises:
+        InvalidArgument: The latest cannot be read.
+        NothingToUndo: There is none.
+    """
+    tried = None
+    for path in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
+        try:
+            line, end = _two_ends(path)
+        except OSError as error:
+            raise _unreadable(path, error)
+        if not line.endswith(b"\n"):
+            # Its writer was killed before it removed anything, or has only begun.
+            continue
+        if queue is not None:
+            try:
+                if parse_header(line.rstrip(b"\n"), str(path)).queue != queue:
+                    continue
+            except InvalidArgument:
+                continue
+        if end.endswith(TRIED_LINE):
+            tried = tried or path
+            continue
+        try:
+            reader = UndoReader(path)
+        except UndoFileBusy:
+            skipped(path)
+            continue
+        if not reader.is_done():
+            return reader
+        reader.close()
+    hint = f"undo files are in {directory}"
+    if tried is not None:
+        hint = f"what could not be put back is in {tried}; name it to try again"
+    raise NothingToUndo("there is nothing to undo", hint)
+
+
+def _two_ends(path: Path) -> tuple[bytes, bytes]:
+    """The first line, and the last bytes."""
+    with path.open("rb") as file:
+        line = file.readline()
+        file.seek(max(0, file.seek(0, os.SEEK_END) - len(TRIED_LINE)))
+        return line, file.read()

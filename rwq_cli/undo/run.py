@@ -1,0 +1,86 @@
+"""Restoring what an undo file holds."""
+
+from collections.abc import Iterable, Iterator
+
+from rwq_cli.core.items.importing import Line, forget_marks, read_marks
+from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.undo.reader import UndoReader
+
+_RESTORED = (Status.IMPORTED, Status.IMPORTED_BEFORE, Status.ALREADY_THERE, Status.MOVED)
+
+
+class UndoRun:
+    """One run over an undo file.
+
+    Args:
+        reader: The file; it is closed at the end.
+        queue: The queue that the items were removed from.
+        dry_run: Change nothing, and report what would be done.
+
+    Attributes:
+        results: What became of results.
+        restored_before: How many items an earlier run had restored.
+        in_doubt: How many items were restored that may not have been removed.
+        is_complete: Whether everything is restored now.
+    """
+
+    def __init__(self, reader: UndoReader, queue: WorkQueue, *, dry_run: bool) -> None:
+        self._reader = reader
+        self._queue = queue
+        self._dry_run = dry_run
+        self.results = ResultTally()
+        self.restored_before = reader.restored_before()
+        self.in_doubt = 0
+        self.is_complete = not reader.rejected
+
+    def batches(self) -> Iterator[OutcomeBatch]:
+        """What becomes of the items; reading them does the work."""
+        reader = self._reader
+        try:
+            if reader.taken.to is None:
+                yield from self._restore()
+            else:
+                yield from self._move_back(reader.taken.to)
+        finally:
+            reader.close()
+
+    def _restore(self) -> Iterator[OutcomeBatch]:
+        reader, queue = self._reader, self._queue
+        yield from self._counted(self._restored(reader.front(), at_front=True))
+        yield from self._counted(self._restored(reader.others(), at_front=False))
+        self.is_complete = self.is_complete and not self.results.rejected
+        if not self._dry_run:
+            reader.finish(read_marks(queue, reader.file_id), complete=self.is_complete)
+            forget_marks(queue, reader.file_id)
+
+    def _restored(self, lines: Iterable[Line], *, at_front: bool) -> Iterator[OutcomeBatch]:
+        return self._queue.restore(
+            lines,
+            at_front=at_front,
+            file_id=self._reader.file_id,
+            results=self.results,
+            dry_run=self._dry_run,
+        ).batches
+
+    def _move_back(self, came_to: bytes) -> Iterator[OutcomeBatch]:
+        reader = self._reader
+        numbers = {line.entry.item_id: line.number for line in reader.items()}
+        restored = bytearray(max(numbers.values(), default=0) // 8 + 1)
+        moved = self._queue.move_back(reader.items, came_to, dry_run=self._dry_run).batches
+        for batch in self._counted(moved):
+            for item_id in batch.ids_with(*_RESTORED):
+                at, bit = divmod(numbers[item_id], 8)
+                restored[at] |= 0x80 >> bit
+            yield batch
+        if not self._dry_run:
+            reader.finish(bytes(restored), complete=self.is_complete)
+
+    def _counted(self, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
+        for batch in batches:
+            if batch.count(*_RESTORED) < len(batch):
+                self.is_complete = False
+            imported = set(batch.ids_with(Status.IMPORTED))
+            self.in_doubt += len(imported & self._reader.in_doubt)
+            yield batch
