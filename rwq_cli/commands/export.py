@@ -49,7 +49,7 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
     queue = open_queue(settings)
     chosen: frozenset[bytes] | None = None
     if not choice.is_left_out:
-        ids = choice.ids(queue, settings)
+        ids = choice.chosen(queue, settings).ids
         chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
     run = queue.export(chosen)
 

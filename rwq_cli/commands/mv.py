@@ -64,14 +64,15 @@ def mv(
     if to == settings.queue:
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
     queue = open_queue(settings)
-    chosen = choice.ids(queue, settings)
+    chosen = choice.chosen(queue, settings)
+    ids = chosen.ids
     if not dry_run:
-        chosen = confirm_ids(f"move to {escaped(to)}", chosen, queue, yes=yes)
+        ids = confirm_ids(f"move to {escaped(to)}", ids, queue, yes=yes)
     undo = open_undo_file(settings, queue, "mv", to)
     return removal_report(
         settings,
         queue,
-        queue.move(chosen, to, undo, force=force, dry_run=dry_run),
+        queue.move(ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run),
         undo,
         done=Status.MOVED,
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),

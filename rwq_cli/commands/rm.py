@@ -39,14 +39,15 @@ def rm(
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
-    chosen = choice.ids(queue, settings)
+    chosen = choice.chosen(queue, settings)
+    ids = chosen.ids
     if not dry_run:
-        chosen = confirm_ids("remove", chosen, queue, yes=yes)
+        ids = confirm_ids("remove", ids, queue, yes=yes)
     undo = open_undo_file(settings, queue, "rm")
     return removal_report(
         settings,
         queue,
-        queue.remove(chosen, undo, dry_run=dry_run),
+        queue.remove(ids, undo, expected=chosen.expected, dry_run=dry_run),
         undo,
         done=Status.REMOVED,
         failures=(Status.MISSING,),

@@ -11,10 +11,11 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.bulk import ANY, BulkRun, Expected, fingerprint, new_mark
+from rwq_cli.core.items.bulk import BulkRun, new_mark
 from rwq_cli.core.items.importing import Line
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
+from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.places import ListRange
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
