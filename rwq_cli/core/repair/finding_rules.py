@@ -44,8 +44,8 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
     lease = facts.lease
     if facts.has_data or lease is None or lease.ends is not ends or may_be_nested(facts.item_id):
         return False
-    # The guard of a buried ghost goes with its entry.
-    return ends or not (facts.buried_ms is not None and is_guard(lease))
+    # The guard of a delayed or buried ghost goes with its entry.
+    return not (facts.is_scheduled and is_guard(lease))
 
 
 _RULES: Mapping[Code, _Rule] = {
