@@ -160,6 +160,8 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
     Yields: `PROMOTED` for an item that waits now, and `DROPPED` for an entry that means nothing any
         more, because the item is gone or in a list all the same.
     """
+    if dry_run:
+        queue.connection.look_only()
     due = due_ids(queue)
     if not due:
         return

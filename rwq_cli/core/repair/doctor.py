@@ -86,6 +86,7 @@ def diagnose(
         dry_run: Change nothing, and report what would be done.
         all_ids: Give all IDs of a finding, and not five.
     """
+    queue.connection.look_only()
     wanted = frozenset(Code if codes is None else codes)
     findings = list(_about_server_and_name(queue))
     wrong = _wrong_structures(queue)
