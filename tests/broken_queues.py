@@ -103,27 +103,24 @@ def _zsets(keys: QueueKeys) -> tuple[tuple[str, bytes], ...]:
 
 
 def contents(raw: redis.Redis) -> dict[bytes, Any]:
-    """Every key with its value, the time when it expires if it does, and its idle time."""
-    read: dict[bytes, Any] = {
-        b"string": raw.get,
-        b"list": lambda key: raw.lrange(key, 0, -1),
-        b"zset": lambda key: raw.zrange(key, 0, -1, withscores=True),
-        b"hash": raw.hgetall,
-    }
-    found = {}
-    for key in raw.scan_iter(count=1000):
-        idle_s = raw.object("idletime", key)
-        found[key] = (read[raw.type(key)](key), raw.pexpiretime(key), idle_s)
-    return found
-
-
-def make_idle(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes], seconds: int) -> None:
-    """Give the data keys of these IDs an idle time."""
+    """Every key with its value, the time when it expires if it does, and its idle time, seconds."""
+    keys = list(raw.scan_iter(count=1000))
     pipeline = raw.pipeline(transaction=False)
-    for item_id in ids:
-        pipeline.dump(keys.item(item_id))
-    dumps = dict(zip(ids, pipeline.execute(), strict=True))
-    for item_id, value in dumps.items():
-        if value is not None:
-            pipeline.restore(keys.item(item_id), 0, value, replace=True, idletime=seconds)
+    for key in keys:
+        # DUMP counts as use like any other reading.
+        pipeline.object("idletime", key).dump(key).pexpiretime(key)
+    replies = iter(pipeline.execute())
+    found = zip(replies, replies, replies, strict=True)
+    return {
+        key: (value, expires_ms, idle_s)
+        for key, (idle_s, value, expires_ms) in zip(keys, found, strict=True)
+    }
+
+
+def make_idle(raw: redis.Redis, seconds: int) -> None:
+    """Give every key an idle time."""
+    pipeline = raw.pipeline(transaction=False)
+    for key, (value, expires_ms, _) in contents(raw).items():
+        expires = {"ttl": max(expires_ms, 0), "absttl": expires_ms > 0}
+        pipeline.restore(key, value=value, replace=True, idletime=seconds, **expires)
     pipeline.execute()

@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
+from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItem
 from tests.broken_queues import contents, make_broken, make_idle, pad
@@ -44,22 +45,14 @@ def _add(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
     return [(o.item_id, o.status) for o in queue.add_many(items, dry_run=dry_run)]
 
 
-def _remove(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    from rwq_cli.core.items.remove import NoJournal
-
-    return _outcomes("take", journal=NoJournal())(queue, ids, dry_run)
-
-
-def _move(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    from rwq_cli.core.items.remove import Destination, NoJournal
-
-    to = Destination(queue.sibling(b"other"))
-    return _outcomes("take", journal=NoJournal(), destination=to)(queue, ids, dry_run)
-
-
 def _fix(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
     found = queue.diagnose(fix=True, dry_run=dry_run, all_ids=True).findings
     return [(f.code, f.count, sorted(f.examples), f.fixed, f.left) for f in found]
+
+
+def _promote(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    batches = queue.promote(dry_run=dry_run)
+    return sorted((o.item_id, o.status.value) for batch in batches for o in batch)
 
 
 VERBS: dict[str, Verb] = {
@@ -72,8 +65,9 @@ VERBS: dict[str, Verb] = {
     "release later": _outcomes("release", delay_s=1000),
     "bury": _outcomes("bury", force=True),
     "kick": _outcomes("kick"),
-    "remove": _remove,
-    "move": _move,
+    "promotion": _promote,
+    "remove": _outcomes("remove", journal=NoJournal()),
+    "move": _outcomes("move", to=b"other", journal=NoJournal()),
     "lease": _lease,
     "lease by ID": _lease_by_id,
     "light clean": _clean("light_clean"),
@@ -89,8 +83,9 @@ def _arrange(raw: redis.Redis, keys: QueueKeys, count: int, seed: int) -> list[b
     raw.flushall(asynchronous=False)
     ids = [b"id-%d" % number for number in range(min(count, 400))]
     make_broken(raw, keys, ids, seed)
-    make_idle(raw, keys, ids, 1000)
-    return ids + pad(raw, keys, count - len(ids))
+    ids += pad(raw, keys, count - len(ids))
+    make_idle(raw, 1000)
+    return ids
 
 
 def _cases() -> Iterator[Any]:
@@ -100,33 +95,35 @@ def _cases() -> Iterator[Any]:
                 yield pytest.param(name, count, seed, id=f"{name}-{count}-{seed}")
 
 
+def _assert_the_run_does_what_the_dry_run_says(
+    queue: WorkQueue, raw: redis.Redis, verb: Verb, ids: list[bytes]
+) -> None:
+    raw.execute_command("CLIENT", "NO-TOUCH", "ON")
+    before = contents(raw)
+    foreseen = verb(queue, ids, True)
+    after = contents(raw)
+    assert after.keys() == before.keys()
+    for key, (value, expires_ms, idle_s) in before.items():
+        assert after[key][:2] == (value, expires_ms), key
+        assert after[key][2] >= idle_s, f"{key!r} was used"
+    assert verb(queue, ids, False) == foreseen
+
+
 @pytest.mark.needs("no-touch")
 @pytest.mark.parametrize(("name", "count", "seed"), list(_cases()))
 def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
     queue: WorkQueue, raw: redis.Redis, name: str, count: int, seed: int
 ) -> None:
-    keys = QueueKeys(queue.name)
-    raw.execute_command("CLIENT", "NO-TOUCH", "ON")
-    ids = _arrange(raw, keys, count, seed)
-    before = contents(raw)
-    foreseen = VERBS[name](queue, ids, True)
-    after = contents(raw)
-    assert after.keys() == before.keys()
-    for key, value in before.items():
-        # An idle time that was reset would be smaller.
-        assert after[key][:2] == value[:2], key
-        assert after[key][2] >= value[2], key
-    assert VERBS[name](queue, ids, False) == foreseen
+    ids = _arrange(raw, QueueKeys(queue.name), count, seed)
+    _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)
 
 
+@pytest.mark.needs("no-touch")
 @pytest.mark.parametrize(
-    "name", ["release", "bury", "complete", "lease", "light clean", "deep clean"]
+    "name", ["release", "bury", "complete", "remove", "lease", "light clean", "deep clean"]
 )
 def test_a_dry_run_of_twenty_thousand_items_says_what_the_run_does(
     queue: WorkQueue, raw: redis.Redis, name: str
 ) -> None:
     ids = _arrange(raw, QueueKeys(queue.name), 20_000, 3)
-    size = raw.dbsize()
-    foreseen = VERBS[name](queue, ids, True)
-    assert raw.dbsize() == size
-    assert VERBS[name](queue, ids, False) == foreseen
+    _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)

@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
+from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from tests.broken_queues import make_broken, pad, traces
 
@@ -61,19 +62,6 @@ def _lease_by_id(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
     }
 
 
-def _remove(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
-    from rwq_cli.core.items.remove import NoJournal
-
-    return _outcomes("take", journal=NoJournal())(queue, ids)
-
-
-def _move(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
-    from rwq_cli.core.items.remove import Destination, NoJournal
-
-    to = Destination(queue.sibling(b"other"))
-    return _outcomes("take", journal=NoJournal(), destination=to)(queue, ids)
-
-
 VERBS: dict[str, Verb] = {
     "states": _states,
     "complete": _outcomes("complete"),
@@ -86,8 +74,9 @@ VERBS: dict[str, Verb] = {
     "bury": _outcomes("bury"),
     "bury by force": _outcomes("bury", force=True, reason=b"because"),
     "kick": _outcomes("kick"),
-    "remove": _remove,
-    "move": _move,
+    "remove": _outcomes("remove", journal=NoJournal()),
+    "move": _outcomes("move", to=b"other", journal=NoJournal()),
+    "move by force": _outcomes("move", to=b"other", journal=NoJournal(), force=True),
     "lease by ID": _lease_by_id,
     "light clean": _actions("light_clean"),
     "light clean that buries": _actions("light_clean", bury_after=2),
