@@ -1,7 +1,6 @@
 """Outcomes in batches: a letter each, read one by one or all at once."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rwq_cli.core import Outcome, Status
 from rwq_cli.core.model import OutcomeBatch, Outcomes

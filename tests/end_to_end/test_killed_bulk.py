@@ -12,8 +12,7 @@ from threading import Event, Thread
 
 import pytest
 import redis
-from redis_work_queue import Item, KeyPrefix
-from redis_work_queue import WorkQueue as UpstreamQueue
+from redis_work_queue import Item, KeyPrefix, WorkQueue as UpstreamQueue
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.inspect.survey import Survey, survey

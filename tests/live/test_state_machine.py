@@ -20,8 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -30,6 +29,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from rwq_cli.core.items.result_options import ResultOptions, Verdict
 
 from rwq_cli.core import (
     CleanAction,
@@ -42,7 +42,6 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.inspect.cursor import walk_list
 from rwq_cli.core.items import bulk, lease, processing, schedule
-from rwq_cli.core.items.result_options import ResultOptions, Verdict
 from tests.live.adversity import (
     Adversity,
     Crash,

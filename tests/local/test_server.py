@@ -12,8 +12,7 @@ import pytest
 
 import rwq_cli
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.local import LocalServer, LocalStatus, throwaway
-from rwq_cli.local import server as server_module
+from rwq_cli.local import LocalServer, LocalStatus, server as server_module, throwaway
 from tests.local.conftest import NewServer
 from tests.local.helpers import (
     client,

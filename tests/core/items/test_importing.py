@@ -12,9 +12,7 @@ from rwq_cli.core.items.importing import (
     RESTORE_ITEMS,
     Line,
     OnConflict,
-    forget_marks,
     lines_of,
-    read_marks,
 )
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes

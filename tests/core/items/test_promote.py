@@ -4,10 +4,10 @@ from time import time
 
 import pytest
 from redis import Redis
+from rwq_cli.core.items.promote import Promoted, promote
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
-from rwq_cli.core.items.promote import Promoted, promote
 from rwq_cli.core.items.waiting import WaitCondition
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.queue import FOREVER

@@ -9,8 +9,8 @@ from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.inspect.results import Result, Verdict
 from rwq_cli.core.items.remove import NoJournal
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_over
-from tests.core.items.test_remove import Journal, many
 from tests.core.inspect.test_results import keep
+from tests.core.items.test_remove import Journal, many
 
 
 def broken(raw: Redis, foreign: Foreign) -> list[bytes]:

@@ -4,9 +4,9 @@ from typing import Literal
 
 import pytest
 from redis import Redis
+from rwq_cli.core.items.reconcile import Settled, reconcile
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.items.reconcile import Settled, reconcile
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, Foreign, Interleaved, contents
 

@@ -2,10 +2,10 @@
 
 import pytest
 from redis import Redis
+from rwq_cli.core.repair.guards import LOST_REASON, Guarded, find_unguarded, restore_guards
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.repair.guards import LOST_REASON, Guarded, find_unguarded, restore_guards
 from tests.conftest import QUEUE, Foreign, Interleaved, contents, seconds_left
 
 FAR_MS = 10**13

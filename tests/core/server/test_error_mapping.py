@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import pytest
-from redis import Redis
-from redis import exceptions as rx
+from redis import Redis, exceptions as rx
 from redis._parsers.base import BaseParser
 
 from rwq_cli.core import Connection, Server, ServerError, WorkQueue, connect

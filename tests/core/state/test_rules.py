@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.state.rules import Facts, effective_lease, is_guard, state_of
