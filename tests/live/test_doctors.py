@@ -171,7 +171,7 @@ def test_a_doctor_finishes_the_work_of_a_killed_one(
         # From before their first command to after their last.
         time.sleep(0.2 + 0.6 * number / KILLS)
         doctors[0].kill()
-        assert doctors[1].wait(30) == 1, "some of the zoo is left as it is"
+        assert doctors[1].wait(30) == 1, "some findings need a decision"
         assert real_items(raw, there) == before
         # The dead one's guards end by themselves, in two minutes.
         for key in raw.scan_iter("jobs:lease*", count=10_000):
