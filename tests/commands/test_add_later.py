@@ -19,7 +19,7 @@ def due_in_s(raw: redis.Redis) -> dict[str, int]:
 
 def near(seconds: int) -> list[int]:
     """What `seconds` may have become since: the clock goes on."""
-    return list(range(seconds - 5, seconds + 2))
+    return list(range(max(0, seconds - 60), seconds + 2))
 
 
 class TestDelay:

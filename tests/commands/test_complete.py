@@ -117,7 +117,7 @@ class TestResult:
         wanted = {b"status": b"completed", b"result": b"\x00\n", b"holder": b"them"}
         assert self.kept(foreign, "a") == self.kept(foreign, "b") == wanted
         assert sorted(foreign.raw.keys()) == [b"jobs:result:a", b"jobs:result:b"]
-        assert 3_590_000 < foreign.raw.pttl("jobs:result:a") <= 3_600_000
+        assert 3_500_000 < foreign.raw.pttl("jobs:result:a") <= 3_600_000
 
     @pytest.mark.parametrize(
         ("words", "status"),

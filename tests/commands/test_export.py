@@ -206,4 +206,4 @@ class TestResults:
             "results 3\n",
         )
         assert contents(foreign.raw) == before
-        assert 50_000 < foreign.raw.pttl("jobs:result:held") <= 60_000
+        assert 30_000 < foreign.raw.pttl("jobs:result:held") <= 60_000

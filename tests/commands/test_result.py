@@ -26,8 +26,8 @@ def test_a_result_is_printed_unchanged(rwq: Rwq, foreign: Foreign) -> None:
     shown = rwq("result", "a", "-o", "json")
     assert (shown.code, shown.notes) == (0, "")
     record = shown.json
-    assert abs(record.pop("completed_ms") - started_ms) < 60_000
-    assert 590_000 < record.pop("ttl_ms") <= 600_000
+    assert 0 <= record.pop("completed_ms") - started_ms < 60_000
+    assert 500_000 < record.pop("ttl_ms") <= 600_000
     assert record == {
         "queue": "jobs",
         "queue_b64": None,

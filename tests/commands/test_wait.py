@@ -20,7 +20,7 @@ def test_an_empty_queue_ends_the_wait(rwq: Rwq) -> None:
     result = rwq("wait", "-o", "json")
     record = result.json
     assert (result.code, result.notes) == (0, "")
-    assert 0.05 <= record.pop("waited_seconds") < 1
+    assert record.pop("waited_seconds") >= 0.05
     assert record == {
         "queue": "jobs",
         "queue_b64": None,

@@ -41,7 +41,7 @@ def test_readme_names_every_state_and_exit_code() -> None:
         assert f"| {int(status)} | {status.meaning} |" in README
 
 
-def test_version_is_one() -> None:
+def test_the_version_is_the_same_everywhere() -> None:
     assert version("rwq-cli") == rwq_cli.__version__
     assert f"\n## [{rwq_cli.__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 

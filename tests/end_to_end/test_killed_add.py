@@ -25,7 +25,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_kill_leaves_no_half_step(number: int, lines: Path, server: PrivateServer) -> None:
+def test_a_killed_add_leaves_whole_items(number: int, lines: Path, server: PrivateServer) -> None:
     wait_s = random.uniform(0.1, 0.5)
     with server.client() as raw:
         raw.flushall()

@@ -24,7 +24,9 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_kill_leaves_no_half_step(number: int, lines: Path, server: PrivateServer) -> None:
+def test_a_killed_add_leaves_whole_delayed_items(
+    number: int, lines: Path, server: PrivateServer
+) -> None:
     until = ("--delay", "1h") if number % 2 else ("--at", "2150-01-01T00:00Z")
     command = [
         *(sys.executable, "-m", "rwq_cli", "add", "-q", "jobs", "-u", server.url),

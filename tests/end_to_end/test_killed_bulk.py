@@ -113,7 +113,7 @@ class Worker:
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS for _ in range(ROUNDS)])
-def test_kill(name: str, server: PrivateServer, tmp_path: Path) -> None:
+def test_a_killed_command_loses_nothing(name: str, server: PrivateServer, tmp_path: Path) -> None:
     words, shape = COMMANDS[name]
     ids = tmp_path / "ids"
     ids.write_bytes(b"".join(item_id + b"\n" for item_id in random.sample(IDS, ITEMS)))

@@ -156,7 +156,7 @@ def life_session(life: Life) -> str:
     return _SESSION
 
 
-def test_nothing_is_lost_and_no_half_state_stays(server: PrivateServer, tmp_path: Path) -> None:
+def test_killed_commands_of_all_kinds_lose_nothing(server: PrivateServer, tmp_path: Path) -> None:
     with server.client() as raw:
         raw.flushall()
         ids = [b"%05d" % number for number in range(ITEMS)]

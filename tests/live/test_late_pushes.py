@@ -50,7 +50,7 @@ def queue(connection: WatchedConnection, clock: MeddledClock) -> WorkQueue:
     return WorkQueue(connection, QUEUE, clock=clock)
 
 
-def test_an_orphan_that_its_producer_pushes_after_all_is_not_pushed_again(
+def test_an_orphan_that_its_producer_pushes_late_is_listed_once(
     queue: WorkQueue, connection: WatchedConnection, raw: redis.Redis, books: Books
 ) -> None:
     """The lists were read, and the guard keeps cleaners away, but not the producer."""
@@ -63,7 +63,7 @@ def test_an_orphan_that_its_producer_pushes_after_all_is_not_pushed_again(
     assert read_raw_keys(raw, QUEUE).main == (b"id",)
 
 
-def test_completing_many_leaves_no_ghost_of_an_item_pushed_after_all(
+def test_completing_many_leaves_no_ghost_of_a_late_push(
     queue: WorkQueue, connection: WatchedConnection, raw: redis.Redis, books: Books
 ) -> None:
     """Of more than thirty IDs, those that main was seen not to hold leave processing in pages."""
@@ -78,7 +78,7 @@ def test_completing_many_leaves_no_ghost_of_an_item_pushed_after_all(
     assert read_raw_keys(raw, QUEUE).main == ()
 
 
-def test_cleaning_many_returns_an_item_once_that_came_into_processing_twice(
+def test_an_item_twice_in_processing_is_returned_once(
     queue: WorkQueue,
     clock: MeddledClock,
     raw: redis.Redis,
@@ -99,7 +99,7 @@ def test_cleaning_many_returns_an_item_once_that_came_into_processing_twice(
     assert (seen.main, seen.processing) == ((b"id",), ())
 
 
-def test_an_orphan_that_was_pushed_in_the_grace_period_is_found_however_far_back_it_stands(
+def test_a_push_in_the_grace_period_is_found_anywhere_in_the_list(
     queue: WorkQueue, clock: MeddledClock, raw: redis.Redis, books: Books
 ) -> None:
     producer = Upstream(raw, QUEUE, old=False, books=books).produce(b"id", b"data")
@@ -120,7 +120,7 @@ def test_an_orphan_that_was_pushed_in_the_grace_period_is_found_however_far_back
     assert raw.llen(b"jobs:queue") == 3001
 
 
-def test_an_orphan_that_its_worker_deletes_after_all_leaves_no_ghost(
+def test_an_orphan_that_its_worker_deletes_late_leaves_no_ghost(
     queue: WorkQueue, connection: WatchedConnection, raw: redis.Redis, books: Books
 ) -> None:
     """A worker of 0.1 that stalled between its LREM and its DEL goes on while it is guarded."""

@@ -1,7 +1,7 @@
 """Real workers of redis-work-queue 0.1.5, in Python and Node.js, on one queue with us.
 
 0.1.5 decides a complete by its LREM; that is the one thing in which it is weaker than the protocol
-says, and `test_what_0_1_5_cannot_promise` holds it fast.
+says, and `test_two_completes_of_0_1_5_can_both_win` holds it fast.
 """
 
 from collections.abc import Callable, Iterator
@@ -83,7 +83,7 @@ def test_we_lease_and_complete_what_a_peer_added(queue: WorkQueue, do: Do, db: r
     assert db.keys() == []
 
 
-def test_of_our_complete_and_a_peers_one_wins(queue: WorkQueue, do: Do, db: redis.Redis) -> None:
+def test_one_of_our_complete_and_a_peers_wins(queue: WorkQueue, do: Do, db: redis.Redis) -> None:
     for number in range(4):
         queue.add(b"data", b"%d" % number)
     do("lease")
@@ -130,7 +130,7 @@ def test_our_cleans_leave_a_peers_leases_alone_until_they_end(
 
 
 @pytest.mark.parametrize("winner", ["a second worker", "our complete"])
-def test_what_0_1_5_cannot_promise(
+def test_two_completes_of_0_1_5_can_both_win(
     live_server: PrivateServer, queue: WorkQueue, db: redis.Redis, winner: str
 ) -> None:
     """It reports success when its LREM removed something, and only then deletes the data.

@@ -751,7 +751,7 @@ SETTINGS = settings(
 )
 
 
-def test_nothing_is_lost_and_nothing_of_ours_is_half_done(
+def test_no_interleaving_loses_an_item_or_leaves_a_half_step(
     live_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pages of three, so that a few items make a long list.

@@ -195,7 +195,7 @@ class TestListings:
         assert rows[0][0] not in ("#", "ID", "QUEUE")
 
     @pytest.mark.parametrize("line", LISTINGS)
-    def test_plain_is_the_default_where_there_is_no_terminal(self, run: Run, line: str) -> None:
+    def test_plain_is_the_default_without_a_terminal(self, run: Run, line: str) -> None:
         if line == "lease -n 5":
             return
 
@@ -217,7 +217,7 @@ class TestListings:
             ("doctor --grace 0", "a1\ng1\n"),
         ],
     )
-    def test_ids(self, run: Run, line: str, ids: str) -> None:
+    def test_ids_are_one_a_line(self, run: Run, line: str, ids: str) -> None:
         assert run(line, "-o", "ids").text == ids
 
     @pytest.mark.parametrize(
@@ -233,11 +233,11 @@ class TestListings:
             ("queues", ""),
         ],
     )
-    def test_data(self, run: Run, line: str, data: str) -> None:
+    def test_data_are_separated_but_for_one_item(self, run: Run, line: str, data: str) -> None:
         assert run(line, "-o", "data").text == data
 
     @pytest.mark.parametrize("line", [*LISTINGS, *OBJECTS])
-    def test_a_table_can_be_had_without_a_terminal(self, run: Run, line: str) -> None:
+    def test_a_table_without_a_terminal_has_no_colour(self, run: Run, line: str) -> None:
         result = run(line, "-o", "table")
         assert result.out
         assert b"\x1b" not in result.out
@@ -282,7 +282,7 @@ class TestVerbs:
     @pytest.mark.parametrize(
         "line", ["complete gone", "release gone", "touch gone", "bury gone", "kick gone"]
     )
-    def test_json_has_every_count_also_when_none_was_counted(self, run: Run, line: str) -> None:
+    def test_json_has_counts_of_zero(self, run: Run, line: str) -> None:
         counts = next(
             counts for known, (counts, _) in VERBS.items() if known.split()[0] == line.split()[0]
         )
@@ -320,9 +320,7 @@ class TestVerbs:
             ),
         ],
     )
-    def test_ids_are_those_it_was_done_to(
-        self, run: Run, line: str, ids: str, summary: str
-    ) -> None:
+    def test_ids_are_those_acted_on(self, run: Run, line: str, ids: str, summary: str) -> None:
         result = run(line, "-o", "ids")
         # The order is that of the work, which a clean may choose.
         assert (sorted(result.text.split()), result.notes) == (sorted(ids.split()), summary)
@@ -330,7 +328,7 @@ class TestVerbs:
     @pytest.mark.usefixtures("filled")
     @pytest.mark.parametrize("line", VERBS)
     @pytest.mark.parametrize("output", ["plain", "table", "data"])
-    def test_the_summary_alone_is_on_stderr(self, run: Run, line: str, output: str) -> None:
+    def test_stderr_is_the_summary_only(self, run: Run, line: str, output: str) -> None:
         result = run(line, "-o", output)
         assert (result.out, result.err.count(b"\n")) == (b"", 1)
 
@@ -344,7 +342,7 @@ class TestEmpty:
             assert run(line, "-o", output).as_tuple() == (0, "", ""), output
 
     @pytest.mark.parametrize("line", EMPTY)
-    def test_csv_has_its_header_all_the_same(self, run: Run, line: str) -> None:
+    def test_an_empty_csv_has_its_header(self, run: Run, line: str) -> None:
         result = run(line, "-o", "csv")
         assert result.code == 0
         assert result.text.startswith("queue,queue_b64,")
@@ -366,14 +364,14 @@ class TestEmpty:
     def test_people_get_a_sentence(self, run: Run, line: str, sentence: str) -> None:
         assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", "")
 
-    def test_nothing_to_lease_is_a_no_in_every_format(self, run: Run) -> None:
+    def test_nothing_to_lease_ends_with_1_in_every_format(self, run: Run) -> None:
         said = "Nothing to lease in jobs.\n"
         assert run("lease", "-o", "table").as_tuple() == (1, said, "")
         assert run("lease", "-o", "json").as_tuple() == (1, "[]\n", said)
         for output in ("jsonl", "plain", "ids", "data"):
             assert run("lease", "-o", output).as_tuple() == (1, "", said), output
 
-    def test_a_batch_of_nothing(self, run: Run) -> None:
+    def test_an_empty_batch_has_a_summary(self, run: Run) -> None:
         summary = "completed 0, missing 0, not owner 0\n"
         for output in ("plain", "table", "jsonl", "ids", "data"):
             assert run("complete -", "-o", output).as_tuple() == (0, "", summary), output
@@ -416,13 +414,13 @@ class TestValues:
         assert (record["state"], record["lease"]) == ("held", {"holder": "ann", "ttl_ms": None})
 
     @pytest.mark.needs("no-touch")
-    def test_the_data_are_left_out_unless_asked_for(self, run: Run, foreign: Foreign) -> None:
+    def test_data_are_left_out_by_default(self, run: Run, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         (record,) = run("ls", "-o", "json").json
         assert (record["data"], record["preview"], record["bytes"]) == (None, "data of a", 9)
 
     @pytest.mark.needs("no-touch")
-    def test_a_preview_does_not_cut_a_character_in_two(
+    def test_a_preview_ends_with_a_whole_character(
         self, run: Run, raw: redis.Redis, rwq: Rwq
     ) -> None:
         rwq("add", "x" + "é" * 200, "--id", "a")
@@ -430,7 +428,7 @@ class TestValues:
         assert record["preview"] == "x" + "é" * 99
         assert raw.strlen("jobs:item:a") == record["bytes"] == 401
 
-    def test_json_of_every_kind_of_character_is_safe_and_exact(self, run: Run, rwq: Rwq) -> None:
+    def test_json_of_any_character_is_safe_and_exact(self, run: Run, rwq: Rwq) -> None:
         text = "".join(chr(code) for code in range(1, 0x250)) + "\u2028\u202e\u2066\ufeff\U0001f600"
         rwq("add", "--format", "raw", "--id", "a", stdin=text.encode())
         result = run("ls --data", "-o", "json")
@@ -441,7 +439,7 @@ class TestValues:
 
 
 @pytest.mark.needs("no-touch")
-def test_numbers_are_raw_outside_of_tables(run: Run, rwq: Rwq) -> None:
+def test_numbers_are_grouped_in_tables_only(run: Run, rwq: Rwq) -> None:
     rwq("add", "--id", "a", "--format", "raw", stdin=b"x" * 12_345)
     rwq("lease", "--for", "1h")
     row = run("leases", "-o", "plain").text.rstrip("\n").split("\t")

@@ -33,7 +33,7 @@ def screen() -> Screen:
     return Screen()
 
 
-def test_nothing_within_the_first_second(screen: Screen) -> None:
+def test_nothing_is_drawn_in_the_first_second(screen: Screen) -> None:
     screen.progress.begin("adding")
     screen.now_s += 0.99
     screen.progress.advance(1000)
@@ -41,7 +41,7 @@ def test_nothing_within_the_first_second(screen: Screen) -> None:
     assert screen.stderr.getvalue() == b""
 
 
-def test_items_rate_and_time_left(screen: Screen) -> None:
+def test_the_line_has_items_rate_and_time_left(screen: Screen) -> None:
     screen.progress.begin("completing", 10_000)
     screen.now_s += 2
     screen.progress.advance(2500)
@@ -52,7 +52,7 @@ def test_items_rate_and_time_left(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_the_total_is_asked_for_when_the_stage_begins(screen: Screen) -> None:
+def test_the_total_is_computed_when_the_stage_begins(screen: Screen) -> None:
     screen.progress.begin("listing", lambda: 4000)
     screen.now_s += 4
     screen.progress.advance(1000)
@@ -60,7 +60,7 @@ def test_the_total_is_asked_for_when_the_stage_begins(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_without_a_total_no_time_left_is_made_up(screen: Screen) -> None:
+def test_without_a_total_there_is_no_time_left(screen: Screen) -> None:
     screen.progress.begin("reading the data keys")
     screen.now_s += 2
     screen.progress.advance(3000)
@@ -68,7 +68,7 @@ def test_without_a_total_no_time_left_is_made_up(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_what_only_the_caller_can_tell(screen: Screen) -> None:
+def test_the_caller_can_add_to_the_line(screen: Screen) -> None:
     screen.progress.fraction = lambda: 0.2
     screen.progress.begin("adding")
     screen.now_s += 3
@@ -77,7 +77,7 @@ def test_what_only_the_caller_can_tell(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_a_new_stage_counts_anew(screen: Screen) -> None:
+def test_a_new_stage_counts_from_zero(screen: Screen) -> None:
     screen.progress.begin("reading the lists", 100)
     screen.now_s += 5
     screen.progress.advance(100)
@@ -86,7 +86,7 @@ def test_a_new_stage_counts_anew(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_more_than_was_foretold(screen: Screen) -> None:
+def test_more_items_than_the_total(screen: Screen) -> None:
     """Others go on adding."""
     screen.progress.begin("listing", 100)
     screen.now_s += 2
@@ -95,7 +95,7 @@ def test_more_than_was_foretold(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_a_note_goes_above_the_line(screen: Screen) -> None:
+def test_a_note_is_printed_above_the_line(screen: Screen) -> None:
     screen.progress.begin("adding", 100)
     screen.now_s += 2
     screen.progress.advance(1)
@@ -105,7 +105,7 @@ def test_a_note_goes_above_the_line(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_hidden_it_comes_back_and_ended_it_does_not(screen: Screen) -> None:
+def test_a_hidden_line_returns_and_an_ended_one_does_not(screen: Screen) -> None:
     screen.progress.begin("adding", 100)
     screen.now_s += 2
     screen.progress.advance(1)
@@ -124,7 +124,7 @@ def test_hidden_it_comes_back_and_ended_it_does_not(screen: Screen) -> None:
     assert b"\x1b[?25l" not in drawn
 
 
-def test_a_long_clean_on_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_long_clean_shows_progress_on_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"a", b"b")
     code, seen = rwq.on_terminal("clean", "light", "--grace", "1.1")
     assert code == 0
@@ -135,13 +135,13 @@ def test_a_long_clean_on_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_none_where_stderr_is_no_terminal(rwq: Rwq, foreign: Foreign) -> None:
+def test_no_progress_without_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"a", b"b")
     result = rwq("clean", "light", "--grace", "1.1")
     assert result.as_tuple() == (0, "", "returned 2, dropped 0, promoted 0, pruned 0, buried 0\n")
 
 
-def test_it_is_as_wide_as_the_screen_that_it_is_on() -> None:
+def test_the_line_is_as_wide_as_the_terminal() -> None:
     narrow = Screen()
     narrow.environment.variables = {"COLUMNS": "40", "NO_COLOR": "1"}
     narrow.progress.begin("reading the lists again, and more of them", 10_000_000)

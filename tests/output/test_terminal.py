@@ -55,7 +55,7 @@ class TestWidth:
             assert code == 0
             assert max(len(row) for row in plain(seen)) <= columns
 
-    def test_a_command_to_paste_is_on_one_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_suggested_commands_are_not_wrapped(self, rwq: Rwq, raw: redis.Redis) -> None:
         """Broken at the edge by us, it could not be copied in one go."""
         item_id = "i" * 70
         Foreign(raw).abandoned(item_id.encode())
@@ -73,7 +73,7 @@ class TestWidth:
 
 @pytest.mark.usefixtures("filled")
 class TestColour:
-    def test_the_abandoned_are_red(self, rwq: Rwq) -> None:
+    def test_abandoned_items_are_red(self, rwq: Rwq) -> None:
         _, seen = rwq.on_screen("leases", columns=160)
         assert b"\x1b[31mabandoned" in seen
 
@@ -94,56 +94,56 @@ class TestColour:
         ],
     )
     @pytest.mark.parametrize("line", ["leases", "ls", "stats", "show " + "f" * 32])
-    def test_is_off(
+    def test_colour_can_be_switched_off(
         self, rwq: Rwq, words: tuple[str, ...], variables: dict[str, str], line: str
     ) -> None:
         _, seen = rwq.on_screen(*line.split(), *words, variables=variables)
         assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m", seen)
         assert b"\x1b" not in seen
 
-    def test_an_empty_no_color_counts_as_set_or_not_but_is_no_error(self, rwq: Rwq) -> None:
+    def test_any_value_of_no_color_is_accepted(self, rwq: Rwq) -> None:
         code, _ = rwq.on_screen("leases", variables={"NO_COLOR": "0"})
         assert code == 0
 
-    def test_no_machine_format_has_colour(self, rwq: Rwq) -> None:
+    def test_formats_for_programs_have_no_colour(self, rwq: Rwq) -> None:
         for output in ("plain", "json", "jsonl", "csv", "ids"):
             _, seen = rwq.on_screen("ls", "all", "-o", output)
             assert b"\x1b" not in seen, output
 
 
 class TestDefaults:
-    def test_a_table_with_a_footer(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_table_and_its_footer(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         _, seen = rwq.on_screen("ls", "-n", "1")
         lines = plain(seen)
         assert lines[0].split() == ["#", "ID", "LAST", "USE", "SIZE", "DATA"]
         assert lines[-1] == "1 shown of 2 waiting in jobs"
 
-    def test_an_empty_one_is_a_sentence(self, rwq: Rwq) -> None:
+    def test_an_empty_list_is_a_sentence(self, rwq: Rwq) -> None:
         assert plain(rwq.on_screen("ls")[1]) == ["No waiting items in jobs."]
         code, seen = rwq.on_screen("lease")
         assert (code, plain(seen)) == (1, ["Nothing to lease in jobs."])
 
-    def test_an_add_that_waits_for_the_keyboard_says_so(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_an_add_that_reads_the_terminal_says_so(self, rwq: Rwq, raw: redis.Redis) -> None:
         said = b"reading items from the terminal, one a line; Ctrl-D ends"
         code, seen = rwq.on_terminal("add", type_in=[(said, b"one\ntwo\n\x04")])
         assert code == 0
         assert b"added 2, duplicates 0, rejected 0" in seen
         assert raw.llen("jobs:queue") == 2
 
-    def test_ids_that_wait_for_the_keyboard_say_so(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_ids_that_are_read_from_the_terminal_get_a_note(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"a")
         code, seen = rwq.on_terminal("complete", "-", type_in=[(b"Ctrl-D", b"a\n\x04")])
         assert code == 0
         assert b"completed 1" in seen
 
-    def test_data_of_one_item_end_where_they_end(self, rwq: Rwq) -> None:
+    def test_data_of_one_item_get_no_line_end(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", "no line end")
         assert rwq.on_screen("show", "a", "-o", "data")[1] == b"no line end"
 
-    def test_jsonl_is_that_of_a_pipe_with_the_footer_below(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_jsonl_on_a_terminal_has_the_footer_below(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         foreign.raw.set("jobs:item:a", b"x" * 190)
         _, seen = rwq.on_screen("ls", "-o", "jsonl", columns=40)

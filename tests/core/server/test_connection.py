@@ -163,7 +163,7 @@ def test_nobody_listens() -> None:
         port = reserved.getsockname()[1]
         made = connect(Server(f"redis://127.0.0.1:{port}"))
         with pytest.raises(Unreachable) as caught:
-            made.run("look", [], [])
+            made.run("lease", [], [])
     assert caught.value.message == f"cannot reach redis://127.0.0.1:{port}: connection refused"
 
 

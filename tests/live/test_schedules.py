@@ -268,7 +268,7 @@ def cleaning_until(stage: Stage, condition: Callable[[], bool]) -> None:
         stage.run("clean", "deep", "--grace", "0.1")
 
 
-def test_none_runs_early_no_buried_one_at_all_and_every_other_once(stage: Stage) -> None:
+def test_items_run_once_not_early_and_not_while_buried(stage: Stage) -> None:
     stage.add(30)
     stage.bury(stage.add(8))
     # Taken before anybody else is at work: a worker whose pop a cleaner has taken back still runs.
@@ -323,7 +323,7 @@ def test_none_runs_early_no_buried_one_at_all_and_every_other_once(stage: Stage)
     assert completed.total() >= len(stage.added) - len(stage.held)
 
 
-def test_without_any_rwq_they_come_back_late_and_once(stage: Stage) -> None:
+def test_without_rwq_delayed_items_run_once_after_their_guards(stage: Stage) -> None:
     """The deep clean of another language finds them when their guards have ended."""
     waiting = stage.add(5)
     delayed = stage.add(0, (0.5,) * 10 + (1.0,) * 10)

@@ -1,0 +1,85 @@
+"""Times of a day, with zones, and in unix seconds."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from rwq_cli.input.times import parse_time
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A zone that changes its clocks: at 01:00 UTC on 29 March and on 25 October 2026."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def in_utc(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(" ", "milliseconds")[5:-6]
+
+
+@pytest.mark.usefixtures("in_berlin")
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("text", "utc"),
+        [
+            ("@1795334400", "11-22 08:00:00.000"),
+            ("@1795334400.5", "11-22 08:00:00.500"),
+            ("@1795334400.001999999", "11-22 08:00:00.001"),
+            ("2026-11-22T08:00Z", "11-22 08:00:00.000"),
+            ("2026-11-22T08:00", "11-22 07:00:00.000"),
+            ("2026-07-01 08:00", "07-01 06:00:00.000"),
+            ("2026-11-22T08:00:07.25", "11-22 07:00:07.250"),
+            ("2026-11-22T08:00:07+01:00", "11-22 07:00:07.000"),
+            ("2026-11-22T08:00-0330", "11-22 11:30:00.000"),
+            ("2026-11-22T08:00+14", "11-21 18:00:00.000"),
+            (" 2026-11-22T08:00Z ", "11-22 08:00:00.000"),
+            # An hour that is left out that night, and one that comes twice: the first of them.
+            ("2026-03-29T02:30", "03-29 01:30:00.000"),
+            ("2026-10-25T02:30", "10-25 00:30:00.000"),
+        ],
+    )
+    def test_full_times_need_no_clock(self, text: str, utc: str) -> None:
+        def now_ms() -> int:
+            raise AssertionError("asked")
+
+        assert in_utc(parse_time(text, now_ms)) == utc
+
+    @pytest.mark.parametrize(
+        ("now", "text", "utc"),
+        [
+            ("2026-11-21T18:00Z", "08:00", "11-22 07:00:00.000"),
+            ("2026-11-21T18:00Z", "20:00", "11-21 19:00:00.000"),
+            ("2026-11-21T18:00Z", "19:00:00.001", "11-21 18:00:00.001"),
+            ("2026-11-21T18:00Z", "19:00", "11-22 18:00:00.000"),
+            ("2026-11-21T23:30Z", "00:15", "11-22 23:15:00.000"),
+            ("2026-11-21T22:30Z", "00:15", "11-21 23:15:00.000"),
+            ("2026-12-31T22:59:59Z", "00:00", "12-31 23:00:00.000"),
+            # The night before, within and after the hour that comes twice.
+            ("2026-10-24T18:00Z", "02:30", "10-25 00:30:00.000"),
+            ("2026-10-25T00:45Z", "02:30", "10-25 01:30:00.000"),
+            ("2026-10-25T01:45Z", "02:30", "10-26 01:30:00.000"),
+            ("2026-10-25T01:45Z", "02:50", "10-25 01:50:00.000"),
+            ("2026-10-24T18:00Z", "08:00", "10-25 07:00:00.000"),
+            ("2026-03-28T18:00Z", "08:00", "03-29 06:00:00.000"),
+            ("2026-03-28T18:00Z", "02:30", "03-29 01:30:00.000"),
+            # In a zone of its own, where it may be another day than here.
+            ("2026-11-21T18:00Z", "08:00Z", "11-22 08:00:00.000"),
+            ("2026-11-21T18:00Z", "18:00:00.001Z", "11-21 18:00:00.001"),
+            ("2026-11-21T18:00Z", "18:00Z", "11-22 18:00:00.000"),
+            ("2026-11-21T23:30Z", "23:45Z", "11-21 23:45:00.000"),
+            ("2026-11-21T18:00Z", "08:00+14", "11-22 18:00:00.000"),
+            ("2026-11-21T18:00Z", "08:00+13:30", "11-21 18:30:00.000"),
+            ("2026-11-21T18:00Z", "14:31-0330", "11-21 18:01:00.000"),
+            # Its clocks are not put back.
+            ("2026-10-25T00:45Z", "02:30+02:00", "10-26 00:30:00.000"),
+        ],
+    )
+    def test_a_time_of_day_is_the_next_one(self, now: str, text: str, utc: str) -> None:
+        now_ms = parse_time(now, lambda: 0)
+        assert in_utc(parse_time(text, lambda: now_ms)) == utc

@@ -1,0 +1,72 @@
+"""Durations, times, sizes and numbers for people."""
+
+import pytest
+
+from rwq_cli.output import human
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (0, "0s"),
+        (0.04, "0.0s"),
+        (0.5, "0.5s"),
+        (9.96, "10s"),
+        (10, "10s"),
+        (59.9, "59s"),
+        (60, "1m"),
+        (61, "1m1s"),
+        (299, "4m59s"),
+        (3600, "1h"),
+        (3661, "1h1m"),
+        (86400, "1d"),
+        (90061, "1d1h"),
+        (86_460, "1d"),
+    ],
+)
+def test_durations_have_two_units(seconds: float | None, text: str) -> None:
+    assert human.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "-"), (0, "just now"), (0.9, "just now"), (1, "1s ago"), (200, "3m20s ago")],
+)
+def test_past_times_are_relative(seconds: float | None, text: str) -> None:
+    assert human.ago(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "text"),
+    [
+        *((None, "-"), (299.5, "in 4m59s"), (1.25, "in 1.2s"), (0.9, "due now"), (0, "due now")),
+        *((-0.9, "due now"), (-3, "due 3s ago"), (-200, "due 3m20s ago")),
+    ],
+)
+def test_due_times_are_relative(ahead_s: float | None, text: str) -> None:
+    assert human.due(ahead_s) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (None, "-"),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1_048_575, "1.0 MiB"),
+        (1 << 20, "1.0 MiB"),
+        (1 << 40, "1.0 TiB"),
+        (1 << 52, "4096.0 TiB"),
+    ],
+)
+def test_sizes_have_binary_units(number: int | None, text: str) -> None:
+    assert human.size(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(None, "-"), (0, "0"), (999, "999"), (1234567, "1,234,567")]
+)
+def test_numbers_are_grouped(number: int | None, text: str) -> None:
+    assert human.count(number) == text
