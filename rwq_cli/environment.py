@@ -1,4 +1,4 @@
-"""What surrounds a run: its streams and environment variables, in one object that tests replace."""
+"""The streams and environment variables of a run, in one object that tests replace."""
 
 import os
 import shutil
@@ -13,15 +13,15 @@ from typing import BinaryIO
 
 @dataclass
 class Environment:
-    """The world as one command sees it.
+    """The streams and environment variables of a run.
 
     Attributes:
         variables: The environment variables.
         stdin: Standard input, bytes.
         stdout: Standard output, bytes: results only.
         stderr: Standard error, bytes: everything else.
-        stdin_is_closed: There is none, which to read is like an empty one.
-        note_above: While progress is shown, writes a line above it; else None.
+        stdin_is_closed: Whether stdin is closed; `stdin` is empty then.
+        note_above: Writes a line above the progress line; None while there is none.
     """
 
     variables: Mapping[str, str]
@@ -36,7 +36,7 @@ class Environment:
         """The streams and variables of this process."""
         return cls(
             os.environ,
-            # A supervisor may have closed any of them.
+            # A supervisor may have closed any of these.
             sys.stdin.buffer if sys.stdin else open(os.devnull, "rb"),
             sys.stdout.buffer if sys.stdout else open(os.devnull, "wb"),
             sys.stderr.buffer if sys.stderr else open(os.devnull, "wb"),
@@ -45,17 +45,17 @@ class Environment:
 
     @cached_property
     def stdin_is_terminal(self) -> bool:
-        """Whether a person would have to type the input."""
+        """Whether the input is typed."""
         return self.stdin.isatty()
 
     @cached_property
     def stdout_is_terminal(self) -> bool:
-        """Whether results go to a screen."""
+        """Whether results go to a terminal."""
         return self.stdout.isatty()
 
     @cached_property
     def stdout_is_pipe(self) -> bool:
-        """Whether another program reads the results, which may be drawing on the same screen."""
+        """Whether another program reads the results; it may draw on the same terminal."""
         try:
             mode = os.fstat(self.stdout.fileno()).st_mode
         except (OSError, ValueError):
@@ -64,22 +64,22 @@ class Environment:
 
     @cached_property
     def stderr_is_terminal(self) -> bool:
-        """Whether notes go to a screen."""
+        """Whether notes go to a terminal."""
         return self.stderr.isatty()
 
     @cached_property
     def allows_colour(self) -> bool:
-        """Whether colour is wanted at all: NO_COLOR, set to anything, and TERM=dumb say no."""
+        """Whether the variables allow colour: no with NO_COLOR, set to anything, or TERM=dumb."""
         return "NO_COLOR" not in self.variables and self.variables.get("TERM") != "dumb"
 
     @property
     def width(self) -> int:
-        """Columns of the screen."""
+        """The width of the terminal, columns."""
         return shutil.get_terminal_size((80, 24)).columns
 
     @property
     def stderr_width(self) -> int:
-        """Columns of the screen that notes go to, which stdout may not be."""
+        """The width of the terminal that notes go to, columns."""
         try:
             return int(self.variables.get("COLUMNS", "")) or self.width
         except ValueError:
@@ -90,15 +90,12 @@ class Environment:
             return self.width
 
     def flush(self) -> None:
-        """Send on what was written to stdout, before waiting for something else.
-
-        Whether that fails is found out at the next write, by whoever writes.
-        """
+        """Flush stdout before waiting for something else; the next write finds out if it failed."""
         with suppress(OSError):
             self.stdout.flush()
 
     def note(self, line: str) -> None:
-        """Write a line to stderr; a stderr that is gone is no reason to stop."""
+        """Write a line to stderr, if it is still open."""
         with suppress(OSError):
             if self.note_above is not None:
                 self.note_above(line)

@@ -8,9 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from rwq_cli.cli.command import HELP_SETTINGS, HelpfulGroup
+from rwq_cli.cli.command import HELP_SETTINGS, HelpfulGroup, Manual
 from rwq_cli.cli.global_options import global_options
-from rwq_cli.cli.manual import Manual
 
 # Every command, in the order and under the headings of `rwq --help`.
 SECTIONS: dict[str, tuple[str, ...]] = {

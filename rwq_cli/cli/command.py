@@ -10,6 +10,7 @@ metadata stands for several options.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -18,7 +19,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import end_in_order
-from rwq_cli.cli.manual import Manual
 from rwq_cli.exit_codes import Code, ExitStatus
 
 if TYPE_CHECKING:
@@ -27,6 +27,41 @@ if TYPE_CHECKING:
     Function = Callable[..., Report]
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+_USUAL_EXITS: dict[Code, str] = {
+    ExitStatus.OK: "done",
+    ExitStatus.USAGE: "wrong usage",
+    ExitStatus.SERVER: ExitStatus.SERVER.meaning,
+    ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning,
+}
+
+
+@dataclass(frozen=True)
+class Manual:
+    """Examples and exit codes of one command.
+
+    Attributes:
+        examples: Command lines that work.
+        exits: What exit codes mean here, besides those that mean the same everywhere.
+        reads_only: Whether it changes nothing on the server.
+        monitors: Whether its exit codes are those of monitoring plugins, all of them in `exits`,
+            and its errors are one line on stdout and `UNKNOWN`.
+    """
+
+    examples: Sequence[str]
+    exits: Mapping[Code, str] = field(default_factory=dict)
+    reads_only: bool = False
+    monitors: bool = False
+
+    @property
+    def all_exits(self) -> dict[Code, str]:
+        """Every exit code of the command with its meaning, in order."""
+        always = dict(_USUAL_EXITS)
+        if self.monitors:
+            always = {ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning}
+        merged = {**always, **self.exits}
+        return {status: merged[status] for status in sorted(merged)}
 
 
 @runtime_checkable

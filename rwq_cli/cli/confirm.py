@@ -1,4 +1,4 @@
-"""The question before a destructive action, on the terminal itself."""
+"""The question before a destructive action, asked on the terminal."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 
-# From this many items on, the queue's name has to be typed.
+# From this many items on, the user has to type the queue's name.
 NAME_FROM_ITEMS = 1000
 
 
@@ -28,17 +28,17 @@ def confirm(
     note: str = "",
     ask: Callable[[str], str] | None = None,
 ) -> None:
-    """Go on only if the user agrees.
+    """Return only if the user agrees.
 
-    The question goes to `/dev/tty`, because stdin may be a pipe of IDs and stdout a file.
+    The question goes to `/dev/tty`: stdin may be a pipe of IDs, and stdout a file.
 
     Args:
-        what: The verb and its effect, such as `end the leases of`.
-        items: How many items it is about.
+        what: The action, such as `remove`.
+        items: The number of items.
         queue: The queue's name, escaped.
-        yes: The user has agreed on the command line.
-        note: What else to say of them, such as `, 3 of them leased`.
-        ask: Puts a question and returns the answer; None asks on the terminal.
+        yes: Whether `--yes` was given; then nothing is asked.
+        note: More about the items, such as `, 3 of them leased`.
+        ask: Asks a question and returns the answer; None asks on the terminal.
 
     Raises:
         Declined: The answer was no.
@@ -48,11 +48,11 @@ def confirm(
         return
     noun = "item" if items == 1 else "items"
     question = f"rwq will {what} {human.count(items)} {noun} of {queue}{note}."
-    put = ask or _ask_on_terminal
+    ask = ask or _ask_on_terminal
     if items >= NAME_FROM_ITEMS:
-        agreed = put(f"{question} Type the queue's name to go on: ").rstrip("\r\n") == queue
+        agreed = ask(f"{question} Type the queue's name to go on: ").rstrip("\r\n") == queue
     else:
-        agreed = put(f"{question} Go on? [y/N] ").strip().lower() in ("y", "yes")
+        agreed = ask(f"{question} Go on? [y/N] ").strip().lower() in ("y", "yes")
     if not agreed:
         raise Declined("declined, nothing was changed")
 
@@ -60,16 +60,10 @@ def confirm(
 def confirm_ids(
     what: str, ids: Iterable[bytes | Flush], queue: WorkQueue, *, yes: bool
 ) -> Iterable[bytes | Flush]:
-    """The IDs, if the user agrees; see `confirm`.
+    """Return the IDs only if the user agrees; see `confirm`.
 
-    With `yes` they stay a stream. The question needs all of them first: it says how many there are,
-    and how many of them are leased.
-
-    Args:
-        what: The verb and its effect, such as `remove`.
-        ids: The IDs.
-        queue: The queue.
-        yes: The user has agreed on the command line.
+    The question gives the number of items and of leases, so all IDs are read first. With `yes` they
+    stay a stream.
     """
     if yes:
         return ids
@@ -94,7 +88,7 @@ def _ask_on_terminal(question: str) -> str:
         while not answer.endswith(b"\n"):
             piece = os.read(terminal, 1024)
             if not piece:
-                # Ctrl-D: what comes next begins a line of its own.
+                # Ctrl-D leaves the cursor behind the question.
                 os.write(terminal, b"\n")
                 break
             answer += piece

@@ -1,4 +1,4 @@
-"""From the settings of a run to the server and the queue."""
+"""Opens the server and the queues that the settings name."""
 
 import os
 from collections.abc import Sequence
@@ -16,19 +16,20 @@ LOCAL = "local:"
 
 
 def open_connection(settings: Settings) -> Connection:
-    """The server that the settings name; `local:` is started if it does not run.
+    """The server that the settings name; an embedded one is started unless it runs.
 
     Raises:
-        InvalidArgument: The URL is malformed.
+        InvalidArgument: The URL is malformed, or the password file cannot be read.
         LocalServerError: The embedded server could not be started.
     """
+    password = settings.password
     url = settings.url
     if url.startswith(LOCAL):
-        url = local_url(settings, url)
+        url = _local_url(settings)
     connection = connect(
         Server(
             url=url,
-            password=settings.password,
+            password=password,
             password_first=settings.given.get("password_file") is not None,
             tls_ca=settings.path("tls_ca"),
             tls_cert=settings.path("tls_cert"),
@@ -56,38 +57,38 @@ def local_directory(settings: Settings, url: str) -> Path:
     return default_directory(settings.environment.variables)
 
 
-def local_url(settings: Settings, url: str) -> str:
-    """Start the embedded server that a `local:` URL names, and return the URL of its socket."""
+def _local_url(settings: Settings) -> str:
+    """Start the embedded server unless it runs, and return the URL of its socket."""
     from rwq_cli.local import LocalServer
 
-    server = LocalServer(local_directory(settings, url), settings.environment.variables)
+    directory = local_directory(settings, settings.url)
+    server = LocalServer(directory, settings.environment.variables)
     server.ensure_running()
     return server.url
 
 
 def open_queue(settings: Settings) -> WorkQueue:
-    """The queue that the settings name, on its server.
+    """The one queue that the settings name; see `open_connection`.
 
     Raises:
-        InvalidArgument: No queue was named, or several, or the URL is malformed.
-        LocalServerError: The embedded server could not be started.
+        InvalidArgument: They name none, or several.
     """
     (queue,) = _open(settings, [settings.queue])
     return queue
 
 
 def open_queues(settings: Settings) -> list[WorkQueue]:
-    """The queues that the settings name, each once, on one connection to their server.
+    """The queues that the settings name, each once, on one connection; see `open_connection`.
 
     Raises:
-        InvalidArgument: No queue was named, or the URL is malformed.
-        LocalServerError: The embedded server could not be started.
+        InvalidArgument: They name none.
     """
     return _open(settings, list(dict.fromkeys(settings.queues)) or [settings.queue])
 
 
 def _open(settings: Settings, names: Sequence[bytes]) -> list[WorkQueue]:
     for name in names:
+        # Raises for an empty name.
         QueueKeys(name)
     connection = open_connection(settings)
     if settings.verbose:

@@ -1,4 +1,4 @@
-"""The options that every command takes, before its name or after it."""
+"""The options of every command, accepted before and after its name."""
 
 from typing import Any
 
@@ -8,22 +8,22 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.output.options import OutputFormat
 
 
-def _remember(context: Any, parameter: Any, value: Any) -> None:
-    """Keep what was given; what stands after the command's name wins over what stands before."""
+def _store(context: Any, parameter: Any, value: Any) -> None:
+    """Store the value of an option; one after the command's name overrides one before it."""
     settings: Settings = context.find_root().obj
     if value not in (None, False, ()):
         settings.given[parameter.name] = list(value) if isinstance(value, tuple) else value
 
 
 def global_options() -> list[TyperOption]:
-    """New parameter objects for one command: they cannot be shared between two."""
+    """New parameter objects, for one command: two commands cannot share them."""
 
     def option(*names: str, help: str, metavar: str | None = None, **more: Any) -> TyperOption:
         return TyperOption(
             param_decls=list(names),
             help=help,
             metavar=metavar,
-            callback=_remember,
+            callback=_store,
             expose_value=False,
             **more,
         )
@@ -52,18 +52,4 @@ def global_options() -> list[TyperOption]:
     ]
 
 
-GLOBAL_NAMES = frozenset(
-    {
-        "queue",
-        "url",
-        "output",
-        "password_file",
-        "tls_ca",
-        "tls_cert",
-        "tls_key",
-        "tls_insecure",
-        "no_color",
-        "verbose",
-        "debug",
-    }
-)
+GLOBAL_NAMES = frozenset(option.name for option in global_options())

@@ -1,7 +1,6 @@
-"""The README's reference, made from the commands themselves.
+"""The README's reference, generated from the commands.
 
-`python -m rwq_cli.cli.reference README.md` writes it anew between its two marks; a test
-compares.
+`python -m rwq_cli.cli.reference README.md` replaces it between its two marks; a test compares.
 """
 
 import sys
@@ -9,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rwq_cli.cli.app import SECTIONS, Described, all_commands
+import typer
+
+from rwq_cli.cli.app import SECTIONS, Described, all_commands, build_root
 from rwq_cli.cli.command import help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
 from rwq_cli.exit_codes import ExitStatus
@@ -28,7 +29,7 @@ def reference() -> str:
             if path.split()[0] in names:
                 parts.append(_command(described))
     parts.append("### Common options\n\nBefore the command's name or after it.\n")
-    parts.append(_options(global_options(), None))
+    parts.append(_options(global_options(), typer.Context(build_root())))
     parts.append("### Exit codes\n")
     rows = [f"| {int(status)} | {status.meaning} |" for status in ExitStatus]
     parts.append("\n".join(["| code | meaning |", "| --- | --- |", *rows]) + "\n")
@@ -36,13 +37,11 @@ def reference() -> str:
 
 
 def _command(described: Described) -> str:
-    import typer
-
     context = typer.Context(described.command, info_name=f"rwq {described.path}")
     usage = " ".join(described.command.collect_usage_pieces(context))
     lines = [f"#### `rwq {described.path}`\n", f"{described.command.help}\n"]
-    changes = "Changes nothing." if described.manual.reads_only else None
-    lines.append(f"`rwq {described.path} {usage}`{' ' + changes if changes else ''}\n")
+    changes = " Changes nothing." if described.manual.reads_only else ""
+    lines.append(f"`rwq {described.path} {usage}`{changes}\n")
     own = [
         parameter
         for parameter in described.command.params
@@ -50,7 +49,7 @@ def _command(described: Described) -> str:
     ]
     if own:
         lines.append(_options(own, context))
-    exits = "; ".join(f"{int(status)} {said}" for status, said in described.manual.exits.items())
+    exits = "; ".join(f"{int(status)} {text}" for status, text in described.manual.exits.items())
     if exits:
         lines.append(f"Exit: {exits}.\n")
     examples = "\n".join(described.manual.examples)
@@ -59,36 +58,25 @@ def _command(described: Described) -> str:
 
 
 def _options(parameters: Sequence[Any], context: Any) -> str:
-    import typer
-
-    context = context or typer.Context(typer.main.get_command(_empty()))
     rows = ["| option | meaning |", "| --- | --- |"]
     for parameter in parameters:
         record = help_record(parameter, context)
         if record is None:
             continue
-        names, said = (" ".join(text.split()).replace("|", "\\|") for text in record)
-        rows.append(f"| `{names}` | {said} |")
+        names, help = (" ".join(text.split()).replace("|", "\\|") for text in record)
+        rows.append(f"| `{names}` | {help} |")
     return "\n".join(rows) + "\n"
 
 
-def _empty() -> Any:
-    import typer
-
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command()(lambda: None)
-    return app
-
-
 def with_reference(text: str) -> str:
-    """A README with the reference between its marks as it is now."""
+    """The README's text with the reference between its marks replaced."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{reference()}\n{END}{after}"
 
 
 def main() -> None:
-    """Write the reference into the file named."""
+    """Update the file."""
     file = Path(sys.argv[1])
     file.write_text(with_reference(file.read_text("utf-8")), "utf-8")
 

@@ -1,4 +1,4 @@
-"""What the options, the environment variables and the defaults come to for one run."""
+"""The settings of one run: global options, environment variables, defaults."""
 
 import os
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ DEFAULT_URL = "redis://localhost:6379/0"
 
 @dataclass
 class Settings:
-    """The global options of one run, wherever on the line they stood.
+    """The settings of one run.
 
     Attributes:
-        environment: Streams and variables.
-        given: The options that were given, by name.
-        monitors: Whether the command answers a monitor, errors included.
-        progress: Shows how long work goes; None where it is not to be shown.
+        environment: The streams and environment variables.
+        given: The global options of the command line, by name.
+        monitors: Whether the command reports to a monitoring system, errors included.
+        progress: Shows progress on the terminal; None for no progress.
     """
 
     environment: Environment
@@ -33,7 +33,7 @@ class Settings:
     progress: "TerminalProgress | None" = None
 
     def check(self) -> None:
-        """Raise `InvalidArgument` for a value that can never work, before anything is done."""
+        """Raise `InvalidArgument` for a value that can never work; called before a command runs."""
         _ = self.output
 
     def end_progress(self) -> None:
@@ -50,8 +50,8 @@ class Settings:
         """
         name = self.given.get("output")
         if name is None:
-            on_screen = self.environment.stdout_is_terminal
-            return OutputFormat.TABLE if on_screen else OutputFormat.PLAIN
+            is_terminal = self.environment.stdout_is_terminal
+            return OutputFormat.TABLE if is_terminal else OutputFormat.PLAIN
         try:
             return OutputFormat(name)
         except ValueError:
@@ -61,22 +61,22 @@ class Settings:
 
     @property
     def output_options(self) -> OutputOptions:
-        """How the results of the run are written."""
+        """Where and how to write the results."""
         return OutputOptions(self.environment, self.output, self.colour, self.progress)
 
     @property
     def colour(self) -> bool:
-        """Whether colour may be used where a terminal is."""
+        """Whether a terminal gets colour."""
         return self.environment.allows_colour and not self.given.get("no_color")
 
     @property
     def debug(self) -> bool:
-        """Whether errors show their traceback."""
+        """Whether to show the traceback of an error."""
         return bool(self.given.get("debug"))
 
     @property
     def verbose(self) -> bool:
-        """Whether to say what is being talked to."""
+        """Whether to print the server and the queue on stderr."""
         return bool(self.given.get("verbose"))
 
     @property
@@ -90,7 +90,7 @@ class Settings:
 
     @property
     def queues(self) -> Sequence[bytes]:
-        """The queues: every `-q`, else RWQ_QUEUE; may be none."""
+        """The names of the queues: every `-q`, else RWQ_QUEUE; may be empty."""
         names = self.given.get("queue")
         if names:
             return [os.fsencode(name) for name in names]
@@ -99,10 +99,10 @@ class Settings:
 
     @property
     def queue(self) -> bytes:
-        """The one queue to work on.
+        """The name of the only queue.
 
         Raises:
-            InvalidArgument: None was given, or several.
+            InvalidArgument: There is none, or several.
         """
         names = self.queues
         if not names:
@@ -113,7 +113,7 @@ class Settings:
 
     @property
     def password(self) -> str | None:
-        """The password outside the URL: the file's first line, else RWQ_PASSWORD.
+        """The password besides the URL's: the first line of the file, else RWQ_PASSWORD.
 
         Raises:
             InvalidArgument: The file cannot be read.
@@ -130,16 +130,16 @@ class Settings:
             )
 
     def path(self, name: str) -> Path | None:
-        """A global option that names a file."""
+        """The file that a global option names."""
         value = self.given.get(name)
         return Path(value) if value is not None else None
 
     @property
     def holder(self) -> bytes:
-        """Who we are in a lease: `rwq:<user>@<host>:<session>`.
+        """The value of our leases: `rwq:<user>@<host>:<session>`.
 
-        The session is RWQ_SESSION, else the number of the login session or job that this process
-        belongs to, so that the commands of one shell or script know their own leases.
+        The session is RWQ_SESSION, else the ID of the process's session, so that the commands of
+        one shell or script recognise their own leases.
         """
         variables = self.environment.variables
         user = variables.get("USER") or variables.get("LOGNAME") or _account()
@@ -148,7 +148,7 @@ class Settings:
 
 
 def _account() -> str:
-    """The name of the account we run under; its number where it has none."""
+    """The name of our account, or its number if it has no name."""
     from pwd import getpwuid
 
     try:

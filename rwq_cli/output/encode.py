@@ -1,4 +1,4 @@
-"""Values for machines: what goes into JSON and CSV for bytes, leases and the rest."""
+"""Values in JSON and CSV."""
 
 import json
 from base64 import b64encode
@@ -9,7 +9,7 @@ from rwq_cli.output.escape import is_safe
 
 
 def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
-    """The two fields of a byte string: `name` if it is UTF-8, else `name_b64`; none left out."""
+    """The fields of a byte string: `name` if it is UTF-8, else `name_b64`; the other is null."""
     if raw is None:
         return {name: None, f"{name}_b64": None}
     try:
@@ -19,10 +19,10 @@ def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
 
 
 def to_json(value: Any) -> bytes:
-    """One compact JSON value; what could drive or deceive a terminal becomes `\\u` escapes."""
+    """JSON on one line; characters that could control or deceive a terminal are escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
     if not text.isprintable():
-        # JSON itself escapes only the controls below space; strings are all that can hold others.
+        # The encoder escapes only the controls below space; the others can only be in strings.
         text = "".join(
             character if is_safe(character) else json.dumps(character)[1:-1] for character in text
         ).replace("\x7f", "\\u007f")

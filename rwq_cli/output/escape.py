@@ -1,17 +1,17 @@
-"""Bytes to text that is safe to show: the only way from the server to a screen."""
+"""Bytes to text that is safe to show: all text from the server passes through here."""
 
 import unicodedata
 
-# Controls, formats (direction overrides, zero-width characters), surrogates, private use,
-# unassigned, and the two separators that end a line.
+# Control and format characters (direction overrides, zero-width characters), surrogates, private
+# use, unassigned, and the two separators that end a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escaped(raw: bytes) -> str:
-    """Text for a screen, a table or a line: what could drive or deceive a terminal is escaped.
+    """Text in which characters that could control or deceive a terminal are escaped.
 
-    Bytes that are no UTF-8 become `\\xff`, control and format characters `\\x1b` or `\\u202e`,
+    Bytes that are not UTF-8 become `\\xff`, control and format characters `\\x1b` or `\\u202e`,
     line ends and tabs `\\n`, `\\r`, `\\t`.
     """
     text = raw.decode("utf-8", "backslashreplace")
@@ -21,7 +21,7 @@ def escaped(raw: bytes) -> str:
 
 
 def is_safe(character: str) -> bool:
-    """Whether a character may go to a terminal as it is."""
+    """Whether a character may go to a terminal unescaped."""
     return unicodedata.category(character) not in _UNSAFE_CATEGORIES
 
 

@@ -2,7 +2,7 @@
 
 
 def count(number: int | None) -> str:
-    """A number with thousands separated; `-` for unknown."""
+    """A number with thousands separators; `-` for unknown."""
     return "-" if number is None else f"{number:,}"
 
 
@@ -15,7 +15,7 @@ def size(number: int | None) -> str:
     amount = float(number)
     for unit in ("KiB", "MiB", "GiB", "TiB"):
         amount /= 1024
-        # What would be rounded up to 1024.0 is one of the next unit.
+        # From here on it would be rounded to 1024.0.
         if amount < 1023.95 or unit == "TiB":
             return f"{amount:.1f} {unit}"
     raise AssertionError
@@ -45,7 +45,7 @@ def ago(seconds: float | None) -> str:
 
 
 def due(ahead_s: float | None) -> str:
-    """How long until a time, or since then; `-` for unknown."""
+    """How long until a time, or since it; `-` for unknown."""
     if ahead_s is None:
         return "-"
     if ahead_s >= 1:

@@ -1,4 +1,4 @@
-"""The formats for machines: plain, json, jsonl, csv, ids and data, streamed record by record."""
+"""The formats for scripts: plain, json, jsonl, csv, ids and data, streamed record by record."""
 
 import csv
 import io
@@ -18,11 +18,11 @@ class Writer(Generic[T]):
     """Writes records in one format.
 
     Args:
-        environment: Where to.
+        environment: The streams.
         view: How a record looks.
         output: The format; not a table.
-        null_separated: `ids` and `data` end each record with NUL, and IDs are not escaped.
-        bare: `data` adds nothing after the bytes, because one record was asked for.
+        null_separated: Whether `ids` and `data` end each record with NUL; IDs are not escaped then.
+        bare: Whether `data` writes nothing after the bytes.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class Writer(Generic[T]):
         self._csv_header: list[str] | None = None
 
     def write_all(self, records: Iterable[T]) -> int:
-        """Write all records with what stands around them; returns how many there were."""
+        """Write all records, and what precedes and follows them; returns their number."""
         for record in records:
             self.write(record)
         self.end()
         return self._written
 
     def write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
-        """Write the IDs of many records; returns how many there were."""
+        """Write IDs, and what follows them; returns their number."""
         for ids in batches:
             joined = b"".join(ids)
             if not self._null_separated and joined.isascii() and joined.decode().isprintable():
@@ -71,7 +71,7 @@ class Writer(Generic[T]):
             line = "\t".join(plain(column.raw(record)) for column in self._view.columns)
             self._out.write(line.encode() + b"\n")
         elif output is OutputFormat.JSON:
-            # Not sooner: an error before the first record leaves stdout empty.
+            # Only now: an error before the first record leaves stdout empty.
             self._out.write(b",\n " if self._written else b"[\n ")
             self._out.write(to_json(self._view.fields(record)))
         elif output is OutputFormat.JSONL:
@@ -135,7 +135,7 @@ class Writer(Generic[T]):
 
 
 def plain(value: Any) -> str:
-    """A value as a field of a line: raw numbers, escaped text, nothing for unknown."""
+    """A field of a line: a raw number, escaped text, or nothing for None."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -148,7 +148,7 @@ def plain(value: Any) -> str:
 
 
 def write_fields(stdout: BinaryIO, view: View[T], records: Iterable[T]) -> None:
-    """Write each field on a line of its own with its name; a blank line between records."""
+    """Write a line for each field, its name first, and a blank line between records."""
     for number, record in enumerate(records):
         if number:
             stdout.write(b"\n")

@@ -1,4 +1,4 @@
-"""Progress on stderr: what is done, how fast, and how long yet; gone when done."""
+"""A progress line on stderr, with rate and time left; it is removed at the end."""
 
 import time
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from rwq_cli.output import human
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-# Work that is done sooner shows none.
+# Work that ends sooner shows no progress.
 _PATIENCE_S = 1.0
 _REDRAW_S = 0.1
 
 
 class TerminalProgress(ProgressListener):
-    """Shows a line on the terminal once the work has gone on for a second.
+    """Shows a line on the terminal for work that takes over a second.
 
     Args:
-        environment: The run's streams; notes that are written meanwhile go above the line.
-        monotonic: The clock, seconds.
+        environment: The streams; notes are written above the line.
+        monotonic: A clock, seconds.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TerminalProgress(ProgressListener):
         self._task: Any = None
         self._ended = False
         self.fraction: Callable[[], float | None] | None = None
-        """How much of all the work is done, from 0 to 1, where only the caller can tell."""
+        """Returns the share of the work that is done, 0 to 1; set if only the caller knows it."""
 
     def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
         self._what, self._count = what, 0
@@ -53,14 +53,14 @@ class TerminalProgress(ProgressListener):
             self._draw()
 
     def hide(self) -> None:
-        """Take the line away until the work goes on."""
+        """Remove the line until the work goes on."""
         if self._display is not None:
             self._environment.note_above = None
             self._display.stop()
             self._display = None
 
     def end(self) -> None:
-        """Take the line away for good: what comes now is written in its place."""
+        """Remove the line for good."""
         self._ended = True
         self.hide()
 
@@ -76,7 +76,7 @@ class TerminalProgress(ProgressListener):
             self._task,
             total=None if done is None else 1.0,
             completed=done or 0.0,
-            description=self._said(done, now_s - self._stage_began_s),
+            description=self._text(done, now_s - self._stage_began_s),
             refresh=True,
         )
 
@@ -85,20 +85,20 @@ class TerminalProgress(ProgressListener):
             return self.fraction()
         return min(1.0, self._count / self._total) if self._total else None
 
-    def _said(self, done: float | None, stage_s: float) -> str:
-        said = f"{self._what} {human.count(self._count)}"
+    def _text(self, done: float | None, stage_s: float) -> str:
+        text = f"{self._what} {human.count(self._count)}"
         if self._total and self.fraction is None:
-            said += f" of {human.count(max(self._total, self._count))}"
+            text += f" of {human.count(max(self._total, self._count))}"
         if stage_s >= _REDRAW_S and self._count:
-            said += f", {human.count(round(self._count / stage_s))}/s"
+            text += f", {human.count(round(self._count / stage_s))}/s"
             if done:
                 left_s = stage_s * (1 - done) / done
-                said += f", {human.duration(max(1, round(left_s)))} left"
-        return said
+                text += f", {human.duration(max(1, round(left_s)))} left"
+        return text
 
 
 class _TextOut:
-    """The text stream that rich wants, over stderr; one that is gone is no reason to stop."""
+    """stderr as the text stream that rich needs; write errors are ignored."""
 
     encoding = "utf-8"
 
@@ -119,13 +119,13 @@ class _TextOut:
 
 
 def _display(environment: Environment) -> "tuple[Progress, Any]":
-    # rich is loaded only when there is something to show.
+    # rich is imported only when there is something to show.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.text import Text
 
     class Screen(Console):
-        """A console that leaves the cursor where it is: if we are killed, it must not be gone."""
+        """A console that never hides the cursor: if rwq is killed, it would stay hidden."""
 
         def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
             return False
@@ -145,7 +145,7 @@ def _display(environment: Environment) -> "tuple[Progress, Any]":
         TextColumn("{task.description}", markup=False),
         console=screen,
         transient=True,
-        # Drawn as the work goes, so that no thread of ours writes beside it.
+        # Drawn by the thread that works, so that no other one writes to the terminal.
         auto_refresh=False,
         redirect_stdout=False,
         redirect_stderr=False,

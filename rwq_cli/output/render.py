@@ -1,4 +1,4 @@
-"""From a command's report to bytes on stdout: the format is chosen here, once."""
+"""Writes a report in the format of the run. The only place that chooses by format."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -17,15 +17,15 @@ def render(report: Report, options: OutputOptions) -> Code:
     """Write a report.
 
     Args:
-        report: What the command returned.
-        options: The format, and where to write.
+        report: The report.
+        options: Where and how to write.
 
     Raises:
-        RwqError: Reading the report's records failed.
-        OSError: stdout could not be written.
+        RwqError: Reading the records failed.
+        OSError: stdout cannot be written.
 
     Returns:
-        The exit code that the report comes to.
+        The exit code.
     """
     if isinstance(report, Batch):
         return _render_batch(report, options)
@@ -114,10 +114,9 @@ def _writer(report: "Records[T] | Batch[T] | Stream[T]", options: OutputOptions)
 
 
 def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
-    """Do the work, and write each record where the format is one of records.
+    """Do the work, and write each record if the format has records.
 
-    When stdout is closed (`rwq complete - | head`) or full, the work goes on to its end: what was
-    asked for is the work.
+    If stdout is closed (`rwq complete - | head`) or full, the work goes on to its end.
     """
     environment, output = options.environment, options.format
     writer = None
@@ -139,7 +138,7 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
             except OSError as error:
                 failure = error
     except KeyboardInterrupt:
-        # What was done is done, and must be known although the rest was not.
+        # What was done is reported, although the rest was not done.
         options.end_progress()
         environment.note(f"interrupted: {report.summary()}")
         raise
@@ -164,7 +163,7 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
 
 
 def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
-    """Its own lines, unless another format was asked for."""
+    """Write the lines of the records, unless another format was asked for."""
     stdout = options.environment.stdout
     batches = _progress_until_first(report.batches, options)
     if options.format in (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL):
@@ -181,7 +180,7 @@ def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
 
 
 def _progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterator[T]:
-    """The records; on a terminal the progress line ends when the first is there to be shown."""
+    """The records. On a terminal the progress line ends before the first one is written."""
     for record in records:
         if options.environment.stdout_is_terminal:
             options.end_progress()

@@ -1,4 +1,4 @@
-"""What a command hands to the output: records, how they look, and what to say beside them."""
+"""Reports: what a command returns, independent of the output format."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ Row = tuple[str, str, str | None]
 
 
 def _nothing(*_: Any) -> None:
-    """Nothing to say."""
+    """The default of what a report may say."""
 
 
 class Column(NamedTuple, Generic[T]):
@@ -27,11 +27,11 @@ class Column(NamedTuple, Generic[T]):
 
     Attributes:
         title: The heading.
-        raw: The field for `-o plain`; None where it is unknown or does not apply.
-        human: The cell for people; None for the field itself.
-        right: Whether it is a number, set to the right.
+        raw: The field for `-o plain`; None if it is unknown or does not apply.
+        human: The cell of a table; None for the same as the field.
+        right: Whether it is right-aligned.
         style: The style of a cell, such as `red`; None for none.
-        shrinks: In which order it gives way on a narrow screen, from 1; 0 for never.
+        shrinks: In which order columns shrink on a narrow terminal, from 1; 0 for never.
     """
 
     title: str
@@ -48,7 +48,7 @@ class Section(NamedTuple):
     Attributes:
         title: Its title; empty for none.
         rows: Its lines.
-        numbers: Whether values that begin with a digit are set to the right.
+        numbers: Whether values that begin with a digit are right-aligned.
     """
 
     title: str
@@ -64,10 +64,10 @@ class View(NamedTuple, Generic[T]):
         item_id: The ID, for `-o ids`; None if the record has none.
         sample: Any record, for the header of a CSV file without lines.
         columns: For tables and plain lines. Without any, plain has a line for each field.
-        sections: Shows a record to people at length, in place of a row of a table.
+        sections: The record at length, in place of a row of a table.
         data: The payload, for `-o data`; None if the record has none.
-        nested: The fields that are an object or null, with the fields inside: CSV has a column for
-            each of them.
+        nested: The fields that are an object or null, with their inner fields: CSV has a column
+            for each.
     """
 
     fields: Callable[[T], dict[str, Any]]
@@ -87,20 +87,20 @@ class Records(Generic[T]):
     Attributes:
         view: How they look.
         records: The records.
-        empty: The sentence for none.
-        none_is_no: Whether no record is the answer no.
-        is_one: The user asked for one record: JSON is an object.
-        bare_data: `-o data` adds nothing to the bytes, because one item was asked for.
-        null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
-        id_batches: The IDs of the records in batches, for `-o ids` of many; None where the records
-            are few or have to be read one by one. Either this or the records are read.
-        text: All of it for `table` and `plain`, with line ends; None where the view says that.
-        opening: What to say on stderr before the first record.
-        note: What to say on stderr beside a record, in this format.
-        footer: What to say on stderr below a table, given how many records were shown.
-        closing: What to say on stderr when all is written.
-        is_missing: Whether a record is the answer no.
-        status: The exit code where it depends on what was read; None for the usual one.
+        empty: The sentence in place of an empty table.
+        none_is_no: Whether no records mean exit code 1.
+        is_one: Whether the user asked for one record: JSON is an object then.
+        bare_data: Whether `-o data` adds nothing to the bytes, because one item was asked for.
+        null_separated: Whether `-o ids` and `-o data` end each record with NUL, unescaped.
+        id_batches: The IDs of the records in batches, read in place of the records for `-o ids`;
+            None if only the records can be read.
+        text: The output for `table` and `plain`, with line ends; None for the view's.
+        opening: A note for stderr before the first record.
+        note: A note for stderr on a record in this format.
+        footer: A note for stderr below a table of so many records.
+        closing: A note for stderr after the last record.
+        is_missing: Whether a record stands for something that does not exist.
+        status: The exit code if the records decide it; None for the usual one.
     """
 
     view: View[T]
@@ -122,24 +122,24 @@ class Records(Generic[T]):
 
 @dataclass(eq=False, repr=False)
 class Batch(Generic[T]):
-    """Records of what was done, each written as it is acknowledged, and a summary of all.
+    """What was done to each item, written as it is acknowledged, and a summary.
 
     Attributes:
         view: How a record looks in `jsonl`, `csv` and `ids`.
-        batches: The records, as they were acknowledged together; reading them does the work.
-        count: How many records of a batch are counted under which word.
-        word: The word that one record is counted under.
-        counted: The words of the summary that are always there, in order.
+        batches: The records, in the batches that were acknowledged; reading them does the work.
+        count: The number of records of a batch by word.
+        word: The word of one record.
+        counted: The words that the summary always has, in order.
         failed: Words that count as failure.
         shown: Words whose records `-o ids` prints.
         fields: Fields of the summary besides the counts.
         shows_all: Whether `jsonl` and `csv` print the records of all words.
-        also: Further words that JSON always counts.
-        also_done: Words among the further counts that count as success.
-        extra: Further counts that are known only at the end.
-        prefix: Begins the summary line.
-        suffix: Ends it; known only when all is done.
-        null_separated: `-o ids` ends each with NUL, unescaped.
+        also: Further words that JSON always has.
+        also_done: Words of `extra` that count as success.
+        extra: Further counts; called at the end.
+        prefix: The beginning of the summary line.
+        suffix: Its end; called when all is done.
+        null_separated: Whether `-o ids` ends each ID with NUL, unescaped.
     """
 
     view: View[T]
@@ -160,12 +160,12 @@ class Batch(Generic[T]):
     counts: Counter[str] = field(default_factory=Counter)
 
     def totals(self) -> dict[str, int]:
-        """The counts so far, by word: the fixed ones first."""
+        """The counts so far by word, in the order of the summary."""
         totals = {word: self.counts[word] for word in (*self.counted, *self.also)}
         return {**totals, **self.counts, **self.extra()}
 
     def summary(self) -> str:
-        """The one line for people."""
+        """The summary line."""
         counts = [
             f"{word.replace('-', ' ')} {number:,}"
             for word, number in self.totals().items()
@@ -174,7 +174,7 @@ class Batch(Generic[T]):
         return self.prefix + ", ".join(counts) + self.suffix()
 
     def status(self) -> ExitStatus:
-        """The exit code: all, part or none of it failed."""
+        """The exit code."""
         totals = self.totals()
         if not any(totals.get(word, 0) for word in self.failed):
             return ExitStatus.OK
@@ -185,16 +185,16 @@ class Batch(Generic[T]):
 
 @dataclass(eq=False, repr=False)
 class Stream(Generic[T]):
-    """Records in a format of their own, a line each behind a header, and a summary.
+    """Records with a line format of their own, a header line, and a summary.
 
     Attributes:
-        view: How a record looks in the formats that are not its own.
-        batches: The records, as they were read together.
+        view: How a record looks in other formats.
+        batches: The records in the batches that were read.
         header: The first line, with its end.
         line: The line of a record, with its end.
-        summary: What to say at the end, given how many records there were.
-        status: The exit code, given the same.
-        null_separated: `-o ids` and `-o data` end each record with NUL, unescaped.
+        summary: The summary of so many records.
+        status: Their exit code.
+        null_separated: Whether `-o ids` and `-o data` end each record with NUL, unescaped.
     """
 
     view: View[T]
@@ -210,7 +210,7 @@ class Text(NamedTuple):
     """Text that is the result itself.
 
     Attributes:
-        text: The text, with its line ends.
+        text: The text, with line ends.
     """
 
     text: str

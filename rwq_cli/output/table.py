@@ -19,18 +19,18 @@ T = TypeVar("T")
 
 # A thin rule under the header and nothing else.
 _RULE = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
-# Rows laid out together; a listing without end is drawn in pieces of this many.
+# So many rows are laid out together; a longer table is drawn in pieces.
 _ROWS_AT_ONCE = 1000
 _GUTTER = 2
-# A column that gives way keeps at least so many characters.
+# The least width of a column that shrinks.
 _LEAST = 10
 
 
 class _Screen(Console):
-    """A console on stdout that interprets nothing in what it prints.
+    """A console on stdout that prints text as it is.
 
-    It is wider than any screen: tables fit themselves, and what cannot fit is wrapped by the
-    terminal, not lost. A closed stdout is left to whoever runs the command.
+    It is wider than any terminal: tables are fitted before, and the terminal wraps what cannot fit.
+    A closed stdout is left to the caller.
     """
 
     def __init__(self, options: OutputOptions) -> None:
@@ -57,7 +57,7 @@ _TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n)")
 
 
 class _TextOut:
-    """The text stream that rich wants, over the run's stdout."""
+    """stdout as the text stream that rich needs."""
 
     encoding = "utf-8"
 
@@ -122,11 +122,11 @@ def _cell(column: Column[T], record: T) -> str:
 
 
 def _fit(natural: list[int], shrinks: list[int], width: int) -> list[int]:
-    """Widths of columns that fit the screen, 0 for one that is left out.
+    """The widths of columns that fit the terminal, 0 for a column that is left out.
 
-    Those that may shrink give way in the order of their number, each to a width that still says
-    something, and the first is left out if that is not enough. IDs and states never give way: one
-    that is cut off cannot be used. Rich would shrink all columns by the same ratio.
+    Columns shrink in the order of their numbers, down to a least width; if that is not enough,
+    they are left out. IDs and states never shrink: a part of an ID is of no use. Rich would shrink
+    all columns by the same ratio.
     """
     widths = list(natural)
 
@@ -137,7 +137,7 @@ def _fit(natural: list[int], shrinks: list[int], width: int) -> list[int]:
     giving = sorted((rank, index) for index, rank in enumerate(shrinks) if rank)
     for _, index in giving:
         widths[index] = max(min(_LEAST, widths[index]), widths[index] - max(0, excess()))
-    # The first and the last of them are left out if that is not enough.
+    # The second is kept: it is the holder or the reason.
     for _, index in (*giving[:1], *giving[2:]):
         if excess() > 0:
             widths[index] = 0
