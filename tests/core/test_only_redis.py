@@ -21,7 +21,7 @@ item = queue.lease()
 assert (item.item_id, item.data) == (b"1", b"data\\xff"), item
 (outcome,) = queue.complete([b"1"])
 assert [item.item_id for item in queue.lease_many(2)] == [b"2", b"3"]
-assert [found.facts.has_data for found in queue.facts([b"1", b"2"])] == [False, True]
+assert [queue.state(item_id).value for item_id in (b"1", b"2")] == ["gone", "leased"]
 assert list(queue.light_clean(grace_s=0)) == []
 assert queue.add("more", "m") and queue.lease(wait_s=1).item_id == b"4"
 print(outcome.status.value, queue.lengths().waiting)
