@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, in_batches
@@ -79,14 +79,12 @@ class LeaseRequest:
         holder: The value of the leases.
         lease_ms: How long they last, milliseconds.
         data: Return the payloads.
-        dry_run: Lease nothing.
     """
 
     count: int
     holder: bytes
     lease_ms: int
     data: bool = True
-    dry_run: bool = False
 
     def args(self, items: int, entries: int, skipped: int) -> tuple[object, ...]:
         """The arguments of one call.
@@ -112,9 +110,10 @@ def lease_from(
 ) -> Leased:
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
 
-    Items that are due are promoted first, a page of them. Waiting pops nothing: it lasts until one
-    of the queues has an item, until the next delayed item is due, or a second. Only then the atomic
-    lease runs, on one queue after the other. The leases get the holder of the first queue.
+    Items that are due are promoted first, as many as a short call can look for in the lists.
+    Waiting pops nothing: it lasts until one of the queues has an item, until the next delayed item
+    is due, or a second. Only then the atomic lease runs, on one queue after the other. The leases
+    get the holder of the first queue.
 
     Args:
         queues: The queues, the preferred one first, on one connection; one that is named twice
@@ -135,19 +134,22 @@ def lease_from(
     Returns:
         The items, all of one queue.
     """
-    distinct = list({queue.name: queue for queue in queues}.values())
+    by_name: dict[bytes, Queue] = {}
+    for queue in queues:
+        by_name.setdefault(queue.name, queue)
+    distinct = list(by_name.values())
     if not distinct:
         raise InvalidArgument("no queue to lease from", "name one")
     first = distinct[0]
     if any(queue.connection is not first.connection for queue in distinct):
         raise InvalidArgument("the queues are not on one connection", "open them on the same")
+    lease_ms = max(1, round(lease_s * 1000))
+    request = LeaseRequest(count, first.holder, lease_ms, data)
     if dry_run:
         first.connection.look_only()
-    lease_ms = max(1, round(lease_s * 1000))
-    request = LeaseRequest(count, first.holder, lease_ms, data, dry_run)
-    lease = None if dry_run else Lease(first.holder, lease_ms)
-    batches = _lease_batches(distinct, request, 0.0 if dry_run else wait_s, shuffle)
-    return Leased(lease, _distinct(batches) if dry_run else batches)
+        return Leased(None, _leasable_batches(distinct, request, shuffle))
+    lease = Lease(first.holder, lease_ms)
+    return Leased(lease, _lease_batches(distinct, request, wait_s, shuffle))
 
 
 def lease_many(
@@ -197,22 +199,7 @@ def _lease_batches(
             waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
     # Whatever becomes of the rest: what is leased is reported.
     yield first.batch
-    left = request.count - len(first.batch.ids)
-    yield from _lease_more(first.queue, request, left, first.looked_at)
-
-
-def _distinct(batches: Iterator[LeasedBatch]) -> Iterator[LeasedBatch]:
-    """The batches of a dry run, without second entries of an ID, which a lease would drop."""
-    seen: set[bytes] = set()
-    for batch in batches:
-        fresh = [at for at, item_id in enumerate(batch.ids) if item_id not in seen]
-        seen.update(batch.ids)
-        yield LeasedBatch(
-            [batch.ids[at] for at in fresh],
-            [batch.data[at] for at in fresh],
-            [batch.returns[at] for at in fresh] if batch.returns else (),
-            batch.queue,
-        )
+    yield from _lease_more(first.queue, request, request.count - len(first.batch.ids))
 
 
 class _First(NamedTuple):
@@ -221,13 +208,11 @@ class _First(NamedTuple):
     Attributes:
         queue: The queue that had something, or the last one.
         batch: What was leased of it; None for nothing anywhere.
-        looked_at: How many entries of it were looked at.
         due_in_s: If there was nothing, in how many seconds the next delayed item of any is due.
     """
 
     queue: Queue
     batch: LeasedBatch | None
-    looked_at: int
     due_in_s: float
 
 
@@ -236,34 +221,26 @@ def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _First:
     due_in_s = float("inf")
     for queue in queues:
         # The first call for one item looks at few entries, so that it is short.
-        entries, skipped = request.count + _SPARE_ENTRIES, 0
+        entries = request.count + _SPARE_ENTRIES
         while True:
-            args = request.args(request.count, entries, skipped)
-            reply = queue.run("lease", *args, dry_run=request.dry_run)
-            looked_at, _, due_in_ms = reply[:3]
+            reply = queue.run("lease", *request.args(request.count, entries, 0))
+            looked_at, unscheduled, due_in_ms = reply[:3]
             batch = _batch(queue, reply)
             if batch.ids:
-                return _First(queue, batch, skipped + looked_at, 0.0)
-            if not looked_at:
-                due = next(_due_batches(queue, request), None) if request.dry_run else None
-                if due is not None:
-                    return _First(queue, due, skipped, 0.0)
+                return _First(queue, batch, 0.0)
+            if not (looked_at or unscheduled):
                 break
-            # Only ghosts so far.
+            # Only ghosts and stale entries so far.
             entries = LEASE_ITEMS
-            skipped += looked_at if request.dry_run else 0
         if due_in_ms >= 0:
             due_in_s = min(due_in_s, due_in_ms / 1000)
-    return _First(queue, None, 0, due_in_s)
+    return _First(queue, None, due_in_s)
 
 
-def _lease_more(
-    queue: Queue, request: LeaseRequest, count: int, looked_at: int
-) -> Iterator[LeasedBatch]:
+def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[LeasedBatch]:
     """Lease up to `count` more, until there is nothing, with calls sent ahead of the replies.
 
-    All calls on their way together never ask for more than is still wanted. Those of a dry run are
-    made one by one, because each begins where the one before it ended.
+    All calls on their way together never ask for more than is still wanted.
     """
     if count > 0:
         waiting, wanted = lengths_of(queue, queue.keys.main), count
@@ -274,43 +251,69 @@ def _lease_more(
     def calls() -> Iterator[Sequence[object]]:
         while not dry and (items := min(LEASE_ITEMS, count - sum(asked))) > 0:
             asked.append(items)
-            yield request.args(items, LEASE_ITEMS, looked_at if request.dry_run else 0)
+            yield request.args(items, LEASE_ITEMS, 0)
 
     while count > 0 and not dry:
-        ahead = islice(calls(), 1) if request.dry_run else calls()
-        for reply in queue.run_each("lease", ahead, dry_run=request.dry_run):
+        for reply in queue.run_each("lease", calls()):
             asked.popleft()
             if reply is REFUSED:
                 continue
             batch = _batch(queue, reply)
-            looked_at += reply[0]
             count -= len(batch.ids)
             queue.progress.advance(len(batch.ids))
-            dry = dry or not reply[0]
+            dry = dry or not (reply[0] or reply[1])
             if batch.ids:
                 yield batch
-    if request.dry_run:
-        for batch in _due_batches(queue, request):
-            part = LeasedBatch(
-                batch.ids[:count], batch.data[:count], batch.returns[:count], batch.queue
-            )
-            count -= len(part.ids)
-            if not part.ids:
+
+
+def _leasable_batches(
+    queues: list[Queue], request: LeaseRequest, shuffle: Shuffle | None
+) -> Iterator[LeasedBatch]:
+    """A dry run: what would be leased."""
+    turn = list(queues)
+    if shuffle is not None:
+        shuffle(turn)
+    for queue in turn:
+        # A lease would drop the second entry of an ID.
+        seen: set[bytes] = set()
+        for batch in _leasable(queue, request):
+            fresh = [at for at, item_id in enumerate(batch.ids) if item_id not in seen]
+            del fresh[request.count - len(seen) :]
+            seen.update(batch.ids[at] for at in fresh)
+            if fresh:
+                yield LeasedBatch(
+                    [batch.ids[at] for at in fresh],
+                    [batch.data[at] for at in fresh],
+                    [batch.returns[at] for at in fresh] if batch.returns else (),
+                    queue.name,
+                )
+            if len(seen) == request.count:
                 return
-            yield part
+        if seen:
+            return
 
 
-def _due_batches(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
-    """What a lease would promote, and lease when nothing else waits: for a dry run."""
+def _leasable(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
+    """All items of a queue in the order in which they would be leased."""
+    skipped, looked_at = 0, -1
+    while looked_at:
+        args = request.args(request.count, LEASE_ITEMS, skipped)
+        reply = queue.run("lease", *args, dry_run=True)
+        looked_at = reply[0]
+        skipped += looked_at
+        yield _batch(queue, reply)
+    # What is due is promoted to the end of main.
     promoted: set[bytes] = set()
-    for batch in promote(queue, dry_run=True):
-        promoted.update(batch.ids_with(Status.PROMOTED))
+    for outcomes in promote(queue, dry_run=True):
+        promoted.update(outcomes.ids_with(Status.PROMOTED))
     due = [item_id for item_id in due_ids(queue) if item_id in promoted]
     for ids in in_batches(due, items_max=_DUE_ITEMS):
-        keys = [queue.keys.item(item_id) for item_id in ids]
-        data = queue.call("MGET", *keys) if request.data else [b""] * len(ids)
+        data = [b""] * len(ids)
+        if request.data:
+            payloads = queue.call("MGET", *map(queue.keys.item, ids))
+            data = [payload or b"" for payload in payloads]
         counts = queue.call("HMGET", queue.keys.returns, *ids)
-        yield LeasedBatch(ids, [payload or b"" for payload in data], counts, queue.name)
+        yield LeasedBatch(ids, data, counts, queue.name)
 
 
 def _batch(queue: Queue, reply: Sequence[Any]) -> LeasedBatch:

@@ -90,7 +90,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "ops/delete_endless_leases": {"leases": "DEL"},
     "ops/delete_results": {"result": "DEL"},
     "ops/delete_stray_leases": {"leases": "DEL"},
-    "ops/lease": {"main": "RPOP LPUSH", "processing": "LPUSH LREM", "leases": "SET"},
+    "ops/lease": {"main": "RPOP", "processing": "LPUSH", "leases": "SET"},
     "promote": {**_UNSCHEDULE, "leases": "SET DEL GET", "main": "LPUSH", "processing": "LREM"},
     "ops/lease_by_id": {
         **_UNSCHEDULE,

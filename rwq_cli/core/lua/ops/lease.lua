@@ -9,8 +9,8 @@
 -- arg 5  how many entries to look at, at most
 -- arg 6  '1' to return the data, '0' for an empty string in its place
 -- arg 7  how many entries to skip first: in a dry run, those that earlier calls looked at; else 0
--- Returns { entries looked at, ghosts dropped, due in, returns, ID, data, ID, data, ... }: `due in` is
--- the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
+-- Returns { entries looked at, delayed entries removed, due in, returns, ID, data, ID, data, ... }: `due
+-- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
 -- `returns` is how often a clean returned each item, in order, or empty if none was.
 -- Error WRONGTYPE, naming the key, if the next item's data is no string: then nothing was leased.
 local holder, lease_ms = arg(1), arg(2)
@@ -29,8 +29,9 @@ local now_ms = present[delayed] and clock_ms() or 0
 
 -- Items to promote, the earliest due first, and entries of Q:delayed that mean nothing any more.
 local promoted, stale, entries, due_facts = {}, {}, {}, {}
-local promote_max = math.min(PROMOTE_MAX, math.floor(SCAN_BUDGET / (main_length + processing_length + 1)))
-if present[delayed] and promote_max > 0 and not dry_run then
+local promote_max = math.floor(SCAN_BUDGET / (main_length + processing_length + 1))
+promote_max = math.max(1, math.min(PROMOTE_MAX, promote_max))
+if present[delayed] and not dry_run then
   local ids = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', 0, promote_max)
   if #ids > 0 then
     local refusal = denied('promote')
@@ -131,7 +132,7 @@ while looked_at < #candidates and #leased < count_max and bytes < bytes_max and 
     end
   end
 end
-reply[1], reply[2] = looked_at, looked_at - #leased
+reply[1], reply[2] = looked_at, #promoted + #stale + #entries
 if present[returns] and #leased > 0 then
   reply[4] = redis.call('HMGET', returns, unpack(leased))
 end
