@@ -445,6 +445,19 @@ def contents(raw: redis.Redis) -> dict[bytes, Any]:
     return found
 
 
+def settling(raw: redis.Redis, name: bytes = QUEUE) -> dict[str, list[bytes]]:
+    """By what pushed them, the IDs that have a settling lease, which is under both names."""
+    keys, found = QueueKeys(name), dict[str, list[bytes]]()
+    for key in sorted(raw.keys()):
+        value = raw.get(key) if raw.type(key) == b"string" else None
+        if value and value.startswith(SETTLING_GUARD) and key.startswith(keys.lease_prefix):
+            item_id = key.removeprefix(keys.lease_prefix)
+            assert raw.get(keys.old_lease(item_id)) == value
+            assert raw.pttl(key) > 0 < raw.pttl(keys.old_lease(item_id))
+            found.setdefault(value.removeprefix(SETTLING_GUARD).decode(), []).append(item_id)
+    return found
+
+
 # How long a server takes for this on a fast machine that does nothing else.
 _REFERENCE = "for _ = 1, 50000 do redis.call('EXISTS', 'x') end"
 _REFERENCE_MS = 10

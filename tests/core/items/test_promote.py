@@ -1,30 +1,51 @@
 """Promotion: what is due goes onto main, once, in the order of the due times."""
 
+from contextlib import suppress
+from itertools import count
 from time import time
 
 import pytest
 from redis import Redis
-from rwq_cli.core.items.promote import Promoted, promote
 
-from rwq_cli.core import WorkQueue
-from rwq_cli.core.errors import ConnectionLost, PermissionDenied
+from rwq_cli.core import FOREVER, WorkQueue
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.waiting import WaitCondition
-from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.queue import FOREVER
+from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
-from tests.conftest import QUEUE, AsUser, FakeClock, Foreign, Interleaved, contents
+from tests.conftest import (
+    QUEUE,
+    AsUser,
+    Backend,
+    FakeClock,
+    Foreign,
+    Interleaved,
+    contents,
+    settling,
+)
 
 FAR_MS = 9_999_999_999_999
 
 
-def promoted(queue: WorkQueue) -> list[Promoted]:
-    return list(promote(queue))
+def promoted(queue: WorkQueue) -> list[tuple[bytes, str]]:
+    return [(outcome.item_id, outcome.status) for batch in queue.promote() for outcome in batch]
 
 
 def due(foreign: Foreign, *ids: bytes) -> None:
     """Delayed items whose time has come, one millisecond after another, each behind its guard."""
     for at, item_id in enumerate(ids):
         foreign.delayed(item_id, 1000 + at)
+
+
+def both(keys: QueueKeys, item_id: bytes) -> tuple[bytes, bytes]:
+    return keys.lease(item_id), keys.old_lease(item_id)
+
+
+def unguard(raw: Redis, keys: QueueKeys, item_id: bytes, left: tuple[str, ...] = ()) -> None:
+    """Delete the guard, but for these lease names."""
+    if "new" not in left:
+        raw.delete(keys.lease(item_id))
+    if "old" not in left:
+        raw.delete(keys.old_lease(item_id))
 
 
 class TestPromote:
@@ -34,11 +55,11 @@ class TestPromote:
         foreign.waiting(b"w")
         due(foreign, b"c", b"a", b"b")
         foreign.delayed(b"later", FAR_MS)
-        assert promoted(queue) == [Promoted([b"c", b"a", b"b"], [])]
+        assert promoted(queue) == [(item_id, "promoted") for item_id in (b"c", b"a", b"b")]
         assert raw.lrange(keys.main, 0, -1) == [b"b", b"a", b"c", b"w"]
         assert raw.zrange(keys.delayed, 0, -1) == [b"later"]
-        assert raw.exists(*(key for i in (b"a", b"b", b"c") for key in both(keys, i))) == 0
-        assert raw.exists(*both(keys, b"later")) == 2
+        assert settling(raw) == {"promoted": [b"a", b"b", b"c"]}
+        assert raw.get(keys.lease(b"later")) == raw.get(keys.old_lease(b"later")) == b"rwq-delayed:"
         assert promoted(queue) == []
 
     def test_equal_times_keep_their_fractions(
@@ -47,41 +68,39 @@ class TestPromote:
         foreign.delayed(b"a", 5)
         foreign.delayed(b"z", 5)
         raw.zadd(keys.delayed, {b"a": 5.002, b"z": 5.001})
-        assert promoted(queue) == [Promoted([b"z", b"a"], [])]
+        assert promoted(queue) == [(b"z", "promoted"), (b"a", "promoted")]
+        assert raw.lrange(keys.main, 0, -1) == [b"a", b"z"]
 
     def test_more_than_one_page(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
-        ids = [b"%04d" % number for number in range(600)]
+        ids = [b"%04d" % number for number in range(1200)]
         for at, item_id in enumerate(ids):
+            foreign.delayed(item_id, at + 1)
             if at % 3 == 0:
-                # In another's hands: passed over and left alone.
-                foreign.delayed(item_id, at + 1)
+                # A clean that claimed it is about to push it.
                 foreign.lease(item_id, holder=b"rwq-clean:x")
-            else:
-                foreign.delayed(item_id, at + 1)
-        found = [item_id for call in promote(queue) for item_id in call.ids]
-        left = ids[::3]
-        assert found == [item_id for item_id in ids if item_id not in left]
-        assert raw.lrange(keys.main, 0, -1)[::-1] == found
-        assert raw.zrange(keys.delayed, 0, -1) == left
+        claimed = ids[::3]
+        free = [item_id for item_id in ids if item_id not in claimed]
+        assert promoted(queue) == [(item_id, "promoted") for item_id in free]
+        assert raw.lrange(keys.main, 0, -1)[::-1] == free
+        assert raw.zrange(keys.delayed, 0, -1) == claimed
 
     def test_a_ghost_leaves_no_trace(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         due(foreign, b"gone", b"a")
         raw.delete(keys.item(b"gone"))
-        assert promoted(queue) == [Promoted([b"a"], [b"gone"])]
-        assert raw.lrange(keys.main, 0, -1) == [b"a"]
-        assert raw.exists(keys.delayed, *both(keys, b"gone")) == 0
+        assert promoted(queue) == [(b"gone", "dropped"), (b"a", "promoted")]
+        assert contents(raw) == {keys.main: [b"a"], keys.item(b"a"): b"data of a"}
 
-    def test_what_somebody_works_on_is_theirs(
+    def test_what_a_worker_leased_stays_with_it(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
-        """Returned by a cleaner of another language, and leased, before we came."""
+        """A cleaner of another language had returned it before we came."""
         due(foreign, b"a")
         foreign.leased(b"a", generations="new", holder=b"worker")
-        assert promoted(queue) == [Promoted([], [b"a"])]
+        assert promoted(queue) == [(b"a", "dropped")]
         assert raw.exists(keys.delayed, keys.main) == 0
         assert raw.get(keys.lease(b"a")) == b"worker"
 
@@ -90,9 +109,11 @@ class TestPromote:
     ) -> None:
         due(foreign, b"a")
         foreign.buried(b"a")
-        assert promoted(queue) == [Promoted([], [b"a"])]
+        assert promoted(queue) == [(b"a", "dropped")]
         assert raw.exists(keys.delayed, keys.main) == 0
         assert raw.zrange(keys.buried, 0, -1) == [b"a"]
+        assert queue.state(b"a") == "buried"
+        assert raw.mget(both(keys, b"a")) == [b"rwq-buried:broken"] * 2
 
     def test_data_of_another_type_stay_where_they_are(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
@@ -100,106 +121,8 @@ class TestPromote:
         due(foreign, b"a", b"b")
         raw.delete(keys.item(b"a"))
         raw.hset(keys.item(b"a"), "x", "y")
-        assert promoted(queue) == [Promoted([b"b"], [])]
+        assert promoted(queue) == [(b"b", "promoted")]
         assert raw.zrange(keys.delayed, 0, -1) == [b"a"]
-
-    @pytest.mark.real_only("the fake has no ACL")
-    def test_nothing_is_written_where_a_command_is_denied(
-        self,
-        as_user: AsUser,
-        raw: Redis,
-        foreign: Foreign,
-    ) -> None:
-        limited = as_user("+@all", "-zrem")
-        due(foreign, b"a")
-        before = contents(raw)
-        with pytest.raises(PermissionDenied):
-            promoted(WorkQueue(limited, QUEUE))
-        assert contents(raw) == before
-
-
-def both(keys: QueueKeys, item_id: bytes) -> tuple[bytes, bytes]:
-    return keys.lease(item_id), keys.old_lease(item_id)
-
-
-class TestWithoutProof:
-    """A guard that has ended, or is of one generation alone: another may have pushed the item."""
-
-    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
-    def test_in_no_list(
-        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, left: tuple[str, ...]
-    ) -> None:
-        due(foreign, b"a", b"b")
-        unguard(raw, keys, b"a", left)
-        assert promoted(queue) == [Promoted([b"b"], []), Promoted([b"a"], [])]
-        assert raw.lrange(keys.main, 0, -1) == [b"a", b"b"]
-        assert raw.exists(keys.delayed, *both(keys, b"a")) == 0
-
-    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
-    def test_in_main_already(
-        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, left: tuple[str, ...]
-    ) -> None:
-        due(foreign, b"a")
-        unguard(raw, keys, b"a", left)
-        raw.lpush(keys.main, b"a")
-        assert promoted(queue) == [Promoted([], [b"a"])]
-        assert raw.lrange(keys.main, 0, -1) == [b"a"]
-        assert raw.exists(keys.delayed, *both(keys, b"a")) == 0
-
-    def test_a_worker_leases_it_meanwhile(
-        self, interleaved: Interleaved, keys: QueueKeys, raw: Redis, foreign: Foreign
-    ) -> None:
-        due(foreign, b"a")
-        unguard(raw, keys, b"a", ())
-        raw.lpush(keys.main, b"a")
-
-        def act(name: str) -> None:
-            if name == "settle_scheduled":
-                raw.rpoplpush(keys.main, keys.processing)
-                foreign.lease(b"a", holder=b"worker", generations="old")
-
-        interleaved.before = act
-        assert promoted(WorkQueue(interleaved, QUEUE)) == [Promoted([], [b"a"])]
-        assert raw.lrange(keys.processing, 0, -1) == [b"a"]
-        assert raw.get(keys.old_lease(b"a")) == b"worker"
-        assert raw.exists(keys.delayed, keys.main, keys.lease(b"a")) == 0
-
-    def test_a_worker_had_leased_it(
-        self, interleaved: Interleaved, keys: QueueKeys, raw: Redis, foreign: Foreign
-    ) -> None:
-        due(foreign, b"a")
-        unguard(raw, keys, b"a", ("new",))
-
-        def act(name: str) -> None:
-            if name == "claim_scheduled":
-                raw.lpush(keys.processing, b"a")
-                foreign.lease(b"a", holder=b"worker", generations="old")
-
-        interleaved.before = act
-        assert promoted(WorkQueue(interleaved, QUEUE)) == []
-        assert raw.get(keys.old_lease(b"a")) == b"worker"
-        assert raw.lrange(keys.processing, 0, -1) == [b"a"]
-
-    def test_who_dies_with_a_claim_loses_nothing(
-        self, interleaved: Interleaved, keys: QueueKeys, raw: Redis, foreign: Foreign
-    ) -> None:
-        due(foreign, b"a")
-        unguard(raw, keys, b"a", ())
-
-        def die(name: str) -> None:
-            if name == "settle_scheduled":
-                raise ConnectionAbortedError
-
-        interleaved.before = die
-        with pytest.raises(ConnectionAbortedError):
-            promoted(WorkQueue(interleaved, QUEUE))
-        assert raw.zrange(keys.delayed, 0, -1) == [b"a"]
-        assert 110_000 < raw.pttl(keys.lease(b"a")) <= 120_000
-        interleaved.before = None
-        # Somebody has it in hand, as far as can be told; then nobody.
-        assert promoted(WorkQueue(interleaved, QUEUE)) == []
-        unguard(raw, keys, b"a", ())
-        assert promoted(WorkQueue(interleaved, QUEUE)) == [Promoted([b"a"], [])]
 
     def test_a_lease_that_nobody_can_read_is_left_alone(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
@@ -212,22 +135,115 @@ class TestWithoutProof:
         assert contents(raw) == before
 
 
-def unguard(raw: Redis, keys: QueueKeys, item_id: bytes, left: tuple[str, ...]) -> None:
-    """Delete the guard, but for these generations."""
-    if "new" not in left:
-        raw.delete(keys.lease(item_id))
-    if "old" not in left:
-        raw.delete(keys.old_lease(item_id))
+# Few are looked for by name; many in pages, and in batches if they are in no list.
+few_or_many = pytest.mark.parametrize("others", [0, 40], ids=["few", "many"])
+
+
+@few_or_many
+class TestWithoutAFullGuard:
+    """A guard that has ended, or is under one name alone: another may have pushed the item."""
+
+    def arrange(
+        self, foreign: Foreign, others: int, left: tuple[str, ...] = ()
+    ) -> list[tuple[bytes, str]]:
+        rest = [b"other %d" % number for number in range(others)]
+        due(foreign, b"a", *rest)
+        for item_id in (b"a", *rest):
+            unguard(foreign.raw, foreign.keys, item_id, left)
+        return [(item_id, "promoted") for item_id in rest]
+
+    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
+    def test_in_no_list(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, others: int, left: tuple[str, ...]
+    ) -> None:
+        rest = self.arrange(foreign, others, left)
+        assert promoted(queue) == [(b"a", "promoted"), *rest]
+        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == [b"a", *(item_id for item_id, _ in rest)]
+        assert raw.exists(b"jobs:delayed") == 0
+        assert not any(b":lease" in key for key in contents(raw))
+
+    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
+    @pytest.mark.parametrize("list_name", [b"jobs:queue", b"jobs:processing"])
+    def test_in_a_list_already(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        others: int,
+        left: tuple[str, ...],
+        list_name: bytes,
+    ) -> None:
+        rest = self.arrange(foreign, others, left)
+        raw.lpush(list_name, b"a")
+        assert sorted(promoted(queue)) == sorted([(b"a", "dropped"), *rest])
+        assert raw.lrange(list_name, 0, -1).count(b"a") == 1
+        assert raw.exists(b"jobs:delayed") == 0
+        assert not any(b":lease" in key for key in contents(raw))
+
+    def test_a_worker_leases_it_between_any_two_calls(
+        self, backend: Backend, keys: QueueKeys, raw: Redis, foreign: Foreign, others: int
+    ) -> None:
+        """A cleaner of 0.1 returned it, and a worker of 0.1 pops it."""
+        for number in count(1):
+            raw.flushall()
+            self.arrange(foreign, others)
+            connection = Interleaved(backend.connect())
+
+            def act(_: str, connection: Interleaved = connection, number: int = number) -> None:
+                if len(connection.calls) == number:
+                    raw.lrem(keys.main, 0, b"a")
+                    raw.lpush(keys.processing, b"a")
+                    foreign.lease(b"a", holder=b"worker", generations="old")
+
+            connection.before = act
+            promoted(WorkQueue(connection, QUEUE))
+            if len(connection.calls) < number:
+                break
+            assert raw.get(keys.old_lease(b"a")) == b"worker"
+            assert raw.lrange(keys.processing, 0, -1) == [b"a"]
+            assert b"a" not in raw.lrange(keys.main, 0, -1)
+        assert number > 3
+
+    def test_nothing_is_lost_if_we_are_killed_between_any_two_calls(
+        self, backend: Backend, keys: QueueKeys, raw: Redis, foreign: Foreign, others: int
+    ) -> None:
+        for number in count(1):
+            raw.flushall()
+            rest = self.arrange(foreign, others)
+            connection = Interleaved(backend.connect())
+
+            def die(_: str, connection: Interleaved = connection, number: int = number) -> None:
+                if len(connection.calls) == number:
+                    raise ConnectionAbortedError
+
+            connection.before = die
+            with suppress(ConnectionAbortedError):
+                promoted(WorkQueue(connection, QUEUE))
+            if len(connection.calls) < number:
+                break
+            for key in raw.keys(b"jobs:lease*"):
+                if raw.get(key).startswith(CLEANING_GUARD):
+                    # It ends by itself.
+                    assert 0 < raw.pttl(key) <= 120_000
+                    raw.delete(key)
+            promoted(WorkQueue(backend.connect(), QUEUE))
+            waiting = raw.lrange(keys.main, 0, -1)
+            assert sorted(waiting) == sorted([b"a", *(item_id for item_id, _ in rest)])
+        assert number > 3
 
 
 class TestLeasePromotes:
-    def test_what_is_due_comes_after_what_waits(self, queue: WorkQueue, foreign: Foreign) -> None:
+    def test_what_is_due_comes_after_what_waits(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         due(foreign, b"d1", b"d2")
         foreign.waiting(b"w")
         foreign.delayed(b"later", FAR_MS)
-        assert [item.item_id for item in queue.lease_many(9)] == [b"w", b"d1", b"d2"]
+        assert [item.item_id for item in queue.lease_many(2)] == [b"w", b"d1"]
+        assert settling(raw) == {"promoted": [b"d2"]}
+        assert [item.item_id for item in queue.lease_many(9)] == [b"d2"]
 
-    def test_all_that_is_due_not_just_what_is_taken(
+    def test_not_only_what_is_leased_but_no_more_than_a_short_call_can_look_for(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
     ) -> None:
         ids = [b"%03d" % number for number in range(260)]
@@ -235,18 +251,58 @@ class TestLeasePromotes:
         item = queue.lease()
         assert item is not None
         assert item.item_id == b"000"
-        assert raw.lrange(keys.main, 0, -1)[::-1] == ids[1:]
-        assert raw.exists(keys.delayed) == 0
+        assert raw.lrange(keys.main, 0, -1)[::-1] == ids[1:100]
+        assert raw.zrange(keys.delayed, 0, -1) == ids[100:]
+        assert [item.item_id for item in queue.lease_many(300)] == ids[1:]
 
-    def test_without_a_guard(
+    def test_all_that_is_due_is_leased_if_it_is_wanted(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
     ) -> None:
+        """Behind entries that mean nothing any more, and more than one call looks at."""
+        ids = [b"%03d" % number for number in range(600)]
+        due(foreign, *ids)
+        raw.delete(*map(keys.item, ids[:250]))
+        assert [item.item_id for item in queue.lease_many(1000)] == ids[250:]
+        assert raw.exists(keys.delayed, keys.main) == 0
+
+    def test_one_item_if_the_lists_are_very_long(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
+    ) -> None:
+        raw.eval(
+            "for _ = 1, 130 do redis.call('RPUSH', KEYS[1], unpack(ARGV)) end",
+            *(1, keys.processing, *(b"other" for _ in range(5000))),
+        )
+        due(foreign, b"a", b"b")
+        raw.config_resetstat()
+        item = queue.lease()
+        assert item is not None
+        assert item.item_id == b"a"
+        assert raw.info("commandstats")["cmdstat_lpos"]["calls"] == 2
+        assert raw.zrange(keys.delayed, 0, -1) == [b"b"]
+
+    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
+    def test_without_a_full_guard(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign, left: tuple[str, ...]
+    ) -> None:
         due(foreign, b"a")
-        unguard(raw, keys, b"a", ())
+        unguard(raw, keys, b"a", left)
         item = queue.lease()
         assert item is not None
         assert item.item_id == b"a"
         assert raw.exists(keys.delayed, keys.main) == 0
+
+    def test_a_lease_that_fails_leaves_nothing_promoted(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
+    ) -> None:
+        raw.lpush(keys.main, b"strange")
+        raw.hset(keys.item(b"strange"), "field", "value")
+        due(foreign, b"a", b"b")
+        raw.delete(keys.item(b"b"))
+        before = contents(raw)
+        with pytest.raises(WrongType):
+            queue.lease()
+        assert contents(raw) == before
+        assert settling(raw) == {}
 
     def test_waiting_lasts_until_the_next_is_due(
         self, queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
@@ -279,8 +335,7 @@ class TestWaitPromotes:
         clock.during_sleep = work
         assert queue.wait(WaitCondition(ids=(b"a",)), timeout_s=5).reached
 
-    @pytest.mark.real_only("the fake has no ACL")
-    def test_who_may_not_write_waits_all_the_same(
+    def test_a_user_who_may_not_write_waits_all_the_same(
         self, as_user: AsUser, raw: Redis, keys: QueueKeys, foreign: Foreign
     ) -> None:
         limited = as_user("+@read", "+eval", "+evalsha", "+multi", "+exec", "+time")
@@ -288,42 +343,3 @@ class TestWaitPromotes:
         waited = WorkQueue(limited, QUEUE).wait(timeout_s=0)
         assert not waited.reached
         assert raw.exists(keys.delayed) == 1
-
-
-class TestWhatIsLeasedIsTold:
-    """Whatever becomes of the promotion of the rest."""
-
-    @pytest.mark.real_only("the fake has no ACL")
-    def test_who_may_not_promote_all(
-        self, as_user: AsUser, raw: Redis, keys: QueueKeys, foreign: Foreign
-    ) -> None:
-        limited = as_user("+@all", "-hdel")
-        foreign.waiting(b"w")
-        due(foreign, b"a")
-        unguard(raw, keys, b"a", ())
-        items = list(WorkQueue(limited, QUEUE).lease_many(1))
-        assert [item.item_id for item in items] == [b"w"]
-        assert raw.zrange(keys.delayed, 0, -1) == [b"a"]
-
-    def test_it_comes_before_the_rest_is_promoted(
-        self, interleaved: Interleaved, foreign: Foreign
-    ) -> None:
-        due(foreign, *(b"%03d" % number for number in range(120)))
-        batches = WorkQueue(interleaved, QUEUE).lease_many(1).batches
-        assert next(batches).ids == [b"000"]
-        assert interleaved.calls == ["lease"]
-        assert list(batches) == []
-        assert interleaved.calls == ["lease", "promote"]
-
-    def test_a_lost_connection_costs_no_caller_its_item(
-        self, interleaved: Interleaved, foreign: Foreign
-    ) -> None:
-        def lose(name: str) -> None:
-            if name == "promote":
-                raise ConnectionLost("gone")
-
-        due(foreign, *(b"%03d" % number for number in range(120)))
-        interleaved.before = lose
-        item = WorkQueue(interleaved, QUEUE).lease()
-        assert item is not None
-        assert item.item_id == b"000"
