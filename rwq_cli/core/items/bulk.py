@@ -223,21 +223,50 @@ def act_unless_passing(
         operation: Makes the operation, given whether it is the first look.
         ids: The IDs.
         looks_twice: False if the caller takes items from live workers anyway, or has looked before.
-        grace_s: Seconds between the two looks; it is waited once, and only if it is needed.
+        grace_s: Seconds between the two looks; waited once a block of IDs, and only if needed.
         in_order: See `act`.
         dry_run: See `act`.
     """
-    passing: list[bytes] = []
-    first = act(queue, operation(looks_twice), ids, in_order=in_order, dry_run=dry_run)
-    for batch in first:
-        found = batch.ids_with(Status.PASSING)
-        passing += found
-        rest = batch.only(set(batch.ids).difference(found)) if found else batch
-        if len(rest):
-            yield rest
-    if passing:
-        queue.clock.sleep(grace_s)
-        yield from act(queue, operation(False), passing, in_order=in_order, dry_run=dry_run)
+    acknowledged = 0
+    try:
+        for batch in _act_unless_passing(
+            queue, operation, ids, looks_twice, grace_s, in_order, dry_run
+        ):
+            acknowledged += len(batch)
+            yield batch
+    except ServerError as error:
+        error.acknowledged = acknowledged
+        raise
+
+
+def _act_unless_passing(
+    queue: Queue,
+    operation: Callable[[bool], Operation],
+    ids: Iterable[bytes | Flush],
+    looks_twice: bool,
+    grace_s: float,
+    in_order: bool,
+    dry_run: bool,
+) -> Iterator[OutcomeBatch]:
+    for block in blocks_of(ids, all_at_once=in_order):
+        passing: list[bytes] = []
+        first = act(queue, operation(looks_twice), block, in_order=in_order, dry_run=dry_run)
+        for batch in first:
+            found = batch.ids_with(Status.PASSING)
+            passing += found
+            rest = batch.only(set(batch.ids).difference(found)) if found else batch
+            if len(rest):
+                yield rest
+        if passing:
+            queue.clock.sleep(grace_s)
+            yield from act(queue, operation(False), passing, in_order=in_order, dry_run=dry_run)
+
+
+def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:
+    """A stream of IDs in blocks; a `FLUSH` ends one, unless all are taken at once."""
+    if all_at_once:
+        return iter([[item_id for item_id in ids if not isinstance(item_id, Flush)]])
+    return in_batches(ids, items_max=_BLOCK_IDS)
 
 
 def new_mark() -> bytes:
@@ -286,7 +315,7 @@ class BulkRun:
         """Act on a stream of IDs; see `act`."""
         acknowledged = 0
         try:
-            for block in self._blocks(ids, all_at_once=in_order):
+            for block in blocks_of(ids, all_at_once=in_order):
                 left = dict.fromkeys(block)
                 batches = self._by_name(list(left), reverse=True) if in_order else self._act(left)
                 for batch in batches:
@@ -302,12 +331,6 @@ class BulkRun:
     ) -> Iterator[OutcomeBatch]:
         """Act on these IDs, whose places the caller may have read."""
         yield from self._act(dict.fromkeys(ids), places)
-
-    @staticmethod
-    def _blocks(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:
-        if all_at_once:
-            return iter([[item_id for item_id in ids if not isinstance(item_id, Flush)]])
-        return in_batches(ids, items_max=_BLOCK_IDS)
 
     def _act(self, left: dict[bytes, None], places: Places | None = None) -> Iterator[OutcomeBatch]:
         queue = self._queue

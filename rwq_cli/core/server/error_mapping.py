@@ -181,8 +181,7 @@ def translate(
     if meaning := _meaning(error, reply):
         return meaning.kind(f"{server} {meaning.verb}: {reply.whole}", meaning.hint)
     if script is not None and reply.line is not None:
-        origin = getattr(script, "origin", None)
-        file, line = origin(reply.line) if origin else ("", reply.line)
+        file, line = script.origin(reply.line)
         return errors.ScriptError(
             f"{server} failed in rwq's script {file}, line {line}: {reply.whole}",
             "this is a bug in rwq: please report it",
