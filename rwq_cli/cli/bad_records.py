@@ -1,4 +1,4 @@
-"""Input that cannot be used is reported on stderr, record by record, and the rest goes on."""
+"""Reports of bad records in the input; the other records are used."""
 
 import os
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from rwq_cli.output.options import OutputFormat
 
 
 def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
-    """A function that reports one record.
+    """A function that reports a bad record on stderr.
 
     Args:
-        settings: The run's settings.
-        consequence: What follows, such as `not added`.
+        settings: The settings.
+        consequence: The end of the message, such as `not added`.
 
     Returns:
-        The function; it takes where the record was, its number from 1, and the reason.
+        The function. Its arguments: where the record was, its number from 1, and the reason.
     """
 
     def report(where: str, number: int, reason: str) -> None:

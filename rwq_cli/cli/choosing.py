@@ -1,15 +1,16 @@
-"""The options by which every verb on many items chooses them, and the IDs that they come to."""
+"""The options that choose items, the same for every verb, and the IDs that they choose."""
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from inspect import Parameter, signature
 from typing import Annotated
 
 import typer
 
+from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.options import NullOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
@@ -68,13 +69,13 @@ def _age(text: str) -> float:
 
 @dataclass(frozen=True)
 class Criteria:
-    """The options that choose items by what they are, as an `OptionGroup`."""
+    """The options that select items by their properties, an `OptionGroup`."""
 
     offered: frozenset[State] = frozenset(State(state.value) for state in SelectableState)
 
     @property
     def offers(self) -> list[SelectableState]:
-        """What `--state` may name, in the order of the help."""
+        """The values of `--state`, in the order of the help."""
         return [name for name in SelectableState if name.value in self.offered]
 
     def parameters(self) -> Sequence[Parameter]:
@@ -91,11 +92,7 @@ class Criteria:
         id_glob: bytes | None,
         older_than: float | None,
     ) -> Selection:
-        """What is selected.
-
-        Raises:
-            InvalidArgument: `--state` names a state that is not offered.
-        """
+        """The selection; `InvalidArgument` if `--state` has a state that is not offered."""
         for name in state or ():
             if name.value not in self.offered:
                 raise InvalidArgument(
@@ -130,15 +127,15 @@ def _criteria(
 
 @dataclass(frozen=True)
 class Choice:
-    """The items of one command line: named, or to be selected.
+    """The items that a command line chooses, by name or by a selection.
 
     Attributes:
-        named: The IDs that were named; None where a selection was given.
-        selection: Which items otherwise.
-        limit: How many of them at most; None for all.
-        null_separated: Whether `-o ids` ends each with NUL, as IDs on stdin do.
-        is_left_out: Nothing was chosen, or all, where that means everything.
-        from_stdin: The IDs that were named are read from stdin.
+        named: The IDs; None for a selection.
+        selection: The selection, if there are no IDs.
+        limit: How many items to select at most; None for all.
+        null_separated: Whether IDs end with NUL, on stdin and with `-o ids`.
+        is_left_out: Whether everything is meant: neither IDs nor options but `--all` were given.
+        from_stdin: Whether the IDs are read from stdin.
     """
 
     named: Iterator[bytes | Flush] | None
@@ -150,30 +147,44 @@ class Choice:
 
     @property
     def by_name(self) -> bool:
-        """Whether each item was named by the user."""
+        """Whether the user named each item."""
         return self.named is not None
 
-    def chosen(self, queue: WorkQueue, settings: Settings) -> Chosen:
-        """A stream of the IDs that were named, or a list of those that are selected now."""
+    def chosen(
+        self,
+        queue: WorkQueue,
+        settings: Settings,
+        *,
+        confirm: str | None = None,
+        yes: bool = False,
+    ) -> Chosen:
+        """The items: a stream of IDs if they were named; else they are selected now.
+
+        Args:
+            queue: The queue.
+            settings: The settings.
+            confirm: The action to be confirmed, such as `remove`; None for no question.
+            yes: Whether `--yes` was given.
+        """
         if self.named is not None:
-            return Chosen(self.named)
-        warn_of_use(settings, queue, self.selection)
-        chosen = queue.choose(self.selection, limit=self.limit)
-        if settings.progress is not None:
-            # A question may come now.
-            settings.progress.hide()
-        return chosen
+            chosen = Chosen(self.named)
+        else:
+            warn_of_use(settings, queue, self.selection)
+            chosen = queue.choose(self.selection, limit=self.limit)
+        if confirm is None or yes:
+            return chosen
+        return replace(chosen, ids=confirm_ids(confirm, chosen.ids, queue))
 
 
 @dataclass(frozen=True)
 class SelectionScope:
-    """The IDs and options that choose the items of a verb, as an `OptionGroup`.
+    """The IDs and options that choose the items of a verb, an `OptionGroup`.
 
     Attributes:
-        default: The states of the items that it is for, where `--state` names none.
-        everything: The states that `--all` means.
-        offered: The states that `--state` may name.
-        may_be_left_out: Whether nothing need be chosen: that means everything then.
+        default: The states that are selected without `--state`.
+        everything: The states that `--all` selects.
+        offered: The states that `--state` accepts.
+        may_be_left_out: Whether the verb is for everything if nothing is chosen.
     """
 
     default: frozenset[State]
@@ -196,10 +207,10 @@ class SelectionScope:
         null: bool,
         **criteria: object,
     ) -> Choice:
-        """What is chosen.
+        """The choice.
 
         Raises:
-            InvalidArgument: Nothing was chosen, or what was given contradicts itself.
+            InvalidArgument: Nothing was chosen, or the options exclude each other.
         """
         names = {
             "state": "--state",
@@ -256,7 +267,7 @@ def _choice(
 
 
 def warn_of_use(settings: Settings, queue: WorkQueue, selection: Selection) -> None:
-    """Say so where choosing by data makes items look fresh."""
+    """Print a note if `--match` makes items look fresh on this server."""
     if selection.match and not queue.connection.look_only():
         settings.environment.note(
             "note: this server counts reading an item's data as use; --match resets idle times"

@@ -24,7 +24,6 @@ def confirm(
     items: int,
     queue: str,
     *,
-    yes: bool,
     note: str = "",
     ask: Callable[[str], str] | None = None,
 ) -> None:
@@ -36,7 +35,6 @@ def confirm(
         what: The action, such as `remove`.
         items: The number of items.
         queue: The queue's name, escaped.
-        yes: Whether `--yes` was given; then nothing is asked.
         note: More about the items, such as `, 3 of them leased`.
         ask: Asks a question and returns the answer; None asks on the terminal.
 
@@ -44,7 +42,7 @@ def confirm(
         Declined: The answer was no.
         InvalidArgument: There is no terminal to ask on.
     """
-    if yes or not items:
+    if not items:
         return
     noun = "item" if items == 1 else "items"
     question = f"rwq will {what} {human.count(items)} {noun} of {queue}{note}."
@@ -57,21 +55,16 @@ def confirm(
         raise Declined("declined, nothing was changed")
 
 
-def confirm_ids(
-    what: str, ids: Iterable[bytes | Flush], queue: WorkQueue, *, yes: bool
-) -> Iterable[bytes | Flush]:
-    """Return the IDs only if the user agrees; see `confirm`.
+def confirm_ids(what: str, ids: Iterable[bytes | Flush], queue: WorkQueue) -> list[bytes]:
+    """Return the IDs, each once, only if the user agrees; see `confirm`.
 
-    The question gives the number of items and of leases, so all IDs are read first. With `yes` they
-    stay a stream.
+    All of them are read first: the question gives their number, and how many are leased.
     """
-    if yes:
-        return ids
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     leased = queue.count_leased(known)
     queue.progress.hide()
     note = f", {human.count(leased)} of them leased" if leased else ""
-    confirm(what, len(known), escaped(queue.name), yes=False, note=note)
+    confirm(what, len(known), escaped(queue.name), note=note)
     return known
 
 

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and the types of their values."""
+"""Options and arguments of several commands, and the types of their values."""
 
 import os
 from typing import Annotated, Any
@@ -10,7 +10,7 @@ from rwq_cli.input.durations import parse_duration
 
 
 class Duration(float):
-    """Seconds, with the text that they were read from, such as `5m`."""
+    """A number of seconds, with the text that it was parsed from, such as `5m`."""
 
     text: str
 

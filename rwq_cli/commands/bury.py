@@ -7,7 +7,6 @@ import typer
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption
 from rwq_cli.cli.settings import Settings
@@ -61,13 +60,13 @@ def bury(
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
-    chosen = choice.chosen(queue, settings)
-    ids = chosen.ids
-    if force and not dry_run:
-        ids = confirm_ids("bury, ending the leases of others,", ids, queue, yes=yes)
+    question = "bury, ending the leases of others," if force and not dry_run else None
+    chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,
-        queue.bury(ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run),
+        queue.bury(
+            chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
+        ),
         done=Status.BURIED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,

@@ -7,7 +7,6 @@ import typer
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, Duration, duration_option
 from rwq_cli.cli.settings import Settings
@@ -86,14 +85,12 @@ def complete(
             ttl_ms=round(1000 * (RESULT_TTL_S if result_ttl_s is None else result_ttl_s)),
         )
     queue = open_queue(settings)
-    chosen = choice.chosen(queue, settings)
-    ids = chosen.ids
-    if not choice.by_name and not dry_run:
-        ids = confirm_ids("complete, with their data gone,", ids, queue, yes=yes)
+    question = None if choice.by_name or dry_run else "complete, with their data gone,"
+    chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.complete(
-            ids,
+            chosen.ids,
             owner=owner,
             result_options=result_options,
             expected=chosen.expected,

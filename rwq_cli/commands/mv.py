@@ -7,7 +7,6 @@ import typer
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
@@ -64,15 +63,13 @@ def mv(
     if to == settings.queue:
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
     queue = open_queue(settings)
-    chosen = choice.chosen(queue, settings)
-    ids = chosen.ids
-    if not dry_run:
-        ids = confirm_ids(f"move to {escaped(to)}", ids, queue, yes=yes)
+    question = None if dry_run else f"move to {escaped(to)}"
+    chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     undo = open_undo_file(settings, queue, "mv", to)
     return removal_report(
         settings,
         queue,
-        queue.move(ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run),
+        queue.move(chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run),
         undo,
         done=Status.MOVED,
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),

@@ -38,7 +38,7 @@ def purge(
     if not dry_run and not yes:
         items = queue.count_items()
         queue.connection.progress.hide()
-        confirm("remove all", items, escaped(queue.name), yes=False)
+        confirm("remove all", items, escaped(queue.name))
     undo = open_undo_file(settings, queue, "purge")
     leftovers = Leftovers()
     report = removal_report(

@@ -6,7 +6,6 @@ import typer
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import (
     DryRunOption,
@@ -61,14 +60,12 @@ def release(
     if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave it out to put them back now")
     queue = open_queue(settings)
-    chosen = choice.chosen(queue, settings)
-    ids = chosen.ids
-    if force and not dry_run:
-        ids = confirm_ids("put back, ending the leases of others,", ids, queue, yes=yes)
+    question = "release, ending the leases of others," if force and not dry_run else None
+    chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.release(
-            ids,
+            chosen.ids,
             force=force,
             front=front,
             delay_s=delay_s or 0.0,

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.confirm import confirm_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
@@ -39,15 +38,12 @@ def rm(
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
-    chosen = choice.chosen(queue, settings)
-    ids = chosen.ids
-    if not dry_run:
-        ids = confirm_ids("remove", ids, queue, yes=yes)
+    chosen = choice.chosen(queue, settings, confirm=None if dry_run else "remove", yes=yes)
     undo = open_undo_file(settings, queue, "rm")
     return removal_report(
         settings,
         queue,
-        queue.remove(ids, undo, expected=chosen.expected, dry_run=dry_run),
+        queue.remove(chosen.ids, undo, expected=chosen.expected, dry_run=dry_run),
         undo,
         done=Status.REMOVED,
         failures=(Status.MISSING,),

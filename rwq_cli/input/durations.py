@@ -11,11 +11,11 @@ _BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 
 def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
-    """Seconds of a duration.
+    """Parse a duration, and return it in seconds.
 
     Args:
         text: Parts such as `1h30m`, or a bare number of seconds.
-        limit_s: The longest that makes sense, seconds; servers count milliseconds in 64 bits.
+        limit_s: The longest duration, seconds: servers count milliseconds in 64 bits.
 
     Raises:
         InvalidArgument: It is neither, or too long.
@@ -32,11 +32,7 @@ def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
 
 
 def in_limits(seconds: float, limit_s: float = HUNDRED_YEARS_S) -> float:
-    """A duration in seconds that is not too long.
-
-    Raises:
-        InvalidArgument: It is.
-    """
+    """Return the seconds, or raise `InvalidArgument` if they are too many."""
     if seconds > limit_s:
         raise InvalidArgument("longer than a hundred years", "give a shorter duration")
     return float(seconds)

@@ -12,15 +12,15 @@ from rwq_cli.input.streams import split
 def read_ids(
     environment: Environment, arguments: Sequence[str], *, null_separated: bool
 ) -> Iterator[bytes | Flush]:
-    """The IDs that a command was given.
+    """The IDs of a command.
 
     Args:
-        environment: Where stdin is.
-        arguments: IDs, or `-` alone to read them from stdin.
-        null_separated: They end with NUL on stdin instead of a line end.
+        environment: The streams.
+        arguments: IDs, or `-` alone for stdin.
+        null_separated: Whether IDs on stdin end with NUL, not with a newline.
 
     Raises:
-        InvalidArgument: There are none, or `-` stands beside others.
+        InvalidArgument: There are no arguments, one is empty, or `-` is not the only one.
     """
     if not arguments:
         raise InvalidArgument("no IDs given", "name them, or give - to read them from stdin")

@@ -18,7 +18,7 @@ from rwq_cli.input.streams import split, whole
 
 
 class InputFormat(StrEnum):
-    """How a file or stdin is cut into items."""
+    """How a file or stdin is split into items."""
 
     LINES = "lines"
     JSONL = "jsonl"
@@ -40,7 +40,7 @@ _VARIANT = bytes(byte & 0x3F | 0x80 for byte in range(256))
 def random_ids(count: int) -> list[bytes]:
     """Version 4 UUIDs as 32 hexadecimal digits, the form upstream's Python library uses.
 
-    Made many at a time: one uuid4() an item would take longer than all else together.
+    One uuid4() for each item would take longer than everything else together.
     """
     raw = bytearray(os.urandom(16 * count))
     raw[6::16] = raw[6::16].translate(_VERSION)
@@ -56,7 +56,7 @@ def _one_by_one() -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class IdRule:
-    """Where the ID of an item comes from if the item brings none.
+    """Where the ID of an item comes from if it has none.
 
     Attributes:
         kind: `uuid`, `sha256`, `line` or `field`.
@@ -68,11 +68,7 @@ class IdRule:
 
     @classmethod
     def parse(cls, text: str) -> "IdRule":
-        """Read the value of `--id-from`.
-
-        Raises:
-            InvalidArgument: It is none of the four.
-        """
+        """Parse the value of `--id-from`, or raise `InvalidArgument`."""
         kind, colon, name = text.partition(":")
         if (kind in ("uuid", "sha256", "line") and not colon) or (kind == "field" and name):
             return cls(kind, name)
@@ -85,11 +81,7 @@ RANDOM_IDS = IdRule("uuid")
 
 
 def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[NewItems | Flush]:
-    """The one item of some batches, under the ID given.
-
-    Raises:
-        InvalidArgument: There are more; none is added.
-    """
+    """The only item of the batches, with this ID; `InvalidArgument` if there are more."""
     only: NewItems | None = None
     for batch in batches:
         if isinstance(batch, Flush):
@@ -130,17 +122,17 @@ class _Batch:
 
 @dataclass
 class RecordReader:
-    """Reads items and counts what it could not use.
+    """Reads items, and counts the records that it skips.
 
     Attributes:
-        environment: Where stdin is.
-        input_format: How files and stdin are cut.
+        environment: The streams.
+        input_format: How files and stdin are split.
         id_rule: Where IDs come from.
-        strict: Stop at the first bad record.
+        strict: Whether to stop at the first bad record.
         report: Called for each bad record: where it was, its number from 1, and the reason.
-        due: When items are due that do not say it themselves; None for now.
-        rejected: Bad records so far.
-        empty: Empty lines skipped so far.
+        due: When items without a delay of their own are due; None for now.
+        rejected: The number of bad records so far.
+        empty: The number of empty lines so far.
     """
 
     environment: Environment
@@ -157,7 +149,7 @@ class RecordReader:
     _random: Iterator[bytes] = field(default_factory=_one_by_one)
 
     def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Flush]:
-        """One item an argument; with the jsonl format each argument is such a line."""
+        """One item for each argument; with the jsonl format each argument is a line."""
         records = [os.fsencode(argument) for argument in arguments]
         return self._batches("argument", [records], keep_empty=True)
 
@@ -187,7 +179,7 @@ class RecordReader:
                     self._current = None
 
     def fraction(self) -> float | None:
-        """How much of all the input was read, from 0 to 1; None where its size is not known."""
+        """The share of the input that was read, 0 to 1; None if its size is unknown."""
         if not self._total_bytes:
             return None
         here = _position(self._current) if self._current is not None else 0
@@ -253,7 +245,7 @@ class RecordReader:
         yield from batch.take()
 
     def _payloads(self, records: list[bytes]) -> list[bytes] | None:
-        """The data of records that have nothing else; None if each has to be looked at."""
+        """The data of records that have nothing else; None if each has to be parsed."""
         if self.id_rule != RANDOM_IDS or sum(map(len, records)) > _AT_ONCE_BYTES:
             return None
         if self.input_format is InputFormat.JSONL:
@@ -275,7 +267,7 @@ class RecordReader:
         return None, record, self.due
 
     def _id_maker(self) -> Callable[[bytes], bytes]:
-        """What makes the ID of an item of its data."""
+        """A function that makes an ID from data."""
         if self.id_rule.kind == "uuid":
             return lambda _data: next(self._random)
         if self.id_rule.kind == "sha256":
@@ -294,7 +286,7 @@ def _line_id(data: bytes) -> bytes:
 
 
 def _position(stream: BinaryIO) -> int:
-    """How far the system has read a file for us."""
+    """The position in a file."""
     try:
         return os.lseek(stream.fileno(), 0, os.SEEK_CUR)
     except (OSError, ValueError):

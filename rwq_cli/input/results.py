@@ -7,10 +7,10 @@ from rwq_cli.input.streams import whole
 
 
 def read_result(environment: Environment, name: str) -> bytes:
-    """All bytes of a file, as they are.
+    """The bytes of a file.
 
     Args:
-        environment: Where stdin is.
+        environment: The streams.
         name: The file; `-` is stdin.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Splitting a stream of bytes into records, without waiting for more than is there.
+"""Splitting a stream of bytes into records.
 
-A reader yields `FLUSH` before it would have to wait, so that a batch that is being filled from a
-slow pipe goes to the server now and not when it is full.
+`FLUSH` is yielded before each wait for more input, so that what a slow pipe has sent goes to the
+server at once, and not when a batch is full.
 """
 
 import select
@@ -15,11 +15,11 @@ _CHUNK_BYTES = 1 << 18
 
 
 def chunks(stream: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[bytes | Flush]:
-    """The bytes of a stream as they come in.
+    """The bytes of a stream, as they arrive.
 
     Args:
-        stream: What to read.
-        before_waiting: Called before each wait for more, to flush what was written so far.
+        stream: The stream.
+        before_waiting: Called before each wait for more input, to flush the output.
     """
     try:
         descriptor = stream.fileno()
@@ -46,18 +46,18 @@ def _is_ready(descriptor: int) -> bool:
 def split(
     stream: BinaryIO, separator: bytes, before_waiting: Callable[[], None]
 ) -> Iterator[list[bytes] | Flush]:
-    """The records of a stream that are ended, or at its end may be, by a separator byte.
+    """The records of a stream, each of which ends with a separator; the last one need not.
 
     Args:
-        stream: What to read.
+        stream: The stream.
         separator: One byte.
-        before_waiting: Called before each wait for more.
+        before_waiting: Called before each wait for more input.
 
     Yields:
-        The records that came in together, without their separators, empty ones included; and
-        `FLUSH` before each wait.
+        The records that arrived together, without separators, also empty ones; and `FLUSH` before
+        each wait.
     """
-    # A record that has not ended yet is joined once, so that one of 100 MB costs its length.
+    # The parts of a record are joined only once, at its end: it may have 100 MB.
     pieces: list[bytes] = []
     for chunk in chunks(stream, before_waiting):
         if isinstance(chunk, Flush):
@@ -77,15 +77,12 @@ def split(
 
 
 def whole(stream: BinaryIO, before_waiting: Callable[[], None], *, bytes_max: int) -> bytes:
-    """All of a stream, which may have no end.
+    """The bytes of a whole stream.
 
     Args:
-        stream: What to read.
-        before_waiting: Called before each wait for more.
-        bytes_max: Of a longer one no more is read than shows that it is.
-
-    Returns:
-        Its bytes; of a longer one the first `bytes_max + 1`.
+        stream: The stream; it may have no end.
+        before_waiting: Called before each wait for more input.
+        bytes_max: How much to read at most, and one byte more.
     """
     pieces: list[bytes] = []
     left = bytes_max + 1

@@ -323,12 +323,17 @@ class TestPipelines:
     @pytest.mark.parametrize(
         "line",
         [
-            *("complete -", "release -", "release --force --yes -", "bury --force --yes -"),
+            *(
+                "complete -",
+                "release --delay 1h -",
+                "release --force --yes -",
+                "bury --force --yes -",
+            ),
             *("rm --yes -", "mv --to other --yes -", "show -"),
         ],
     )
     def test_ids_are_read_as_they_come(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
-        foreign.abandoned(b"a", b"b")
+        (foreign.leased if "--force" in line else foreign.waiting)(b"a", b"b")
         process = subprocess.Popen(
             [*COMMAND, *line.split(), "-o", "ids"],
             stdin=subprocess.PIPE,
