@@ -8,7 +8,12 @@
 #   __rwq_words   all the words
 function __rwq_read
     # From fish 4 on, -x gives the words with variables expanded; before, there was only -o.
-    set -g __rwq_words (commandline -xpc 2>/dev/null; or commandline -opc)
+    set -l words (commandline -xpc 2>/dev/null; or commandline -opc)
+    # Each condition of `complete` reads the same line.
+    set -l line (string escape -- $words | string join ' ')
+    test "$line" = "$__rwq_line"; and return
+    set -g __rwq_line $line
+    set -g __rwq_words $words
     set -g __rwq_path ''
     set -g __rwq_count 0
     set -g __rwq_server
