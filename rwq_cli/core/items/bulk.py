@@ -469,9 +469,11 @@ class BulkRun:
         An item that was returned while the lists were read went from the list that was read last to
         the end of main that was read first, and would leave its entry behind.
         """
-        keys = self._queue.keys
-        there = self._queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids])
-        with_data = [item_id for item_id, exists in zip(ids, there, strict=True) if exists]
+        with_data: list[bytes] = []
+        for batch in in_batches(ids):
+            keys = map(self._queue.keys.item, batch)
+            there = self._queue.call_all([("EXISTS", key) for key in keys])
+            with_data += [item_id for item_id, exists in zip(batch, there, strict=True) if exists]
         listed = find_places(self._queue, with_data).listed if with_data else set()
         return [item_id for item_id in ids if item_id not in listed]
 
