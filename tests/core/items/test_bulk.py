@@ -1,6 +1,8 @@
 """Verbs on many IDs, and what they must not take for an item: `jobs` beside `jobs:item:mail`."""
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import count
 
 import pytest
 from redis import Redis
@@ -8,13 +10,11 @@ from redis import Redis
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.remove import NoJournal
-from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import queue_args, queue_keys
-from tests.conftest import QUEUE, Backend, Interleaved, no_call_over
+from tests.conftest import QUEUE, Backend, Foreign, Interleaved, no_call_over
 from tests.servers import PrivateServer
 
 
-@pytest.mark.parametrize("verb", ["complete", "release"])
+@pytest.mark.parametrize("verb", ["complete", "touch", "release", "bury", "kick"])
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_the_list_of_another_queue_is_no_item(
     backend: Backend, queue: WorkQueue, raw: Redis, verb: str, dry_run: bool
@@ -25,7 +25,7 @@ def test_the_list_of_another_queue_is_no_item(
     with pytest.raises(WrongType) as caught:
         list(getattr(queue, verb)([b"mail:queue"], dry_run=dry_run))
     assert caught.value.message == (
-        "jobs:item:mail:queue holds another type than the protocol says"
+        "jobs:item:mail:queue holds another type than the protocol says: a list and not a string"
     )
     assert {key: raw.dump(key) for key in raw.scan_iter()} == before
 
@@ -117,7 +117,7 @@ class TestManyThatWait:
         def meanwhile(name: str) -> None:
             nonlocal pushed
             # Whoever pushed for ever would be followed for ever.
-            if name not in ("LRANGE", "complete_waiting") or pushed >= 1200:
+            if name not in ("LRANGE", "complete") or pushed >= 1200:
                 return
             for _ in range(40):
                 pushed += 1
@@ -152,18 +152,9 @@ class TestManyThatWait:
         ids = numbered(6000)
         self.fill(raw, ids)
         assert self.complete(interleaved, ids) == {Status.COMPLETED: ids}
-        assert interleaved.calls.count("complete_waiting") == 24
-        assert "complete" not in interleaved.calls
-
-    def test_an_id_that_comes_twice_pops_nothing_else(
-        self, connection: Connection, raw: Redis
-    ) -> None:
-        self.fill(raw, [b"a", b"b", b"c"])
-        keys = QueueKeys(QUEUE)
-        words = (*queue_args(keys), 0, 10, b"mark", b"", b"", b"", 0, b"", b"a", b"a", b"c")
-        reply = connection.run("complete_waiting", queue_keys(keys), words)
-        assert reply == [b"c-c"]
-        assert raw.lrange(b"jobs:queue", 0, -1) == [b"b"]
+        assert interleaved.calls.count("complete") == 24
+        # Reading both lists, and main once more in stretches.
+        assert len(interleaved.calls) < 35
 
     @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
     def test_what_is_pushed_elsewhere_meanwhile_leaves_no_ghost(
@@ -173,13 +164,85 @@ class TestManyThatWait:
         self.fill(raw, ids)
 
         def meanwhile(name: str) -> None:
-            if name == "complete_waiting" and not raw.exists(b"once"):
+            if name == "complete" and not raw.exists(b"once"):
                 raw.set(b"once", 1)
                 raw.lpush(where, b"00003", b"00999")
 
         interleaved.before = meanwhile
         assert sorted(self.complete(interleaved, ids)[Status.COMPLETED]) == ids
         assert raw.keys() == [b"once"]
+
+
+# Takes a page off the right end of a list, and puts it back on the left.
+ROTATE = """
+local page = redis.call('RPOP', KEYS[1], ARGV[1])
+if page then redis.call('LPUSH', KEYS[1], unpack(page)) end
+"""
+
+
+class TestManyInProcessing:
+    """They are found page by page while the list is rotated, beside others that rotate it."""
+
+    def rotated_by_another(self, interleaved: Interleaved, raw: Redis, script: str) -> None:
+        """Before every second call of the script, somebody else rotates a page away."""
+        calls = count()
+
+        def before(name: str) -> None:
+            if name == script and next(calls) % 2 == 0:
+                raw.eval(ROTATE, 1, b"jobs:processing", 700)
+
+        interleaved.before = before
+
+    def test_a_complete_finds_all_by_pages(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+    ) -> None:
+        ids = numbered(4000)
+        foreign.abandoned(*ids)
+        self.rotated_by_another(interleaved, raw, "complete")
+        rotate, how = interleaved.before, set()
+
+        def before(name: str) -> None:
+            if name == "complete":
+                how.add(interleaved.words[5])
+            assert rotate is not None
+            rotate(name)
+
+        interleaved.before = before
+        outcomes = list(WorkQueue(interleaved, QUEUE).complete(ids))
+        assert Counter(outcome.status for outcome in outcomes) == {Status.COMPLETED: 4000}
+        assert len({outcome.item_id for outcome in outcomes}) == 4000
+        # Not one of them was looked for in the whole list.
+        assert how == {"processing"}
+        assert raw.dbsize() == 0
+
+    def test_a_clean_leaves_nothing_behind(
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(*numbered(4000))
+        self.rotated_by_another(interleaved, raw, "repair")
+        actions = list(WorkQueue(interleaved, QUEUE).light_clean(grace_s=0))
+        assert len(actions) == 4000
+        assert raw.llen(b"jobs:processing") == 0
+        assert raw.llen(b"jobs:queue") == 4000
+
+    def test_ids_that_are_nowhere_cost_one_reading_of_the_lists(
+        self, interleaved: Interleaved, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(*numbered(2000))
+        gone = [b"gone %d" % number for number in range(100)]
+        outcomes = list(WorkQueue(interleaved, QUEUE).complete(gone))
+        assert Counter(outcome.status for outcome in outcomes) == {Status.MISSING: 100}
+        assert interleaved.calls.count("complete") == 1
+        assert interleaved.calls.count("LRANGE") <= 4
+
+    def test_it_ends_when_all_are_found(self, interleaved: Interleaved, raw: Redis) -> None:
+        """The oldest of a long list are found at once: a pipe of leased IDs costs what they are."""
+        ids = numbered(20_000)
+        raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
+        raw.lpush(b"jobs:processing", *ids)
+        outcomes = list(WorkQueue(interleaved, QUEUE).complete(ids[:200]))
+        assert Counter(outcome.status for outcome in outcomes) == {Status.COMPLETED: 200}
+        assert interleaved.calls.count("complete") <= 8
 
 
 def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) -> None:
@@ -194,8 +257,8 @@ def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) 
             queue = WorkQueue(Connection(raw), b"jobs")
             done = [outcome.status for outcome in queue.complete(ids[::2])]
             assert done == [Status.COMPLETED] * 1000
-            taken = list(queue.take(ids[1::2][:500], NoJournal()))
-            assert len(taken) == 500
+            removed = list(queue.remove(ids[1::2][:500], NoJournal()))
+            assert len(removed) == 500
         finally:
             raw.config_set("maxmemory", 0)
         assert raw.lrange(b"jobs:queue", 0, -1) == ids[1001::2][::-1]
@@ -217,7 +280,6 @@ class TestWhatAnOldCleanerHadInHand:
         list(queue.complete(ids))
         assert raw.lrange(b"jobs:cleaning", 0, -1) == numbered(1000)[:49:-1]
 
-    @pytest.mark.real_only("the log of slow calls")
     def test_a_long_list(self, queue: WorkQueue, raw: Redis, place: bytes) -> None:
         ids = self.fill(raw, place, 300_000)
         with no_call_over(raw, 300):

@@ -22,6 +22,7 @@ from tests.conftest import (
     contents,
     no_call_over,
     seconds_left,
+    settling,
 )
 
 FAR_MS = 9_999_999_999_999
@@ -182,8 +183,9 @@ class TestReasons:
         foreign.waiting(b"a")
         list(queue.bury([b"a"], reason=reason))
         assert is_buried(raw, b"a", reason)
-        (item_report,) = queue.facts([b"a"])
-        assert queue.describe(item_report).reason == reason
+        (report,) = queue.inspect_items([b"a"])
+        (item,) = queue.describe([report])
+        assert item.reason == reason
 
     def test_a_longer_one_is_refused(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"a")
@@ -337,7 +339,7 @@ class TestManyBesideOthers:
 
         def meanwhile(name: str) -> None:
             nonlocal acted
-            if name not in ("LRANGE", "park_waiting", "park") or acted >= 300:
+            if name not in ("LRANGE", "schedule") or acted >= 300:
                 return
             for _ in range(20):
                 acted += 1
@@ -360,41 +362,6 @@ class TestManyBesideOthers:
         assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == new
         assert raw.exists(b"jobs:processing") == 0
 
-    def test_what_is_parked_needs_no_look_at_the_lists(
-        self, interleaved: Interleaved, raw: Redis
-    ) -> None:
-        pipe = raw.pipeline()
-        ids = [b"%04d" % number for number in range(600)]
-        place(Foreign(pipe), "buried", *ids[:300])
-        place(Foreign(pipe), "delayed", *ids[300:])
-        pipe.execute()
-        queue = WorkQueue(interleaved, QUEUE)
-        for verb in (
-            lambda: queue.release(ids, delay_s=60),
-            lambda: queue.bury(ids),
-            lambda: queue.release(ids),
-        ):
-            interleaved.calls.clear()
-            assert len(list(verb())) == 600
-            assert {"LRANGE", "LLEN+LLEN"}.isdisjoint(interleaved.calls)
-        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == ids
-
-    def test_nor_to_complete_it(self, interleaved: Interleaved, raw: Redis) -> None:
-        pipe = raw.pipeline()
-        ids = [b"%04d" % number for number in range(600)]
-        place(Foreign(pipe), "buried", *ids[:300])
-        place(Foreign(pipe), "delayed", *ids[300:])
-        pipe.execute()
-        unguard(raw, ids[0], ("old",))
-        raw.lpush(b"jobs:queue", ids[0])
-        raw.hset(b"jobs:returns", mapping=dict.fromkeys(ids, 1))  # type: ignore[arg-type]
-        outcomes = told(WorkQueue(interleaved, QUEUE).complete(ids))
-        assert outcomes == {Status.COMPLETED: [*ids[1:], ids[0]]}
-        # For the one that a cleaner had returned.
-        assert interleaved.calls.count("complete") == 3
-        assert "LRANGE" not in interleaved.calls
-        assert raw.keys() == []
-
     def test_what_is_pushed_meanwhile_does_not_stay_listed(
         self, interleaved: Interleaved, raw: Redis
     ) -> None:
@@ -404,7 +371,7 @@ class TestManyBesideOthers:
         raw.lpush(b"jobs:processing", *ids)
 
         def push(name: str) -> None:
-            if name == "park" and not raw.exists(b"jobs:queue", b"jobs:buried"):
+            if name == "schedule" and not raw.exists(b"jobs:queue", b"jobs:buried"):
                 raw.lpush(b"jobs:queue", b"0007", b"0050")
 
         interleaved.before = push
@@ -414,19 +381,23 @@ class TestManyBesideOthers:
         assert raw.exists(b"jobs:queue", b"jobs:processing") == 0
         assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
 
-    def test_batches_stay_small(self, interleaved: Interleaved, raw: Redis) -> None:
+    @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
+    def test_a_call_has_few_ids(self, interleaved: Interleaved, raw: Redis, where: bytes) -> None:
         """Three new keys or entries for each ID of a call."""
         ids = [b"%04d" % number for number in range(1000)]
         raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
-        raw.lpush(b"jobs:processing", *ids)
-        list(WorkQueue(interleaved, QUEUE).bury(ids))
-        assert interleaved.calls.count("park") == 4
-        list(WorkQueue(interleaved, QUEUE).release(ids))
-        interleaved.calls.clear()
-        list(WorkQueue(interleaved, QUEUE).bury(ids))
-        # Those that wait cost a pass over the list besides.
-        assert interleaved.calls.count("park_waiting") == 8
-        assert "park" not in interleaved.calls
+        raw.lpush(where, *ids)
+        largest = 0
+
+        def measure(name: str) -> None:
+            nonlocal largest
+            if name == "schedule":
+                largest = max(largest, len(set(interleaved.words) & set(ids)))
+
+        interleaved.before = measure
+        assert len(list(WorkQueue(interleaved, QUEUE).bury(ids, force=True))) == 1000
+        assert interleaved.calls.count("schedule") == 4
+        assert largest == 250
 
 
 class TestKick:
@@ -442,7 +413,7 @@ class TestKick:
         raw.hset(b"jobs:returns", mapping={ids[0]: 7, b"other": 7})
         assert told(queue.kick(ids[::-1])) == {Status.KICKED: ids[::-1]}
         assert raw.lrange(b"jobs:queue", 0, -1) == [*ids, b"w"]
-        assert raw.exists(*(key for item_id in ids for key in both(item_id))) == 0
+        assert settling(raw) == {"kicked": ids}
         assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
         assert raw.hgetall(b"jobs:returns") == {b"other": b"7"}
 
@@ -451,12 +422,14 @@ class TestKick:
         foreign.leased(b"l")
         foreign.delayed(b"d", FAR_MS)
         foreign.data(b"o")
-        raw.zadd(b"jobs:buried", {b"ghost": 1})
         before = contents(raw)
+        foreign.buried(b"ghost")
+        raw.delete(b"jobs:item:ghost")
         assert told(queue.kick([b"w", b"l", b"d", b"o", b"gone", b"ghost"])) == {
             Status.NOT_BURIED: [b"w", b"l", b"d", b"o"],
             Status.MISSING: [b"gone", b"ghost"],
         }
+        # The entry of an item that is gone goes, with its guard.
         assert contents(raw) == before
 
     def test_an_id_that_comes_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -482,6 +455,7 @@ class TestKick:
 
     @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
     @pytest.mark.parametrize("listed_in", [None, b"jobs:queue", b"jobs:processing"])
+    @pytest.mark.parametrize("others", [1, 40])
     def test_without_a_full_guard_the_lists_decide(
         self,
         queue: WorkQueue,
@@ -489,23 +463,28 @@ class TestKick:
         foreign: Foreign,
         left: tuple[str, ...],
         listed_in: bytes | None,
+        others: int,
     ) -> None:
-        foreign.buried(b"a")
-        foreign.buried(b"b")
+        ids = [b"a", *(b"b %02d" % number for number in range(others))]
+        for item_id in ids:
+            foreign.buried(item_id)
         raw.hset(b"jobs:returns", mapping={b"a": 7})
         unguard(raw, b"a", left)
         if listed_in is not None:
             raw.lpush(listed_in, b"a")
-        outcomes = told(queue.kick([b"a", b"b"]))
+        outcomes = told(queue.kick(ids))
         if listed_in is None:
-            assert outcomes == {Status.KICKED: [b"b", b"a"]}
+            assert sorted(outcomes.pop(Status.KICKED)) == ids
             assert raw.exists(b"jobs:returns") == 0
-            assert raw.lrange(b"jobs:queue", 0, -1) == [b"a", b"b"]
+            assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == ids
         else:
-            assert outcomes == {Status.KICKED: [b"b"], Status.NOT_BURIED: [b"a"]}
+            assert outcomes.pop(Status.KICKED) == ids[1:]
+            assert outcomes.pop(Status.NOT_BURIED) == [b"a"]
             entries = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
             assert entries.count(b"a") == 1
-        assert raw.exists(b"jobs:buried", *both(b"a"), *both(b"b")) == 0
+        assert outcomes == {}
+        assert raw.exists(b"jobs:buried") == 0
+        assert not any(b":lease" in key for key in contents(raw))
 
     def test_two_at_once_push_it_once(
         self, interleaved: Interleaved, connection: Connection, raw: Redis
@@ -520,7 +499,7 @@ class TestKick:
         by_other: list[bytes] = []
 
         def meanwhile(name: str) -> None:
-            if len(by_other) < 300 and name in ("kick", "settle_scheduled"):
+            if len(by_other) < 300 and name == "push_scheduled":
                 chosen = random.Random(len(by_other)).sample(ids, 50)
                 by_other.extend(told(other.kick(chosen)).get(Status.KICKED, []))
 
