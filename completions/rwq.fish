@@ -171,7 +171,7 @@ complete -c rwq -n '__rwq_at' -a 'kick' -d 'Bring buried items back to the end o
 complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items wherever they are, also those that a worker holds, without calling them completed'
 complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue of the same server, where they wait'
 complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a whole queue, every key of it'
-complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge took away: the latest that was not tried yet, or was interrupted, or what FILE holds'
+complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge removed: the latest that was not tried yet, or was interrupted, or what FILE holds'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: next to be leased first, or longest leased first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'Show who holds what for how long: abandoned items first, then the soonest to end'
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state, why, what happens next and when, and what would move them on'
@@ -306,7 +306,7 @@ complete -c rwq -n '__rwq_at purge' -l dry-run -d 'Report what would be done, bu
 complete -c rwq -n '__rwq_at purge' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 
 # rwq undo
-complete -c rwq -n '__rwq_at undo' -l anywhere -d 'Also on another server than they were taken from'
+complete -c rwq -n '__rwq_at undo' -l anywhere -d 'Also on another server than they were removed from'
 complete -c rwq -n '__rwq_at undo' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at undo' -s 0 -l null -d '-o ids ends each ID with NUL, unescaped'
 complete -c rwq -n '__rwq_at undo; and test $__rwq_count -eq 0' -F
