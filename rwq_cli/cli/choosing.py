@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.confirm import confirm_ids
-from rwq_cli.cli.options import NullOption
+from rwq_cli.cli.options import NullOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -46,10 +46,9 @@ States = list[SelectableState] | None
 def _state_option(offered: Iterable[SelectableState]) -> object:
     return Annotated[
         States,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            help=f"Only items in this state; can be given several times. {', '.join(offered)}.",
+        option(
+            "--state STATE",
+            f"Only items in this state; can be given several times. {', '.join(offered)}.",
         ),
     ]
 
@@ -107,19 +106,13 @@ def _criteria(
     state: States = None,
     match: Annotated[
         re.Pattern[bytes] | None,
-        typer.Option(
-            "--match", metavar="REGEX", parser=_regex, help="Only items with this in their data."
-        ),
+        option("--match REGEX", "Only items with this in their data.", _regex),
     ] = None,
     id_glob: Annotated[
-        bytes | None,
-        typer.Option("--id-glob", metavar="GLOB", parser=os.fsencode, help="Only IDs that match."),
+        bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
     ] = None,
     older_than: Annotated[
-        float | None,
-        typer.Option(
-            "--older-than", metavar="DUR", parser=_age, help="Only items not used for so long."
-        ),
+        float | None, option("--older-than DUR", "Only items not used for so long.", _age)
     ] = None,
 ) -> None:
     """The parameters of `Criteria`."""
@@ -151,12 +144,7 @@ class Choice:
         return self.named is not None
 
     def chosen(
-        self,
-        queue: WorkQueue,
-        settings: Settings,
-        *,
-        confirm: str | None = None,
-        yes: bool = False,
+        self, queue: WorkQueue, settings: Settings, *, confirm: str | None = None, yes: bool = False
     ) -> Chosen:
         """The items: a stream of IDs if they were named; else they are selected now.
 
@@ -254,12 +242,10 @@ def _choice(
         ),
     ] = None,
     limit: Annotated[
-        int | None,
-        typer.Option("-n", "--limit", metavar="N", min=0, help="The first N only; 0 for no limit."),
+        int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
     ] = None,
     everything: Annotated[
-        bool,
-        typer.Option("--all", help="All items that the verb is for, or of them all that match."),
+        bool, option("--all", "All items that the verb is for, or of them all that match.")
     ] = False,
     null: NullOption = False,
 ) -> None:

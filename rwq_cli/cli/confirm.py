@@ -20,12 +20,7 @@ class Declined(RwqError):
 
 
 def confirm(
-    what: str,
-    items: int,
-    queue: str,
-    *,
-    note: str = "",
-    ask: Callable[[str], str] | None = None,
+    what: str, items: int, queue: str, *, note: str = "", ask: Callable[[str], str] | None = None
 ) -> None:
     """Return only if the user agrees.
 

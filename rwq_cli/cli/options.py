@@ -1,6 +1,7 @@
 """Options and arguments of several commands, and the types of their values."""
 
 import os
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -38,9 +39,21 @@ def parse_id(text: str) -> bytes:
     return os.fsencode(text)
 
 
-def duration_option(name: str, help: str) -> Any:
-    """An option whose value is a `Duration`."""
-    return typer.Option(name, metavar="DUR", parser=Duration, help=help)
+def option(
+    usage: str, help: str, parser: Callable[[str], Any] | None = None, *, min: int | None = None
+) -> Any:
+    """An option for Typer.
+
+    Args:
+        usage: Its names and its metavar, as in `-n, --limit N`; a flag has no metavar.
+        help: What it does.
+        parser: Makes the value of its text; None for Typer's own parser.
+        min: The least number.
+    """
+    words = usage.split()
+    names = [word.rstrip(",") for word in words if word.startswith("-")]
+    metavar = None if words[-1].startswith("-") else words[-1]
+    return typer.Option(*names, metavar=metavar, parser=parser, min=min, help=help)
 
 
 def _lease_duration(text: str) -> Duration:
@@ -51,20 +64,15 @@ def _lease_duration(text: str) -> Duration:
 
 
 LeaseForOption = Annotated[
-    Duration,
-    typer.Option(
-        "--for",
-        metavar="DUR",
-        parser=_lease_duration,
-        help="How long the lease lasts, counted from now.",
-    ),
+    Duration, option("--for DUR", "How long the lease lasts, counted from now.", _lease_duration)
 ]
 GraceOption = Annotated[
     Duration,
-    duration_option(
-        "--grace",
+    option(
+        "--grace DUR",
         "How long an item must look broken; longer than any worker takes from its pop to its "
         "lease.",
+        Duration,
     ),
 ]
 IdsArgument = Annotated[
@@ -72,27 +80,19 @@ IdsArgument = Annotated[
     typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one a line."),
 ]
 NullOption = Annotated[
-    bool, typer.Option("-0", "--null", help="IDs on stdin, and those of -o ids, end with NUL.")
+    bool, option("-0, --null", "IDs on stdin, and those of -o ids, end with NUL.")
 ]
-NullIdsOption = Annotated[
-    bool, typer.Option("-0", "--null", help="-o ids ends each ID with NUL, unescaped.")
-]
+NullIdsOption = Annotated[bool, option("-0, --null", "-o ids ends each ID with NUL, unescaped.")]
 NullRecordsOption = Annotated[
-    bool, typer.Option("-0", "--null", help="-o ids and -o data end each with NUL, unescaped.")
+    bool, option("-0, --null", "-o ids and -o data end each with NUL, unescaped.")
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Report what would be done, but change nothing.")
+    bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+YesOption = Annotated[bool, option("--yes", "Do not ask.")]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Also where another session still holds the lease.")
+    bool, option("--force", "Also where another session still holds the lease.")
 ]
-YesToForceOption = Annotated[
-    bool, typer.Option("--yes", help="Do not ask before --force ends leases.")
-]
-LimitOption = Annotated[
-    int, typer.Option("-n", "--limit", metavar="N", min=0, help="How many at most; 0 for all.")
-]
-DataOption = Annotated[
-    bool, typer.Option("--data", help="Read all of the data, for json, jsonl and csv.")
-]
+YesToForceOption = Annotated[bool, option("--yes", "Do not ask before --force ends leases.")]
+LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]
+DataOption = Annotated[bool, option("--data", "Read all of the data, for json, jsonl and csv.")]

@@ -7,7 +7,7 @@ import typer
 from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, Duration, NullIdsOption, duration_option, parse_id
+from rwq_cli.cli.options import DryRunOption, Duration, NullIdsOption, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due
@@ -50,51 +50,48 @@ def add(
         typer.Argument(metavar="[DATA]...", help="Items; - or none at all reads stdin."),
     ] = None,
     file: Annotated[
-        list[str] | None,
-        typer.Option("-f", "--file", metavar="FILE", help="Read items from a file; - is stdin."),
+        list[str] | None, option("-f, --file FILE", "Read items from a file; - is stdin.")
     ] = None,
     input_format: Annotated[
         InputFormat,
-        typer.Option(
+        option(
             "--format",
-            help="lines: a line is an item. jsonl: an object a line with data or data_b64, and "
+            "lines: a line is an item. jsonl: an object a line with data or data_b64, and "
             "id and delay if it has them. nul: items end with NUL. raw: each input is one item.",
         ),
     ] = InputFormat.LINES,
     item_id: Annotated[
-        bytes | None,
-        typer.Option("--id", metavar="ID", parser=parse_id, help="The ID, for exactly one item."),
+        bytes | None, option("--id ID", "The ID, for exactly one item.", parse_id)
     ] = None,
     id_from: Annotated[
         IdRule | None,
-        typer.Option(
-            "--id-from",
-            metavar="RULE",
-            parser=IdRule.parse,
-            help="uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data).",
+        option(
+            "--id-from RULE",
+            "uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data).",
+            IdRule.parse,
         ),
     ] = None,
     unique: Annotated[
-        bool,
-        typer.Option("--unique", help="The IDs are known to be new: skip the duplicate check."),
+        bool, option("--unique", "The IDs are known to be new: skip the duplicate check.")
     ] = False,
     delay_s: Annotated[
         Duration | None,
-        duration_option(
-            "--delay", "Delay the items by this; a delay in a JSON line has precedence."
+        option(
+            "--delay DUR",
+            "Delay the items by this; a delay in a JSON line has precedence.",
+            Duration,
         ),
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(
-            "--at",
-            metavar="TIME",
-            parser=_time,
-            help="Delay the items until then, by the server's clock: 08:00, 2026-11-22T08:00, "
+        option(
+            "--at TIME",
+            "Delay the items until then, by the server's clock: 08:00, 2026-11-22T08:00, "
             "with a zone (Z, +01:00) or in the local one, or @ and unix seconds.",
+            _time,
         ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad record.")] = False,
+    strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,
 ) -> Report:

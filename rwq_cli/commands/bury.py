@@ -3,12 +3,10 @@
 import os
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption
+from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import Burial
@@ -47,12 +45,11 @@ def bury(
     choice: Annotated[Choice, _SCOPE],
     reason: Annotated[
         bytes | None,
-        typer.Option(
-            "--reason",
-            metavar="TEXT",
-            parser=_reason,
-            help="Why, up to 1,024 bytes; it replaces that of what is buried already. Without it, "
+        option(
+            "--reason TEXT",
+            "Why, up to 1,024 bytes; it replaces that of what is buried already. Without it, "
             "what is buried now says: by hand.",
+            _reason,
         ),
     ] = None,
     force: ForceOption = False,

@@ -5,11 +5,9 @@ from enum import StrEnum
 from inspect import Parameter
 from typing import Annotated, Any
 
-import typer
-
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue, open_queues
-from rwq_cli.cli.options import Duration, duration_option
+from rwq_cli.cli.options import Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, worst
@@ -78,8 +76,8 @@ class LimitOptions:
 def _limit(measure: Measure, level: str, help: str) -> Any:
     name = f"--{measure.value}-{level}"
     if measure is Measure.AGE:
-        return Annotated[Duration | None, duration_option(name, help)]
-    return Annotated[int | None, typer.Option(name, metavar="N", min=0, help=help)]
+        return Annotated[Duration | None, option(f"{name} DUR", help, Duration)]
+    return Annotated[int | None, option(f"{name} N", help, min=0)]
 
 
 @app.command(
@@ -102,14 +100,12 @@ def _limit(measure: Measure, level: str, help: str) -> Any:
 def check(
     settings: Settings,
     limits: Annotated[Mapping[Measure, Limits], LimitOptions()],
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Walk the whole queue, to count orphans.")
-    ] = False,
+    deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     output_format: Annotated[
         CheckFormat,
-        typer.Option(
+        option(
             "--format",
-            help="nagios: one line with performance data. prometheus: all numbers for a textfile "
+            "nagios: one line with performance data. prometheus: all numbers for a textfile "
             "collector, of every -q.",
         ),
     ] = CheckFormat.NAGIOS,

@@ -2,11 +2,9 @@
 
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import A_SECOND, DryRunOption, GraceOption, NullIdsOption
+from rwq_cli.cli.options import A_SECOND, DryRunOption, GraceOption, NullIdsOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.output.report import Report
 from rwq_cli.views.cleaning import clean_report
@@ -15,11 +13,10 @@ app = CommandModule("Make available again what dead workers left behind.")
 
 BuryAfterOption = Annotated[
     int | None,
-    typer.Option(
-        "--bury-after",
-        metavar="N",
+    option(
+        "--bury-after N",
+        "Bury items that cleans returned N times already, instead of returning them again.",
         min=0,
-        help="Bury items that cleans returned N times already, instead of returning them again.",
     ),
 ]
 

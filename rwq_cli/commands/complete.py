@@ -3,12 +3,10 @@
 import os
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, Duration, duration_option
+from rwq_cli.cli.options import DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Verdict
@@ -46,30 +44,24 @@ def complete(
     choice: Annotated[Choice, _SCOPE],
     owner: Annotated[
         bytes | None,
-        typer.Option(
-            "--owner",
-            metavar="SESSION",
-            parser=os.fsencode,
-            help="Only where this session still holds the lease.",
-        ),
+        option("--owner SESSION", "Only where this session still holds the lease.", os.fsencode),
     ] = None,
     result: Annotated[
         str | None,
-        typer.Option(
-            "--result",
-            metavar="FILE",
-            help="Keep what is in this file as the result, of each the same; - is stdin.",
+        option(
+            "--result FILE",
+            "Keep what is in this file as the result, of each the same; - is stdin.",
         ),
     ] = None,
     rejected: Annotated[
-        bool, typer.Option("--rejected", help="The outcome says that it was given up.")
+        bool, option("--rejected", "The outcome says that it was given up.")
     ] = False,
     result_ttl_s: Annotated[
         Duration | None,
-        duration_option("--result-ttl", "Keep the outcome this long.  [default: 1h]"),
+        option("--result-ttl DUR", "Keep the outcome this long.  [default: 1h]", Duration),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before items that were not named are gone.")
+        bool, option("--yes", "Do not ask before items that were not named are gone.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.completion.install import install_script, remaining_step, script_path
 from rwq_cli.completion.scripts import Shell, script_for
@@ -30,8 +31,7 @@ def completion(
     settings: Settings,
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
     install: Annotated[
-        bool,
-        typer.Option("--install", help="Write it where the shell looks for it, and print where."),
+        bool, option("--install", "Write it where the shell looks for it, and print where.")
     ] = False,
 ) -> Report:
     text = script_for(shell, collect())

@@ -3,11 +3,9 @@
 from functools import cache
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import A_SECOND, GraceOption, NullIdsOption
+from rwq_cli.cli.options import A_SECOND, GraceOption, NullIdsOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.repair.findings import Code
@@ -43,19 +41,17 @@ def _codes(text: str) -> frozenset[Code]:
 def doctor(
     settings: Settings,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Cure what needs no decision; safe beside workers.")
+        bool, option("--fix", "Cure what needs no decision; safe beside workers.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --fix: report what it would do, change nothing.")
+        bool, option("--dry-run", "With --fix: report what it would do, change nothing.")
     ] = False,
     grace_s: GraceOption = A_SECOND,
     only: Annotated[
-        frozenset[Code] | None,
-        typer.Option("--only", metavar="CODE,...", parser=_codes, help="Look for these alone."),
+        frozenset[Code] | None, option("--only CODE,...", "Look for these alone.", _codes)
     ] = None,
     skip: Annotated[
-        frozenset[Code] | None,
-        typer.Option("--skip", metavar="CODE,...", parser=_codes, help="Do not look for these."),
+        frozenset[Code] | None, option("--skip CODE,...", "Do not look for these.", _codes)
     ] = None,
     null: NullIdsOption = False,
 ) -> Report:

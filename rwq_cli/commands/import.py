@@ -7,7 +7,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, NullIdsOption
+from rwq_cli.cli.options import DryRunOption, NullIdsOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.putting import report_bad_line, restore_report
 from rwq_cli.core.items.importing import OnConflict, forget_marks
@@ -43,15 +43,13 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The export; - is stdin.")],
     on_conflict: Annotated[
         OnConflict,
-        typer.Option(
+        option(
             "--on-conflict",
-            help="An ID that exists with other data: fail counts it as a failure, skip leaves it, "
+            "An ID that exists with other data: fail counts it as a failure, skip leaves it, "
             "replace puts the new one in its place. A result that is there stays, but for replace.",
         ),
     ] = OnConflict.FAIL,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Nothing more after the first bad line.")
-    ] = False,
+    strict: Annotated[bool, option("--strict", "Nothing more after the first bad line.")] = False,
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,
 ) -> Report:

@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue, open_queues
 from rwq_cli.cli.options import (
@@ -12,7 +10,7 @@ from rwq_cli.cli.options import (
     Duration,
     LeaseForOption,
     NullRecordsOption,
-    duration_option,
+    option,
     parse_id,
 )
 from rwq_cli.cli.settings import Settings
@@ -46,27 +44,24 @@ app = CommandModule()
 def lease(
     settings: Settings,
     number: Annotated[
-        int | None,
-        typer.Option("-n", "--number", metavar="N", min=1, help="How many items at most. Else 1."),
+        int | None, option("-n, --number N", "How many items at most. Else 1.", min=1)
     ] = None,
     lease_s: LeaseForOption = FIVE_MINUTES,
     ids: Annotated[
         list[bytes] | None,
-        typer.Option(
-            "--id",
-            metavar="ID",
-            parser=parse_id,
-            help="Lease this item, wherever it waits, also delayed or buried; can be given "
+        option(
+            "--id ID",
+            "Lease this item, wherever it waits, also delayed or buried; can be given "
             "several times.",
+            parse_id,
         ),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until there is an item.")] = False,
+    wait: Annotated[bool, option("--wait", "Wait until there is an item.")] = False,
     timeout_s: Annotated[
-        Duration | None, duration_option("--timeout", "Wait this long at most.")
+        Duration | None, option("--timeout DUR", "Wait this long at most.", Duration)
     ] = None,
     fair: Annotated[
-        bool,
-        typer.Option("--fair", help="Try several queues in a random order, a new one each time."),
+        bool, option("--fair", "Try several queues in a random order, a new one each time.")
     ] = False,
     dry_run: DryRunOption = False,
     null: NullRecordsOption = False,

@@ -3,11 +3,9 @@
 import os
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption
+from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.listing import Source
 from rwq_cli.output.options import OutputFormat
@@ -26,13 +24,7 @@ app = CommandModule()
 def leases(
     settings: Settings,
     holder: Annotated[
-        bytes | None,
-        typer.Option(
-            "--holder",
-            metavar="GLOB",
-            parser=os.fsencode,
-            help="Only leases of holders that match.",
-        ),
+        bytes | None, option("--holder GLOB", "Only leases of holders that match.", os.fsencode)
     ] = None,
     limit: LimitOption = 50,
     data: DataOption = False,

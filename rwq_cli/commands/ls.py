@@ -9,7 +9,7 @@ import typer
 from rwq_cli.cli.choosing import Criteria, warn_of_use
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption
+from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.inspect.listing import Selection, Source
@@ -69,10 +69,8 @@ def ls(
         ),
     ] = None,
     limit: LimitOption = 50,
-    offset: Annotated[
-        int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first N.")
-    ] = 0,
-    tail: Annotated[bool, typer.Option("--tail", help="From the other end: newest first.")] = False,
+    offset: Annotated[int, option("--offset N", "Leave out the first N.", min=0)] = 0,
+    tail: Annotated[bool, option("--tail", "From the other end: newest first.")] = False,
     data: DataOption = False,
     selection: Annotated[Selection, Criteria()],
     null: NullRecordsOption = False,

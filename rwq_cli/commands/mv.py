@@ -3,12 +3,10 @@
 import os
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, YesOption
+from rwq_cli.cli.options import DryRunOption, YesOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.errors import InvalidArgument
@@ -44,17 +42,9 @@ _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 def mv(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
-    to: Annotated[
-        bytes,
-        typer.Option(
-            "--to", metavar="QUEUE", parser=os.fsencode, help="The queue to move them to."
-        ),
-    ],
+    to: Annotated[bytes, option("--to QUEUE", "The queue to move them to.", os.fsencode)],
     force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Also what has a lease, which ends: leased, delayed, buried items."
-        ),
+        bool, option("--force", "Also what has a lease, which ends: leased, delayed, buried items.")
     ] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,

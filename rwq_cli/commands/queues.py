@@ -8,6 +8,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.queues import queue_names
@@ -35,7 +36,7 @@ def queues(
         ),
     ] = None,
     null: Annotated[
-        bool, typer.Option("-0", "--null", help="-o ids ends each name with NUL, unescaped.")
+        bool, option("-0, --null", "-o ids ends each name with NUL, unescaped.")
     ] = False,
 ) -> Report:
     connection = open_connection(settings)

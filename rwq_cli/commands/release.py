@@ -2,18 +2,10 @@
 
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import (
-    DryRunOption,
-    Duration,
-    ForceOption,
-    YesToForceOption,
-    duration_option,
-)
+from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesToForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
@@ -45,11 +37,11 @@ def release(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
     front: Annotated[
-        bool, typer.Option("--front", help="Make them the next to be leased, in this order.")
+        bool, option("--front", "Make them the next to be leased, in this order.")
     ] = False,
     delay_s: Annotated[
         Duration | None,
-        duration_option("--delay", "Put them back after this long, not now; 0 is now."),
+        option("--delay DUR", "Put them back after this long, not now; 0 is now.", Duration),
     ] = None,
     force: ForceOption = False,
     yes: YesToForceOption = False,

@@ -6,7 +6,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import Duration, duration_option, parse_id
+from rwq_cli.cli.options import Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.queue import FOREVER
@@ -35,13 +35,12 @@ def result(
     item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
     wait: Annotated[
         bool,
-        typer.Option(
-            "--wait",
-            help="Wait while the item exists, whatever its state; what falls due is promoted.",
+        option(
+            "--wait", "Wait while the item exists, whatever its state; what falls due is promoted."
         ),
     ] = False,
     timeout_s: Annotated[
-        Duration | None, duration_option("--timeout", "Wait this long at most.")
+        Duration | None, option("--timeout DUR", "Wait this long at most.", Duration)
     ] = None,
 ) -> Report:
     if item_id == b"-":

@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import Duration, IdsArgument, NullOption, duration_option
+from rwq_cli.cli.options import Duration, IdsArgument, NullOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
@@ -42,11 +40,13 @@ app = CommandModule()
 def show(
     settings: Settings,
     ids: IdsArgument = None,
-    data: Annotated[bool, typer.Option("--data", help="Read and show all of the data.")] = False,
+    data: Annotated[bool, option("--data", "Read and show all of the data.")] = False,
     eta_s: Annotated[
         Duration | None,
-        duration_option(
-            "--eta", "Watch the queue this long, to say when a waiting item's turn comes."
+        option(
+            "--eta DUR",
+            "Watch the queue this long, to say when a waiting item's turn comes.",
+            Duration,
         ),
     ] = None,
     null: NullOption = False,

@@ -2,10 +2,9 @@
 
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queues
+from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.report import Report
@@ -26,13 +25,13 @@ app = CommandModule()
 def stats(
     settings: Settings,
     fast: Annotated[
-        bool, typer.Option("--fast", help="Only the lengths: costs the same however long they are.")
+        bool, option("--fast", "Only the lengths: costs the same however long they are.")
     ] = False,
     deep: Annotated[
         bool,
-        typer.Option(
+        option(
             "--deep",
-            help="Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong "
+            "Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong "
             "types, returns and results; of returned items, to count only those that still exist.",
         ),
     ] = False,

@@ -7,7 +7,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import DryRunOption, NullIdsOption
+from rwq_cli.cli.options import DryRunOption, NullIdsOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.putting import report_bad_line, restore_report
 from rwq_cli.core.errors import InvalidArgument
@@ -34,11 +34,7 @@ _WORDS = {
     "interrupted, or what FILE holds. Items come back as they were, and never twice, also if undo "
     "is interrupted and run again within a day; waiting ones at the end of the queue that they "
     "were nearer to. What was moved comes back to the end, if nobody has touched it.",
-    examples=(
-        "rwq undo --dry-run",
-        "rwq undo",
-        "rwq undo -q jobs -o json",
-    ),
+    examples=("rwq undo --dry-run", "rwq undo", "rwq undo -q jobs -o json"),
     exits={
         ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in conflict",
         ExitStatus.PARTIAL: "some items were not put back; the file is kept, and tried again "
@@ -54,8 +50,7 @@ def undo(
         ),
     ] = None,
     anywhere: Annotated[
-        bool,
-        typer.Option("--anywhere", help="Also on another server than they were removed from."),
+        bool, option("--anywhere", "Also on another server than they were removed from.")
     ] = False,
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,

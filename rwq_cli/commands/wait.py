@@ -2,11 +2,9 @@
 
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import Duration, duration_option, parse_id
+from rwq_cli.cli.options import Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.waiting import WaitCondition
@@ -32,26 +30,19 @@ def wait(
     settings: Settings,
     until_empty: Annotated[
         bool,
-        typer.Option(
+        option(
             "--until-empty",
-            help="No item waits, is in processing or is delayed; buried ones do not count. This "
+            "No item waits, is in processing or is delayed; buried ones do not count. This "
             "is the default.",
         ),
     ] = False,
-    below: Annotated[
-        int | None, typer.Option("--below", metavar="N", min=1, help="Fewer than N items wait.")
-    ] = None,
+    below: Annotated[int | None, option("--below N", "Fewer than N items wait.", min=1)] = None,
     ids: Annotated[
         list[bytes] | None,
-        typer.Option(
-            "--id",
-            metavar="ID",
-            parser=parse_id,
-            help="This item is gone; can be given several times, for all.",
-        ),
+        option("--id ID", "This item is gone; can be given several times, for all.", parse_id),
     ] = None,
     timeout_s: Annotated[
-        Duration | None, duration_option("--timeout", "Give up after this long. Else never.")
+        Duration | None, option("--timeout DUR", "Give up after this long. Else never.", Duration)
     ] = None,
 ) -> Report:
     if until_empty + (below is not None) + bool(ids) > 1:
