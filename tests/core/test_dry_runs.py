@@ -7,9 +7,14 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
+from rwq_cli.core.inspect.results import Result, Verdict
+from rwq_cli.core.items.importing import Line, OnConflict
+from rwq_cli.core.items.purge import Leftovers
 from rwq_cli.core.items.remove import NoJournal
+from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import NewItem
+from rwq_cli.core.model import NewItem, State
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import contents, make_broken, make_idle, pad
 
 Verb = Callable[[WorkQueue, list[bytes], bool], list[Any]]
@@ -45,6 +50,35 @@ def _add(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
     return [(o.item_id, o.status) for o in queue.add_many(items, dry_run=dry_run)]
 
 
+def _purge(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    left = Leftovers()
+    found = queue.purge(NoJournal(), leftovers=left, dry_run=dry_run)
+    return [*sorted((o.item_id, o.status.value) for o in found), left]
+
+
+def _restore(on_conflict: str) -> Verb:
+    """Of each ID the data that it may have, other data, and the same ID once more."""
+
+    def verb(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+        entries: list[ItemSnapshot | Result] = []
+        for at, item_id in enumerate((*ids, *ids[::7], b"new", b"new")):
+            data = (b"data of " + item_id, b"other", b"another")[at % 3]
+            entries.append(ItemSnapshot(item_id, data, State.WAITING, Place.MAIN))
+            if at % 50 == 0:
+                entries.append(Result(item_id, Verdict.COMPLETED, at))
+        tally = ResultTally()
+        found = queue.restore(
+            (Line(number, entry) for number, entry in enumerate(entries, 2)),
+            on_conflict=OnConflict(on_conflict),
+            file_id=b"f" * 64,
+            results=tally,
+            dry_run=dry_run,
+        )
+        return [*((o.item_id, o.status) for o in found), tally]
+
+    return verb
+
+
 def _fix(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
     found = queue.diagnose(fix=True, dry_run=dry_run, all_ids=True).findings
     return [(f.code, f.count, sorted(f.examples), f.fixed, f.left) for f in found]
@@ -68,6 +102,11 @@ VERBS: dict[str, Verb] = {
     "promotion": _promote,
     "remove": _outcomes("remove", journal=NoJournal()),
     "move": _outcomes("move", to=b"other", journal=NoJournal()),
+    "move by force": _outcomes("move", to=b"other", journal=NoJournal(), force=True),
+    "purge": _purge,
+    "restore": _restore("fail"),
+    "restore and skip": _restore("skip"),
+    "restore and replace": _restore("replace"),
     "lease": _lease,
     "lease by ID": _lease_by_id,
     "light clean": _clean("light_clean"),
@@ -120,7 +159,11 @@ def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
 
 @pytest.mark.needs("no-touch")
 @pytest.mark.parametrize(
-    "name", ["release", "bury", "complete", "remove", "lease", "light clean", "deep clean"]
+    "name",
+    [
+        *("release", "bury", "complete", "lease", "light clean", "deep clean"),
+        *("remove", "move", "purge", "restore"),
+    ],
 )
 def test_a_dry_run_of_twenty_thousand_items_says_what_the_run_does(
     queue: WorkQueue, raw: redis.Redis, name: str

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from rwq_cli.core.items.importing import PUT_ITEMS
 from tests.conftest import until_alone
 from tests.servers import PrivateServer
 
@@ -129,22 +128,59 @@ def test_a_killed_mv_can_be_undone(number: int, server: PrivateServer, tmp_path:
         assert sorted(held(raw, "other") + held(raw, "jobs")) == sorted(IDS)
 
 
+def complete_all(raw: redis.Redis) -> set[bytes]:
+    """Complete every item of the queue, and return which."""
+    there = set(held(raw, "jobs"))
+    for item_id in there:
+        raw.delete(b"jobs:item:" + item_id)
+    raw.delete("jobs:queue")
+    return there
+
+
 @pytest.mark.parametrize("number", range(KILLS))
-def test_a_killed_undo_can_be_run_again(number: int, server: PrivateServer, tmp_path: Path) -> None:
-    """What came back and is completed before the next undo stays completed."""
+@pytest.mark.parametrize("verb", ["purge --yes", "rm --all --yes"])
+def test_a_killed_undo_can_be_run_again(
+    verb: str, number: int, server: PrivateServer, tmp_path: Path
+) -> None:
+    """What came back and is completed before the next undo stays completed, to the last item."""
     assert number >= 0
     with server.client() as raw:
         fill(raw)
-        assert command(server, tmp_path, "purge", "--yes").wait() == 0
+        assert command(server, tmp_path, *verb.split()).wait() == 0
         kill_in_the_middle(command(server, tmp_path, "undo"), raw, "jobs:queue", 0)
-        there = set(held(raw, "jobs"))
-        raw.flushall()
+        there = complete_all(raw)
         # If it was faster than the kill, nothing is left to undo.
         assert command(server, tmp_path, "undo").wait() == 0 or len(there) == ITEMS
         back = set(held(raw, "jobs"))
-        assert there | back == set(IDS)
-        # What was on its way: one batch that is being written down, and two behind it.
-        assert len(there & back) <= 3 * PUT_ITEMS
+        assert (there | back, there & back) == (set(IDS), set())
+        assert raw.keys("jobs:undo:*") == []
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_a_killed_import_can_be_run_again(
+    number: int, server: PrivateServer, tmp_path: Path
+) -> None:
+    """As the undo: it goes on exactly."""
+    assert number >= 0
+    with server.client() as raw:
+        fill(raw)
+        file = tmp_path / "export"
+        with file.open("wb") as out:
+            subprocess.run(
+                [sys.executable, "-m", "rwq_cli", "export", "-u", server.url, "-q", "jobs"],
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+                check=True,
+            )
+        raw.flushall()
+        kill_in_the_middle(command(server, tmp_path, "import", str(file)), raw, "jobs:queue", 0)
+        there = complete_all(raw)
+        interrupted = bool(raw.keys("jobs:undo:*"))
+        assert command(server, tmp_path, "import", str(file)).wait() == 0
+        back = set(held(raw, "jobs"))
+        if interrupted:
+            assert (there | back, there & back) == (set(IDS), set())
+        assert raw.keys("jobs:undo:*") == []
 
 
 def test_two_purges_write_down_every_item(server: PrivateServer, tmp_path: Path) -> None:

@@ -119,14 +119,7 @@ def test_large_items_are_exported_moved_and_restored(
         assert without_times(rwq(each, "export")) == without_times(exported)
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        pytest.param(100, marks=pytest.mark.xfail(reason="undo turns the order of few round")),
-        3000,
-        pytest.param(20_000, marks=pytest.mark.xfail(reason="undo mixes the order of many")),
-    ],
-)
+@pytest.mark.parametrize("items", [100, 3000, 20_000])
 def test_rm_and_undo_of_some_keep_the_order(server: PrivateServer, rwq: Shell, items: int) -> None:
     with server.client() as raw:
         raw.flushall()

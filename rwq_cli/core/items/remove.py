@@ -11,19 +11,26 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.bulk import BulkRun, new_mark
+from rwq_cli.core.items.bulk import FEW_IDS, BulkRun, new_mark
 from rwq_cli.core.items.importing import Line
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
-from rwq_cli.core.state.places import ListRange
-from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
+from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.snapshot import (
+    SNAPSHOT_BYTES,
+    End,
+    ItemSnapshot,
+    Skipped,
+    read_snapshots,
+)
 
 # Each takes the server about four microseconds, besides one pass over half of the list at most.
 _REMOVE_ITEMS = 250
 # Matches no data.
 _OTHER_DATA = "-"
-_TAKEN = (Status.REMOVED, Status.MOVED)
+# A range, and the fingerprints of its items that were written down.
+_Written = tuple[ListRange, Mapping[bytes, str]]
 
 
 class Journal(Protocol):
@@ -210,6 +217,9 @@ class Remover:
         self._saved = saved
         self._dry_run = dry_run
         self._mark = new_mark()
+        # Of a walk over main: where it is, and whether it is nearer to the last end.
+        self._offset = 0
+        self._is_past_middle = False
         self.run = BulkRun(
             queue,
             self.perform,
@@ -229,53 +239,102 @@ class Remover:
         Yields:
             One batch for each range; `ELSEWHERE` for an ID that is not where it was seen.
         """
+        for group in self._written(ranges):
+            outcomes: list[OutcomeBatch] = []
+            left = dict.fromkeys(_saved_in(group))
+            try:
+                for seen, fingerprints in group:
+                    outcomes.append(self._take(seen, fingerprints))
+                    for item_id in outcomes[-1].ids_with(Status.REMOVED, Status.MOVED):
+                        left.pop(item_id, None)
+            except ConnectionLost:
+                # Nobody knows whether it ran: what was written stays in doubt.
+                raise
+            except ServerError:
+                self._journal.settle(list(left))
+                yield from outcomes
+                raise
+            self._journal.settle(list(left))
+            yield from outcomes
+
+    def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
         to = self._destination
         states, idle, _ = self._expected.args()
         own_args = (states, idle, "1", *(to.args() if to else (*[""] * 8, 0)))
-        for seen in ranges:
-            fingerprints = self._fingerprints(seen)
-            written = _saved_in({i: fingerprints.get(i, _OTHER_DATA) for i in seen.ids})
-            words = [word for i in seen.ids for word in (i, fingerprints.get(i, ""))]
-            args = (*seen.args(self._mark), *own_args, *words)
-            try:
-                reply = self._queue.run("remove", *args, dry_run=self._dry_run)
-            except ConnectionLost:
-                # Nobody knows whether it ran: what was written stays.
-                raise
-            except ServerError:
-                self._journal.settle(written)
-                raise
-            outcomes = OutcomeBatch.from_reply(seen.ids, reply)
-            taken = set(outcomes.ids_with(*_TAKEN))
-            self._journal.settle([item_id for item_id in written if item_id not in taken])
-            yield outcomes
+        words = [word for i in seen.ids for word in (i, fingerprints.get(i, ""))]
+        args = (*seen.args(self._mark), *own_args, *words)
+        reply = self._queue.run("remove", *args, dry_run=self._dry_run)
+        return OutcomeBatch.from_reply(seen.ids, reply)
 
-    def _fingerprints(self, seen: ListRange) -> Mapping[bytes, str]:
-        """The fingerprints of the items that may be taken, which are written down now."""
+    def _written(self, ranges: Iterable[ListRange]) -> Iterator[list[_Written]]:
+        """The ranges, in groups, with the fingerprints of the items that were written down.
+
+        Items are written in the order in which they stand in main. Those that are looked for by
+        name come in any order: several of these ranges, which are small, are read together.
+        """
+        group: list[_Written] = []
+        items: list[ItemSnapshot] = []
+        for seen in ranges:
+            if self._saved is not None or self._dry_run:
+                yield [(seen, self._saved or self._expected.fingerprints or {})]
+                continue
+            fingerprints: dict[bytes, str] = {}
+            group.append((seen, fingerprints))
+            for batch in self._read(seen, fingerprints):
+                items += batch
+                if seen.where is not Where.NAME:
+                    self._write(items, group)
+            size = sum(len(item.data) for item in items)
+            if seen.where is not Where.NAME or len(items) >= FEW_IDS or size >= SNAPSHOT_BYTES:
+                self._write(items, group)
+                yield group
+                group = []
+        if group:
+            self._write(items, group)
+            yield group
+
+    def _read(
+        self, seen: ListRange, fingerprints: dict[bytes, str]
+    ) -> Iterator[list[ItemSnapshot]]:
+        """The items of a range that may be taken."""
         chosen = self._expected.fingerprints
-        if self._saved is not None:
-            return self._saved
-        if self._dry_run:
-            return chosen or {}
         keeps_leased = self._destination is not None and not self._destination.force
-        found: dict[bytes, str] = {}
         for batch in read_snapshots(self._queue, seen, Skipped(), self._mark):
-            saved: list[ItemSnapshot] = []
+            items: list[ItemSnapshot] = []
             for item in batch:
                 data = fingerprint(item.data)
                 if chosen is not None and chosen.get(item.item_id) != data:
-                    found[item.item_id] = _OTHER_DATA
+                    fingerprints[item.item_id] = _OTHER_DATA
                 elif not (keeps_leased and item.lease):
-                    saved.append(item)
-            if saved:
-                try:
-                    self._journal.write(saved)
-                except Exception:
-                    self._journal.settle(_saved_in(found))
-                    raise
-            found.update((item.item_id, fingerprint(item.data)) for item in saved)
-        return found
+                    fingerprints[item.item_id] = data
+                    items.append(item)
+            yield self._in_order(seen, items)
+
+    def _in_order(self, seen: ListRange, items: list[ItemSnapshot]) -> list[ItemSnapshot]:
+        """The same items, none of them nearer to the next end than one before it.
+
+        In a walk over main, items that were removed shift the middle of it.
+        """
+        if seen.where is not Where.MAIN or seen.offset < self._offset:
+            self._is_past_middle = False
+        self._offset = seen.offset
+        if self._is_past_middle:
+            items = [replace(i, nearer=End.LAST) if i.nearer is End.NEXT else i for i in items]
+        self._is_past_middle |= any(item.nearer is End.LAST for item in items)
+        return items
+
+    def _write(self, items: list[ItemSnapshot], group: Iterable[_Written]) -> None:
+        """Write items down, and empty the list; the group holds what was written before."""
+        items.sort(key=lambda item: -1 if item.position is None else item.position)
+        if items:
+            try:
+                self._journal.write(items)
+            except Exception:
+                fresh = {item.item_id for item in items}
+                self._journal.settle([i for i in _saved_in(group) if i not in fresh])
+                raise
+        items.clear()
 
 
-def _saved_in(fingerprints: Mapping[bytes, str]) -> list[bytes]:
-    return [item_id for item_id, data in fingerprints.items() if data != _OTHER_DATA]
+def _saved_in(group: Iterable[_Written]) -> list[bytes]:
+    return [i for seen, data in group for i in seen.ids if data.get(i, _OTHER_DATA) != _OTHER_DATA]

@@ -53,7 +53,8 @@ class ItemSnapshot:
         buried_ms: When it was buried in unix ms, likewise.
         reason: For buried items, why; else None.
         returns: How often a clean returned it; None if none did.
-        nearer: For items in main, the end that is nearer; None where that does not matter.
+        position: For items in main, how many are before them: 0 is next to be leased; else None.
+        nearer: For items in main, the end that is nearer; else None.
     """
 
     item_id: bytes
@@ -65,6 +66,7 @@ class ItemSnapshot:
     buried_ms: float | None = None
     reason: bytes | None = None
     returns: int | None = None
+    position: int | None = None
     nearer: End | None = None
 
 
@@ -88,7 +90,10 @@ class Skipped:
 
 
 def read_snapshots(
-    queue: Queue, seen: ListRange, skipped: Skipped, mark: bytes = b""
+    queue: Queue,
+    seen: ListRange,
+    skipped: Skipped,
+    mark: bytes = b"",
 ) -> Iterator[list[ItemSnapshot]]:
     """Read items with their data, in batches of a bounded number of bytes.
 
@@ -112,11 +117,14 @@ def read_snapshots(
 
 
 def _snapshots(
-    queue: Queue, ids: Sequence[bytes], reply: Sequence[Any], skipped: Skipped
+    queue: Queue,
+    ids: Sequence[bytes],
+    reply: Sequence[Any],
+    skipped: Skipped,
 ) -> Iterator[ItemSnapshot]:
-    now_ms = int(reply[0])
+    now_ms, length = int(reply[0]), int(reply[1])
     for index, item_id in enumerate(ids[: len(reply) // _FIELDS]):
-        at = 1 + index * _FIELDS
+        at = 2 + index * _FIELDS
         kind, data, new, new_ms, old, old_ms, where, due, buried, returns = reply[at : at + _FIELDS]
         wrong = wrong_types_from(queue.keys, item_id, kind, new_ms, old_ms)
         if wrong:
@@ -127,11 +135,11 @@ def _snapshots(
         elif where == b"elsewhere":
             skipped.elsewhere.append(item_id)
         else:
-            nearer = End(where.decode()) if where in (b"next", b"last") else None
+            position = where if isinstance(where, int) else None
             facts = Facts(
                 item_id,
                 True,
-                in_main=int(nearer is not None),
+                in_main=int(position is not None),
                 in_processing=int(where == b"processing"),
                 new_lease=lease_from(new, new_ms),
                 old_lease=lease_from(old, old_ms),
@@ -140,7 +148,7 @@ def _snapshots(
                 now_ms=now_ms,
                 returns=returns_from(returns),
             )
-            yield _snapshot(facts, data, nearer)
+            yield _snapshot(facts, data, position, length)
 
 
 def _time_ms(score: bytes) -> float | None:
@@ -151,7 +159,7 @@ def _time_ms(score: bytes) -> float | None:
     return int(time_ms) if time_ms == int(time_ms) else time_ms
 
 
-def _snapshot(facts: Facts, data: bytes, nearer: End | None) -> ItemSnapshot:
+def _snapshot(facts: Facts, data: bytes, position: int | None, length: int) -> ItemSnapshot:
     lease, waits = facts.lease, bool(facts.in_main)
     # Entries of an item that waits are left over. Our cleans prune them.
     due_ms, buried_ms = (None, None) if waits else (facts.due_ms, facts.buried_ms)
@@ -161,6 +169,9 @@ def _snapshot(facts: Facts, data: bytes, nearer: End | None) -> ItemSnapshot:
         (Place.BURIED, buried_ms is not None),
         (Place.DELAYED, due_ms is not None),
     )
+    nearer = None
+    if position is not None:
+        nearer = End.NEXT if 2 * position < length else End.LAST
     reason = None
     if buried_ms is not None and lease is not None and guard_kind(lease) == BURIED_GUARD:
         reason = lease.holder.removeprefix(BURIED_GUARD)
@@ -174,5 +185,6 @@ def _snapshot(facts: Facts, data: bytes, nearer: End | None) -> ItemSnapshot:
         buried_ms=buried_ms,
         reason=reason,
         returns=facts.returns,
+        position=position,
         nearer=nearer,
     )

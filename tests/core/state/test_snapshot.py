@@ -39,8 +39,8 @@ def test_of_each_place(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: F
     snapshots = found(queue, b"w1", b"w3", b"l", b"a", b"b", b"o")
     buried = Lease(b"rwq-buried:no: good", None)
     assert snapshots == [
-        ItemSnapshot(b"w1", b"data of w1", State.WAITING, Place.MAIN, nearer=End.NEXT),
-        ItemSnapshot(b"w3", b"data of w3", State.WAITING, Place.MAIN, nearer=End.LAST),
+        ItemSnapshot(b"w1", b"data of w1", State.WAITING, Place.MAIN, position=0, nearer=End.NEXT),
+        ItemSnapshot(b"w3", b"data of w3", State.WAITING, Place.MAIN, position=2, nearer=End.LAST),
         ItemSnapshot(b"l", b"data of l", State.HELD, Place.PROCESSING, Lease(b"them", None)),
         ItemSnapshot(b"a", b"data of a", State.ABANDONED, Place.PROCESSING),
         ItemSnapshot(

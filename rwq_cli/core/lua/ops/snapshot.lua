@@ -3,11 +3,11 @@
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5     how many bytes of data to stop after (the item that crosses it is still read)
 -- arg 6..   IDs
--- Returns { unix ms now, ... } and then, for each ID that was read: the type of its data key; the data;
--- the value of its new lease key, and the ms left of it, -1 for no expiry, -2 for no lease, -3 for a key
--- that holds no string; the same of its old lease key; its place ('next' for main, nearer to its next
--- end; 'last' for main, nearer to its last end; 'processing'; 'none'; 'elsewhere' if it is not where it
--- was seen); its due time and its time of burial, unix ms, or ''; how often a clean returned it, or ''.
+-- Returns { unix ms now, length of main, ... } and then, for each ID that was read: the type of its data
+-- key; the data; the value of its new lease key, and the ms left of it, -1 for no expiry, -2 for no
+-- lease, -3 for a key that holds no string; the same of its old lease key; its place (its place in main,
+-- counted from the right end; 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due
+-- time and its time of burial, unix ms, or ''; how often a clean returned it, or ''.
 local bytes_max, ids = tonumber(arg(5)), args_from(6)
 local facts, length = read_facts(ids, claim), redis.call('LLEN', main)
 locate(ids, facts)
@@ -17,13 +17,12 @@ local function place_of(id)
   if not found.main then
     return 'elsewhere'
   elseif found.main > 0 then
-    local from_right = place[id] or length - 1 - redis.call('LPOS', main, id, 'RANK', -1)
-    return from_right * 2 < length and 'next' or 'last'
+    return place[id] or length - 1 - redis.call('LPOS', main, id, 'RANK', -1)
   end
   return found.processing > 0 and 'processing' or 'none'
 end
 
-local reply, bytes = { string.format('%.0f', math.floor(clock_ms())) }, 0
+local reply, bytes = { string.format('%.0f', math.floor(clock_ms())), length }, 0
 for _, id in ipairs(ids) do
   if bytes >= bytes_max then
     break
