@@ -157,10 +157,9 @@ def test_a_killed_undo_can_be_run_again(
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_a_killed_import_can_be_run_again(
+def test_a_killed_import_restores_nothing_that_was_completed_meanwhile(
     number: int, server: PrivateServer, tmp_path: Path
 ) -> None:
-    """As the undo: it goes on exactly."""
     assert number >= 0
     with server.client() as raw:
         fill(raw)
