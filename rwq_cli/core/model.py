@@ -82,11 +82,13 @@ class NewItems(NamedTuple):
         ids: Their IDs.
         data: Their payloads, in the same order.
         dues: Until when each is put off, in the same order; None where none of them is.
+        random_ids: The IDs were made for these items: no item ever had one of them.
     """
 
     ids: list[bytes]
     data: list[bytes]
     dues: "list[Due | None] | None" = None
+    random_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)

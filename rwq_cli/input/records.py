@@ -222,7 +222,7 @@ class RecordReader:
                 if (all_data := self._payloads(records)) is not None:
                     yield from batch.take()
                     dues: list[Due | None] | None = [self.due] * len(records) if self.due else None
-                    yield NewItems(random_ids(len(records)), all_data, dues)
+                    yield NewItems(random_ids(len(records)), all_data, dues, random_ids=True)
                     number += len(records)
                     continue
                 for record in records:

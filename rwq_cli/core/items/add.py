@@ -160,8 +160,10 @@ def _if_new(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> 
             if batch is None:
                 yield None
                 continue
-            check = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
-            yield (check, _due_words(batch), *_interleaved(batch.ids, batch.data))
+            known = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
+            if batch.random_ids:
+                known = "random"
+            yield (known, _due_words(batch), *_interleaved(batch.ids, batch.data))
 
     return queue.run_each("add", calls(), dry_run=dry_run)
 
@@ -171,7 +173,7 @@ def _cut(batch: NewItems) -> Iterator[NewItems]:
     assert batch.dues is not None
     for start in range(0, len(batch.ids), ADD_ITEMS_LATER):
         part = slice(start, start + ADD_ITEMS_LATER)
-        yield NewItems(batch.ids[part], batch.data[part], batch.dues[part])
+        yield NewItems(batch.ids[part], batch.data[part], batch.dues[part], batch.random_ids)
 
 
 def _due_words(batch: NewItems) -> str:
@@ -222,10 +224,22 @@ def _without_check(
             if batch is None:
                 yield None
                 continue
-            data_keys = [queue.keys.item_prefix + item_id for item_id in batch.ids]
+            keys, ids = queue.keys, batch.ids
+            data_keys = [keys.item_prefix + item_id for item_id in ids]
+            forget: list[Command] = []
+            if not batch.random_ids:
+                # What may be left of an earlier item of the same ID, as in the script.
+                prefixes = keys.lease_prefix, keys.old_lease_prefix
+                forget = [
+                    ("DEL", *(prefix + item_id for prefix in prefixes for item_id in ids)),
+                    ("ZREM", keys.delayed, *ids),
+                    ("ZREM", keys.buried, *ids),
+                    ("HDEL", keys.returns, *ids),
+                ]
             yield (
+                *forget,
                 ("MSET", *_interleaved(data_keys, batch.data)),
-                ("LPUSH", queue.keys.main, *batch.ids),
+                ("LPUSH", keys.main, *ids),
             )
 
     for reply in queue.connection.transact_each(transactions()):

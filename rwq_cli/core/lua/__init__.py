@@ -67,8 +67,8 @@ _UNSCHEDULE = {"delayed": "ZREM ZREMRANGEBYSCORE", "buried": "ZREM ZREMRANGEBYSC
 NEEDS: dict[str, dict[str, str]] = {
     "ops/add": {"item": "SETNX MSETNX", "main": "LPUSH"},
     "add_delayed": {"leases": "SET", "delayed": "ZADD", "": "TIME"},
+    "forget_leases": {"leases": "DEL"},
     "forget_leftovers": {
-        "leases": "DEL GET",
         "delayed": "ZREM",
         "buried": "ZREM",
         "returns": "HDEL",

@@ -53,6 +53,13 @@ def test_one_item(queue: WorkQueue, raw: Redis) -> None:
     assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b"some \x00\xff data"}
 
 
+def test_a_duplicate_keeps_its_lease(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.leased(b"id", holder=b"somebody")
+    before = contents(foreign.raw)
+    assert queue.add(b"other", b"id") is False
+    assert contents(foreign.raw) == before
+
+
 def test_empty_data_is_data(queue: WorkQueue, raw: Redis) -> None:
     assert queue.add(b"", b"id") is True
     assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b""}
@@ -523,7 +530,7 @@ class TestUniqueForLater:
         assert raw.mget(keys.item(b"there"), keys.item(b"later there")) == [b"new", b"old"]
         assert raw.llen(keys.main) == 2 * ADD_ITEMS + 1
         assert raw.zcard(keys.delayed) == ADD_ITEMS - 1
-        unchecked = interleaved.calls.count("MSET+LPUSH")
+        unchecked = interleaved.calls.count("DEL+ZREM+ZREM+HDEL+MSET+LPUSH")
         assert unchecked == 3
 
 
@@ -643,26 +650,17 @@ class TestPastItem:
             keys.old_lease(b"a"): guard,
         }
 
-    def test_a_lease_that_is_no_guard_stays(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+    @pytest.mark.parametrize("lease_name", ["new", "old"])
+    @pytest.mark.parametrize("unique", [False, True])
+    def test_a_lease_of_the_completed_one_goes(
+        self, queue: WorkQueue, foreign: Foreign, keys: QueueKeys, lease_name: str, unique: bool
     ) -> None:
-        """Somebody still works on the past one."""
-        foreign.delayed(b"a", 5)
-        foreign.lease(b"a", holder=HOLDER)
-        raw.delete(keys.item(b"a"))
-        queue.add(b"new", b"a")
-        assert raw.exists(keys.delayed) == 0
-        assert raw.get(keys.lease(b"a")) == HOLDER
-
-    def test_a_lease_stays_and_the_guard_beside_it_goes(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
-    ) -> None:
+        """Its worker knew the other lease name only; the new item would look leased."""
         foreign.buried(b"a")
-        foreign.lease(b"a", holder=HOLDER, generations="new")
-        raw.delete(keys.item(b"a"))
-        queue.add(b"new", b"a")
-        assert raw.get(keys.lease(b"a")) == HOLDER
-        assert raw.exists(keys.old_lease(b"a")) == 0
+        foreign.lease(b"a", holder=HOLDER, generations=lease_name)
+        foreign.raw.delete(keys.item(b"a"))
+        list(queue.add_many([NewItem(b"a", b"new")], unique=unique))
+        assert contents(foreign.raw) == {keys.main: [b"a"], keys.item(b"a"): b"new"}
 
     def test_others_keep_theirs(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys

@@ -1,6 +1,7 @@
 -- Add items; whether the data key existed decides what is a duplicate.
 --
--- arg 1     'distinct' if the caller knows that no ID is here twice, else 'any'
+-- arg 1     what the caller knows of the IDs: 'random' if they were made for these items, so that none
+--           is here twice and nothing can be left of one; 'distinct' if none is here twice; else 'any'
 -- arg 2     the delays: a word and ';' for each item, or one for all; the word is empty for none,
 --           '+ms' for a delay from now, 'ms' for a due time, unix ms. '': no item is delayed
 -- arg 3..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most, far fewer of delayed items, which take
@@ -12,9 +13,12 @@ local refusal = delays and not dry_run and denied('add_delayed')
 if refusal then
   return refusal
 end
--- An item of this ID that was completed from elsewhere while it was delayed or buried, or had been
--- returned, may have left an entry and a guard: the new item begins without them.
-local leftovers = {}
+-- A worker that completes an item deletes only the lease name it knows, and nothing of what rwq keeps
+-- beside it: the new item of the same ID begins without what is left of the last.
+local leftovers, may_have_leases = {}, arg(1) ~= 'random'
+if may_have_leases then
+  refusal = refusal or (not dry_run and denied('forget_leases'))
+end
 for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
   if present[key] then
     leftovers[key] = command
@@ -25,10 +29,11 @@ if refusal then
   return refusal
 end
 local function forget_leftovers(added)
+  if may_have_leases then
+    for_all('DEL', nil, lease_keys(added))
+  end
   for key, command in pairs(leftovers) do
-    if for_all(command, key, added) > 0 and key ~= returns then
-      delete_guards(added)
-    end
+    for_all(command, key, added)
   end
 end
 local keys_and_data, ids = args_from(3), {}
@@ -136,7 +141,7 @@ if dry_run then
 end
 -- All are new, as nearly always: one call. MSETNX sets all or none; if an ID is in it twice the last
 -- would win, where the first must.
-if arg(1) == 'distinct' and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
+if arg(1) ~= 'any' and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}
 end
