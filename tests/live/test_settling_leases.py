@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from time import sleep
+from typing import Any
 
 import pytest
 import redis
@@ -126,6 +127,41 @@ def test_a_settling_lease_is_nobodys(
     assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == queue.holder
     assert [outcome.status for outcome in queue.complete([b"a"])] == ["completed"]
     assert raw.keys() == [keys.returns] or raw.keys() == []
+
+
+def test_a_second_push_of_an_orphan_leaves_the_settling_lease_of_the_first(
+    queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+) -> None:
+    # Above the number of IDs that are looked for by name, so that they are claimed.
+    _orphaned(foreign)
+    slower = _SlowerQueue(queue.connection, keys.name)
+    slower.faster = queue
+    list(slower.deep_clean())
+    assert sorted(raw.lrange(keys.main, 0, -1)) == sorted(IDS)
+    for item_id in IDS:
+        for key in (keys.lease(item_id), keys.old_lease(item_id)):
+            assert raw.get(key) == b"rwq-settling:returned"
+
+
+class _SlowerQueue(WorkQueue):
+    """A queue that another has cleaned by the time it has read the lists and makes its claims."""
+
+    faster: WorkQueue
+
+    def run(self, script: str, *args: Any, dry_run: bool = False) -> Any:
+        if script == "claim":
+            list(self.faster.deep_clean())
+        return super().run(script, *args, dry_run=dry_run)
+
+
+def test_a_settling_lease_outlives_the_stale_entry_of_a_waiting_item(
+    queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+) -> None:
+    foreign.abandoned(b"a")
+    list(queue.light_clean())
+    raw.zadd(keys.delayed, {b"a": 1})
+    assert [outcome.status for batch in queue.promote() for outcome in batch] == ["dropped"]
+    assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == b"rwq-settling:returned"
 
 
 def test_a_settling_lease_ends_by_itself_and_leaves_a_waiting_item(

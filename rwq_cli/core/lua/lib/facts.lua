@@ -55,6 +55,10 @@ local function is_scheduling_guard(value)
   return kind == 'delayed' or kind == 'buried'
 end
 
+local function is_settling(value)
+  return value and value ~= true and guard_kind(value) == 'settling'
+end
+
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
 -- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
 -- the ID under both names. `without_leases` leaves the leases out, for operations that need none.

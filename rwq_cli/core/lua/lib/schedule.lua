@@ -25,11 +25,12 @@ local function reason_of(value)
   return value and value ~= true and guard_kind(value) == 'buried' and string.sub(value, 12) or nil
 end
 
--- Delete the guards of IDs, and no lease that somebody holds under the other name.
+-- Delete the guards of IDs, and neither a lease that somebody holds under the other name nor a settling
+-- lease: what was pushed lately still needs it.
 local function delete_guards(ids)
   local guards = {}
   for i, value in ipairs(lease_values(ids)) do
-    if value and value ~= true and guard_kind(value) then
+    if is_scheduling_guard(value) then
       guards[#guards + 1] = lease_keys({ ids[math.ceil(i / 2)] })[2 - i % 2]
     end
   end
