@@ -157,9 +157,7 @@ def check(raw: redis.Redis, name: str, added: set[bytes], completed: list[bytes]
     found = survey(WorkQueue(Connection(raw), KEYS.name))
     # What came back and was completed by the worker keeps its count until the next clean.
     assert set(found.stale_returns) <= set(completed)
-    counts = (found.returned, found.returns, found.stale_returns)
-    broken = Survey(items=found.items)
-    broken.returned, broken.returns, broken.stale_returns = counts
+    broken = Survey(stale_returns=found.stale_returns)
     if name.startswith("deep clean"):
         # What was not returned yet is still an orphan, or is guarded for two minutes.
         broken.orphaned, broken.unlisted = found.orphaned, found.unlisted

@@ -64,7 +64,16 @@ class Peer:
     item: int
 
 
-Meddling = Step | Work | Crash | Expire | Pass | Finish | Peer
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """A foreign cleaner reads the lists, and comes so far in what it has read."""
+
+    old: bool
+    deep: bool
+    commands: int
+
+
+Meddling = Step | Work | Crash | Expire | Pass | Finish | Peer | Clean
 _PEER_OPERATIONS = (
     "add",
     "lease",
@@ -87,6 +96,7 @@ meddling = st.one_of(
     st.builds(Pass, ids, st.booleans()),
     st.builds(Finish, ids, st.booleans(), st.integers(1, 3)),
     st.builds(Peer, st.sampled_from(_PEER_OPERATIONS), ids),
+    st.builds(Clean, st.booleans(), st.booleans(), st.integers(1, 4)),
     st.builds(Crash, programs),
 )
 
@@ -120,21 +130,19 @@ class Adversity:
 
 NO_ADVERSITY = Adversity({}, [], None)
 _SCRIPTS = (
-    "clean_processing",
-    "claim_orphans",
-    "settle_orphans",
-    "drop_from_main",
+    "repair",
+    "claim",
+    "unclaim",
     "prune",
-    "drop_leases",
+    "restore_guards",
+    "delete_endless_leases",
     "complete",
     "release",
-    "park",
-    "park_waiting",
-    "kick",
-    "promote",
-    "claim_scheduled",
-    "settle_scheduled",
-    "reschedule",
+    "schedule",
+    "push_scheduled",
+    "states",
+    "probe",
+    "look_up",
 )
 # A deep clean of a broken queue sends about thirty commands.
 moments = st.one_of(st.sampled_from(_SCRIPTS), st.integers(0, 30))

@@ -8,12 +8,16 @@ Two generations differ in the lease key and in what decides a complete: 0.1 (`le
 goes by its LREM, later versions (`lease`) by their DEL.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import redis
 
-Program = Iterator[None]
+from rwq_cli.core.keys import QueueKeys
+from tests.live.snapshot_cleaner import SnapshotCleaner
+
+Program = Iterator[object]
 
 
 @dataclass(slots=True)
@@ -24,11 +28,35 @@ class Books:
         live: ID to data of every item that was added and not completed.
         completed: How many completes deleted an item's data.
         added: How many items were added.
+        pushes: ID to how often it was pushed onto main, and what happened to it last: `ours` if we
+            pushed it, and its settling lease is still there.
+        second_pushes: By reason, how often a cleaner pushed an item that was waiting already.
     """
 
     live: dict[bytes, bytes] = field(default_factory=dict)
     completed: int = 0
     added: int = 0
+    pushes: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+    second_pushes: Counter[str] = field(default_factory=Counter)
+
+    def pushed(self, item_id: bytes, by: str) -> None:
+        """It was pushed onto main."""
+        self.pushes[item_id] = (self.pushes.get(item_id, (0, ""))[0] + 1, by)
+
+    def unsettled(self, item_id: bytes, why: str) -> None:
+        """A lease of it ended; it may have been a settling lease."""
+        if item_id in self.pushes:
+            self.pushes[item_id] = (self.pushes[item_id][0], why)
+
+    def push_again(self, item_id: bytes, seen: tuple[int, str] | None) -> None:
+        """A cleaner pushes an item that is waiting; it saw no lease when it stood so with it."""
+        last = self.pushes.get(item_id)
+        if last != seen:
+            self.second_pushes["pushed between its look and its push"] += 1
+            return
+        by = last[1] if last else "by hand"
+        assert by != "ours", f"a cleaner saw no lease of {item_id!r}, which we pushed"
+        self.second_pushes[by] += 1
 
     def add(self, item_id: bytes, data: bytes) -> None:
         self.added += item_id not in self.live
@@ -72,12 +100,13 @@ class Upstream:
             pipeline.lpush(self.key(b"queue"), item_id)
             pipeline.execute()
             self.books.add(item_id, data)
+            self.books.pushed(item_id, "upstream")
             return
         if not self.client.setnx(self.key(b"item", item_id), data):
             return
         self.books.add(item_id, data)
         yield
-        self.client.lpush(self.key(b"queue"), item_id)
+        self._push(item_id)
 
     def work(self) -> Program:
         """Lease the next item and complete it."""
@@ -103,7 +132,7 @@ class Upstream:
             yield
             self.client.lrem(self.key(b"processing"), 0, item_id)
         yield
-        self.client.delete(self.lease_key(item_id))
+        self._end_lease(item_id)
 
     def finish(self, item_id: bytes) -> Program:
         """Complete an item that this program holds no lease of: delayed or buried, perhaps.
@@ -113,7 +142,7 @@ class Upstream:
         """
         self._delete_data(item_id)
         yield
-        self.client.delete(self.lease_key(item_id))
+        self._end_lease(item_id)
         yield
         self.client.lrem(self.key(b"processing"), 0, item_id)
         yield
@@ -121,6 +150,15 @@ class Upstream:
     def _delete_data(self, item_id: bytes) -> None:
         if self.client.delete(self.key(b"item", item_id)):
             self.books.complete(item_id)
+
+    def _push(self, item_id: bytes) -> None:
+        self.client.lpush(self.key(b"queue"), item_id)
+        self.books.pushed(item_id, "upstream")
+
+    def _end_lease(self, item_id: bytes) -> None:
+        """By its key alone, whoever's it is by now."""
+        self.client.delete(self.lease_key(item_id))
+        self.books.unsettled(item_id, "its lease was deleted by who completed its namesake")
 
     def light_clean(self) -> Program:
         """Clean what is in processing, and in 0.1 what an earlier cleaner had in hand."""
@@ -146,6 +184,23 @@ class Upstream:
         for key in keys:
             yield from self._clean_one(key[len(prefix) :])
 
+    def snapshot_clean(self, *, deep: bool) -> Program:
+        """Clean as upstream's own code does it: see `SnapshotCleaner`."""
+        seen: dict[bytes, tuple[int, str] | None] = {}
+
+        def look(item_id: bytes) -> None:
+            seen[item_id] = self.books.pushes.get(item_id)
+
+        def push(item_id: bytes) -> None:
+            if self.client.lpos(self.key(b"queue"), item_id) is not None:
+                self.books.push_again(item_id, seen[item_id])
+            self.books.pushed(item_id, "upstream")
+
+        cleaner = SnapshotCleaner(
+            self.client, QueueKeys(self.queue), old=self.old, on_look=look, on_push=push
+        )
+        return cleaner.deep() if deep else cleaner.light()
+
     def _clean_one(self, item_id: bytes) -> Program:
         """By the README: it exists, is not in main, has no lease: off processing, onto main."""
         if not self.client.exists(self.key(b"item", item_id)):
@@ -159,7 +214,7 @@ class Upstream:
         yield
         self.client.lrem(self.key(b"processing"), 0, item_id)
         yield
-        self.client.lpush(self.key(b"queue"), item_id)
+        self._push(item_id)
         yield
 
     def _clean_by_0_1(self, item_id: bytes) -> Program:
@@ -171,7 +226,7 @@ class Upstream:
         removed = self.client.lrem(self.key(b"processing"), 0, item_id)
         yield
         if removed:
-            self.client.lpush(self.key(b"queue"), item_id)
+            self._push(item_id)
             yield
         self.client.lrem(self.key(b"cleaning"), 0, item_id)
         yield
@@ -187,7 +242,7 @@ class Upstream:
             lost = lost and look()
             yield
         if lost:
-            self.client.lpush(self.key(b"queue"), item_id)
+            self._push(item_id)
             yield
         self.client.lrem(self.key(b"cleaning"), 0, item_id)
         yield

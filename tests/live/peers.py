@@ -42,7 +42,8 @@ def read_book(book: Path) -> list[Entry]:
     """The entries of a book, in order."""
     if not book.exists():
         return []
-    lines = [json.loads(line) for line in book.read_bytes().splitlines()]
+    # The last line may be on its way.
+    lines = [json.loads(line) for line in book.read_bytes().split(b"\n")[:-1]]
     return [
         Entry(
             at=line["at"],

@@ -12,7 +12,10 @@ import redis
 CLEANING_GUARD = b"rwq-clean:"
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
+SETTLING_LEASE = b"rwq-settling:"
 _GUARDS = (DELAYED_GUARD, BURIED_GUARD)
+# Nobody works under these.
+_NOBODYS = (CLEANING_GUARD, SETTLING_LEASE)
 
 _LOOK = """
 local seen = {}
@@ -62,23 +65,37 @@ class RawKeys:
     leases: dict[tuple[bytes, str], bytes]
     others: tuple[bytes, ...]
 
-    def has_lease(self, item_id: bytes) -> bool:
-        """Whether either generation's lease key exists, whoever's it is."""
-        return any((item_id, kind) in self.leases for kind in ("lease", "leased_by_session"))
+    def values(self, item_id: bytes) -> list[bytes]:
+        """What the lease keys of an item hold: the new one, then the old."""
+        found = (self.leases.get((item_id, kind)) for kind in ("lease", "leased_by_session"))
+        return [value for value in found if value is not None]
+
+    def has_session(self, item_id: bytes) -> bool:
+        """Whether a worker or a cleaner holds a lease of either generation."""
+        nobodys = (*_GUARDS, SETTLING_LEASE)
+        return any(not value.startswith(nobodys) for value in self.values(item_id))
+
+    def is_settling(self, item_id: bytes) -> bool:
+        """Whether settling leases under both names keep cleaners off it."""
+        values = self.values(item_id)
+        return len(values) == 2 and all(value.startswith(SETTLING_LEASE) for value in values)
 
     def holders(self, item_id: bytes) -> list[bytes]:
-        """Who holds a lease on an item; the short guard of a cleaner is no lease of a worker."""
-        found = (self.leases.get((item_id, kind)) for kind in ("lease", "leased_by_session"))
-        return [holder for holder in found if holder and not holder.startswith(CLEANING_GUARD)]
+        """Who holds a lease on an item; that of a cleaner and a settling lease are no worker's."""
+        return [value for value in self.values(item_id) if not value.startswith(_NOBODYS)]
 
     def workers(self, item_id: bytes) -> list[bytes]:
         """Who works on an item: its holders without the guards of delayed and buried items."""
         return [holder for holder in self.holders(item_id) if not holder.startswith(_GUARDS)]
 
     def guard(self, item_id: bytes) -> bytes | None:
-        """The guard that is there by both generations' names, which alone proves something."""
-        new, old = (self.leases.get((item_id, kind)) for kind in ("lease", "leased_by_session"))
-        return new if new and new == old and new.startswith(_GUARDS) else None
+        """The guard under both generations' names, which with its entry alone proves something."""
+        values = self.values(item_id)
+        for guard, entries in ((DELAYED_GUARD, self.delayed), (BURIED_GUARD, self.buried)):
+            guards = [value for value in values if value.startswith(guard)]
+            if len(guards) == 2 and item_id in entries:
+                return guards[0]
+        return None
 
     @property
     def scheduled(self) -> frozenset[bytes]:
@@ -187,3 +204,12 @@ def _scores(flat: tuple[bytes, ...]) -> dict[bytes, float]:
 
 
 _STRUCTURES = (b"queue", b"processing", b"cleaning", b"delayed", b"buried", b"returns")
+
+
+def end_settling_leases(client: redis.Redis, queue: bytes) -> None:
+    """Let the settling leases end, each of which would do so by itself."""
+    prefixes = (queue + b":lease:", queue + b":leased_by_session:")
+    for key in client.scan_iter(b"*:lease*", count=10_000):
+        if key.startswith(prefixes) and (client.get(key) or b"").startswith(SETTLING_LEASE):
+            assert client.pttl(key) != -1, f"{key!r} would never end"
+            client.delete(key)

@@ -5,7 +5,7 @@ lease key of their own generation, and return the item whatever has happened sin
 generators can be stopped between any two of their commands.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import redis
 
@@ -19,15 +19,27 @@ class SnapshotCleaner:
         raw: The server.
         keys: The queue's keys.
         old: The generation 0.1, which has another name for leases, or a later one.
+        on_look: Is told of each ID that has no lease by this generation's name.
+        on_push: Is told of each ID before it is pushed.
 
     Attributes:
         pushed: The IDs that it has pushed.
     """
 
-    def __init__(self, raw: redis.Redis, keys: QueueKeys, *, old: bool) -> None:
+    def __init__(
+        self,
+        raw: redis.Redis,
+        keys: QueueKeys,
+        *,
+        old: bool,
+        on_look: Callable[[bytes], None] = lambda _: None,
+        on_push: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
         self._raw = raw
         self._keys = keys
         self._lease = keys.old_lease if old else keys.lease
+        self._on_look = on_look
+        self._on_push = on_push
         self.pushed: list[bytes] = []
 
     def light(self) -> Iterator[str]:
@@ -35,7 +47,7 @@ class SnapshotCleaner:
         processing = self._raw.lrange(self._keys.processing, 0, -1)
         yield "snapshot"
         for item_id in processing:
-            leased = self._raw.exists(self._lease(item_id))
+            leased = self._is_leased(item_id)
             yield "exists"
             if leased:
                 continue
@@ -58,13 +70,20 @@ class SnapshotCleaner:
             item_id = key[len(prefix) :]
             if item_id in waiting:
                 continue
-            leased = self._raw.exists(self._lease(item_id))
+            leased = self._is_leased(item_id)
             yield "exists"
             if not leased:
                 self._push(item_id)
                 yield "push"
 
+    def _is_leased(self, item_id: bytes) -> bool:
+        if self._raw.exists(self._lease(item_id)):
+            return True
+        self._on_look(item_id)
+        return False
+
     def _push(self, item_id: bytes) -> None:
+        self._on_push(item_id)
         pipeline = self._raw.pipeline()
         pipeline.lrem(self._keys.processing, 0, item_id)
         pipeline.lpush(self._keys.main, item_id)

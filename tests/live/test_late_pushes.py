@@ -11,7 +11,8 @@ import pytest
 import redis
 
 from rwq_cli.core import NewItem, WorkQueue
-from rwq_cli.core.items import processing
+from rwq_cli.core.items import bulk
+from rwq_cli.core.repair import acts
 from tests.live.foreign import Books, Upstream
 from tests.live.raw_keys import read_raw_keys
 from tests.live.watching import MeddledClock, WatchedConnection
@@ -56,7 +57,7 @@ def test_an_orphan_that_its_producer_pushes_late_is_listed_once(
     """The lists were read, and the guard keeps cleaners away, but not the producer."""
     producer = Upstream(raw, QUEUE, old=False, books=books).produce(b"id", b"data")
     next(producer)
-    connection.begin(lambda _, script: [*producer] if script == "settle_orphans" else None)
+    connection.begin(lambda _, script: [*producer] if script == "repair" else None)
 
     list(queue.deep_clean(grace_s=0))
 
@@ -86,8 +87,9 @@ def test_an_item_twice_in_processing_is_returned_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An item that was copied by hand is leased a second time in the grace period."""
-    monkeypatch.setitem(processing.act_by_pages.__kwdefaults__, "page_items", 3)
-    monkeypatch.setattr(processing, "_WINDOW_PAGES", 2)
+    monkeypatch.setattr(acts, "_REPAIR_ITEMS", 3)
+    monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
+    monkeypatch.setattr(bulk, "_WINDOW_PAGES", 2)
     worker = Upstream(raw, QUEUE, old=False, books=books).work()
     queue.add(b"data", b"id")
     raw.lpush(b"jobs:processing", b"id", *(b"ghost-%d" % number for number in range(40)))
@@ -129,7 +131,7 @@ def test_an_orphan_that_its_worker_deletes_late_leaves_no_ghost(
     for _ in range(4):
         next(worker)
     raw.delete(b"jobs:leased_by_session:id")
-    connection.begin(lambda _, script: next(worker) if script == "settle_orphans" else None)
+    connection.begin(lambda _, script: next(worker) if script == "repair" else None)
 
     assert list(queue.deep_clean()) == []
 

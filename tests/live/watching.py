@@ -23,16 +23,15 @@ _READS = frozenset(
         *("ZRANGE", "ZRANGEBYSCORE", "ZMSCORE", "ZCARD", "HMGET", "MGET", "INFO", "CONFIG"),
     )
 )
-_READING_SCRIPTS = frozenset(("look", "examine", "scheduled_page"))
+_READING_SCRIPTS = frozenset(
+    ("look_up", "probe", "states", "snapshot", "scheduled_page", "results")
+)
 _CLEANING_SCRIPTS = frozenset(
-    (
-        *("clean_processing", "claim_orphans", "settle_orphans", "drop_from_main", "prune"),
-        *("drop_leases", "reschedule", "promote", "claim_scheduled", "settle_scheduled"),
-    )
+    ("repair", "claim", "unclaim", "prune", "restore_guards", "delete_endless_leases")
 )
 # What brings a delayed item back before its time, or a buried one at all: by name, when asked to.
-_BRINGING_BACK = frozenset(("release", "kick", "lease_id"))
-_COUNTING_SCRIPTS = frozenset(("clean_processing", "settle_orphans"))
+_BRINGING_BACK = frozenset(("release", "lease_by_id"))
+_COUNTING_SCRIPTS = frozenset(("repair",))
 # A guard outlives the due time by a minute; some of it passes until we have read what is left.
 _MARGIN_MS = 55_000
 
@@ -158,6 +157,7 @@ class WatchedConnection(Connection):
         hidden = after.hidden - before.hidden
         assert not hidden, f"{script} left a guard without an entry: {hidden}"
         self._check_schedule(script, before, after)
+        self._check_settling(script, before, after)
         if script in _COUNTING_SCRIPTS:
             _check_returns(script, before, after)
         if script in _CLEANING_SCRIPTS:
@@ -166,8 +166,7 @@ class WatchedConnection(Connection):
     def _check_data(self, script: str, before: RawKeys, after: RawKeys) -> None:
         """Only an add makes data, and only a complete deletes it."""
         gone = before.data.keys() - after.data.keys()
-        completes = script in ("complete", "complete_waiting")
-        assert not gone or completes, f"{script} deleted {gone}"
+        assert not gone or script == "complete", f"{script} deleted {gone}"
         for item_id in gone:
             self._books.complete(item_id)
         self.vanished.update(gone)
@@ -207,6 +206,20 @@ class WatchedConnection(Connection):
                 else:
                     until_ms = now_ms + left_ms
                     assert until_ms >= after.delayed[item_id] + _MARGIN_MS
+
+    def _check_settling(self, script: str, before: RawKeys, after: RawKeys) -> None:
+        """What we push onto main has a settling lease under both names, which ends by itself."""
+        entered = Counter(after.main) - Counter(before.main)
+        for item_id in entered:
+            self._books.pushed(item_id, "added" if script == "add" else "ours")
+            if script == "add":
+                continue
+            assert after.is_settling(item_id), f"{script} pushed {item_id!r} without a lease"
+            for kind in (b"lease", b"leased_by_session"):
+                assert self._witness.pttl(self._queue + b":" + kind + b":" + item_id) > 0
+        # It goes where somebody leases the item, or it leaves the queue.
+        for item_id in {i for i in before.data if before.is_settling(i)} & {*after.main}:
+            assert after.values(item_id), f"{script} ended the settling lease of {item_id!r}"
 
 
 def _check_returns(script: str, before: RawKeys, after: RawKeys) -> None:
