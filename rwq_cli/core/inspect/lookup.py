@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
+from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.probe import FACT_FIELDS, facts_from, probe
 from rwq_cli.core.state.rules import Facts
@@ -96,10 +96,14 @@ def _by_walk(
 ) -> Iterator[Found]:
     keys, wanted = queue.keys, ids if isinstance(ids, Set) else frozenset(ids)
     queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
-    before = _entries(ListCursor(queue, keys.main), wanted)
-    working = _entries(walk_processing(queue), wanted)
-    after = _entries(ListCursor(queue, keys.main), wanted) if main_twice else before
-    cleaning = _entries(ListCursor(queue, keys.cleaning), wanted) if has_cleaning else {}
+
+    def walk(key: bytes) -> ListCursor:
+        return ListCursor(queue, key, page_size=WALK_ENTRIES)
+
+    before = _entries(walk(keys.main), wanted)
+    working = _entries(walk_processing(queue, page_size=WALK_ENTRIES), wanted)
+    after = _entries(walk(keys.main), wanted) if main_twice else before
+    cleaning = _entries(walk(keys.cleaning), wanted) if has_cleaning else {}
     for facts in probe(queue, ids):
         item_id = facts.item_id
         main, processing = _settled(

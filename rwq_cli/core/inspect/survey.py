@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
+from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.nested_queues import names_among
 from rwq_cli.core.keys import STRUCTURES, is_key_of
@@ -182,8 +182,8 @@ def _walk_lists(queue: Queue) -> tuple[set[bytes], dict[bytes, None]]:
 
 def _locations(queue: Queue) -> Iterator[list[bytes]]:
     """Pages of all IDs in lists and sorted sets, in the direction in which items move."""
-    yield from ListCursor(queue, queue.keys.main, from_left=True)
-    yield from walk_processing(queue)
+    yield from ListCursor(queue, queue.keys.main, from_left=True, page_size=WALK_ENTRIES)
+    yield from walk_processing(queue, page_size=WALK_ENTRIES)
     yield from scheduled_ids(queue)
 
 

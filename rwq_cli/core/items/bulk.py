@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rwq_cli.core.batches import BATCH_ITEMS, Flush, ids_per_call, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
+from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.server.connection import REFUSED
@@ -44,8 +44,6 @@ _SLACK = 500
 # An ID that seems to be in processing more than once is looked at again this often.
 _REPEATED_LOOKS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
-# Entries of one read where all of a list is read: larger pages are twice as fast.
-_WALK_ENTRIES = 5000
 
 
 # What a call does to some ranges, in order; an `ELSEWHERE` is tried again.
@@ -91,15 +89,15 @@ def find_places(queue: Queue, ids: Collection[bytes]) -> Places:
     """
     wanted = frozenset(ids)
     main, several = _places_in(
-        ListCursor(queue, queue.keys.main, from_left=True, page_size=_WALK_ENTRIES), wanted
+        ListCursor(queue, queue.keys.main, from_left=True, page_size=WALK_ENTRIES), wanted
     )
-    processing, repeated = _places_in(walk_processing(queue, page_size=_WALK_ENTRIES), wanted)
+    processing, repeated = _places_in(walk_processing(queue, page_size=WALK_ENTRIES), wanted)
     for _ in range(_REPEATED_LOOKS):
         if len(repeated) <= FEW_IDS:
             break
         # While others rotate the list, entries that stand there once are read twice.
         repeated &= _places_in(
-            walk_processing(queue, page_size=_WALK_ENTRIES), frozenset(repeated)
+            walk_processing(queue, page_size=WALK_ENTRIES), frozenset(repeated)
         )[1]
     return Places(main, processing, several | repeated | (main & processing))
 

@@ -102,14 +102,16 @@ class Facts:
     @property
     def is_unguarded(self) -> bool:
         """Whether it is delayed or buried behind a weak guard."""
-        is_set_aside = self.state in (State.DELAYED, State.BURIED)
-        return is_set_aside and self.session is None and self.is_guard_weak
+        if not self.is_scheduled or self.state not in (State.DELAYED, State.BURIED):
+            return False
+        return self.session is None and self.is_guard_weak
 
     @property
     def has_stale_schedule(self) -> bool:
         """Whether it is an item of a list with an entry in a sorted set all the same."""
-        is_item = self.has_data and not self.wrong_types
-        return is_item and self.is_listed and self.is_scheduled and self.state not in SCHEDULED
+        if not (self.is_scheduled and self.is_listed and self.has_data) or self.wrong_types:
+            return False
+        return self.state not in SCHEDULED
 
     @property
     def is_stale_in_cleaning(self) -> bool:
@@ -164,11 +166,10 @@ def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
         new: The lease under the name of 0.2 and later.
         old: The lease under the name of 0.1.
     """
-    return max(
-        (lease for lease in (new, old) if lease is not None and _rank(lease)[0]),
-        key=_rank,
-        default=None,
-    )
+    if new is None and old is None:
+        return None
+    leases = (lease for lease in (new, old) if lease is not None and _rank(lease)[0])
+    return max(leases, key=_rank, default=None)
 
 
 def _rank(lease: Lease) -> tuple[int, float]:

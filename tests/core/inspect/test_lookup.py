@@ -155,7 +155,7 @@ def test_nothing_is_missed_while_another_rotates_the_processing_list(
 ) -> None:
     """A batch of completes moves the oldest page to the new end; all of it is still listed."""
     monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
-    ids = [b"%d" % number for number in range(2500)]
+    ids = [b"%d" % number for number in range(12_000)]
     raw.rpush("jobs:processing", *ids)
     reads = 0
 
