@@ -12,7 +12,7 @@ from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.results import ResultCount
 from rwq_cli.core.inspect.survey import Totals, survey
 from rwq_cli.core.model import Counts, State
-from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import SCHEDULED
 
 _SAMPLE_ITEMS = 100
@@ -155,7 +155,7 @@ class _OtherKeys:
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._without_data: set[bytes] = set()
+        self._stray: set[bytes] = set()
         self._results: ResultCount | None = ResultCount(queue)
 
     def add(self, page: Sequence[bytes]) -> None:
@@ -163,8 +163,8 @@ class _OtherKeys:
         queue, keys = self._queue, self._queue.keys
         for prefix in (keys.lease_prefix, keys.old_lease_prefix):
             ids = _ids_in(page, prefix)
-            stray = [facts.item_id for facts in probe(queue, ids) if not facts.has_data]
-            self._without_data.update(exclude_nested_queues(queue, stray, (prefix,)))
+            stray = _stray_among(queue, ids)
+            self._stray.update(exclude_nested_queues(queue, stray, (prefix,)))
         ids = _ids_in(page, keys.result_prefix)
         if ids and self._results is not None:
             try:
@@ -174,12 +174,16 @@ class _OtherKeys:
 
     def count_stray_leases(self, ghosts: set[bytes]) -> int:
         """How many IDs have a lease but no data, and are none of these ghosts."""
-        found = probe(self._queue, self._without_data - ghosts)
-        return sum(facts.state is State.STRAY_LEASE for facts in found)
+        return len(_stray_among(self._queue, list(self._stray - ghosts)))
 
     def count_results(self) -> int | None:
         """How many results there are; None if this user may not read them."""
         return None if self._results is None else self._results.results
+
+
+def _stray_among(queue: Queue, ids: Sequence[bytes]) -> list[bytes]:
+    found = zip(ids, states(queue, ids), strict=True)
+    return [item_id for item_id, state in found if state is State.STRAY_LEASE]
 
 
 def _ids_in(page: Sequence[bytes], prefix: bytes) -> list[bytes]:

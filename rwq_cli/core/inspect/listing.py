@@ -161,11 +161,13 @@ def list_items(
 def listed_ids(
     queue: Queue, source: Source, *, limit: int | None = None, offset: int = 0, tail: bool = False
 ) -> Iterator[Sequence[bytes]]:
-    """The IDs of all that is in main, in the order of `items`, without looking at each.
+    """The IDs of all that waits, is delayed or is buried, in the order of `items`.
+
+    They are read faster than the items: of those that wait nothing else is read.
 
     Args:
         queue: The queue.
-        source: Main, or one of the sorted sets, whose items are looked at.
+        source: Main or one of the sorted sets; that one alone.
         limit: How many at most; None for all.
         offset: How many to leave out first.
         tail: From the other end.
@@ -173,21 +175,29 @@ def listed_ids(
     Yields:
         Pages of IDs.
     """
-    if not source.main:
-        listed = items(queue, source, limit=limit, offset=offset, tail=tail, bare=True)
-        yield from in_batches(item.item_id for item in listed)
-        return
     left = LONGEST_LIST if limit is None else limit
-    entries = lengths_of(queue, queue.keys.main)
+    entries = lengths_of(queue, *[queue.keys.main] * source.main)
     queue.progress.begin("listing", lambda: min(entries(), left))
-    page_size = min(PAGE_SIZE, left)
-    for page in ListCursor(
-        queue, queue.keys.main, from_left=tail, start=offset, page_size=page_size
-    ):
+    size = min(PAGE_SIZE, left)
+    pages: Iterator[Sequence[bytes]] = ListCursor(
+        queue, queue.keys.main, from_left=tail, start=offset, page_size=size
+    )
+    if not source.main:
+        name = "delayed" if source.delayed else "buried"
+        scheduled = walk_scheduled(queue, name, latest_first=tail, start=offset, page_size=size)
+        pages = (_listed_in(queue, name, [i for i, _ in page]) for page in scheduled)
+    for page in pages:
         yield page[:left]
         left -= len(page)
         if left <= 0:
             return
+
+
+def _listed_in(queue: Queue, name: str, ids: list[bytes]) -> list[bytes]:
+    """The IDs, of some in a sorted set, that are listed there."""
+    doubtful = [i for batch in in_batches(ids) for i in queue.run("doubtful", *batch)]
+    other = {f.item_id for f in facts_of(queue, doubtful) if f.state not in _LISTED_IN[name]}
+    return [item_id for item_id in ids if item_id not in other]
 
 
 class _Walk:

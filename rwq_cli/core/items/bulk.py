@@ -96,9 +96,9 @@ def find_places(queue: Queue, ids: Collection[bytes]) -> Places:
         if len(repeated) <= FEW_IDS:
             break
         # While others rotate the list, entries that stand there once are read twice.
-        repeated &= _places_in(
-            walk_processing(queue, page_size=WALK_ENTRIES), frozenset(repeated)
-        )[1]
+        repeated &= _places_in(walk_processing(queue, page_size=WALK_ENTRIES), frozenset(repeated))[
+            1
+        ]
     return Places(main, processing, several | repeated | (main & processing))
 
 

@@ -29,6 +29,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/delete_endless_leases": ("facts",),
     "ops/delete_results": ("results",),
     "ops/delete_stray_leases": ("facts",),
+    "ops/doubtful": ("facts",),
     "ops/lease": ("schedule",),
     "ops/lease_by_id": ("locate", "schedule"),
     "ops/look_up": ("facts",),

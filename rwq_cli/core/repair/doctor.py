@@ -176,23 +176,21 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals) -> _Suspects
             suspects.pop(facts.item_id, None)
 
     queue.progress.begin("reading processing", lengths_of(queue, keys.processing))
-    working: set[bytes] = set()
-    for page in walk_processing(queue):
-        working.update(page)
-        for facts in probe(queue, dict.fromkeys(page), in_processing=1):
-            note(facts)
-    for page in scheduled_ids(queue):
-        for facts in probe(queue, [i for i in dict.fromkeys(page) if i not in working]):
-            note(facts)
+    done: set[bytes] = set()
+    for in_processing, pages in ((1, walk_processing(queue)), (0, scheduled_ids(queue))):
+        for page in pages:
+            fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
+            done.update(fresh)
+            for facts in probe(queue, fresh, in_processing=in_processing):
+                note(facts)
 
     def look_at_keys(page: list[bytes]) -> None:
         leased = [key[len(prefix) :] for prefix in leases for key in page if key.startswith(prefix)]
-        # The leases of items in processing were seen with them.
-        elsewhere = [i for i in leased if i not in working and not may_be_nested(i)]
-        for facts in probe(queue, elsewhere):
+        fresh = [i for i in dict.fromkeys(leased) if i not in done and not may_be_nested(i)]
+        for facts in probe(queue, fresh):
             codes = tuple(code for code in findings_about(facts) if code in _OF_LEASES)
             if codes:
-                suspects.setdefault(facts.item_id, codes)
+                suspects[facts.item_id] = codes
         for key in page:
             if not key.startswith(ours[:3]) and key not in ours:
                 foreign.add(key)

@@ -6,7 +6,6 @@ functions in `core/lua/lib/state.lua`; a test compares the two over every combin
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf
 
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
@@ -16,6 +15,7 @@ from rwq_cli.core.model import Lease, State
 SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
 # Larger scores are no times of ours: they may be infinite, or have no exact number of milliseconds.
 TIME_MS_MAX = 2**53
+_GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ class Facts:
     @property
     def is_unguarded(self) -> bool:
         """Whether it is delayed or buried behind a weak guard."""
-        if not self.is_scheduled or self.state not in (State.DELAYED, State.BURIED):
+        if not (self.is_scheduled and self.is_guard_weak) or self.session is not None:
             return False
-        return self.session is None and self.is_guard_weak
+        return self.state in (State.DELAYED, State.BURIED)
 
     @property
     def has_stale_schedule(self) -> bool:
@@ -144,15 +144,14 @@ def reason_of(lease: Lease | None) -> bytes | None:
 
 def guard_kind(lease: Lease | None) -> bytes | None:
     """The prefix of a lease value of ours that is nobody's lease; None for any other lease."""
-    if lease is None:
+    if lease is None or not lease.holder.startswith(_GUARDS):
         return None
-    guards = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
-    return next((guard for guard in guards if lease.holder.startswith(guard)), None)
+    return next(guard for guard in _GUARDS if lease.holder.startswith(guard))
 
 
 def is_guard(lease: Lease | None) -> bool:
     """Whether a lease only keeps cleaners off an item of ours."""
-    return guard_kind(lease) is not None
+    return lease is not None and lease.holder.startswith(_GUARDS)
 
 
 def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
@@ -166,10 +165,11 @@ def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
         new: The lease under the name of 0.2 and later.
         old: The lease under the name of 0.1.
     """
-    if new is None and old is None:
-        return None
-    leases = (lease for lease in (new, old) if lease is not None and _rank(lease)[0])
-    return max(leases, key=_rank, default=None)
+    if new is None or old is None:
+        lease = old if new is None else new
+        return None if guard_kind(lease) == SETTLING_GUARD else lease
+    lease = old if _rank(old) > _rank(new) else new
+    return lease if _rank(lease)[0] else None
 
 
 def _rank(lease: Lease) -> tuple[int, float]:
@@ -197,14 +197,13 @@ def state_of(facts: Facts) -> State:
         return State.DUPLICATED
     if facts.in_main:
         return State.WAITING
-    with_lease = partial(_state_with_lease, facts.session)
     if facts.in_processing and not facts.is_guarded:
-        return with_lease(State.LEASED, State.ABANDONED)
+        return _state_with_lease(facts.session, State.LEASED, State.ABANDONED)
     if facts.buried_ms is not None:
         return State.BURIED
     if facts.due_ms is not None:
         return State.DUE if facts.due_ms <= facts.now_ms else State.DELAYED
-    return with_lease(State.UNLISTED, State.ORPHANED)
+    return _state_with_lease(facts.session, State.UNLISTED, State.ORPHANED)
 
 
 def _state_with_lease(session: Lease | None, leased: State, otherwise: State) -> State:
