@@ -57,7 +57,7 @@ __rwq_table() {
         rwq_arguments+=(waiting,processing,leased,abandoned,delayed,buried,all)
         ;;
     leases)
-        rwq_options=(--holder=OTHER -n=OTHER --limit=OTHER --data -0 --null)
+        rwq_options=(--holder=OTHER --mine -n=OTHER --limit=OTHER --data -0 --null)
         ;;
     show)
         rwq_options=(--data --eta=OTHER -0 --null)

@@ -55,7 +55,7 @@ function __rwq_read_command
         case 'ls'
             set options n/limit= offset= tail data state= match= id-glob= older-than= 0/null
         case 'leases'
-            set options holder= n/limit= data 0/null
+            set options holder= mine n/limit= data 0/null
         case 'show'
             set options data eta= 0/null
         case 'stats'
@@ -325,6 +325,7 @@ complete -c rwq -n '__rwq_at ls; and test $__rwq_count -eq 0' -a 'waiting\\t pro
 
 # rwq leases
 complete -c rwq -n '__rwq_at leases' -l holder -x -d 'Only leases of holders that match'
+complete -c rwq -n '__rwq_at leases' -l mine -d 'Only the leases of this session'
 complete -c rwq -n '__rwq_at leases' -s n -l limit -x -d 'How many at most; 0 for all'
 complete -c rwq -n '__rwq_at leases' -l data -d 'Read all of the data, for json, jsonl and csv'
 complete -c rwq -n '__rwq_at leases' -s 0 -l null -d '-o ids and -o data end each with NUL, unescaped'

@@ -71,6 +71,6 @@ class CuttingProxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """CancelToken listening and drop the lines."""
+        """Stop listening and drop the connections."""
         for each in (self._listener, *self._open):
             each.close()

@@ -1,5 +1,6 @@
 """`rwq leases`: who holds which item, and for how long."""
 
+import glob
 import os
 from typing import Annotated
 
@@ -7,6 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption, option
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Source
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
@@ -26,11 +28,16 @@ def leases(
     holder: Annotated[
         bytes | None, option("--holder GLOB", "Only leases of holders that match.", os.fsencode)
     ] = None,
+    mine: Annotated[bool, option("--mine", "Only the leases of this session.")] = False,
     limit: LimitOption = 50,
     data: DataOption = False,
     null: NullRecordsOption = False,
 ) -> Report:
+    if mine and holder is not None:
+        raise InvalidArgument("--mine excludes --holder", "give one of them")
     queue = open_queue(settings)
+    if mine:
+        holder = glob.escape(queue.holder)
     return listing_report(
         queue.name,
         queue.leases(

@@ -3,7 +3,7 @@
 import json
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 import redis
@@ -381,6 +381,23 @@ class TestConnectionLost:
             proxy.close()
         (error,) = [json.loads(line) for line in result.err.splitlines()]
         assert error["code"] == "connection-lost"
+
+    @pytest.mark.parametrize("which", [(), ("--id", "1"), ("-n", "3")])
+    def test_a_lost_lease_can_be_found(
+        self, rwq: Rwq, server: PrivateServer, foreign: Foreign, which: Sequence[str]
+    ) -> None:
+        foreign.waiting(b"1", b"2", b"3")
+        for item_id in (b"1", b"2", b"3"):
+            foreign.raw.set(foreign.keys.item(item_id), b"x" * 100_000)
+        proxy = CuttingProxy(server.socket, after_bytes=50_000, side="down")
+        try:
+            result = rwq("lease", "-u", proxy.url, *which)
+        finally:
+            proxy.close()
+        assert result.code == 69
+        assert "items may now be leased to this session: see rwq leases --mine" in result.notes
+        lost = rwq("leases", "--mine", "-o", "ids").text.split()
+        assert lost == ["1", "2", "3"][: 3 if which[:1] == ("-n",) else 1]
 
     def test_a_paused_stream_reconnects(self, rwq: Rwq, raw: redis.Redis) -> None:
         """As a server with a `timeout` does, or a load balancer."""

@@ -159,8 +159,8 @@ def test_a_failed_dry_run_prints_nothing(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq("lease", "--id", "H", "--dry-run").as_tuple() == (
         69,
         "",
-        "rwq: error: jobs:item:H holds another type than the protocol says; "
-        "see what it is with the TYPE command, or name another queue\n",
+        "rwq: error: jobs:item:H holds another type than the protocol says: a hash and not a "
+        "string; see what it is with the TYPE command, or name another queue\n",
     )
 
 

@@ -43,6 +43,15 @@ def test_a_glob_selects_holders(rwq: Rwq, glob: str, ids: str | None) -> None:
     assert rwq("leases", "--holder", glob, "-o", "ids").text.split() == expected.split()
 
 
+def test_mine_are_those_of_this_session(rwq: Rwq, foreign: Foreign) -> None:
+    session = {"RWQ_SESSION": "[a*]"}
+    foreign.waiting(b"another")
+    rwq("lease", variables=session)
+    rwq("lease", variables={"RWQ_SESSION": "aa"})
+    assert rwq("leases", "--mine", "-o", "ids", variables=session).text == "waiting\n"
+    assert rwq("leases", "--mine", "--holder", "*").code == 2
+
+
 def test_n_limits_the_items(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("leases", "-n", "2", "-o", "ids").text == "abandoned\nsoon\n"
     foreign.leased(*(b"x%03d" % number for number in range(100)), ttl_ms=60_000)

@@ -32,9 +32,9 @@ def complete(
         expected: What the items were chosen for; one that is not that any more is `CHANGED`.
         dry_run: Change nothing, and report what would be done.
 
-    Raises: ServerError: `acknowledged` says how many IDs were done. If an outcome is to be kept, a
-        key of
-            another type in its place is an error, too.
+    Raises:
+        ServerError: `acknowledged` says how many IDs were done. If an outcome is to be kept, a key
+            of another type in its place is an error, too.
 
     Returns:
         For each ID `COMPLETED`, `MISSING`, `NOT_OWNER` or `CHANGED`, as the server acknowledges it.

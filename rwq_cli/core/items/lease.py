@@ -2,12 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, in_batches
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.report import PREVIEW_BYTES
@@ -190,7 +191,8 @@ def _lease_batches(
             turn = list(queues)
             if shuffle is not None:
                 shuffle(turn)
-            first = _lease_from_first(turn, request)
+            with hint_at_lost_leases():
+                first = _lease_from_first(turn, request)
             if first.batch is not None:
                 break
             left_s = deadline_s - clock.monotonic()
@@ -199,7 +201,19 @@ def _lease_batches(
             waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
     # Whatever becomes of the rest: what is leased is reported.
     yield first.batch
-    yield from _lease_more(first.queue, request, request.count - len(first.batch.ids))
+    with hint_at_lost_leases():
+        yield from _lease_more(first.queue, request, request.count - len(first.batch.ids))
+
+
+@contextmanager
+def hint_at_lost_leases() -> Iterator[None]:
+    """Say of a call whose reply was lost how to find out what it leased."""
+    try:
+        yield
+    except ServerError as error:
+        if error.in_doubt:
+            error.hint = "items may now be leased to this session: see rwq leases --mine"
+        raise
 
 
 class _First(NamedTuple):

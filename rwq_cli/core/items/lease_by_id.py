@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.report import Detail, with_details
 from rwq_cli.core.items.bulk import new_mark
-from rwq_cli.core.items.lease import leased_item
+from rwq_cli.core.items.lease import hint_at_lost_leases, leased_item
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.probe import lease_from, returns_from
@@ -28,9 +28,9 @@ _REFUSED = frozenset(
 class LeaseAttempt:
     """What became of the attempt to lease one item.
 
-    Attributes: item: If it was leased, the item under its new lease, or in a dry run as it waits.
-        If not, its
-            ID, the state that was the reason, and the lease of whoever holds it.
+    Attributes:
+        item: If it was leased, the item under its new lease, or in a dry run as it waits. If not,
+            its ID, the state that was the reason, and the lease of whoever holds it.
         is_leased: Whether it was leased.
     """
 
@@ -65,15 +65,16 @@ def lease_ids(
     lease = Lease(queue.holder, max(1, round(lease_s * 1000)))
     mark = new_mark()
     for item_id in dict.fromkeys(map(to_bytes, ids)):
-        state, position, holder, left_ms, payload, returns = queue.run(
-            "lease_by_id",
-            *ListRange(Where.NAME, 0, 0, ()).args(mark),
-            lease.holder,
-            lease.ttl_ms,
-            "1" if data else "0",
-            item_id,
-            dry_run=dry_run,
-        )
+        with hint_at_lost_leases():
+            state, position, holder, left_ms, payload, returns = queue.run(
+                "lease_by_id",
+                *ListRange(Where.NAME, 0, 0, ()).args(mark),
+                lease.holder,
+                lease.ttl_ms,
+                "1" if data else "0",
+                item_id,
+                dry_run=dry_run,
+            )
         found = State(state.decode())
         if found in _REFUSED:
             item = Item(queue.name, item_id, found, lease=lease_from(holder, left_ms))

@@ -157,7 +157,8 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
         queue: The queue.
         dry_run: Change nothing, and report what would be done.
 
-    Yields: `PROMOTED` for an item that waits now, and `DROPPED` for an entry that means nothing any
+    Yields:
+        `PROMOTED` for an item that waits now, and `DROPPED` for an entry that means nothing any
         more, because the item is gone or in a list all the same.
     """
     if dry_run:
