@@ -1,48 +1,26 @@
-"""Outcomes in batches: a letter each, read one by one or all at once."""
+"""Outcomes in batches: a code each, read one by one or all at once."""
 
 from hypothesis import given, strategies as st
 
 from rwq_cli.core import Outcome, Status
-from rwq_cli.core.model import OutcomeBatch, Outcomes
-
-LETTERS = {
-    "a": Status.ADDED,
-    "d": Status.DUPLICATE,
-    "c": Status.COMPLETED,
-    "t": Status.TOUCHED,
-    "r": Status.RELEASED,
-    "w": Status.ALREADY_WAITING,
-    "m": Status.MISSING,
-    "o": Status.NOT_OWNER,
-    "n": Status.NOT_LEASED,
-    "i": Status.IMPORTED,
-    "h": Status.ALREADY_THERE,
-    "s": Status.SKIPPED,
-    "p": Status.REPLACED,
-    "f": Status.CONFLICT,
-    "x": Status.REMOVED,
-    "v": Status.MOVED,
-    "g": Status.CHANGED,
-    "y": Status.WRONG_TYPE,
-    "l": Status.DELAYED,
-    "b": Status.BURIED,
-    "e": Status.ALREADY_BURIED,
-    "k": Status.KICKED,
-    "u": Status.NOT_BURIED,
-}
+from rwq_cli.core.model import STATUS_CODES, OutcomeBatch, Outcomes
 
 
-def test_every_status_has_a_letter() -> None:
-    letters = "".join(LETTERS)
-    ids = [letter.encode() for letter in letters]
-    assert list(OutcomeBatch(ids, letters, [b"them"])) == [
-        Outcome(letter.encode(), status, b"them" if letter == "o" else None)
-        for letter, status in LETTERS.items()
+def test_every_status_has_a_code_of_its_own() -> None:
+    assert set(STATUS_CODES) == set(Status)
+    assert {len(code) for code in STATUS_CODES.values()} == {1}
+    assert len(set(STATUS_CODES.values())) == len(Status)
+
+
+def test_a_batch_is_read_as_it_was_made() -> None:
+    outcomes = [
+        Outcome(b"%d" % number, status, b"them" if status is Status.NOT_OWNER else None)
+        for number, status in enumerate(Status)
     ]
-    assert set(LETTERS.values()) == set(Status)
+    assert list(OutcomeBatch.of(outcomes)) == outcomes
 
 
-def test_each_holder_goes_to_its_own_outcome() -> None:
+def test_each_holder_belongs_to_its_outcome() -> None:
     batch = OutcomeBatch([b"1", b"2", b"3", b"4"], "ocoo", [b"x", b"", b"y"])
     assert list(batch) == [
         Outcome(b"1", Status.NOT_OWNER, b"x"),
@@ -54,20 +32,22 @@ def test_each_holder_goes_to_its_own_outcome() -> None:
     assert len(list(batch)) == len(batch) == 4
 
 
-@given(st.lists(st.sampled_from(sorted(LETTERS)), max_size=30), st.sets(st.integers(0, 30)))
-def test_counts_and_choices_agree_with_the_outcomes(letters: list[str], chosen: set[int]) -> None:
-    ids = [b"%d" % number for number in range(len(letters))]
-    holders = [b"holder of " + ids[at] for at, letter in enumerate(letters) if letter == "o"]
-    batch = OutcomeBatch(ids, "".join(letters), holders)
-    outcomes = list(batch)
-    statuses = [outcome.status for outcome in outcomes]
+@given(st.lists(st.sampled_from(Status), max_size=30), st.sets(st.integers(0, 30)))
+def test_counts_and_choices_agree_with_the_outcomes(
+    statuses: list[Status], chosen: set[int]
+) -> None:
+    outcomes = [
+        Outcome(b"%d" % at, status, b"holder of %d" % at if status is Status.NOT_OWNER else None)
+        for at, status in enumerate(statuses)
+    ]
+    batch = OutcomeBatch.of(outcomes)
     assert batch.counts() == {status: statuses.count(status) for status in set(statuses)}
     wanted = {b"%d" % number for number in chosen}
     assert list(batch.only(wanted)) == [o for o in outcomes if o.item_id in wanted]
     assert list(batch) == outcomes
 
 
-def test_outcomes_one_by_one_or_in_their_batches() -> None:
+def test_outcomes_are_read_one_by_one_or_in_batches() -> None:
     def batches():
         yield OutcomeBatch([b"1", b"2"], "ac")
         yield OutcomeBatch([], "")

@@ -32,14 +32,14 @@ def fill(
     listed_in: bytes | None,
     leased: bool = False,
     buried: bool = False,
-    half_came_back: bool = False,
+    half_returned: bool = False,
 ) -> None:
-    """All items, in a list or in none; of every second one a return is counted."""
+    """All items, in a list or in none; half of them may have been returned once."""
     raw.flushall()
     raw.mset({KEYS.item(item_id): b"data of " + item_id for item_id in IDS})
     if listed_in is not None:
         raw.lpush(listed_in, *IDS)
-    if half_came_back:
+    if half_returned:
         raw.hset(KEYS.returns, mapping=dict.fromkeys(IDS[::2], 1))
     if buried:
         raw.zadd(KEYS.buried, {item_id: at + 1 for at, item_id in enumerate(IDS)})
@@ -71,11 +71,11 @@ COMMANDS = {
     "deep clean": (("clean", "deep", "--grace", "0"), {"listed_in": None}),
     "light clean that buries": (
         ("clean", "light", "--grace", "0", "--bury-after", "1"),
-        {"listed_in": KEYS.processing, "half_came_back": True},
+        {"listed_in": KEYS.processing, "half_returned": True},
     ),
     "deep clean that buries": (
         ("clean", "deep", "--grace", "0", "--bury-after", "1"),
-        {"listed_in": None, "half_came_back": True},
+        {"listed_in": None, "half_returned": True},
     ),
 }
 
@@ -155,25 +155,25 @@ def check(raw: redis.Redis, name: str, added: set[bytes], completed: list[bytes]
     for item_id in random.sample(sorted(stored), min(100, len(stored))):
         assert raw.get(KEYS.item(item_id)) == b"data of " + item_id
     found = survey(WorkQueue(Connection(raw), KEYS.name))
-    # What came back and was completed by the worker keeps its count until the next clean.
+    # An item that was returned and completed by the worker keeps its count until the next clean.
     assert set(found.stale_returns) <= set(completed)
-    broken = Survey(stale_returns=found.stale_returns)
+    expected = Survey(stale_returns=found.stale_returns)
     if name.startswith("deep clean"):
-        # What was not returned yet is still an orphan, or is guarded for two minutes.
-        broken.orphaned, broken.unlisted = found.orphaned, found.unlisted
-    assert found == broken
-    check_parked(raw)
+        # What was not returned yet is still an orphan, or is claimed for two minutes.
+        expected.orphaned, expected.unlisted = found.orphaned, found.unlisted
+    assert found == expected
+    check_scheduled(raw)
     if name.endswith("clean that buries"):
         check_buried(raw)
     # Whatever is left, workers and cleans bring to an end: each once.
     finish(raw, stored)
 
 
-def check_parked(raw: redis.Redis) -> None:
+def check_scheduled(raw: redis.Redis) -> None:
     """What is delayed or buried has both guards and is in no list; nothing else has a guard.
 
-    Where the worker had popped an item, and took its lease only after that was parked, this lease
-    stands in the place of the old name's guard.
+    If the worker had popped an item, and leased it only after it was scheduled, its lease replaces
+    the guard under the old name.
     """
     for zset, prefix in ((KEYS.buried, b"rwq-buried:"), (KEYS.delayed, b"rwq-delayed:")):
         members = set(raw.zrange(zset, 0, -1))
@@ -191,7 +191,7 @@ def check_parked(raw: redis.Redis) -> None:
 
 
 def check_buried(raw: redis.Redis) -> None:
-    """Only what had come back already, each behind its whole guard; kicked, it waits again."""
+    """Only items that were returned before, each behind its whole guard; kicked, it waits again."""
     buried = raw.zrange(KEYS.buried, 0, -1)
     assert set(buried) <= set(IDS[::2])
     guarded = b"rwq-buried:returned 1 time"
@@ -211,10 +211,10 @@ def guards(ids: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def finish(raw: redis.Redis, stored: set[bytes]) -> None:
-    """Bring back what is parked, end all leases, clean, and complete everything."""
+    """Release what is scheduled, end all leases, clean, and complete everything."""
     queue = WorkQueue(Connection(raw), KEYS.name)
-    parked = [*raw.zrange(KEYS.buried, 0, -1), *raw.zrange(KEYS.delayed, 0, -1)]
-    assert len(list(queue.release(parked, force=True))) == len(parked)
+    scheduled = [*raw.zrange(KEYS.buried, 0, -1), *raw.zrange(KEYS.delayed, 0, -1)]
+    assert len(list(queue.release(scheduled, force=True))) == len(scheduled)
     for pattern in (b"jobs:lease:*", b"jobs:leased_by_session:*"):
         for page in pages(raw, pattern):
             raw.delete(*page)

@@ -128,7 +128,7 @@ def test_a_long_clean_shows_progress_on_a_terminal(rwq: Rwq, foreign: Foreign) -
     foreign.abandoned(b"a", b"b")
     code, seen = rwq.on_terminal("clean", "light", "--grace", "1.1")
     assert code == 0
-    assert b"returning 0 of 2" in seen
+    assert b"repairing 0 of 2" in seen
     assert (
         ESCAPE.sub("", seen.decode()).splitlines()[-1]
         == "returned 2, dropped 0, promoted 0, pruned 0, buried 0"

@@ -86,13 +86,14 @@ def result(
         WrongType: The key of the result holds another type.
     """
     wanted = to_bytes(item_id)
-    queue.connection.look_only()
     if not wait:
+        queue.connection.look_only()
         return _look(queue, wanted)
     from rwq_cli.core.items.waiting import WaitCondition, wait as wait_until
 
     deadline_s = queue.clock.monotonic() + timeout_s
     with queue.connection.deadline(timeout_s):
+        queue.connection.look_only()
         while True:
             left_s = max(0.0, deadline_s - queue.clock.monotonic())
             waited = wait_until(queue, WaitCondition(ids=(wanted,)), timeout_s=left_s)

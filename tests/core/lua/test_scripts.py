@@ -1,81 +1,101 @@
-"""The Lua scripts: what their headers say, what they include, and that each one is used."""
+"""The Lua scripts: what their headers document, what they include, and that each one is used."""
 
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import rwq_cli.core
-from rwq_cli.core.lua import load_script
+from rwq_cli.core.lua import INCLUDES, load_script
 
 CORE = Path(rwq_cli.core.__file__).parent
-VERBS = sorted((CORE / "lua" / "ops").glob("*.lua"))
-SHARED = sorted((CORE / "lua" / "lib").glob("*.lua"))
-SCRIPTS = VERBS + SHARED
-
-each_script = pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
-each_verb = pytest.mark.parametrize("script", VERBS, ids=[script.stem for script in VERBS])
-
-
-@each_script
-def test_a_script_begins_with_what_it_does(script: Path) -> None:
-    header = re.match(r"(--.*\n)+", script.read_text("utf-8"))
-    assert header is not None
-    first = header[0].splitlines()[0]
-    assert re.fullmatch(r"-- [A-Z].*[.:]", first) or len(header[0].splitlines()) > 1
+LUA = CORE / "lua"
+# Their texts by their names, as in the table of what they include.
+OPERATIONS = {f"ops/{path.stem}": path.read_text("utf-8") for path in (LUA / "ops").glob("*.lua")}
+LIBRARIES = {path.stem: path.read_text("utf-8") for path in (LUA / "lib").glob("*.lua")}
+SCRIPTS = {**OPERATIONS, **LIBRARIES}
 
 
-@each_verb
-def test_a_script_documents_its_arguments_and_what_it_returns(script: Path) -> None:
-    header = re.match(r"(--.*\n)+", script.read_text("utf-8"))
-    assert header is not None
-    assert "-- arg 1" in header[0]
-    assert "-- Returns" in header[0]
-    body = script.read_text("utf-8")[header.end() :]
-    used = {int(number) for number in re.findall(r"\barg\((\d+)\)", body)}
-    used |= {int(number) for number in re.findall(r"\bargs_from\((\d+)\)", body)}
-    documented = {int(number) for number in re.findall(r"^-- arg (\d+)", header[0], re.MULTILINE)}
-    assert used == documented
+def header(text: str) -> str:
+    """The comment that a script begins with."""
+    found = re.match(r"(--.*\n)*", text)
+    return found[0] if found else ""
 
 
-@each_script
-def test_a_script_names_what_it_uses_of_what_is_shared(script: Path) -> None:
-    where = {
-        name: shared.stem
-        for shared in SHARED
-        for name in re.findall(r"^local function (\w+)", shared.read_text("utf-8"), re.MULTILINE)
+def names_in(text: str) -> set[str]:
+    """The names in the code of a script."""
+    return set(re.findall(r"\w+", re.sub(r"--.*", "", text)))
+
+
+def functions() -> dict[str, str]:
+    """The library of each function that is shared."""
+    return {
+        function: library
+        for library, text in LIBRARIES.items()
+        for function in re.findall(r"^(?:local )?function (\w+)", text, re.MULTILINE)
     }
-    text = script.read_text("utf-8")
-    code = re.sub(r"--.*", "", text)
-    used = {where[name] for name in re.findall(r"\w+", code) if name in where}
-    line = re.search(r"^-- Uses: (.+)$", text, re.MULTILINE)
-    named = set(line[1].split(", ")) if line else set()
-    assert named == used - {"prelude", script.stem}
 
 
-@each_verb
-def test_a_script_says_names_and_not_numbers(script: Path) -> None:
-    text = script.read_text("utf-8")
-    assert "KEYS" not in text
-    assert "ARGV" not in text
+def included(name: str) -> Iterator[str]:
+    """The libraries that a script includes, and those that these include."""
+    for library in INCLUDES.get(name, ()):
+        yield library
+        yield from included(library)
 
 
-@each_verb
-def test_no_script_can_search_all_keys(script: Path) -> None:
-    called = set(re.findall(r"redis\.p?call\(\s*'(\w+)'", load_script(script.stem).text))
-    assert called & {"KEYS", "SCAN", "FLUSHDB", "FLUSHALL", "RENAME"} == set()
+def test_every_script_begins_with_what_it_does() -> None:
+    for name, text in SCRIPTS.items():
+        assert re.match(r"-- [A-Z]", header(text)), name
 
 
-def test_every_script_is_used() -> None:
+def test_every_operation_documents_its_arguments() -> None:
+    for name, text in OPERATIONS.items():
+        code = "".join((text, *(LIBRARIES[library] for library in set(included(name)))))
+        code = re.sub(r"--.*", "", code)
+        used = {int(number) for number in re.findall(r"\bargs?(?:_from)?\((\d+)\)", code)}
+        lines = re.findall(r"^-- arg (\d+)(?:\.\.(\d+))?", header(text), re.MULTILINE)
+        documented = {n for first, last in lines for n in range(int(first), int(last or first) + 1)}
+        assert used - documented == set(), name
+
+
+def test_every_operation_documents_what_it_returns() -> None:
+    missing = [name for name, text in OPERATIONS.items() if "-- Returns" not in header(text)]
+    assert missing == []
+
+
+def test_a_script_includes_the_libraries_that_it_uses() -> None:
+    library_of = functions()
+    for name, text in SCRIPTS.items():
+        used = {library_of[word] for word in names_in(text) if word in library_of}
+        used -= {"prelude", name}
+        assert used <= set(included(name)), name
+        for library in INCLUDES.get(name, ()):
+            assert used & {library, *included(library)}, (name, library)
+
+
+def test_no_operation_names_its_keys_and_arguments_by_number() -> None:
+    for name, text in OPERATIONS.items():
+        assert names_in(text) & {"KEYS", "ARGV"} == set(), name
+
+
+def test_no_script_searches_all_keys() -> None:
+    for name in OPERATIONS:
+        called = set(re.findall(r"'([A-Z]+)'", load_script(Path(name).stem).text))
+        assert called & {"KEYS", "SCAN", "FLUSHDB", "FLUSHALL"} == set(), name
+
+
+def test_every_operation_is_run_somewhere() -> None:
     text = "".join(module.read_text("utf-8") for module in CORE.rglob("*.py"))
-    for script in VERBS:
-        assert f'"{script.stem}"' in text, script.stem
+    assert [name for name in OPERATIONS if f'"{Path(name).stem}"' not in text] == []
 
 
-def test_the_scripts_are_found_as_a_package_finds_them() -> None:
-    for folder, scripts in (("ops", VERBS), ("lib", SHARED)):
-        found = {entry.name for entry in (files("rwq_cli.core.lua") / folder).iterdir()}
-        assert {script.name for script in scripts} <= found
+def test_the_scripts_are_found_in_an_installed_package() -> None:
+    package = files("rwq_cli.core.lua")
+    assert {entry.name for entry in (package / "lib").iterdir()} >= {f"{n}.lua" for n in LIBRARIES}
+    assert {f"ops/{entry.name}" for entry in (package / "ops").iterdir()} >= {
+        f"{name}.lua" for name in OPERATIONS
+    }
     with pytest.raises(FileNotFoundError):
         load_script("no_such_script")

@@ -145,7 +145,6 @@ WORK_WITHOUT_MEMORY = {
     "lease",
     "complete",
     "complete as owner",
-    "release",
     "release to the front",
     "light clean",
 }
