@@ -75,32 +75,32 @@ if dry_run then
   return outcome_reply(ids, outcomes, facts)
 end
 local counts = moves and present[returns] and #taken > 0 and read_all('HMGET', returns, taken) or {}
--- What needs no memory comes first: a server that has none lets a script go on that has begun with it. A
--- new name for the data needs no more than the old one.
+if moves and #taken > 0 then
+  -- The first write is one that a server without memory refuses. Removing begins with writes that need
+  -- none: it has to work there.
+  local leases = prefixed(to_lease, taken)
+  for i, key in ipairs(prefixed(to_old_lease, taken)) do
+    leases[#taken + i] = key
+  end
+  settle(leases, 'moved', redis.call('LLEN', to_main) + redis.call('LLEN', to_processing))
+end
 if #taken > 0 then
   forget(taken)
-  if not moves then
-    for_all('DEL', nil, prefixed(item_prefix, taken))
+end
+if moves then
+  -- The other queue may have traces of an item with this ID that is gone.
+  for key, command in pairs({ [to_delayed] = 'ZREM', [to_buried] = 'ZREM', [to_returns] = 'HDEL' }) do
+    for_all(command, key, taken)
   end
+  for i, id in ipairs(taken) do
+    redis.call('RENAMENX', item_prefix .. id, to_item .. id)
+    if counts[i] then
+      redis.call('HSET', to_returns, id, counts[i])
+    end
+  end
+  for_all('LPUSH', to_main, taken)
+else
+  for_all('DEL', nil, prefixed(item_prefix, taken))
 end
 remove_entries(off, facts)
-if not moves or #taken == 0 then
-  return outcome_reply(ids, outcomes, facts)
-end
--- The other queue may have traces of an item with this ID that is gone.
-for_all('ZREM', to_delayed, taken)
-for_all('ZREM', to_buried, taken)
-for_all('HDEL', to_returns, taken)
-local leases = prefixed(to_lease, taken)
-for i, key in ipairs(prefixed(to_old_lease, taken)) do
-  leases[#taken + i] = key
-end
-settle(leases, 'moved', redis.call('LLEN', to_main) + redis.call('LLEN', to_processing))
-for i, id in ipairs(taken) do
-  redis.call('RENAMENX', item_prefix .. id, to_item .. id)
-  if counts[i] then
-    redis.call('HSET', to_returns, id, counts[i])
-  end
-end
-for_all('LPUSH', to_main, taken)
 return outcome_reply(ids, outcomes, facts)

@@ -1,0 +1,115 @@
+"""A server at its `maxmemory` that evicts nothing refuses what adds anything, and changes nothing."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Due, NewItem, State, Status, WorkQueue
+from rwq_cli.core.errors import OutOfMemory
+from rwq_cli.core.inspect.results import Result, Verdict
+from rwq_cli.core.items.importing import OnConflict, lines_of
+from rwq_cli.core.items.remove import NoJournal
+from rwq_cli.core.model import Lease
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+LATER = Due(3_600_000, from_now=True)
+
+
+@pytest.fixture
+def full(raw: Redis, foreign: Foreign) -> Iterator[Redis]:
+    """A full server with some items and traces of items that are gone."""
+    foreign.waiting(*(b"%d" % number for number in range(100)))
+    foreign.leased(b"leased")
+    foreign.buried(b"buried")
+    # What a restore would delete first: it needs no memory.
+    foreign.lease(b"new")
+    raw.lpush("jobs:queue", b"new")
+    raw.zadd("jobs:delayed", {b"new": 5})
+    raw.hset("jobs:returns", b"new", 1)
+    raw.config_set("maxmemory", 1)
+    yield raw
+    raw.config_set("maxmemory", 0)
+
+
+def item(item_id: bytes, place: Place | None = Place.MAIN, **more: object) -> ItemSnapshot:
+    """An item to restore."""
+    return ItemSnapshot(item_id, b"new", State.WAITING, place, **more)  # type: ignore[arg-type]
+
+
+ADDING: dict[str, Callable[[WorkQueue], object]] = {
+    "add": lambda q: list(q.add_many([NewItem(b"new", b"x")])),
+    "add without a check": lambda q: list(q.add_many([NewItem(b"new", b"x")], unique=True)),
+    "add twice": lambda q: list(q.add_many([NewItem(b"new", b"x"), NewItem(b"new", b"x")])),
+    "add later": lambda q: list(q.add_many([NewItem(b"new", b"x", LATER)])),
+    "add now and later": lambda q: list(
+        q.add_many([NewItem(b"new", b"x"), NewItem(b"newer", b"x", LATER)])
+    ),
+    "restore a waiting item": lambda q: list(q.restore(lines_of([item(b"new")]))),
+    "restore it with marks": lambda q: list(q.restore(lines_of([item(b"new")]), file_id=b"f")),
+    "restore to the front": lambda q: list(q.restore(lines_of([item(b"new")]), at_front=True)),
+    "restore a leased item": lambda q: list(
+        q.restore(lines_of([item(b"new", Place.PROCESSING, lease=Lease(b"me", 5000))]))
+    ),
+    "restore a delayed item": lambda q: list(
+        q.restore(lines_of([item(b"new", Place.DELAYED, due_ms=4_000_000_000_000)]))
+    ),
+    "restore an orphan": lambda q: list(q.restore(lines_of([item(b"new", None)]))),
+    "replace an item": lambda q: list(
+        q.restore(lines_of([item(b"5")]), on_conflict=OnConflict.REPLACE)
+    ),
+    "restore many": lambda q: list(q.restore(lines_of([item(b"n%d" % n) for n in range(1000)]))),
+    "restore results": lambda q: list(
+        q.restore(lines_of([Result(b"new", Verdict.COMPLETED, 5, result=b"r")]))
+    ),
+    "move": lambda q: list(q.move([b"5"], b"other", NoJournal())),
+    "move many": lambda q: list(q.move([b"%d" % n for n in range(100)], b"other", NoJournal())),
+}
+
+
+@pytest.mark.parametrize("name", ADDING)
+def test_what_adds_anything_is_refused_and_changes_nothing(
+    queue: WorkQueue, full: Redis, name: str
+) -> None:
+    before = contents(full)
+    with pytest.raises(OutOfMemory) as caught:
+        ADDING[name](queue)
+    assert caught.value.acknowledged == 0
+    assert contents(full) == before
+
+
+def test_an_item_that_is_there_already_needs_no_memory(queue: WorkQueue, full: Redis) -> None:
+    before = contents(full)
+    known = ItemSnapshot(b"5", b"data of 5", State.WAITING, Place.MAIN)
+    assert [o.status for o in queue.restore(lines_of([known]))] == [Status.ALREADY_THERE]
+    assert contents(full) == before
+
+
+@pytest.mark.usefixtures("full")
+def test_items_can_be_removed_and_the_queue_purged(queue: WorkQueue) -> None:
+    ids = [b"%d" % number for number in range(50)]
+    assert {o.status for o in queue.remove([*ids, b"leased"], NoJournal())} == {Status.REMOVED}
+    assert len(list(queue.purge(NoJournal(), grace_s=0))) == 51
+
+
+@pytest.mark.parametrize("words", [("import", "{file}"), ("undo",)])
+def test_import_and_undo_end_with_69_and_can_be_repeated(
+    rwq: Rwq, foreign: Foreign, words: tuple[str, ...]
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(100)))
+    file = rwq.home / "export"
+    file.write_bytes(rwq("export").out)
+    before = contents(foreign.raw)
+    rwq("rm", "--all", "--yes")
+    foreign.raw.config_set("maxmemory", 1)
+    try:
+        given = [word.format(file=file) for word in words]
+        result = rwq(*given)
+        assert (result.code, "out of memory" in result.notes) == (69, True)
+        assert foreign.raw.keys() == []
+    finally:
+        foreign.raw.config_set("maxmemory", 0)
+    assert rwq(*given).code == 0
+    assert contents(foreign.raw) == before
