@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.core import WorkQueue
+from rwq_cli.core import State, WorkQueue
+from rwq_cli.core.items.importing import lines_of
+from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign
 from tests.live.snapshot_cleaner import SnapshotCleaner
 
@@ -41,6 +44,18 @@ def _due(foreign: Foreign) -> None:
         foreign.delayed(item_id, 1000)
 
 
+def _remove_and_restore(queue: WorkQueue) -> None:
+    list(queue.remove(IDS, NoJournal()))
+    items = [ItemSnapshot(i, b"data of " + i, State.WAITING, Place.MAIN) for i in IDS]
+    list(queue.restore(lines_of(items)))
+
+
+def _move_there_and_back(queue: WorkQueue) -> None:
+    list(queue.move(IDS, b"other", NoJournal()))
+    items = [ItemSnapshot(i, b"data of " + i, State.WAITING, Place.MAIN) for i in IDS]
+    list(queue.move_back(lambda: lines_of(items), b"other"))
+
+
 # What is there, what of ours pushes it, and the clean of upstream's that may push it again.
 CASES: dict[str, tuple[Callable[[Foreign], None], Act, str]] = {
     "light clean": (_abandoned, lambda queue: list(queue.light_clean()), "light"),
@@ -50,6 +65,10 @@ CASES: dict[str, tuple[Callable[[Foreign], None], Act, str]] = {
     "release of a few": (_abandoned, lambda queue: list(queue.release(IDS[:5])), "light"),
     "kick": (_buried, lambda queue: list(queue.kick(IDS)), "deep"),
     "kick of one": (_buried, lambda queue: list(queue.kick(IDS[:1])), "deep"),
+    "restoring": (_abandoned, _remove_and_restore, "light"),
+    "restoring orphans": (_orphaned, _remove_and_restore, "deep"),
+    "moving there and back": (_abandoned, _move_there_and_back, "light"),
+    "moving orphans there and back": (_orphaned, _move_there_and_back, "deep"),
     "promotion": (_due, lambda queue: list(queue.promote()), "deep"),
     "promotion by a lease": (_due, lambda queue: list(queue.lease_many(1)), "deep"),
 }
