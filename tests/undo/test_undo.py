@@ -160,6 +160,20 @@ def test_one_that_was_interrupted_never_restores_what_was_completed_meanwhile(
     assert rwq("undo").code == 1
 
 
+def test_the_marks_of_an_interrupted_one_are_keys_of_the_queue(
+    rwq: Rwq, queue: WorkQueue, foreign: Foreign
+) -> None:
+    foreign.waiting(*(b"%04d" % number for number in range(1000)))
+    rwq("rm", "--all", "--yes")
+    interrupt(rwq, queue, 1)
+    assert len(foreign.raw.keys("jobs:undo:*")) == 1
+    assert "foreign-key" not in {f["code"] for f in rwq("doctor", "-o", "json").json}
+    # Whatever else is named so stays; a purge deletes the marks.
+    foreign.raw.lpush("jobs:undo:list", "x")
+    rwq("purge", "--yes")
+    assert foreign.raw.keys() == [b"jobs:undo:list"]
+
+
 def test_an_interrupted_one_of_results_goes_on(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign
 ) -> None:

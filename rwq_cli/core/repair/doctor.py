@@ -167,7 +167,7 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals) -> _Suspects
     """All IDs that look broken; one that a worker is in the middle of looks so, too."""
     keys, suspects = queue.keys, _Suspects()
     leases = (keys.lease_prefix, keys.old_lease_prefix)
-    ours = (*leases, keys.result_prefix, *keys.structures)
+    ours = (*leases, keys.result_prefix, keys.undo_prefix)
 
     def note(facts: Facts) -> None:
         if codes := findings_about(facts):
@@ -192,7 +192,7 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals) -> _Suspects
             if codes:
                 suspects[facts.item_id] = codes
         for key in page:
-            if not key.startswith(ours[:3]) and key not in ours:
+            if not key.startswith(ours) and key not in keys.structures:
                 foreign.add(key)
 
     # This knows both lists, so it says more than the looks before it.
