@@ -1,4 +1,4 @@
-"""A server at its `maxmemory` that evicts nothing refuses what adds anything, and changes nothing."""
+"""A server at its `maxmemory` that evicts nothing refuses what adds anything; nothing changes."""
 
 from collections.abc import Callable, Iterator
 
