@@ -56,7 +56,7 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
 _RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
     (Code.TWO_HOLDERS, _has_two_holders),
     (Code.DUE, _is_late),
-    (Code.UNGUARDED, lambda facts: facts.is_unguarded and not facts.has_invalid_score),
+    (Code.UNGUARDED, lambda facts: facts.is_unguarded),
     (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
     (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
     (Code.STALE_SCHEDULE, lambda facts: facts.has_stale_schedule),

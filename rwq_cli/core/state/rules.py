@@ -101,10 +101,10 @@ class Facts:
 
     @property
     def is_unguarded(self) -> bool:
-        """Whether it is delayed or buried behind a weak guard."""
-        if not (self.is_scheduled and self.is_guard_weak) or self.session is not None:
+        """Whether it is delayed or buried behind a weak guard. No guard lasts for ever."""
+        if not (self.is_scheduled and self.is_guard_weak) or self.has_invalid_score:
             return False
-        return self.state in (State.DELAYED, State.BURIED)
+        return self.session is None and self.state in (State.DELAYED, State.BURIED)
 
     @property
     def has_stale_schedule(self) -> bool:

@@ -52,6 +52,8 @@ for at = 1, #ARGV, 11 do
   replies[#replies + 1] = is_guarded(facts) and 1 or 0
   local session = session_of(facts)
   replies[#replies + 1] = session and 1 or 0
+  local is_scheduled = facts.due_ms or facts.buried_ms
+  replies[#replies + 1] = is_scheduled and is_guard_weak(facts, NOW) and 1 or 0
 end
 return replies
 """
@@ -107,6 +109,7 @@ def expected(
         left_ms,
         int(facts.is_guarded),
         int(facts.session is not None),
+        int(facts.is_scheduled and facts.is_guard_weak),
     ]
 
 
@@ -127,5 +130,5 @@ def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
         # The order of the harness: kind, left, value of each key.
         replies = raw.execute_command("EVALSHA", sha, 0, *words)
         for at, facts in enumerate(part):
-            reply = replies[at * 5 : at * 5 + 5]
+            reply = replies[at * 6 : at * 6 + 6]
             assert reply == expected(*facts), facts

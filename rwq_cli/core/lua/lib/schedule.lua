@@ -6,7 +6,8 @@ local GUARD_MARGIN_MS = 60000
 
 -- The value of the guard, and how long it lasts, ms.
 local function delayed_guard(due_ms, now_ms)
-  local left_ms = math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS
+  -- The score may be infinite.
+  local left_ms = math.min(math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS, 2 ^ 52)
   return string.format('rwq-delayed:%.0f', math.floor(due_ms)), string.format('%.0f', left_ms)
 end
 
@@ -143,19 +144,4 @@ local function push(ids, why, front)
     last_first[#last_first + 1] = ids[i]
   end
   for_all('RPUSH', main, last_first)
-end
-
--- Whether a cleaner that knows only of one lease name could return a delayed or buried item before its
--- time: its guard is missing under a name, or ends too early.
-local function is_guard_weak(facts, now_ms)
-  if not is_guarded(facts) then
-    return true
-  end
-  for _, name in ipairs({ 'new', 'old' }) do
-    local left_ms = left_ms(facts, name)
-    if left_ms ~= -1 and (facts.buried_ms or left_ms < facts.due_ms - now_ms) then
-      return true
-    end
-  end
-  return false
 end

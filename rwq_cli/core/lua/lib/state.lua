@@ -97,6 +97,21 @@ local function is_guarded(facts)
     and ((kind == 'buried' and facts.buried_ms ~= nil) or (kind == 'delayed' and facts.due_ms ~= nil))
 end
 
+-- Whether a cleaner that knows only of one lease name could return a delayed or buried item before its
+-- time: its guard is missing under a name, or ends too early.
+local function is_guard_weak(facts, now_ms)
+  if not is_guarded(facts) then
+    return true
+  end
+  for _, name in ipairs({ 'new', 'old' }) do
+    local left_ms = left_ms(facts, name)
+    if left_ms ~= -1 and (facts.buried_ms or left_ms < facts.due_ms - now_ms) then
+      return true
+    end
+  end
+  return false
+end
+
 local function leased_or_held(facts, otherwise)
   return effective_left_ms(facts) == -1 and 'held' or otherwise
 end
