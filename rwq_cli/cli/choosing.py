@@ -106,13 +106,14 @@ def _criteria(
     state: States = None,
     match: Annotated[
         re.Pattern[bytes] | None,
-        option("--match REGEX", "Only items with this in their data.", _regex),
+        option("--match REGEX", "Only items whose data match.", _regex),
     ] = None,
     id_glob: Annotated[
         bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
     ] = None,
     older_than: Annotated[
-        float | None, option("--older-than DUR", "Only items not used for so long.", _age)
+        float | None,
+        option("--older-than DUR", "Only items that were not used for this long.", _age),
     ] = None,
 ) -> None:
     """The parameters of `Criteria`."""
@@ -222,7 +223,7 @@ class SelectionScope:
             raise InvalidArgument(
                 "no items chosen",
                 "name IDs, give - to read them from stdin, choose by --state, --match, --id-glob, "
-                "--older-than or -n, or say --all",
+                "--older-than or -n, or use --all",
             )
         if "--state" in options and everything:
             raise InvalidArgument("--all and --state exclude each other", "give one of them")
@@ -238,14 +239,14 @@ def _choice(
         list[str] | None,
         typer.Argument(
             metavar="[ID...]",
-            help="IDs, or - to read them from stdin, one a line; or else choose by the options.",
+            help="IDs, or - to read them from stdin, one a line. Without any, the options choose.",
         ),
     ] = None,
     limit: Annotated[
         int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
     ] = None,
     everything: Annotated[
-        bool, option("--all", "All items that the verb is for, or of them all that match.")
+        bool, option("--all", "All items that the command is for, if they match.")
     ] = False,
     null: NullOption = False,
 ) -> None:

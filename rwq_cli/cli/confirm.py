@@ -68,7 +68,7 @@ def _ask_on_terminal(question: str) -> str:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except OSError:
         raise InvalidArgument(
-            "this needs a confirmation, and there is no terminal to ask on", "say --yes"
+            "this needs a confirmation, and there is no terminal to ask on", "use --yes"
         )
     try:
         os.write(terminal, question.encode())

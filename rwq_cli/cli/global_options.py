@@ -29,25 +29,27 @@ def global_options() -> list[TyperOption]:
         )
 
     return [
-        option("-q", "--queue", metavar="NAME", multiple=True, help="The queue. Else RWQ_QUEUE."),
+        option(
+            "-q", "--queue", metavar="NAME", multiple=True, help="The queue. Default: RWQ_QUEUE."
+        ),
         option(
             "-u",
             "--url",
             metavar="URL",
-            help="The server. Else RWQ_URL, else REDIS_URL, else redis://localhost:6379/0.",
+            help="The server. Default: RWQ_URL, else REDIS_URL, else redis://localhost:6379/0.",
         ),
         option("-o", "--output", metavar="FORMAT", help=f"{', '.join(OutputFormat)}."),
         option(
             "--password-file",
             metavar="FILE",
-            help="A file with the password. Else the URL's, else RWQ_PASSWORD.",
+            help="A file with the password. Default: the password of the URL, else RWQ_PASSWORD.",
         ),
         option("--tls-ca", metavar="FILE", help="Certificate authorities to trust (rediss://)."),
         option("--tls-cert", metavar="FILE", help="The client's certificate."),
         option("--tls-key", metavar="FILE", help="The client's key."),
         option("--tls-insecure", is_flag=True, help="Accept any server certificate."),
-        option("--no-color", is_flag=True, help="No colour. Also NO_COLOR, set to anything."),
-        option("-v", "--verbose", is_flag=True, help="Say which server and queue, on stderr."),
+        option("--no-color", is_flag=True, help="Do not use colour, as with NO_COLOR."),
+        option("-v", "--verbose", is_flag=True, help="Print the server and the queue on stderr."),
         option("--debug", is_flag=True, help="Show the traceback of an error."),
     ]
 

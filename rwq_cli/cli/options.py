@@ -70,8 +70,7 @@ GraceOption = Annotated[
     Duration,
     option(
         "--grace DUR",
-        "How long an item must look broken; longer than any worker takes from its pop to its "
-        "lease.",
+        "How long an item must look broken; longer than any worker takes from pop to lease.",
         Duration,
     ),
 ]
@@ -79,20 +78,19 @@ IdsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one a line."),
 ]
-NullOption = Annotated[
-    bool, option("-0, --null", "IDs on stdin, and those of -o ids, end with NUL.")
+NullOption = Annotated[bool, option("-0, --null", "IDs end with NUL, on stdin and with -o ids.")]
+NullIdsOption = Annotated[
+    bool, option("-0, --null", "End each ID of -o ids with NUL, and do not escape it.")
 ]
-NullIdsOption = Annotated[bool, option("-0, --null", "-o ids ends each ID with NUL, unescaped.")]
 NullRecordsOption = Annotated[
-    bool, option("-0, --null", "-o ids and -o data end each with NUL, unescaped.")
+    bool,
+    option("-0, --null", "End each record of -o ids and -o data with NUL, and do not escape it."),
 ]
 DryRunOption = Annotated[
     bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]
 YesOption = Annotated[bool, option("--yes", "Do not ask.")]
-ForceOption = Annotated[
-    bool, option("--force", "Also where another session still holds the lease.")
-]
+ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
 YesToForceOption = Annotated[bool, option("--yes", "Do not ask before --force ends leases.")]
 LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]
-DataOption = Annotated[bool, option("--data", "Read all of the data, for json, jsonl and csv.")]
+DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]

@@ -29,7 +29,7 @@ def _time(text: str) -> str:
 
 
 @app.command(
-    help="Put items in, from arguments, files or stdin.",
+    help="Add items from arguments, files or stdin.",
     examples=(
         "rwq add -q jobs 'resize cat.png' 'resize dog.png'",
         "rwq add -q jobs -f urls.txt --id-from sha256",
@@ -38,16 +38,18 @@ def _time(text: str) -> str:
         "rwq add -q jobs --at 08:00 -f urls.txt",
     ),
     exits={
-        ExitStatus.OK: "done; an item whose ID exists already is counted, not added",
+        ExitStatus.OK: "done; items whose ID exists are counted, not added",
         ExitStatus.NO: "every record was rejected",
-        ExitStatus.PARTIAL: "some records were rejected, the others are in",
+        ExitStatus.PARTIAL: "some records were rejected, the others were added",
     },
 )
 def add(
     settings: Settings,
     data: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[DATA]...", help="Items; - or none at all reads stdin."),
+        typer.Argument(
+            metavar="[DATA]...", help="Items. Without any, or with -, they are read from stdin."
+        ),
     ] = None,
     file: Annotated[
         list[str] | None, option("-f, --file FILE", "Read items from a file; - is stdin.")
@@ -61,7 +63,7 @@ def add(
         ),
     ] = InputFormat.LINES,
     item_id: Annotated[
-        bytes | None, option("--id ID", "The ID, for exactly one item.", parse_id)
+        bytes | None, option("--id ID", "The ID of the only item.", parse_id)
     ] = None,
     id_from: Annotated[
         IdRule | None,
@@ -72,13 +74,13 @@ def add(
         ),
     ] = None,
     unique: Annotated[
-        bool, option("--unique", "The IDs are known to be new: skip the duplicate check.")
+        bool, option("--unique", "Skip the duplicate check: the IDs are known to be new.")
     ] = False,
     delay_s: Annotated[
         Duration | None,
         option(
             "--delay DUR",
-            "Delay the items by this; a delay in a JSON line has precedence.",
+            "Delay the items; a delay in a JSON line takes precedence.",
             Duration,
         ),
     ] = None,
@@ -86,8 +88,8 @@ def add(
         str | None,
         option(
             "--at TIME",
-            "Delay the items until then, by the server's clock: 08:00, 2026-11-22T08:00, "
-            "with a zone (Z, +01:00) or in the local one, or @ and unix seconds.",
+            "Delay the items until this time of the server's clock: 08:00, 2026-11-22T08:00, "
+            "with a zone (Z, +01:00) or in local time, or @ and unix seconds.",
             _time,
         ),
     ] = None,

@@ -28,15 +28,15 @@ def _reason(text: str) -> bytes:
 
 
 @app.command(
-    help="Set items aside, with a reason: no worker and no cleaner touches them until they are "
-    "kicked. Chosen without --state, they are those that wait or are abandoned.",
+    help="Bury items with a reason: workers and cleaners leave them alone until they are "
+    "kicked. Without --state, the options choose waiting and abandoned items.",
     examples=(
         "rwq bury -q jobs 4f2a9c --reason 'crashes the parser'",
         "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
         "rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -",
     ),
     exits={
-        ExitStatus.NO: "none was buried: gone, or leased by another session",
+        ExitStatus.NO: "none was buried: gone, or held by another session",
         ExitStatus.PARTIAL: "some were not buried",
     },
 )
@@ -47,8 +47,8 @@ def bury(
         bytes | None,
         option(
             "--reason TEXT",
-            "Why, up to 1,024 bytes; it replaces that of what is buried already. Without it, "
-            "what is buried now says: by hand.",
+            "The reason, up to 1,024 bytes; it replaces that of items that are buried already.  "
+            "[default: by hand]",
             _reason,
         ),
     ] = None,

@@ -81,18 +81,18 @@ def _limit(measure: Measure, level: str, help: str) -> Any:
 
 
 @app.command(
-    help="Compare a queue's numbers with limits: one line and an exit code, as monitors want them.",
+    help="Compare a queue's counts with limits, for monitoring: one line and an exit code.",
     examples=(
         "rwq check -q jobs --waiting-warn 100 --waiting-critical 1000",
         "rwq check -q jobs --age-critical 15m --abandoned-warn 10",
         "rwq check -q jobs -q mails --format prometheus",
     ),
     exits={
-        MonitoringStatus.OK: "OK: nothing is above a limit",
-        MonitoringStatus.WARNING: "WARNING: something is above a limit for warnings",
-        MonitoringStatus.CRITICAL: "CRITICAL: something is above a limit for what is critical",
-        MonitoringStatus.UNKNOWN: "UNKNOWN: the server was not reached or refused, wrong "
-        "usage, or what a limit is for is not known",
+        MonitoringStatus.OK: "OK: nothing is above its limits",
+        MonitoringStatus.WARNING: "WARNING: something is above its limit for warnings",
+        MonitoringStatus.CRITICAL: "CRITICAL: something is above its critical limit",
+        MonitoringStatus.UNKNOWN: "UNKNOWN: the server is unreachable or refused, wrong "
+        "usage, or a limited count is unknown",
     },
     reads_only=True,
     monitors=True,
@@ -105,13 +105,15 @@ def check(
         CheckFormat,
         option(
             "--format",
-            "nagios: one line with performance data. prometheus: all numbers for a textfile "
-            "collector, of every -q.",
+            "nagios: one line with performance data. prometheus: all counts of every -q, for "
+            "a textfile collector.",
         ),
     ] = CheckFormat.NAGIOS,
 ) -> Report:
     if limits[Measure.ORPHANED] != Limits() and not deep:
-        raise InvalidArgument("orphaned items are counted by a walk only", "say --deep, too")
+        raise InvalidArgument(
+            "only a walk over the whole queue counts orphaned items", "add --deep"
+        )
     if output_format is CheckFormat.NAGIOS:
         found = open_queue(settings).check(limits, deep=deep)
         return check_report([found], nagios_line(found), found.level, one=True)

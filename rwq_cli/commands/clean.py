@@ -9,7 +9,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.output.report import Report
 from rwq_cli.views.cleaning import clean_report
 
-app = CommandModule("Make available again what dead workers left behind.")
+app = CommandModule("Return what dead workers left behind.")
 
 BuryAfterOption = Annotated[
     int | None,
@@ -22,8 +22,8 @@ BuryAfterOption = Annotated[
 
 
 @app.command(
-    help="Return abandoned items, those in processing without a lease, and promote delayed items "
-    "that are due. Quick.",
+    help="Return abandoned items, which are in processing without a lease, and promote "
+    "delayed items that are due. Fast.",
     examples=(
         "rwq clean light -q jobs",
         "rwq clean light -q jobs --dry-run -o jsonl",
@@ -43,8 +43,8 @@ def light(
 
 
 @app.command(
-    help="Walk the whole queue: also return orphans, and drop ghosts and second entries. Rarely "
-    "needed.",
+    help="Walk the whole queue: also return orphaned items, and drop ghosts and duplicate "
+    "entries. Rarely needed.",
     examples=(
         "rwq clean deep -q jobs --dry-run",
         "rwq clean deep -q jobs --grace 5s",

@@ -24,9 +24,9 @@ _SCOPE = SelectionScope(default=frozenset({State.WAITING}), everything=ITEMS, of
 
 
 @app.command(
-    help="Finish items: they are gone, whoever holds them, and one complete wins. --result, "
-    "--rejected or --result-ttl keep an outcome of what this call completes, in the same step; rwq "
-    "result shows it.",
+    help="Complete items: remove them as done, whoever holds them; of several calls one "
+    "wins. --result, --rejected and --result-ttl keep an outcome in the same step, "
+    "for rwq result.",
     examples=(
         "rwq complete -q jobs 4f2a9c",
         "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
@@ -35,7 +35,7 @@ _SCOPE = SelectionScope(default=frozenset({State.WAITING}), everything=ITEMS, of
         "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
     ),
     exits={
-        ExitStatus.NO: "none was completed by this call: gone, or leased by another session",
+        ExitStatus.NO: "none was completed by this call: gone, or held by another session",
         ExitStatus.PARTIAL: "some were not completed by this call",
     },
 )
@@ -44,24 +44,24 @@ def complete(
     choice: Annotated[Choice, _SCOPE],
     owner: Annotated[
         bytes | None,
-        option("--owner SESSION", "Only where this session still holds the lease.", os.fsencode),
+        option("--owner SESSION", "Only items that this session still holds.", os.fsencode),
     ] = None,
     result: Annotated[
         str | None,
         option(
             "--result FILE",
-            "Keep what is in this file as the result, of each the same; - is stdin.",
+            "Keep the contents of this file as the result of each item; - is stdin.",
         ),
     ] = None,
     rejected: Annotated[
-        bool, option("--rejected", "The outcome says that it was given up.")
+        bool, option("--rejected", "Mark the outcome as rejected: the item was given up.")
     ] = False,
     result_ttl_s: Annotated[
         Duration | None,
         option("--result-ttl DUR", "Keep the outcome this long.  [default: 1h]", Duration),
     ] = None,
     yes: Annotated[
-        bool, option("--yes", "Do not ask before items that were not named are gone.")
+        bool, option("--yes", "Do not ask before items that options choose are completed.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:

@@ -26,7 +26,7 @@ def _codes(text: str) -> frozenset[Code]:
 
 
 @app.command(
-    help="Find everything that is wrong with a queue, and with --fix cure what can be.",
+    help="Find what is wrong with a queue; --fix fixes what needs no decision.",
     examples=(
         "rwq doctor -q jobs",
         "rwq doctor -q jobs --fix --dry-run",
@@ -34,24 +34,24 @@ def _codes(text: str) -> frozenset[Code]:
         "rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -",
     ),
     exits={
-        ExitStatus.OK: "nothing is left that a queue should not have; notes may be",
+        ExitStatus.OK: "there are no errors or warnings, or none are left; notes may be",
         ExitStatus.NO: "errors or warnings were found, or are left after --fix",
     },
 )
 def doctor(
     settings: Settings,
     fix: Annotated[
-        bool, option("--fix", "Cure what needs no decision; safe beside workers.")
+        bool, option("--fix", "Fix what needs no decision; safe beside workers.")
     ] = False,
     dry_run: Annotated[
-        bool, option("--dry-run", "With --fix: report what it would do, change nothing.")
+        bool, option("--dry-run", "With --fix: report what would be done, but change nothing.")
     ] = False,
     grace_s: GraceOption = A_SECOND,
     only: Annotated[
-        frozenset[Code] | None, option("--only CODE,...", "Look for these alone.", _codes)
+        frozenset[Code] | None, option("--only CODE,...", "Only these findings.", _codes)
     ] = None,
     skip: Annotated[
-        frozenset[Code] | None, option("--skip CODE,...", "Do not look for these.", _codes)
+        frozenset[Code] | None, option("--skip CODE,...", "All findings but these.", _codes)
     ] = None,
     null: NullIdsOption = False,
 ) -> Report:

@@ -19,16 +19,16 @@ _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
 
 
 @app.command(
-    help="Bring buried items back to the end of the queue, the longest buried first. What was "
-    "counted of their returns is forgotten, so they get all their chances again.",
+    help="Return buried items to the end of the queue, the longest buried first. Their "
+    "returns are counted from zero again.",
     examples=(
         "rwq kick -q jobs 4f2a9c",
         "rwq kick -q jobs -n 10",
         "rwq kick -q jobs --match '\"user\": *42' --dry-run",
     ),
     exits={
-        ExitStatus.NO: "none was brought back: not buried, or gone",
-        ExitStatus.PARTIAL: "some were not brought back",
+        ExitStatus.NO: "none was kicked: not buried, or gone",
+        ExitStatus.PARTIAL: "some were not kicked",
     },
 )
 def kick(

@@ -27,8 +27,7 @@ app = CommandModule()
 
 
 @app.command(
-    help="Lease the next items, and print them. Of several queues, those of the first that has "
-    "any.",
+    help="Lease the next items and print them. Several queues are tried in order.",
     examples=(
         "rwq lease -q jobs",
         "rwq lease -q jobs -n 10 --for 1h -o jsonl",
@@ -37,31 +36,30 @@ app = CommandModule()
         "rwq lease -q jobs --id 4f2a9c",
     ),
     exits={
-        ExitStatus.NO: "there was nothing to lease, in time; or none of the --id waits",
-        ExitStatus.PARTIAL: "some of the --id do not wait",
+        ExitStatus.NO: "there was nothing to lease, or not in time; none of the --id items waits",
+        ExitStatus.PARTIAL: "some of the --id items do not wait",
     },
 )
 def lease(
     settings: Settings,
     number: Annotated[
-        int | None, option("-n, --number N", "How many items at most. Else 1.", min=1)
+        int | None, option("-n, --number N", "How many items at most.  [default: 1]", min=1)
     ] = None,
     lease_s: LeaseForOption = FIVE_MINUTES,
     ids: Annotated[
         list[bytes] | None,
         option(
             "--id ID",
-            "Lease this item, wherever it waits, also delayed or buried; can be given "
-            "several times.",
+            "Lease this item if it waits, is delayed or buried; can be given several times.",
             parse_id,
         ),
     ] = None,
     wait: Annotated[bool, option("--wait", "Wait until there is an item.")] = False,
     timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Wait this long at most.", Duration)
+        Duration | None, option("--timeout DUR", "Wait no longer than this.", Duration)
     ] = None,
     fair: Annotated[
-        bool, option("--fair", "Try several queues in a random order, a new one each time.")
+        bool, option("--fair", "Try several queues in random order, a new one for each attempt.")
     ] = False,
     dry_run: DryRunOption = False,
     null: NullRecordsOption = False,

@@ -19,7 +19,8 @@ app = CommandModule()
 
 
 @app.command(
-    help="Show who holds what for how long: abandoned items first, then the soonest to end.",
+    help="List the items in processing, who holds them and for how long: abandoned items "
+    "first, then by the time left.",
     examples=("rwq leases -q jobs", "rwq leases -q jobs --holder 'rwq:deploy@*' -o json"),
     reads_only=True,
 )

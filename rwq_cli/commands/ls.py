@@ -48,7 +48,7 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
 
 @app.command(
-    help="List items: next to be leased first, or longest leased first.",
+    help="List items: the next to be leased first, or in processing the longest there first.",
     examples=(
         "rwq ls -q jobs",
         "rwq ls processing -q jobs -n 0 -o jsonl",
@@ -63,14 +63,14 @@ def ls(
         Which | None,
         typer.Argument(
             metavar="[WHICH]",
-            help="waiting, processing, leased, abandoned, delayed, buried or all. Without: where "
-            "--state says, or else waiting.",
+            help="waiting, processing, leased, abandoned, delayed, buried or all. Default: what "
+            "--state needs, else waiting.",
             show_default=False,
         ),
     ] = None,
     limit: LimitOption = 50,
-    offset: Annotated[int, option("--offset N", "Leave out the first N.", min=0)] = 0,
-    tail: Annotated[bool, option("--tail", "From the other end: newest first.")] = False,
+    offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
+    tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
     data: DataOption = False,
     selection: Annotated[Selection, Criteria()],
     null: NullRecordsOption = False,

@@ -27,15 +27,15 @@ _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 
 @app.command(
-    help="Move items to the end of another queue of the same server, where they wait. Each is in "
-    "one of the two queues at every instant.",
+    help="Move items to the end of another queue on the same server. At every instant each"
+    " is in exactly one of the two.",
     examples=(
         "rwq mv -q jobs --to slow-jobs --match '\"video\"' --yes",
         "rwq mv -q jobs --to jobs-2 --all --dry-run",
         "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
     ),
     exits={
-        ExitStatus.NO: "none was moved: gone, held by a worker, there already, or declined",
+        ExitStatus.NO: "none was moved: gone, leased, already there, or declined",
         ExitStatus.PARTIAL: "some were not moved",
     },
 )
@@ -44,7 +44,7 @@ def mv(
     choice: Annotated[Choice, _SCOPE],
     to: Annotated[bytes, option("--to QUEUE", "The queue to move them to.", os.fsencode)],
     force: Annotated[
-        bool, option("--force", "Also what has a lease, which ends: leased, delayed, buried items.")
+        bool, option("--force", "Also leased, delayed and buried items; their leases end.")
     ] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,

@@ -18,14 +18,14 @@ app = CommandModule()
 
 
 @app.command(
-    help="Remove a whole queue, every key of it. The items, and the results that are kept of "
-    "completed ones, are written to an undo file first. What a producer adds meanwhile stays, and "
-    "so does what is named like a result and is none.",
+    help="Remove a queue with all its keys. Items and results are written to an undo file "
+    "first. Items that are added meanwhile stay, and so do keys that are only named "
+    "like results.",
     examples=("rwq purge -q jobs --dry-run", "rwq purge -q jobs --yes"),
     exits={
-        ExitStatus.OK: "done; an empty queue is done",
+        ExitStatus.OK: "done, also if the queue is empty",
         ExitStatus.NO: "nothing was removed: declined",
-        ExitStatus.PARTIAL: "some items were left: changed meanwhile, or of a wrong type",
+        ExitStatus.PARTIAL: "some items are left: changed meanwhile, or a key has a wrong type",
     },
 )
 def purge(

@@ -22,8 +22,8 @@ app = CommandModule()
 
 
 @app.command(
-    help="List the queues of this server with their counts. It walks all keys; a queue that has "
-    "no list or zset, because all its items are orphaned, is not found.",
+    help="List the queues of this server with their counts. All keys are scanned; a queue "
+    "whose items are all orphaned is not found.",
     examples=("rwq queues", "rwq queues 'mail:*' -o json"),
     reads_only=True,
 )
@@ -32,11 +32,11 @@ def queues(
     pattern: Annotated[
         bytes | None,
         typer.Argument(
-            metavar="[PATTERN]", parser=os.fsencode, help="A glob that the names must match."
+            metavar="[PATTERN]", parser=os.fsencode, help="Only names that match this glob."
         ),
     ] = None,
     null: Annotated[
-        bool, option("-0, --null", "-o ids ends each name with NUL, unescaped.")
+        bool, option("-0, --null", "End each name of -o ids with NUL, and do not escape it.")
     ] = False,
 ) -> Report:
     connection = open_connection(settings)

@@ -21,7 +21,7 @@ _SCOPE = SelectionScope(default=_IN_PROCESSING, everything=_IN_PROCESSING, offer
 
 
 @app.command(
-    help="Put items back into the queue, now or after a delay, and end their leases.",
+    help="Return items to the queue, now or after a delay, and end their leases.",
     examples=(
         "rwq release -q jobs 4f2a9c",
         "rwq release -q jobs --state abandoned --older-than 1h --dry-run",
@@ -29,19 +29,17 @@ _SCOPE = SelectionScope(default=_IN_PROCESSING, everything=_IN_PROCESSING, offer
         "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
     ),
     exits={
-        ExitStatus.NO: "none was put back: gone, or leased by another session",
-        ExitStatus.PARTIAL: "some were not put back",
+        ExitStatus.NO: "none was released: gone, or held by another session",
+        ExitStatus.PARTIAL: "some were not released",
     },
 )
 def release(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
-    front: Annotated[
-        bool, option("--front", "Make them the next to be leased, in this order.")
-    ] = False,
+    front: Annotated[bool, option("--front", "Put the items at the front, in this order.")] = False,
     delay_s: Annotated[
         Duration | None,
-        option("--delay DUR", "Put them back after this long, not now; 0 is now.", Duration),
+        option("--delay DUR", "Return the items after this long; 0 is now.", Duration),
     ] = None,
     force: ForceOption = False,
     yes: YesToForceOption = False,

@@ -18,16 +18,16 @@ app = CommandModule()
 
 
 @app.command(
-    help="Show the outcome that complete kept of an item. With --wait, as soon as the item is "
-    "gone; if no outcome is there then, that is the answer.",
+    help="Show the outcome that complete kept of an item. --wait waits until the item is "
+    "gone; it may have no outcome then.",
     examples=(
         "rwq result -q jobs 4f2a9c",
         "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
         "rwq result -q jobs 4f2a9c -o json",
     ),
     exits={
-        ExitStatus.OK: "there is a result; whether it says completed or rejected is in it",
-        ExitStatus.NO: "there is none: the item still exists, or is gone without one",
+        ExitStatus.OK: "there is an outcome, completed or rejected",
+        ExitStatus.NO: "there is none: the item exists, or is gone without one",
     },
 )
 def result(
@@ -35,18 +35,16 @@ def result(
     item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
     wait: Annotated[
         bool,
-        option(
-            "--wait", "Wait while the item exists, whatever its state; what falls due is promoted."
-        ),
+        option("--wait", "Wait while the item exists, in any state; due items are promoted."),
     ] = False,
     timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Wait this long at most.", Duration)
+        Duration | None, option("--timeout DUR", "Wait no longer than this.", Duration)
     ] = None,
 ) -> Report:
     if item_id == b"-":
         raise InvalidArgument(
-            "one ID is wanted, and - means those on stdin",
-            "for many: rwq show - says of each which result is kept",
+            "one ID is needed, and - means IDs on stdin",
+            "rwq show - shows the results of many",
         )
     queue = open_queue(settings)
     waits = wait or timeout_s is not None

@@ -19,8 +19,8 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
 
 
 @app.command(
-    help="Remove items wherever they are, also those that a worker holds, without calling them "
-    "completed. They are written to an undo file first.",
+    help="Remove items in any state, also leased ones, without completing them. They are "
+    "written to an undo file first.",
     examples=(
         "rwq rm -q jobs --yes 4f2a9c",
         "rwq rm -q jobs --match '\"user\": *42' --dry-run -o ids",

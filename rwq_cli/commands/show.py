@@ -22,8 +22,8 @@ app = CommandModule()
 
 
 @app.command(
-    help="Show everything about items: the state, why, what happens next and when, and what would "
-    "move them on. An ID that is - itself goes in on stdin.",
+    help="Show everything about items: the state and its reasons, what happens next and "
+    "when, and the commands that help. The ID - itself is given on stdin.",
     examples=(
         "rwq show -q jobs 4f2a9c",
         "rwq show -q jobs 4f2a9c -o data > job.json",
@@ -40,12 +40,12 @@ app = CommandModule()
 def show(
     settings: Settings,
     ids: IdsArgument = None,
-    data: Annotated[bool, option("--data", "Read and show all of the data.")] = False,
+    data: Annotated[bool, option("--data", "Show whole payloads.")] = False,
     eta_s: Annotated[
         Duration | None,
         option(
             "--eta DUR",
-            "Watch the queue this long, to say when a waiting item's turn comes.",
+            "Watch the queue this long, to estimate when waiting items will be leased.",
             Duration,
         ),
     ] = None,

@@ -25,14 +25,14 @@ app = CommandModule()
 def stats(
     settings: Settings,
     fast: Annotated[
-        bool, option("--fast", "Only the lengths: costs the same however long they are.")
+        bool, option("--fast", "Count lengths only; takes the same time for any queue.")
     ] = False,
     deep: Annotated[
         bool,
         option(
             "--deep",
             "Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong "
-            "types, returns and results; of returned items, to count only those that still exist.",
+            "types, returns and results, too; of returned items, those that still exist.",
         ),
     ] = False,
 ) -> Report:

@@ -115,7 +115,7 @@ def _queue_of(
     if taken.server != connection.name and not anywhere:
         raise InvalidArgument(
             f"these items were removed from {taken.server}, and this is {connection.name}",
-            "name that server with -u, or say --anywhere",
+            "name that server with -u, or use --anywhere",
         )
     return WorkQueue(connection, header.queue, holder=settings.holder)
 

@@ -17,14 +17,17 @@ app = CommandModule()
 
 
 @app.command(
-    help="Return when a queue is empty or short enough, or items are gone; for scripts. Items that "
-    "fall due meanwhile are promoted.",
+    help="Wait until a queue is empty or short enough, or items are gone; for scripts. Due"
+    " items are promoted meanwhile.",
     examples=(
         "rwq wait -q jobs --timeout 1h",
         "rwq wait -q jobs --below 1000",
         "rwq wait -q jobs --id 4f2a9c --timeout 10m",
     ),
-    exits={ExitStatus.OK: "it is so", ExitStatus.NO: "it was not so in time"},
+    exits={
+        ExitStatus.OK: "the condition is met",
+        ExitStatus.NO: "the condition was not met in time",
+    },
 )
 def wait(
     settings: Settings,
@@ -32,17 +35,24 @@ def wait(
         bool,
         option(
             "--until-empty",
-            "No item waits, is in processing or is delayed; buried ones do not count. This "
-            "is the default.",
+            "Until no item waits, is in processing or is delayed; buried items do not count. "
+            "This is the default.",
         ),
     ] = False,
-    below: Annotated[int | None, option("--below N", "Fewer than N items wait.", min=1)] = None,
+    below: Annotated[
+        int | None, option("--below N", "Until fewer than N items wait.", min=1)
+    ] = None,
     ids: Annotated[
         list[bytes] | None,
-        option("--id ID", "This item is gone; can be given several times, for all.", parse_id),
+        option(
+            "--id ID",
+            "Until this item is gone; can be given several times, for all of them.",
+            parse_id,
+        ),
     ] = None,
     timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Give up after this long. Else never.", Duration)
+        Duration | None,
+        option("--timeout DUR", "Give up after this long.  [default: never]", Duration),
     ] = None,
 ) -> Report:
     if until_empty + (below is not None) + bool(ids) > 1:

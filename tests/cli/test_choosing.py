@@ -13,10 +13,10 @@ pytestmark = pytest.mark.usefixtures("slept_s")
 VERBS = ["release", "complete", "touch", "bury", "kick"]
 NOTHING_CHOSEN = (
     "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "
-    "--state, --match, --id-glob, --older-than or -n, or say --all\n"
+    "--state, --match, --id-glob, --older-than or -n, or use --all\n"
 )
 NO_TERMINAL = (
-    "rwq: error: this needs a confirmation, and there is no terminal to ask on; say --yes\n"
+    "rwq: error: this needs a confirmation, and there is no terminal to ask on; use --yes\n"
 )
 
 

@@ -105,7 +105,7 @@ class TestOfAnotherSession:
             2,
             "",
             "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
-            "say --yes\n",
+            "use --yes\n",
         )
         assert contents(foreign.raw) == before
 

@@ -160,7 +160,10 @@ class TestUnknown:
             ("--age-warn soon", "not a duration: 'soon'; "),
             ("--format what", "invalid value for '--format': "),
             ("--waiting-warn 2 --waiting-critical 1", "--waiting-warn is above --waiting-crit"),
-            ("--orphaned-warn 1", "orphaned items are counted by a walk only; say --deep, too"),
+            (
+                "--orphaned-warn 1",
+                "only a walk over the whole queue counts orphaned items; add --deep",
+            ),
             ("-q a -q b", "this command works on one queue; give -q once"),
             ("-o what", "-o cannot be 'what'; "),
             ("-u http://host", "not a server's URL: http://host; "),

@@ -226,7 +226,7 @@ class TestStdin:
             2,
             "",
             "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "
-            "--state, --match, --id-glob, --older-than or -n, or say --all\n",
+            "--state, --match, --id-glob, --older-than or -n, or use --all\n",
         )
 
     def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:

@@ -188,6 +188,6 @@ def test_ids_are_not_read_from_stdin(rwq: Rwq) -> None:
     assert rwq("result", "-", stdin=b"a\n").as_tuple() == (
         2,
         "",
-        "rwq: error: one ID is wanted, and - means those on stdin; for many: rwq show - says of "
-        "each which result is kept\n",
+        "rwq: error: one ID is needed, and - means IDs on stdin; rwq show - shows the results of "
+        "many\n",
     )

@@ -95,7 +95,7 @@ class TestConfirmation:
             2,
             "",
             "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
-            "say --yes\n",
+            "use --yes\n",
         )
         assert contents(foreign.raw) == before
         assert undo_files(rwq) == []

@@ -41,7 +41,7 @@ def test_all_commands_are_described_in_the_order_of_the_help(spec: Spec) -> None
 def test_a_command_with_subcommands_has_its_own_help_and_no_arguments(spec: Spec) -> None:
     clean = command(spec, "clean")
     assert [inner.path for inner in clean.commands] == [("clean", "light"), ("clean", "deep")]
-    assert clean.help == "Make available again what dead workers left behind"
+    assert clean.help == "Return what dead workers left behind"
     assert clean.arguments == ()
 
 

@@ -313,7 +313,7 @@ def test_another_server(rwq: Rwq, foreign: Foreign) -> None:
     assert (result.code, result.text) == (2, "")
     assert result.notes == (
         f"rwq: error: these items were removed from {rwq.variables['RWQ_URL']}, and this is "
-        f"{elsewhere}; name that server with -u, or say --anywhere\n"
+        f"{elsewhere}; name that server with -u, or use --anywhere\n"
     )
     assert rwq("undo", "-u", elsewhere, "--anywhere").code == 0
     assert rwq("ls", "-u", elsewhere, "-o", "ids").text == "a\n"
