@@ -27,6 +27,7 @@ class Entry:
         data: The data that the worker had of it.
         before: For deaths and stalls, before which step.
         server_ms: For leases, a moment of the server's clock just after; else None.
+        looked_at: For pushes of a cleaner of a snapshot, the moment before it looked for a lease.
     """
 
     at: float
@@ -36,6 +37,7 @@ class Entry:
     data: bytes | None
     before: str | None
     server_ms: float | None = None
+    looked_at: float | None = None
 
 
 def read_book(book: Path) -> list[Entry]:
@@ -53,6 +55,7 @@ def read_book(book: Path) -> list[Entry]:
             data=base64.b64decode(line["data"]) if "data" in line else None,
             before=line.get("before"),
             server_ms=line.get("server_ms"),
+            looked_at=line.get("looked_at"),
         )
         for line in lines
     ]
@@ -109,6 +112,11 @@ def later_peer() -> Peer:
 def seed_cleaner(lease: str) -> Peer:
     """Cleaners by upstream's README, that look at the lease keys of this name."""
     return Peer((sys.executable, str(_HERE / "seed_cleaner.py")), {"lease": lease})
+
+
+def snapshot_cleaner(*, old: bool) -> Peer:
+    """Cleaners as upstream's own code is, of either generation."""
+    return Peer((sys.executable, str(_HERE / "snapshot_cleaner.py")), {"old": old})
 
 
 def encoded(items: Iterable[NewItem]) -> list[tuple[str, str]]:

@@ -4,12 +4,18 @@ Four Python workers, and one of Node.js where npm is, lease and complete what rw
 code add. They die between any two of upstream's commands and are started again; they outlive their
 leases. Every 100 ms a light and a deep clean of ours begin, so about twenty are under way at once.
 In the end each item must stand in the workers' books as completed exactly once, with its own data,
-and no key of the queue may be left.
+and no key of the queue may be left but settling leases, which end by themselves.
+
+In a second chaos upstream's own cleaners of both generations walk their snapshots beside that, and
+we lease, release, bury, kick, delay, promote, remove and undo. What these cleaners do wrong alone
+is counted apart: `test_settling_leases.py` shows that it needs none of ours.
 
 `RWQ_CHAOS_SECONDS` sets how long it goes on, for a longer run.
 """
 
 import os
+import random
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,17 +25,27 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from subprocess import Popen
+from subprocess import DEVNULL, PIPE, STDOUT, Popen
 from typing import Any
 
 import pytest
 import redis_work_queue as upstream
 
-from rwq_cli.core import CleanAction, Connection, NewItem, Repair, Server, State, WorkQueue, connect
+from rwq_cli.core import (
+    CleanAction,
+    Connection,
+    NewItem,
+    Repair,
+    Server,
+    State,
+    Status,
+    WorkQueue,
+    connect,
+)
 from tests.live.conftest import StartProcess
 from tests.live.peer_worker import DEATH_STATUS
-from tests.live.peers import Entry, Peer, node_peer, python_peer, read_book
-from tests.live.raw_keys import read_raw_keys
+from tests.live.peers import Entry, Peer, node_peer, python_peer, read_book, snapshot_cleaner
+from tests.live.raw_keys import end_settling_leases, read_raw_keys
 from tests.servers import PrivateServer
 
 QUEUE = "chaos"
@@ -105,6 +121,114 @@ class Cleans:
         return queue
 
 
+class Acts:
+    """Operations of ours other than cleans, one after the other, on a connection of their own.
+
+    Args:
+        url: The server.
+        folder: For the undo files.
+
+    Attributes:
+        pushes: ID to when we had pushed it onto main, each time.
+        counts: How many items each operation changed.
+    """
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self._folder = folder
+        self._connection = connect(Server(url))
+        self._queue = WorkQueue(self._connection, QUEUE)
+        self._ended = threading.Event()
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._future: Future[None] | None = None
+        self.pushes: dict[bytes, list[float]] = {}
+        self.counts: Counter[str] = Counter()
+        self._output = b""
+
+    def start(self) -> None:
+        """Begin to act; `end` ends it."""
+        self._future = self._thread.submit(self._work)
+
+    def is_done(self) -> bool:
+        """Whether each operation has changed something; raises what one of them raised."""
+        if self._future is not None and self._future.done():
+            self._future.result()
+        acts = ("released", "buried", "kicked", "delayed", "promoted", "removals undone")
+        return all(self.counts[act] for act in acts)
+
+    def end(self) -> None:
+        """Finish what is under way; raises what it raised."""
+        self._ended.set()
+        self._thread.shutdown(wait=True)
+        if self._future is not None:
+            self._future.result()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.shutdown(wait=True)
+        self._connection.close()
+
+    def kick_all(self) -> None:
+        """Kick whatever is buried; used when nobody else acts any more."""
+        self._kick()
+        self._promote()
+
+    def _work(self) -> None:
+        acts = (self._release, self._bury, self._kick, self._delay, self._promote, self._undo)
+        while not self._ended.is_set():
+            random.choice(acts)()
+            time.sleep(random.uniform(0, 0.1))
+
+    def _waiting(self) -> list[bytes]:
+        waiting = self._queue.call("LRANGE", self._queue.keys.main, 0, -1)
+        return random.sample(waiting, min(len(waiting), 10))
+
+    def _release(self) -> None:
+        leased = [item.item_id for item in self._queue.lease_many(10, lease_s=60)]
+        self.counts["leased"] += len(leased)
+        for outcome in self._queue.release(leased, front=bool(random.randrange(2))):
+            if outcome.status is Status.RELEASED:
+                self._pushed(outcome.item_id, "released")
+
+    def _bury(self) -> None:
+        for outcome in self._queue.bury(self._waiting(), grace_s=0.1):
+            self.counts["buried"] += outcome.status is Status.BURIED
+
+    def _delay(self) -> None:
+        for outcome in self._queue.release(self._waiting(), delay_s=0.2, grace_s=0.1):
+            self.counts["delayed"] += outcome.status is Status.DELAYED
+
+    def _kick(self) -> None:
+        buried = self._queue.call("ZRANGE", self._queue.keys.buried, 0, -1)
+        for outcome in self._queue.kick(buried):
+            if outcome.status is Status.KICKED:
+                self._pushed(outcome.item_id, "kicked")
+
+    def _promote(self) -> None:
+        for batch in self._queue.promote():
+            for item_id in batch.ids_with(Status.PROMOTED):
+                self._pushed(item_id, "promoted")
+
+    def _undo(self) -> None:
+        chosen = ["--id-glob", f"*{random.randrange(10)}", "--state", "waiting"]
+        # 3 if some were leased meanwhile: the others are gone.
+        if self._rwq("rm", *chosen, "--yes") in (0, 3):
+            assert self._rwq("undo") == 0, self._output
+            self.counts["removals undone"] += 1
+
+    def _rwq(self, *words: str) -> int:
+        env = {**os.environ, "XDG_STATE_HOME": str(self._folder)}
+        command = [sys.executable, "-m", "rwq_cli", *words, "-u", self._url, "-q", QUEUE]
+        with Popen(command, env=env, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT) as process:
+            self._output, _ = process.communicate()
+        assert process.returncode in (0, 1, 3), (words, self._output)
+        return process.returncode
+
+    def _pushed(self, item_id: bytes, how: str) -> None:
+        self.pushes.setdefault(item_id, []).append(time.time())
+        self.counts[how] += 1
+
+
 class Chaos:
     """Everything that goes on at once, and its books.
 
@@ -129,6 +253,8 @@ class Chaos:
         self._queue = WorkQueue(self._connection, QUEUE)
         self._upstream = upstream.WorkQueue(upstream.KeyPrefix(QUEUE))
         self.cleans = Cleans(server.url)
+        self.acts: Acts | None = None
+        self._cleaner_books: list[Path] = []
         self.added: dict[bytes, bytes] = {}
 
     @property
@@ -137,6 +263,8 @@ class Chaos:
 
     def close(self) -> None:
         (self._folder / "stop").touch()
+        if self.acts is not None:
+            self.acts.close()
         self._db.close()
         self._connection.close()
 
@@ -153,7 +281,9 @@ class Chaos:
         """Let no worker die or stall any more; go on until nothing is left."""
         (self._folder / "calm").touch()
         deadline = time.monotonic() + _DRAIN_TIMEOUT_S
-        while self._db.dbsize() and time.monotonic() < deadline:
+        while not self.is_empty() and time.monotonic() < deadline:
+            if self.acts is not None:
+                self.acts.kick_all()
             self._tick()
         (self._folder / "stop").touch()
         for slot in self._slots:
@@ -166,7 +296,35 @@ class Chaos:
         return read_raw_keys(self._db, QUEUE.encode())
 
     def is_empty(self) -> bool:
+        """Whether no key is left; settling leases end by themselves, later than we can wait."""
+        if self._db.dbsize() and not self._db.exists(f"{QUEUE}:queue", f"{QUEUE}:processing"):
+            end_settling_leases(self._db, QUEUE.encode())
         return self._db.dbsize() == 0
+
+    def start_acts(self) -> None:
+        """Let us do all that we can beside cleans."""
+        self.acts = Acts(self._server.url, self._folder)
+        self.acts.start()
+
+    def start_cleaners(self) -> None:
+        """Start upstream's cleaners of both generations; their books are kept apart."""
+        for old in (False, True):
+            for verb in ("light", "deep"):
+                book = self._folder / f"cleaner-{old}-{verb}"
+                self._cleaner_books.append(book)
+                self._start(
+                    *snapshot_cleaner(old=old).command_line(
+                        do=verb,
+                        socket=self._server.socket,
+                        queue=QUEUE,
+                        book=book,
+                        stop=self._folder / "stop",
+                    )
+                )
+
+    def cleaner_pushes(self) -> list[Entry]:
+        """What upstream's cleaners pushed."""
+        return [entry for book in self._cleaner_books for entry in read_book(book)]
 
     def entries(self) -> list[Entry]:
         """All books, in the order of time."""
@@ -201,6 +359,13 @@ class Chaos:
             for at, action in self.cleans.actions
             if action.item_id == item_id
         ]
+        told += [
+            (entry.at, f"cleaner {entry.pid} {entry.did}, it looked at {entry.looked_at}")
+            for entry in self.cleaner_pushes()
+            if entry.item_id == item_id
+        ]
+        if self.acts is not None:
+            told += [(at, "we pushed it") for at in self.acts.pushes.get(item_id, ())]
         lines = [f"{at:.6f} {what}" for at, what in sorted(told)]
         return "\n".join([repr(item_id), *lines])
 
@@ -292,3 +457,76 @@ def test_every_item_is_completed_exactly_once(chaos: Chaos) -> None:
     for entry in entries:
         if entry.did == "completed":
             assert entry.data == chaos.added[entry.item_id], chaos.story(entry.item_id)
+
+
+# Less than a settling lease lasts, by as much as our note of a push may come late.
+_SETTLED_S = 20.0
+
+
+def test_beside_cleaners_of_snapshots_only_they_push_an_item_twice(chaos: Chaos) -> None:
+    chaos.start_cleaners()
+    chaos.start_acts()
+    acts = chaos.acts
+    assert acts is not None
+    chaos.rage(SECONDS, enough=acts.is_done)
+    acts.end()
+    chaos.drain()
+
+    entries, pushes = chaos.entries(), chaos.cleaner_pushes()
+    # A worker of 0.1.5 takes an ID without data for an item, and completes it.
+    completed = Counter(e.item_id for e in entries if e.did == "completed" and e.data)
+    touched = {push.item_id for push in pushes}
+    again = [push for push in pushes if push.did == "pushed again"]
+    ours = _pushes_of_ours(chaos, acts)
+    leased: dict[bytes | None, list[float]] = {}
+    for entry in entries:
+        if entry.did == "leased":
+            leased.setdefault(entry.item_id, []).append(entry.at)
+    blamed = [push.item_id for push in again if _is_ours(push, ours, leased)]
+    twice = [item_id for item_id in chaos.added if completed[item_id] > 1]
+    print(
+        {
+            "items": len(chaos.added),
+            "completes": completed.total(),
+            "completes of no item": sum(e.did == "completed" and not e.data for e in entries),
+            "deaths": chaos.deaths().total(),
+            "cleans of ours": chaos.cleans.started,
+            "returned by us": chaos.returned().total(),
+            "acts of ours": dict(acts.counts),
+            "pushes by upstream's cleaners": len(pushes),
+            "of what was waiting already": len(again),
+            "of these, behind a push of ours that they should have seen": len(blamed),
+            "completed more than once, after a push of theirs": len(twice),
+        }
+    )
+    assert not blamed, "\n".join(chaos.story(item_id) for item_id in blamed[:3] if item_id)
+    lost = [item_id for item_id in chaos.added if not completed[item_id]]
+    assert not lost, "never completed:\n" + "\n".join(map(chaos.story, lost[:3]))
+    wrong = [item_id for item_id in twice if item_id not in touched]
+    assert not wrong, "completed twice without them:\n" + "\n".join(map(chaos.story, wrong[:3]))
+    assert chaos.is_empty(), chaos.keys_left()
+    for entry in entries:
+        if entry.did == "completed" and entry.data and entry.item_id:
+            assert entry.data == chaos.added[entry.item_id], chaos.story(entry.item_id)
+
+
+def _pushes_of_ours(chaos: Chaos, acts: Acts) -> dict[bytes | None, list[float]]:
+    """When we had pushed each item."""
+    pushes: dict[bytes | None, list[float]] = {
+        item_id: list(times) for item_id, times in acts.pushes.items()
+    }
+    for at, action in chaos.cleans.actions:
+        if action.action in (Repair.RETURNED, Repair.PROMOTED):
+            pushes.setdefault(action.item_id, []).append(at)
+    return pushes
+
+
+def _is_ours(
+    push: Entry, ours: dict[bytes | None, list[float]], leased: dict[bytes | None, list[float]]
+) -> bool:
+    """Whether it looked after a push of ours, and nobody leased the item in between."""
+    assert push.looked_at is not None
+    before = [at for at in ours.get(push.item_id, ()) if at < push.looked_at]
+    if not before or push.looked_at - max(before) > _SETTLED_S:
+        return False
+    return not any(at > max(before) for at in leased.get(push.item_id, ()))

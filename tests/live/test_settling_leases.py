@@ -193,3 +193,39 @@ def test_a_settling_lease_ends_by_itself_and_leaves_a_waiting_item(
     sleep(0.01)
     assert raw.exists(keys.lease(b"a"), keys.old_lease(b"a")) == 0
     assert queue.state(b"a") == "waiting"
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_without_us_two_cleaners_push_an_item_twice(
+    raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool
+) -> None:
+    foreign.abandoned(b"a")
+    both = [SnapshotCleaner(raw, keys, old=old).light() for _ in range(2)]
+    for steps in both:
+        assert [next(steps), next(steps)] == ["snapshot", "exists"]
+    for steps in both:
+        assert list(steps) == ["push"]
+    assert raw.lrange(keys.main, 0, -1) == [b"a", b"a"]
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_without_us_a_cleaner_pushes_an_id_again_that_was_added_anew(
+    raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool
+) -> None:
+    foreign.leased(b"a")
+    steps = SnapshotCleaner(raw, keys, old=old).light()
+    assert next(steps) == "snapshot"
+    raw.delete(keys.item(b"a"), keys.processing, keys.lease(b"a"), keys.old_lease(b"a"))
+    foreign.waiting(b"a")
+    assert list(steps) == ["exists", "push"]
+    assert raw.lrange(keys.main, 0, -1) == [b"a", b"a"]
+
+
+@pytest.mark.parametrize(("old", "worker"), [(True, "new"), (False, "old")])
+def test_without_us_a_cleaner_takes_an_item_from_a_worker_of_the_other_generation(
+    raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool, worker: str
+) -> None:
+    foreign.leased(b"a", generations=worker)
+    assert list(SnapshotCleaner(raw, keys, old=old).light()) == ["snapshot", "exists", "push"]
+    assert raw.lrange(keys.main, 0, -1) == [b"a"]
+    assert raw.llen(keys.processing) == 0
