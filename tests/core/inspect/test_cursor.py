@@ -10,67 +10,66 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.cursor import walk_list, walk_processing, walk_scheduled
+from rwq_cli.core.inspect.cursor import ListCursor, walk_processing, walk_scheduled
 from tests.conftest import QUEUE, Interleaved
 
 LIST = b"list"
 PROCESSING = b"jobs:processing"
-DIRECTIONS = pytest.mark.parametrize("newest_first", [True, False], ids=["left", "right"])
+DIRECTIONS = pytest.mark.parametrize("from_left", [True, False], ids=["left", "right"])
 
 
 def numbered(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
-def walk(connection: Connection, *, newest_first: bool, page_size: int, start: int = 0):
-    return list(
-        walk_list(connection, LIST, newest_first=newest_first, page_size=page_size, start=start)
-    )
+def walk(connection: Connection, **options: Any) -> list[list[bytes]]:
+    """The pages of the list."""
+    return list(ListCursor(WorkQueue(connection, QUEUE), LIST, **options))
 
 
 @DIRECTIONS
 @pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 20, 95])
 @pytest.mark.parametrize("start", [0, 1, 10, 94, 95, 200])
-def test_a_quiet_list(
-    connection: Connection, raw: Redis, newest_first: bool, length: int, start: int
+def test_pages_of_a_list_that_does_not_change(
+    connection: Connection, raw: Redis, from_left: bool, length: int, start: int
 ) -> None:
     if length:
         raw.rpush(LIST, *numbered(length))
-    entries = numbered(length) if newest_first else numbered(length)[::-1]
-    pages = walk(connection, newest_first=newest_first, page_size=10, start=start)
+    entries = numbered(length) if from_left else numbered(length)[::-1]
+    pages = walk(connection, from_left=from_left, page_size=10, start=start)
     wanted = entries[start:]
     assert pages == [wanted[at : at + 10] for at in range(0, len(wanted), 10)]
 
 
 @DIRECTIONS
-def test_repeated_entries_are_read_as_often_as_they_are_there(
-    connection: Connection, raw: Redis, newest_first: bool
+def test_repeated_entries_are_read_each_time(
+    connection: Connection, raw: Redis, from_left: bool
 ) -> None:
     raw.rpush(LIST, *(b"%d" % (number % 7) for number in range(100)), *[b"x"] * 50)
     entries = raw.lrange(LIST, 0, -1)
-    pages = walk(connection, newest_first=newest_first, page_size=10)
-    assert list(chain(*pages)) == (entries if newest_first else entries[::-1])
+    pages = walk(connection, from_left=from_left, page_size=10)
+    assert list(chain(*pages)) == (entries if from_left else entries[::-1])
 
 
-def test_each_page_costs_one_call(interleaved: Interleaved, raw: Redis) -> None:
+def test_a_page_is_one_call(interleaved: Interleaved, raw: Redis) -> None:
     raw.rpush(LIST, *numbered(2500))
-    pages = walk(interleaved, newest_first=False, page_size=1000)
+    pages = walk(interleaved, from_left=False, page_size=1000)
     assert [len(page) for page in pages] == [1000, 1000, 500]
     assert interleaved.calls == ["LRANGE"] * 4
 
 
-def test_pages_are_read_as_they_are_asked_for(interleaved: Interleaved, raw: Redis) -> None:
+def test_pages_are_read_on_demand(interleaved: Interleaved, raw: Redis) -> None:
     raw.rpush(LIST, *numbered(5000))
-    pages = walk_list(interleaved, LIST, newest_first=False)
+    pages = ListCursor(WorkQueue(interleaved, QUEUE), LIST)
     assert interleaved.calls == []
     next(pages)
     assert interleaved.calls == ["LRANGE"]
 
 
-def test_a_key_of_another_type(connection: Connection, raw: Redis) -> None:
+def test_a_key_of_another_type_is_an_error(connection: Connection, raw: Redis) -> None:
     raw.set(LIST, b"text")
     with pytest.raises(WrongType):
-        walk(connection, newest_first=True, page_size=10)
+        walk(connection, from_left=True, page_size=10)
 
 
 Change = Callable[[Redis, random.Random, list[bytes]], None]
@@ -115,7 +114,7 @@ def assert_what_stays_is_seen_once_and_in_order(
     raw: Redis,
     *,
     seed: int,
-    newest_first: bool,
+    from_left: bool,
     changes: list[Change],
     length: int,
     page_sizes: tuple[int, int],
@@ -136,27 +135,27 @@ def assert_what_stays_is_seen_once_and_in_order(
                 dice.choice(changes)(raw, dice, names)
 
     interleaved.before = change
-    pages = walk(interleaved, newest_first=newest_first, page_size=dice.randint(*page_sizes))
+    pages = walk(interleaved, from_left=from_left, page_size=dice.randint(*page_sizes))
     assert all(pages), seed
     seen = list(chain(*pages))
     left = set(raw.lrange(LIST, 0, -1))
     stayed = [entry for entry in original if entry in left]
     assert [entry for entry in seen if entry in set(stayed)] == (
-        stayed if newest_first else stayed[::-1]
+        stayed if from_left else stayed[::-1]
     ), seed
     assert len(set(seen)) == len(seen), seed
 
 
 @DIRECTIONS
-def test_while_others_push_and_pop(
-    interleaved: Interleaved, raw: Redis, newest_first: bool
+def test_entries_that_stay_are_read_once_while_others_push_and_pop(
+    interleaved: Interleaved, raw: Redis, from_left: bool
 ) -> None:
-    for seed in range(50):
+    for seed in range(25):
         assert_what_stays_is_seen_once_and_in_order(
             interleaved,
             raw,
             seed=seed,
-            newest_first=newest_first,
+            from_left=from_left,
             changes=[grow_left, grow_right, take_right, remove_some],
             length=250,
             page_sizes=(5, 40),
@@ -164,15 +163,15 @@ def test_while_others_push_and_pop(
 
 
 @DIRECTIONS
-def test_while_others_complete_batches(
-    interleaved: Interleaved, raw: Redis, newest_first: bool
+def test_entries_that_stay_are_read_once_while_others_complete_batches(
+    interleaved: Interleaved, raw: Redis, from_left: bool
 ) -> None:
-    for seed in range(15):
+    for seed in range(8):
         assert_what_stays_is_seen_once_and_in_order(
             interleaved,
             raw,
             seed=seed,
-            newest_first=newest_first,
+            from_left=from_left,
             changes=[grow_left, grow_left_by_pages, take_right, remove_some, remove_a_run],
             length=1000,
             page_sizes=(60, 100),
@@ -193,68 +192,68 @@ def once(action: Callable[[], object], at_call: int) -> Callable[[str], None]:
 
 
 @DIRECTIONS
-def test_more_than_a_page_comes_in_at_once(
-    interleaved: Interleaved, raw: Redis, newest_first: bool
+def test_several_pages_are_pushed_at_once(
+    interleaved: Interleaved, raw: Redis, from_left: bool
 ) -> None:
     raw.rpush(LIST, *numbered(50))
-    push = raw.lpush if newest_first else raw.rpush
+    push = raw.lpush if from_left else raw.rpush
     interleaved.before = once(lambda: push(LIST, *(b"new %d" % n for n in range(500))), 3)
-    pages = walk(interleaved, newest_first=newest_first, page_size=10)
-    assert list(chain(*pages)) == (numbered(50) if newest_first else numbered(50)[::-1])
+    pages = walk(interleaved, from_left=from_left, page_size=10)
+    assert list(chain(*pages)) == (numbered(50) if from_left else numbered(50)[::-1])
 
 
 @DIRECTIONS
-def test_just_a_page_comes_in_at_once(
-    interleaved: Interleaved, raw: Redis, newest_first: bool
+def test_exactly_a_page_is_pushed_at_once(
+    interleaved: Interleaved, raw: Redis, from_left: bool
 ) -> None:
     """Then the page that is read holds old entries only, and yet is not the end."""
     raw.rpush(LIST, *numbered(50))
-    push = raw.lpush if newest_first else raw.rpush
+    push = raw.lpush if from_left else raw.rpush
     interleaved.before = once(lambda: push(LIST, *(b"new %d" % n for n in range(10))), 3)
-    pages = walk(interleaved, newest_first=newest_first, page_size=10)
-    assert list(chain(*pages)) == (numbered(50) if newest_first else numbered(50)[::-1])
+    pages = walk(interleaved, from_left=from_left, page_size=10)
+    assert list(chain(*pages)) == (numbered(50) if from_left else numbered(50)[::-1])
 
 
 @DIRECTIONS
-def test_more_than_a_page_comes_in_while_the_last_entry_goes(
-    interleaved: Interleaved, raw: Redis, newest_first: bool
+def test_pages_are_pushed_and_the_last_entry_removed(
+    interleaved: Interleaved, raw: Redis, from_left: bool
 ) -> None:
     """The place is found again by an older entry, from which the walk must go on."""
     raw.rpush(LIST, *numbered(50))
-    entries = numbered(50) if newest_first else numbered(50)[::-1]
-    push = raw.lpush if newest_first else raw.rpush
+    entries = numbered(50) if from_left else numbered(50)[::-1]
+    push = raw.lpush if from_left else raw.rpush
 
     def change() -> None:
         push(LIST, *(b"new %d" % n for n in range(500)))
         raw.lrem(LIST, 0, entries[9])
 
     interleaved.before = once(change, 2)
-    pages = walk(interleaved, newest_first=newest_first, page_size=10)
+    pages = walk(interleaved, from_left=from_left, page_size=10)
     assert list(chain(*pages)) == entries
 
 
 @DIRECTIONS
 @pytest.mark.parametrize("removed", [10, 70])
-def test_all_that_was_last_read_is_removed(
-    interleaved: Interleaved, raw: Redis, newest_first: bool, removed: int
+def test_the_entries_last_read_are_removed(
+    interleaved: Interleaved, raw: Redis, from_left: bool, removed: int
 ) -> None:
     """Workers completed a batch: what they took was in the middle of the list."""
     raw.rpush(LIST, *numbered(200))
-    entries = numbered(200) if newest_first else numbered(200)[::-1]
+    entries = numbered(200) if from_left else numbered(200)[::-1]
 
     def change() -> None:
         for entry in entries[100 - removed : 100]:
             raw.lrem(LIST, 0, entry)
 
     interleaved.before = once(change, 11)
-    pages = walk(interleaved, newest_first=newest_first, page_size=10)
+    pages = walk(interleaved, from_left=from_left, page_size=10)
     assert list(chain(*pages)) == entries
 
 
-def test_all_that_was_last_read_is_leased(interleaved: Interleaved, raw: Redis) -> None:
+def test_the_entries_last_read_are_popped(interleaved: Interleaved, raw: Redis) -> None:
     raw.rpush(LIST, *numbered(200))
     interleaved.before = once(lambda: raw.rpop(LIST, 100), 6)
-    pages = walk(interleaved, newest_first=False, page_size=10)
+    pages = walk(interleaved, from_left=False, page_size=10)
     # What was read before, and what is left: the 50 in between went unread.
     entries = numbered(200)[::-1]
     assert list(chain(*pages)) == entries[:50] + entries[100:]
@@ -262,14 +261,14 @@ def test_all_that_was_last_read_is_leased(interleaved: Interleaved, raw: Redis) 
 
 @pytest.mark.parametrize("moved", [1, 4])
 @DIRECTIONS
-def test_what_was_last_read_moves_to_the_other_end(
-    interleaved: Interleaved, raw: Redis, newest_first: bool, moved: int
+def test_the_entries_last_read_move_to_the_other_end(
+    interleaved: Interleaved, raw: Redis, from_left: bool, moved: int
 ) -> None:
     """A waiting item is released to the front; a batch turns the processing list round."""
     raw.rpush(LIST, *numbered(20))
-    entries = numbered(20) if newest_first else numbered(20)[::-1]
+    entries = numbered(20) if from_left else numbered(20)[::-1]
     gone = entries[10 - moved : 10]
-    push = raw.rpush if newest_first else raw.lpush
+    push = raw.rpush if from_left else raw.lpush
 
     def change() -> None:
         for entry in gone:
@@ -277,33 +276,52 @@ def test_what_was_last_read_moves_to_the_other_end(
             push(LIST, entry)
 
     interleaved.before = once(change, 2)
-    pages = walk(interleaved, newest_first=newest_first, page_size=10)
+    pages = walk(interleaved, from_left=from_left, page_size=10)
     # They may be met again at their new place; what stayed is met once.
     assert [entry for entry in chain(*pages) if entry not in gone] == [
         entry for entry in entries if entry not in gone
     ]
 
 
+@pytest.mark.parametrize("from_left", [True, False], ids=["left", "right"])
+@pytest.mark.parametrize("removed", [1, 4, 10])
+def test_the_caller_can_remove_entries_of_the_page(
+    queue: WorkQueue, raw: Redis, from_left: bool, removed: int
+) -> None:
+    raw.rpush(LIST, *numbered(95))
+    cursor = ListCursor(queue, LIST, from_left=from_left, page_size=10)
+    seen: list[bytes] = []
+    offsets: list[int] = []
+    for page in cursor:
+        seen += page
+        offsets.append(cursor.offset)
+        for entry in page[:removed]:
+            raw.lrem(LIST, 0, entry)
+        cursor.removed(set(page[:removed]))
+    assert seen == (numbered(95) if from_left else numbered(95)[::-1])
+    assert offsets == [at * (10 - removed) for at in range(10)]
+
+
 @DIRECTIONS
-def test_a_list_that_is_emptied(interleaved: Interleaved, raw: Redis, newest_first: bool) -> None:
+def test_the_list_is_emptied(interleaved: Interleaved, raw: Redis, from_left: bool) -> None:
     raw.rpush(LIST, *numbered(100))
     interleaved.before = once(lambda: raw.delete(LIST), 4)
-    pages = walk(interleaved, newest_first=newest_first, page_size=10)
+    pages = walk(interleaved, from_left=from_left, page_size=10)
     assert [len(page) for page in pages] == [10, 10, 10]
 
 
-def turn_round(raw: Redis, dice: random.Random) -> None:
-    """What a batch of completes does to processing: its oldest page goes to the new end."""
+def rotate(raw: Redis, dice: random.Random) -> None:
+    """Move the oldest page of processing to its other end, as a bulk operation does."""
     taken = raw.rpop(PROCESSING, dice.choice((5, 30, 100)))
     if taken:
         raw.lpush(PROCESSING, *taken)
 
 
-def test_nothing_in_processing_is_missed_while_it_is_turned_round(
+def test_no_entry_of_processing_is_missed_while_it_rotates(
     interleaved: Interleaved, raw: Redis
 ) -> None:
-    """It may be met twice; it is read from the right, so whatever turns is still ahead."""
-    for seed in range(40):
+    """It may be read twice; it is read from the right, so what is moved to the left is ahead."""
+    for seed in range(20):
         dice = random.Random(seed)
         original = numbered(dice.randint(1, 300))
         raw.delete(PROCESSING)
@@ -314,21 +332,19 @@ def test_nothing_in_processing_is_missed_while_it_is_turned_round(
             nonlocal calls
             calls += 1
             if 1 < calls < 40 and dice.random() < 0.4:
-                turn_round(raw, dice)
+                rotate(raw, dice)
                 raw.lpush(PROCESSING, b"new %d" % calls)
                 raw.lrem(PROCESSING, 0, dice.choice(original))
 
         interleaved.before = change
-        pages = walk_list(interleaved, PROCESSING, newest_first=False, page_size=30, turns=True)
+        pages = walk_processing(WorkQueue(interleaved, QUEUE), page_size=30)
         seen = set(chain(*pages))
         stayed = set(original) & set(raw.lrange(PROCESSING, 0, -1))
         assert stayed - seen == set(), seed
 
 
 @pytest.mark.parametrize("at_call", [2, 3])
-def test_processing_that_is_turned_round_once(
-    interleaved: Interleaved, raw: Redis, at_call: int
-) -> None:
+def test_processing_rotates_by_a_page(interleaved: Interleaved, raw: Redis, at_call: int) -> None:
     """All that was read moves behind what was not: reading begins again."""
     raw.rpush(PROCESSING, *numbered(2500))
     interleaved.before = once(lambda: raw.lpush(PROCESSING, *raw.rpop(PROCESSING, 1000)), at_call)
@@ -350,12 +366,14 @@ class TestScheduled:
 
     @pytest.mark.parametrize("count", [0, 1, 10, 35])
     @pytest.mark.parametrize("start", [0, 9, 40])
-    def test_a_quiet_one(self, queue: WorkQueue, raw: Redis, count: int, start: int) -> None:
+    def test_pages_of_a_sorted_set_that_does_not_change(
+        self, queue: WorkQueue, raw: Redis, count: int, start: int
+    ) -> None:
         ids = self.fill(raw, count) if count else []
         assert self.read(queue, start=start) == ids[start:]
         assert self.read(queue, start=start, latest_first=True) == ids[::-1][start:]
 
-    def test_scores(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_pages_have_scores(self, queue: WorkQueue, raw: Redis) -> None:
         raw.zadd(b"jobs:buried", {b"a": 1_764_000_000_000.125, b"b": 1})
         assert list(walk_scheduled(queue, "buried")) == [
             [(b"b", 1.0), (b"a", 1_764_000_000_000.125)]
@@ -363,7 +381,7 @@ class TestScheduled:
 
     @pytest.mark.parametrize("latest_first", [False, True])
     @pytest.mark.parametrize("leave", [3, 10, 17])
-    def test_those_that_were_read_leave(
+    def test_the_entries_last_read_are_removed(
         self,
         interleaved: Interleaved,
         raw: Redis,
@@ -380,7 +398,9 @@ class TestScheduled:
         interleaved.before = act
         assert self.read(WorkQueue(interleaved, QUEUE), latest_first=latest_first) == ids
 
-    def test_one_that_was_read_last_is_put_off(self, interleaved: Interleaved, raw: Redis) -> None:
+    def test_the_entry_last_read_gets_a_later_score(
+        self, interleaved: Interleaved, raw: Redis
+    ) -> None:
         ids = self.fill(raw, 40)
         turns = iter(range(100))
 
@@ -391,7 +411,7 @@ class TestScheduled:
         interleaved.before = act
         assert self.read(WorkQueue(interleaved, QUEUE)) == [*ids, ids[9]]
 
-    def test_many_of_one_time(self, interleaved: Interleaved, raw: Redis) -> None:
+    def test_entries_of_one_score_are_read_once(self, interleaved: Interleaved, raw: Redis) -> None:
         ids = [b"%03d" % at for at in range(35)]
         raw.zadd(b"jobs:delayed", dict.fromkeys(ids, 5))
         turns = iter(range(100))
