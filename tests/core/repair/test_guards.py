@@ -1,18 +1,18 @@
-"""Guards that were lost, or of which one name's is left, are set anew."""
+"""Delayed and buried items without a whole guard are guarded by a deep clean."""
 
 import pytest
 from redis import Redis
-from rwq_cli.core.repair.guards import LOST_REASON, Guarded, find_unguarded, restore_guards
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import QUEUE, Foreign, Interleaved, contents, seconds_left
+from rwq_cli.core.repair.acts import LOST_REASON
+from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, seconds_left
 
 FAR_MS = 10**13
 
 
-def put_away(foreign: Foreign) -> None:
-    """One of each kind that is in no list."""
+def schedule_some(foreign: Foreign) -> None:
+    """A delayed and a buried item with each part of a guard, and one that a session leased."""
     for item_id in (b"d whole", b"d new", b"d old", b"d none", b"d session", b"d short"):
         foreign.delayed(item_id, FAR_MS)
     for item_id in (b"b whole", b"b new", b"b old", b"b none", b"b session", b"b gone"):
@@ -25,27 +25,18 @@ def put_away(foreign: Foreign) -> None:
     raw.delete(keys.item(b"b gone"), keys.lease(b"b gone"))
 
 
-def test_what_is_found(queue: WorkQueue, foreign: Foreign) -> None:
-    put_away(foreign)
-    lost = ("new", "old", "none")
-    assert find_unguarded(queue) == {
-        **{b"d %s" % name.encode(): "delayed" for name in lost},
-        **{b"b %s" % name.encode(): "buried" for name in lost},
-    }
-
-
-def test_both_names_are_guarded_again(
+def test_a_guard_is_restored_under_both_names(
     queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
-    put_away(foreign)
+    schedule_some(foreign)
     entries = (raw.zrange(keys.delayed, 0, -1), raw.zrange(keys.buried, 0, -1))
     names = (keys.lease(b"d whole"), keys.old_lease(b"b session"))
     before = [raw.get(name) for name in names]
 
-    unguarded = find_unguarded(queue)
-    assert restore_guards(queue, unguarded) == Guarded(list(unguarded), [])
+    (ghost,) = queue.deep_clean(grace_s=0)
+    assert (ghost.item_id, str(ghost.action)) == (b"b gone", "pruned")
+    entries[1].remove(b"b gone")
 
-    assert find_unguarded(queue) == {}
     for item_id in (b"d new", b"d old", b"d none"):
         both = (keys.lease(item_id), keys.old_lease(item_id))
         assert raw.mget(both) == [b"rwq-delayed:%d" % FAR_MS] * 2
@@ -58,22 +49,26 @@ def test_both_names_are_guarded_again(
     assert [raw.get(name) for name in names] == before
 
 
-def test_nothing_is_done_to_what_was_taken_meanwhile(
-    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
+@pytest.mark.parametrize("seen", ["popped", "leased"])
+def test_an_item_that_was_popped_in_the_grace_period_gets_no_guard(
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, clock: FakeClock, seen: str
 ) -> None:
     foreign.buried(b"a")
     raw.delete(keys.old_lease(b"a"))
-    unguarded = find_unguarded(queue)
-    raw.lpush(keys.main, b"a")
-    before = contents(raw)
-    foreign.lease(b"a", generations="old")
-    assert restore_guards(queue, [*unguarded, b"never"]).anew == []
-    raw.delete(keys.old_lease(b"a"))
-    assert contents(raw).keys() <= before.keys()
+
+    def pop() -> None:
+        raw.lpush(keys.processing, b"a")
+        if seen == "leased":
+            foreign.lease(b"a", generations="old")
+
+    clock.during_sleep = pop
+    list(queue.deep_clean())
+    assert raw.get(keys.old_lease(b"a")) == (b"them" if seen == "leased" else None)
+    assert raw.lrange(keys.processing, 0, -1) == [b"a"]
 
 
 @pytest.mark.parametrize("which", ["delayed", "buried"])
-def test_what_a_cleaner_brought_back_before_loses_its_entry(
+def test_an_item_that_another_cleaner_returned_loses_its_entry(
     interleaved: Interleaved, keys: QueueKeys, raw: Redis, foreign: Foreign, which: str
 ) -> None:
     """It was pushed so long ago that it is not among the newest of main any more."""
@@ -86,20 +81,23 @@ def test_what_a_cleaner_brought_back_before_loses_its_entry(
 
     def push(name: str) -> None:
         nonlocal pushed
-        if name == "reschedule" and not pushed:
+        if name in ("repair", "restore_guards") and not pushed:
             pushed = True
             raw.lpush(keys.main, b"a", *(b"%d" % number for number in range(600)))
             raw.mset({keys.item(b"%d" % number): b"x" for number in range(600)})
 
     interleaved.before = push
-    actions = list(WorkQueue(interleaved, QUEUE).deep_clean(grace_s=0))
+    queue = WorkQueue(interleaved, QUEUE)
+    assert list(queue.deep_clean(grace_s=0)) == []
+    assert raw.get(keys.old_lease(b"a")) is None
+    actions = list(queue.deep_clean(grace_s=0))
     assert [(a.item_id, str(a.action), a.where) for a in actions] == [(b"a", "pruned", which)]
     assert raw.exists(keys.delayed, keys.buried, keys.lease(b"a"), keys.old_lease(b"a")) == 0
     assert raw.lrange(keys.main, 0, -1).count(b"a") == 1
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_deep_clean_mends_what_a_late_worker_took(
+def test_a_guard_is_restored_when_the_lease_of_a_late_worker_has_ended(
     queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, dry_run: bool
 ) -> None:
     """It had popped the item, and set its lease only when a clean had buried it already."""
