@@ -7,13 +7,13 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from rwq_cli.core.batches import Flush, ids_per_call
-from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import FEW_IDS
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
+from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place
 
@@ -89,7 +89,8 @@ def restore(
             lines, because an ID may come twice.
 
     Raises:
-        ServerError: `acknowledged` says how many items were answered.
+        ServerError: `acknowledged` and `acknowledged_after` say of which items, in their order, the
+            server had reported what became of them.
 
     Returns:
         For each item, in order, `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run,
@@ -126,23 +127,20 @@ class _Restore:
         # In a dry run, what would be there of each ID that would go in.
         self._items: dict[bytes, bytes] = {}
         self._results: set[bytes] = set()
+        self._acknowledged = Acknowledged()
 
     def batches(
         self, lines: Iterable[Line | Flush], results: ResultTally
     ) -> Iterator[OutcomeBatch]:
-        acknowledged = 0
-        try:
+        with self._acknowledged as acknowledged:
             for kind, batches in groupby(_batches(lines), _last_kind()):
                 if kind is Result:
                     self._restore_results(batches, results)
                     continue
                 for outcomes in self._restore_items(batches):
-                    acknowledged += len(outcomes)
+                    acknowledged.add(len(outcomes))
                     self._queue.progress.advance(len(outcomes))
                     yield outcomes
-        except ServerError as error:
-            error.acknowledged = acknowledged
-            raise
 
     def _restore_items(self, batches: Iterator[list[Line]]) -> Iterator[OutcomeBatch]:
         self._queue.progress.begin("restoring")
@@ -187,7 +185,9 @@ class _Restore:
 
         for reply in self._queue.run_each("restore", calls(), dry_run=self._dry_run):
             batch = sent.pop(0)
-            if reply is not REFUSED:
+            if reply is REFUSED:
+                self._acknowledged.skip(len(batch))
+            else:
                 yield self._outcomes(batch, reply)
 
     def _in_turn(
