@@ -3,7 +3,9 @@
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5     the reason to give for a buried item that has lost its own
 -- arg 6..   IDs, each once
--- Returns the outcomes of `outcome_reply`: guarded, skipped for what needs no guard, elsewhere.
+-- Returns the outcomes of `outcome_reply`: guarded, skipped for what needs no guard or is never due,
+-- elsewhere.
+local TIME_MS_MAX = 2 ^ 53
 local lost_reason, ids = arg(5), args_from(6)
 local facts, now_ms = read_facts(ids, claim), clock_ms()
 locate(ids, facts)
@@ -14,7 +16,7 @@ for _, id in ipairs(ids) do
   if not state then
     outcomes[id] = 'elsewhere'
   elseif (state ~= 'delayed' and state ~= 'due' and state ~= 'buried') or session_of(found)
-      or not is_guard_weak(found, now_ms) then
+      or not is_guard_weak(found, now_ms) or (not found.buried_ms and found.due_ms > TIME_MS_MAX) then
     outcomes[id] = 'skipped'
   elseif found.processing == 0 and not may_push_unlisted(found) then
     outcomes[id] = 'elsewhere'
