@@ -93,7 +93,9 @@ def deep_clean(
         yield action
     yield from _repair_lists(queue, found, done, bury_after, dry_run)
     done |= due
-    yield from _prune_entries(queue, found, done, dry_run)
+    # Whether these are stale may depend on the entry that promotion has dropped.
+    stale_cleaning = _without(found.stale_cleaning, due)
+    yield from _prune_entries(queue, found, stale_cleaning, done, dry_run)
     for _ in restore_guards(queue, _without(unguarded, done), dry_run=dry_run):
         pass
 
@@ -142,10 +144,10 @@ def _repair_lists(
 
 
 def _prune_entries(
-    queue: Queue, found: Survey, done: set[bytes], dry_run: bool
+    queue: Queue, found: Survey, stale_cleaning: list[bytes], done: set[bytes], dry_run: bool
 ) -> Iterator[CleanAction]:
     # The script does not look for items in the lists.
-    stale = [f.item_id for f in facts_of(queue, found.stale_cleaning) if f.is_stale_in_cleaning]
+    stale = [f.item_id for f in facts_of(queue, stale_cleaning) if f.is_stale_in_cleaning]
     for item_id in dict.fromkeys(prune_cleaning(queue, stale, dry_run=dry_run)):
         yield _pruned(item_id, "cleaning")
     entries: dict[bytes, list[str]] = {}
