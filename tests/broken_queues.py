@@ -102,25 +102,34 @@ def _zsets(keys: QueueKeys) -> tuple[tuple[str, bytes], ...]:
     return ("delayed", keys.delayed), ("buried", keys.buried)
 
 
-def contents(raw: redis.Redis) -> dict[bytes, Any]:
-    """Every key with its value, the time when it expires if it does, and its idle time, seconds."""
-    keys = list(raw.scan_iter(count=1000))
-    pipeline = raw.pipeline(transaction=False)
-    for key in keys:
-        # DUMP counts as use like any other reading.
-        pipeline.object("idletime", key).dump(key).pexpiretime(key)
-    replies = iter(pipeline.execute())
-    found = zip(replies, replies, replies, strict=True)
+# For every key: its idle time, a digest of its value, and when it expires, unix ms.
+_CONTENTS = """
+local found = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  found[#found + 1] = key
+  found[#found + 1] = redis.call('OBJECT', 'IDLETIME', key)
+  found[#found + 1] = redis.sha1hex(redis.call('DUMP', key))
+  found[#found + 1] = redis.call('PEXPIRETIME', key)
+end
+return found
+"""
+_MAKE_IDLE = """
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local value, expires = redis.call('DUMP', key), math.max(0, redis.call('PEXPIRETIME', key))
+  redis.call('RESTORE', key, expires, value, 'REPLACE', 'ABSTTL', 'IDLETIME', ARGV[1])
+end
+"""
+
+
+def contents(raw: redis.Redis) -> dict[bytes, tuple[bytes, int, int]]:
+    """By key, a digest of its value, when it expires, unix ms, and its idle time, seconds."""
+    found = iter(raw.eval(_CONTENTS, 0))
     return {
-        key: (value, expires_ms, idle_s)
-        for key, (idle_s, value, expires_ms) in zip(keys, found, strict=True)
+        key: (digest, expires_ms, idle_s)
+        for key, idle_s, digest, expires_ms in zip(found, found, found, found, strict=True)
     }
 
 
 def make_idle(raw: redis.Redis, seconds: int) -> None:
     """Give every key an idle time."""
-    pipeline = raw.pipeline(transaction=False)
-    for key, (value, expires_ms, _) in contents(raw).items():
-        expires = {"ttl": max(expires_ms, 0), "absttl": expires_ms > 0}
-        pipeline.restore(key, value=value, replace=True, idletime=seconds, **expires)
-    pipeline.execute()
+    raw.eval(_MAKE_IDLE, 0, seconds)

@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, Verdict
 from rwq_cli.core.items.importing import Line, OnConflict
 from rwq_cli.core.items.purge import Leftovers
@@ -16,6 +17,8 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItem, State
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import contents, make_broken, make_idle, pad
+from tests.conftest import HOLDER, Foreign
+from tests.zoo import ANIMALS
 
 Verb = Callable[[WorkQueue, list[bytes], bool], list[Any]]
 
@@ -41,12 +44,12 @@ def _lease(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
 
 
 def _lease_by_id(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    found = queue.lease_ids(ids[:25], dry_run=dry_run)
+    found = queue.lease_ids(ids[:60], dry_run=dry_run)
     return [(a.item.item_id, a.is_leased, a.is_leased or a.item.state) for a in found]
 
 
 def _add(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    items = [NewItem(item_id, b"new") for item_id in (*ids, b"new", b"new")]
+    items = [NewItem(item_id, b"new") for item_id in (*filter(None, ids), b"new", b"new")]
     return [(o.item_id, o.status) for o in queue.add_many(items, dry_run=dry_run)]
 
 
@@ -64,7 +67,7 @@ def _restore(on_conflict: str) -> Verb:
         for at, item_id in enumerate((*ids, *ids[::7], b"new", b"new")):
             data = (b"data of " + item_id, b"other", b"another")[at % 3]
             entries.append(ItemSnapshot(item_id, data, State.WAITING, Place.MAIN))
-            if at % 50 == 0:
+            if at % 50 == 0 and at < 1000:
                 entries.append(Result(item_id, Verdict.COMPLETED, at))
         tally = ResultTally()
         found = queue.restore(
@@ -155,6 +158,50 @@ def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
 ) -> None:
     ids = _arrange(raw, QueueKeys(queue.name), count, seed)
     _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)
+
+
+def _arrange_by_hand(foreign: Foreign) -> list[bytes]:
+    """One ID in each state that has a name, and a few more."""
+    animals = {name: animal for name, animal in ANIMALS.items() if "hash" not in name}
+    for name, animal in animals.items():
+        animal.make(foreign, name.encode())
+    foreign.waiting(b"", b"\x00\xff")
+    foreign.leased(b"mine", holder=HOLDER)
+    foreign.leased(b"mine by 0.2", holder=HOLDER, generations="new")
+    foreign.abandoned(b"mine")
+    for make in (foreign.buried, lambda item_id: foreign.delayed(item_id, 1)):
+        for claimed in (b"claimed", b"buried and due"):
+            make(claimed)
+    foreign.lease(b"claimed", holder=b"rwq-clean:x")
+    return [*(name.encode() for name in animals), b"", b"\x00\xff", b"mine", b"claimed", b"never"]
+
+
+@pytest.mark.needs("no-touch")
+@pytest.mark.parametrize("name", VERBS)
+def test_a_dry_run_of_one_of_each_kind_says_what_the_run_does(
+    queue: WorkQueue, raw: redis.Redis, foreign: Foreign, name: str
+) -> None:
+    ids = _arrange_by_hand(foreign)
+    make_idle(raw, 1000)
+    _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)
+
+
+@pytest.mark.parametrize("name", ["complete", "touch", "release", "release later", "bury", "kick"])
+def test_data_of_another_type_stop_the_dry_run_as_they_stop_the_run(
+    queue: WorkQueue, raw: redis.Redis, foreign: Foreign, name: str
+) -> None:
+    foreign.leased(b"a", b"b", b"c")
+    raw.delete(b"jobs:item:b")
+    raw.hset(b"jobs:item:b", "field", "value")
+    before = contents(raw)
+    for dry_run in (True, False):
+        with pytest.raises(WrongType) as caught:
+            VERBS[name](queue, [b"a", b"b", b"c"], dry_run)
+        assert caught.value.message == (
+            "jobs:item:b holds another type than the protocol says: a hash and not a string"
+        )
+        assert caught.value.hint == "see what it is with the TYPE command, or name another queue"
+        assert contents(raw).keys() == before.keys()
 
 
 @pytest.mark.needs("no-touch")
