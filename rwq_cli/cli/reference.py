@@ -1,6 +1,6 @@
-"""The README's reference, generated from the commands.
+"""The generated parts of the README: the reference of the commands, and the doctor's findings.
 
-`python -m rwq_cli.cli.reference README.md` replaces it between its two marks; a test compares.
+`python -m rwq_cli.cli.reference README.md` replaces them between their marks; a test compares.
 """
 
 import sys
@@ -13,10 +13,11 @@ import typer
 from rwq_cli.cli.app import SECTIONS, Described, all_commands, build_root
 from rwq_cli.cli.command import help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
+from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.views.remedies import REMEDIES
 
-BEGIN = "<!-- reference: made by python -m rwq_cli.cli.reference README.md -->"
-END = "<!-- end of the reference -->"
+_MADE = "made by python -m rwq_cli.cli.reference README.md"
 
 
 def reference() -> str:
@@ -68,17 +69,31 @@ def _options(parameters: Sequence[Any], context: Any) -> str:
     return "\n".join(rows) + "\n"
 
 
-def with_reference(text: str) -> str:
-    """The README's text with the reference between its marks replaced."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{reference()}\n{END}{after}"
+def findings() -> str:
+    """The table of the doctor's findings, as Markdown."""
+    rows = ["| code | severity | what it is | `--fix` |", "| --- | --- | --- | --- |"]
+    for code in Code:
+        remedy = REMEDIES[code]
+        outcome = "fixed" if code.auto_fixable else "left"
+        if remedy.kept:
+            outcome += f"{'; left where' if code.auto_fixable else ':'} {remedy.kept}"
+        rows.append(f"| `{code.value}` | {code.severity.value} | {remedy.cause} | {outcome} |")
+    return "\n".join(rows) + "\n"
+
+
+def with_generated_parts(text: str) -> str:
+    """The README's text with everything between the marks replaced."""
+    for part in (findings, reference):
+        begin, end = f"<!-- {part.__name__}: {_MADE} -->", f"<!-- end of the {part.__name__} -->"
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n\n{part()}\n{end}{rest.partition(end)[2]}"
+    return text
 
 
 def main() -> None:
     """Update the file."""
     file = Path(sys.argv[1])
-    file.write_text(with_reference(file.read_text("utf-8")), "utf-8")
+    file.write_text(with_generated_parts(file.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a state means, what happens next if nobody does anything, and what would move it on."""
+"""What the state of an item means, what happens next, and which commands help."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
@@ -14,18 +14,17 @@ from rwq_cli.views.command_lines import command_line, shell_word
 from rwq_cli.views.remedies import REMEDIES
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """The answer to "why is it stuck?".
 
     Attributes:
         meaning: The state in words.
         next: What happens if nobody does anything.
-        next_in_s: Seconds until then; None where nothing will, or nobody can know when.
-        commands: Command lines that would move the item on.
-        findings: What the doctor would find wrong with it.
-        causes: How each of those comes to be.
-        cures: What puts each right.
+        next_in_s: Seconds until then; None if nothing will happen, or the time is unknown.
+        commands: Command lines that help.
+        findings: The findings of the doctor.
+        causes: Their causes.
+        cures: How to fix them.
     """
 
     meaning: str
@@ -44,14 +43,14 @@ def explain(
     kept: Result | None = None,
     wrong_keys: Sequence[bytes] = (),
 ) -> Explanation:
-    """Explain what is known of one ID.
+    """Explain the facts about one ID.
 
     Args:
         queue: The queue's name.
         item_report: The facts.
-        forecast: When its turn comes, if that was asked for and it waits.
+        forecast: When it will be leased; None if unknown.
         kept: The result that is kept under the ID; None for none.
-        wrong_keys: Keys of another type than the protocol says, besides those of the facts.
+        wrong_keys: Further keys that have a wrong type.
     """
     facts = item_report.facts
     state = facts.state
@@ -61,23 +60,23 @@ def explain(
     meaning, following, verbs = {
         State.WAITING: ("It waits to be leased.", place, _for_waiting(item_report)),
         State.LEASED: (
-            "A worker has it under a lease.",
-            f"Unless it is completed or renewed, the lease ends in {left}; then it is abandoned "
-            "and the next light clean returns it.",
+            "A worker has leased it.",
+            f"Unless it is completed or the lease is renewed, the lease ends in {left}; then the "
+            "item is abandoned, and the next light clean returns it.",
             ("release --force", "touch", "complete"),
         ),
         State.HELD: (
             "It has a lease without expiry, which no worker sets.",
-            "Nothing: no cleaner will ever return it while that lease exists.",
+            "Nothing: no cleaner returns it while that lease exists.",
             ("release --force", "touch"),
         ),
         State.ABANDONED: (
             "It is in processing without a lease: its worker died or gave up.",
-            "The next light clean, by whatever cleaner, returns it to the queue.",
+            "The next light clean returns it to the queue.",
             ("clean light", "release"),
         ),
         State.ORPHANED: (
-            "It is in no list and has no lease: a crash between two commands.",
+            "It is in no list and has no lease: a process died between two commands.",
             "Only a deep clean returns it.",
             ("clean deep", "release"),
         ),
@@ -87,39 +86,39 @@ def explain(
             ("release --force", "complete"),
         ),
         State.DELAYED: (
-            "It is put off.",
+            "It is delayed.",
             _due(item_report),
             ("release", "release --delay 5m", "complete"),
         ),
         State.DUE: (
-            "It was put off, and its time has come.",
+            "It was delayed, and is due now.",
             _due(item_report),
             ("release", "complete"),
         ),
         State.BURIED: (
-            "It was buried: set aside until somebody kicks it.",
-            "Nothing: no worker and no cleaner touches it.",
+            "It is buried until somebody kicks it.",
+            "Nothing: workers and cleaners leave it alone.",
             ("kick", "complete"),
         ),
         State.DUPLICATED: (
             "It is in the lists more than once.",
-            "It can be leased twice at a time; after one complete the other entry is a ghost.",
+            "It can be leased twice at a time; once it is completed, the other entry is a ghost.",
             ("doctor --fix", "clean deep"),
         ),
         State.GHOST: (
-            "The ID is in a list but has no data: it was completed while it was listed.",
+            "The ID is in a list but has no data: the item was completed while it was listed.",
             "Leasing or cleaning drops the entry.",
             ("clean deep",) if facts.in_main else ("clean light",),
         ),
         State.STRAY_LEASE: (
-            "There is a lease but no item: it was completed while it was leased.",
-            f"The lease ends by itself in {left}." if left else "Nothing: it has no expiry.",
+            "There is a lease but no item: the item was completed while it was leased.",
+            f"The lease ends in {left}." if left else "Nothing: it has no expiry.",
             () if left else ("complete",),
         ),
-        State.GONE: ("There is no such item: it was completed, or never was.", "Nothing.", ()),
+        State.GONE: ("There is no such item: it was completed, or never added.", "Nothing.", ()),
         State.WRONG_TYPE: (
-            "A key holds another type than the protocol says; nothing can be concluded.",
-            "Nothing that can be foretold.",
+            "A key holds another type than the protocol says; its state is unknown.",
+            "Unknown.",
             (),
         ),
     }[state]
@@ -162,16 +161,13 @@ def _place(position: int | None, forecast: Forecast | None) -> str:
     if not position:
         return "It is the next to be leased."
     ahead = human.count(position)
-    said = (
-        f"It is leased once the {ahead} ahead of it are"
-        if position > 1
-        else "It is leased once the one ahead of it is"
-    )
+    items = f"{ahead} items" if position > 1 else "item"
+    text = f"It is leased after the {items} ahead of it"
     if forecast is None:
-        return f"{said}."
+        return f"{text}."
     if forecast.turn_in_s is None:
-        return f"{said}; none of them was while it was watched."
-    return f"{said}: in about {human.duration(forecast.turn_in_s)} at the present rate."
+        return f"{text}; nothing was leased while the queue was watched."
+    return f"{text}, in about {human.duration(forecast.turn_in_s)} at the present rate."
 
 
 def _due(item_report: ItemReport) -> str:
@@ -179,12 +175,12 @@ def _due(item_report: ItemReport) -> str:
     if facts.due_ms is None:
         return ""
     if facts.has_invalid_score:
-        return "It is never due: its due time is no time."
+        return "It is never due: its score is no time."
     ahead_s = max((facts.due_ms - facts.now_ms) / 1000, -facts.now_ms / 1000)
     due = f"is due in {human.duration(ahead_s)}; then"
     if ahead_s <= 0:
         due = f"has been due for {human.duration(-ahead_s)}:"
     return (
-        f"It {due} rwq's next lease, clean or wait puts it into the queue, or else a deep clean of "
-        "any worker's once its guard has ended."
+        f"It {due} rwq's next lease, clean or wait promotes it, or else the next deep clean after "
+        "its guard has expired."
     )

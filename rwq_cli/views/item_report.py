@@ -1,7 +1,5 @@
 """Everything about an item: `rwq show`."""
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -238,37 +236,10 @@ def _pretty(data: bytes) -> str:
     """JSON objects and arrays laid out; anything else escaped, line by line."""
     if data[:1] in (b"{", b"["):
         try:
-            json.loads(data)
-            return "\n".join(escaped(line.encode()) for line in _laid_out(data.decode()))
+            from msgspec.json import format as reformat
+
+            # No number or key is written anew.
+            data = reformat(data, indent=2)
         except (ValueError, RecursionError):
             pass
     return "\n".join(map(escaped, data.split(b"\n")))
-
-
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-
-
-def _laid_out(text: str) -> list[str]:
-    """The lines of a JSON text, each token as it stands: no number or key is written anew."""
-    lines, line, depth = [], "", 0
-    tokens = _TOKEN.findall(text)
-    for index, token in enumerate(tokens):
-        following = tokens[index + 1] if index + 1 < len(tokens) else ""
-        if token in "{[":
-            line += token
-            if following not in ("}", "]"):
-                depth += 1
-                lines.append(line)
-                line = "  " * depth
-        elif token in "}]":
-            if line.strip() and line.strip()[-1:] not in ("{", "["):
-                depth -= 1
-                lines.append(line)
-                line = "  " * depth
-            line += token
-        elif token == ",":
-            lines.append(line + ",")
-            line = "  " * depth
-        else:
-            line += ": " if token == ":" else token
-    return [*lines, line]

@@ -1,23 +1,20 @@
 """What each of the doctor's findings means: its cause, its cure, and the command for it."""
 
-import sys
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 from rwq_cli.core.repair.findings import Code, Finding
 from rwq_cli.views.command_lines import command_line, shell_word
 
 
-@dataclass(frozen=True)
-class Remedy:
-    """What is told of a finding.
+class Remedy(NamedTuple):
+    """The explanation of a finding.
 
     Attributes:
-        cause: What it is, and how it comes to be.
-        cure: What puts it right.
-        command: The command for that. After a command of rwq's, ` ID` stands for an ID; elsewhere
-            `KEY` for a key; without either it is about the queue.
-        kept: Why `--fix` leaves it, or some of it, as it is; None where it never does on purpose.
+        cause: What it is, and what causes it.
+        cure: How to fix it.
+        command: The command that fixes it or shows more. ` ID` stands for an ID after a command of
+            rwq, `KEY` for a key elsewhere; without either the command is for the whole queue.
+        kept: Why `--fix` does not fix all of them; None if it does.
     """
 
     cause: str
@@ -31,32 +28,32 @@ _FIX = "rwq doctor --fix"
 REMEDIES = {
     Code.WRONG_TYPE: Remedy(
         "A key holds another type than the protocol says: something else writes under this name.",
-        "Find out whose it is, and rename or delete it by hand.",
+        "Find out whose key it is, and rename or delete it.",
         "redis-cli TYPE KEY",
         "nothing can be concluded from it, and deleting it could lose somebody's data",
     ),
     Code.HELD: Remedy(
-        "A lease has no expiry, which no worker sets: somebody took the expiry away by hand.",
-        "Put the item back, or give the lease an end.",
+        "A lease has no expiry. No worker sets such a lease: somebody removed the expiry.",
+        "Release the item, or give the lease an expiry.",
         "rwq release --force ID",
-        "it may be on purpose: somebody can be keeping the item from the workers",
+        "it may be on purpose, to keep the item from the workers",
     ),
     Code.DUPLICATED: Remedy(
-        "An item is listed more than once: add --unique of an ID that existed, or a copy by hand. "
-        "It may run twice.",
-        "Take the surplus entries out.",
+        "An item is listed more than once: its ID existed when it was added with --unique, or "
+        "somebody pushed it again. It may run twice.",
+        "Remove the surplus entries.",
         _FIX,
     ),
     Code.TWO_HOLDERS: Remedy(
-        "Workers of two generations hold the same item, each by its own lease key: a cleaner of "
-        "the one took it from a worker of the other.",
-        "Let both leases end, or choose whose work counts and end the other by hand.",
+        "Workers of two generations hold the same item, each with its own lease key: a cleaner "
+        "of one generation returned it while a worker of the other held it.",
+        "Let both leases expire, or choose one and release the item from the other.",
         "rwq show ID",
         "either worker may be the one that completes it",
     ),
     Code.EVICTING_SERVER: Remedy(
-        "The server is set to delete keys once its memory reaches maxmemory, also if that is set "
-        "only later: items and leases can vanish.",
+        "The server's maxmemory-policy evicts keys once maxmemory is reached, also if that is "
+        "set later: items and leases can vanish.",
         "Set its maxmemory-policy to noeviction.",
         "redis-cli CONFIG SET maxmemory-policy noeviction",
         "the server's settings are not the queue's",
@@ -67,76 +64,76 @@ REMEDIES = {
         "rwq clean light",
     ),
     Code.ORPHANED: Remedy(
-        "Items are in no list and have no lease: something died between two commands.",
+        "Items are in no list and have no lease: a process died between two commands.",
         "A deep clean returns them.",
         "rwq clean deep",
     ),
     Code.UNLISTED: Remedy(
         "Items have a lease but are in no list: their processing entries were lost.",
-        "When the lease ends a deep clean returns them.",
+        "A deep clean returns them once the lease has expired.",
         "rwq release --force ID",
-        "a worker may still have it in hand; its lease ends by itself",
+        "a worker may still be working on it; the lease expires",
     ),
     Code.DUE: Remedy(
-        "Delayed items have been due for over a minute, and nobody has brought them back.",
-        "Any clean puts them into the queue.",
+        "Delayed items have been due for over a minute, and nothing has promoted them.",
+        "Any clean promotes them.",
         "rwq clean light",
     ),
     Code.UNGUARDED: Remedy(
-        "Delayed or buried items have lost the lease that guards them, or it ends too early: a "
-        "cleaner of upstream's brings them back before their time.",
-        "Guard them anew.",
+        "Delayed or buried items have lost their guard lease, or it expires too early: "
+        "upstream's cleaners return them before their time.",
+        "Restore the guards.",
         _FIX,
     ),
     Code.GHOST: Remedy(
-        "IDs without data are listed: they were completed, or their data was deleted, meanwhile.",
+        "IDs without data are listed: the items were completed, or their data were deleted.",
         "Leasing or cleaning drops them.",
         "rwq clean deep",
     ),
     Code.INVALID_SCORE: Remedy(
-        "Delayed or buried items have a time that is none: it is infinite, or far too large. "
-        "Somebody wrote it by hand.",
-        "Release them, or delay or bury them anew.",
+        "Delayed or buried items have a score that is no time: infinite, or far too large. "
+        "Somebody wrote it.",
+        "Release them, or delay or bury them again.",
         "rwq release ID",
-        "when they are due is not for rwq to say",
+        "rwq cannot know when they are due",
     ),
     Code.ENDLESS_LEASE: Remedy(
-        "Leases without expiry belong to no item: nothing would ever end them.",
+        "Leases without expiry belong to no item: they would stay forever.",
         "Delete them.",
         _FIX,
     ),
     Code.STALE_SCHEDULE: Remedy(
-        "Items that wait or are leased are noted as delayed or buried as well.",
-        "Take the note away.",
+        "Items that wait or are leased also have an entry as delayed or buried.",
+        "Remove that entry.",
         _FIX,
     ),
     Code.STALE_CLEANING: Remedy(
         "A cleaner of redis-work-queue 0.1 died and left IDs in its list that are gone or listed "
         "elsewhere.",
-        "Take them off that list.",
+        "Remove them from that list.",
         _FIX,
     ),
     Code.EMPTY_ID: Remedy(
         "An item or an entry has the empty string for an ID, most likely from an unset variable.",
         "Let a worker lease and complete it: no command line can name it.",
         "rwq lease",
-        "it has data, so it is an item like any other",
+        "it has data and is an item like any other",
     ),
     Code.SHADOWED_NAME: Remedy(
-        "The keys of another queue look like items or leases of this one, or this one's look like "
-        "its: a cleaner of the one can take the other's apart.",
+        "Keys of another queue look like items or leases of this one, or the other way round: a"
+        " cleaner of one queue can damage the other.",
         "Move one of them to another name.",
         "rwq queues",
-        "which of them should move is not for rwq to say",
+        "rwq cannot know which of them should move",
     ),
     Code.STRAY_LEASE: Remedy(
-        "Leases are left of items that were completed meanwhile.",
-        "Nothing is to be done: they end by themselves.",
+        "Leases of completed items are left.",
+        "Nothing: they expire.",
         "rwq show ID",
-        "they end by themselves",
+        "they expire",
     ),
     Code.STALE_RETURNS: Remedy(
-        "Returns were counted of items that are completed.", "Take the counts away.", _FIX
+        "Returns of completed items are still counted.", "Remove the counts.", _FIX
     ),
     Code.INVALID_RETURNS: Remedy(
         "The count of an item's returns is no number, and counts as none: somebody wrote it by "
@@ -147,19 +144,19 @@ REMEDIES = {
     ),
     Code.FOREIGN_KEY: Remedy(
         "Keys begin with the queue's name but are no part of any queue.",
-        "Nothing needs to be done; purge and a rename of the queue leave them behind.",
+        "Nothing; purge leaves them alone.",
         "redis-cli TYPE KEY",
         "they may be somebody's",
     ),
     Code.NO_PERSISTENCE: Remedy(
-        "The server writes nothing to disk: when it stops, the queue is gone.",
-        "Switch on its append-only file.",
+        "The server writes nothing to disk: when it stops, the queue is lost.",
+        "Enable its append-only file.",
         "redis-cli CONFIG SET appendonly yes",
         "the server's settings are not the queue's",
     ),
     Code.NO_HASH_TAG: Remedy(
-        "The name has no hash tag, so that on a cluster the queue's keys would not be together.",
-        "Nothing on a single server; on a cluster, call it by a name in braces.",
+        "The name has no hash tag: on a cluster the queue's keys would be on different nodes.",
+        "Nothing on a single server; on a cluster, use a name in braces.",
         "rwq stats",
         "workers know it by this name",
     ),
@@ -167,12 +164,7 @@ REMEDIES = {
 
 
 def command_for(queue: bytes, finding: Finding) -> str:
-    """The command for a finding, with its first example, safe to paste.
-
-    Args:
-        queue: The queue's name.
-        finding: The finding.
-    """
+    """The command for a finding of a queue, with its first example, safe to paste."""
     example = finding.examples[0] if finding.examples else b""
     template = REMEDIES[finding.code].command
     if not template.startswith("rwq "):
@@ -184,39 +176,7 @@ def command_for(queue: bytes, finding: Finding) -> str:
 
 
 def kept_because(finding: Finding) -> str | None:
-    """Why some of a finding is left after a cure; None where nothing is."""
+    """Why some of a finding are left; None if none are."""
     if not finding.left:
         return None
-    return REMEDIES[finding.code].kept or "something else was at work on it"
-
-
-BEGIN = "<!-- findings: made by python -m rwq_cli.views.remedies README.md -->"
-END = "<!-- end of the findings -->"
-
-
-def with_findings(text: str) -> str:
-    """A README with the table of findings between its marks as it is now."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{_table()}\n\n{END}{after}"
-
-
-def _table() -> str:
-    rows = ["| code | severity | what it is | `--fix` |", "| --- | --- | --- | --- |"]
-    for code in Code:
-        remedy = REMEDIES[code]
-        done = "cured" if code.auto_fixable else "left"
-        if remedy.kept:
-            done += f"{'; left where' if code.auto_fixable else ':'} {remedy.kept}"
-        rows.append(f"| `{code.value}` | {code.severity.value} | {remedy.cause} | {done} |")
-    return "\n".join(rows)
-
-
-def main() -> None:
-    """Write the table into the file named."""
-    file = Path(sys.argv[1])
-    file.write_text(with_findings(file.read_text("utf-8")), "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    return REMEDIES[finding.code].kept or "it changed meanwhile"

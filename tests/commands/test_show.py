@@ -95,7 +95,7 @@ def test_all_of_a_waiting_item(rwq: Rwq, foreign: Foreign) -> None:
         "        queue  jobs",
         "        state  waiting",
         "               It waits to be leased.",
-        "         next  It is leased once the one ahead of it is.",
+        "         next  It is leased after the item ahead of it.",
         "to move it on  rwq release --front -q jobs a",
         "               rwq complete -q jobs a",
         "",
@@ -114,7 +114,7 @@ def test_the_position_is_the_number_of_items_ahead(rwq: Rwq, foreign: Foreign) -
     foreign.waiting(*(b"%04d" % number for number in range(1500)))
     for item_id, position in (("0000", 0), ("0001", 1), ("1499", 1499)):
         assert rwq("show", item_id, "-o", "json").json["position"] == position
-    assert "once the 1,499 ahead of it are" in rwq("show", "1499", "-o", "table").text
+    assert "after the 1,499 items ahead of it" in rwq("show", "1499", "-o", "table").text
 
 
 def test_a_buried_item_has_its_time_and_reason(rwq: Rwq, foreign: Foreign) -> None:
@@ -293,7 +293,7 @@ class TestWhen:
         left = record["next_in_seconds"] * rate
         assert left == pytest.approx(record["position"] - 0.3 * rate, rel=0.05)
         assert re.fullmatch(
-            r"It is leased once the 4,9\d\d ahead of it are: in about \S+ at the present rate\.",
+            r"It is leased after the 4,9\d\d items ahead of it, in about \S+ at the present rate\.",
             record["next"],
         )
 
@@ -304,7 +304,8 @@ class TestWhen:
         record = rwq("show", "a", "--eta", "10ms", "-o", "json").json
         assert (record["next_in_seconds"], record["places_per_second"]) == (None, 0.0)
         assert record["next"] == (
-            "It is leased once the one ahead of it is; none of them was while it was watched."
+            "It is leased after the item ahead of it; "
+            "nothing was leased while the queue was watched."
         )
 
 

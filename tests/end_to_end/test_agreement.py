@@ -6,20 +6,15 @@ from pathlib import Path
 
 import rwq_cli
 from rwq_cli.cli.app import all_commands
-from rwq_cli.cli.reference import with_reference
+from rwq_cli.cli.reference import with_generated_parts
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.remedies import with_findings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-def test_readme_has_the_reference_as_the_code_makes_it() -> None:
-    assert with_reference(README) == README
-
-
-def test_readme_has_the_findings_as_the_code_makes_them() -> None:
-    assert with_findings(README) == README
+def test_readme_has_the_reference_and_the_findings_as_the_code_makes_them() -> None:
+    assert with_generated_parts(README) == README
 
 
 def test_readme_names_every_json_field_of_an_item() -> None:
