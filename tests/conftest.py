@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 from pathlib import Path
 from time import monotonic, sleep, time
@@ -485,6 +486,33 @@ def no_call_over(raw: redis.Redis, over_ms: int) -> Iterator[None]:
         raw.slowlog_reset()
         raw.config_set("slowlog-log-slower-than", 10_000)
         raw.config_set("slowlog-max-len", 128)
+
+
+# How many list entries one call may pass in searches: about 50 ms of a server's time.
+SEARCHED_MAX = 5_000_000
+
+
+@contextmanager
+def no_call_searches_often(
+    interleaved: Interleaved, raw: redis.Redis, searches_max: int
+) -> Iterator[None]:
+    """Fails if between two calls the server searched lists more often than this.
+
+    A search is an LREM, an LPOS or an LINSERT, in a script or by itself, by what the server counts.
+    """
+    counted: list[int] = []
+
+    def searches() -> int:
+        stats = raw.info("commandstats")
+        names = ("cmdstat_lrem", "cmdstat_lpos", "cmdstat_linsert")
+        return sum(int(stats[name]["calls"]) for name in names if name in stats)
+
+    interleaved.before = lambda _name: counted.append(searches())
+    counted.append(searches())
+    yield
+    counted.append(searches())
+    interleaved.before = None
+    assert max(after - before for before, after in pairwise(counted)) <= searches_max
 
 
 def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:
