@@ -17,7 +17,7 @@ def _light_clean(turn: Turn) -> Iterator[Sample]:
     run = turn.rwq("clean", "light", "--grace", "0")
     assert turn.server.client.llen(f"{QUEUE}:queue") == waiting + abandoned
     title = f"light clean: {abandoned:,} abandoned, {waiting:,} waiting"
-    yield Sample(title, run.seconds, SECONDS, 3, RAW_WALK, walk_s, run)
+    yield Sample(title, run.seconds, SECONDS, 2.5, RAW_WALK, walk_s, run)
 
 
 def _deep_clean(turn: Turn) -> Iterator[Sample]:

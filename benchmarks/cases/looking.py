@@ -39,12 +39,12 @@ def _listing(turn: Turn) -> Iterator[Sample]:
     plain = turn.rwq("ls", "-n", str(rows), "-o", "plain")
     table = turn.rwq("ls", "-n", str(rows), "-o", "table")
     title = f"a table of {rows:,} rows"
-    yield Sample(title, table.seconds, SECONDS, 10, "plain", plain.seconds, table)
+    yield Sample(title, table.seconds, SECONDS, 6, "plain", plain.seconds, table)
     listed = str(turn.size(100_000))
-    for words in (["ls", "-n", listed, "-o", "jsonl"], ["stats", "--deep"]):
+    for words, limit in ((["ls", "-n", listed, "-o", "jsonl"], 9), (["stats", "--deep"], 5.5)):
         run = turn.rwq(*words)
         title = f"{' '.join(words)} on {waiting:,} waiting"
-        yield Sample(title, run.seconds, SECONDS, 20, RAW_WALK, walk_s, run)
+        yield Sample(title, run.seconds, SECONDS, limit, RAW_WALK, walk_s, run)
 
 
 def _show_many(turn: Turn) -> Iterator[Sample]:
@@ -53,11 +53,11 @@ def _show_many(turn: Turn) -> Iterator[Sample]:
     ids = write_lines(turn.folder / "ids", made["waiting"][:: waiting // chosen][:chosen])
     run = turn.rwq("show", "-", "-o", "jsonl", stdin=ids)
     commands, reads = turn.server.commands_run(), turn.server.socket_reads()
-    yield Sample(f"show - of {chosen:,}: round trips", reads / chosen, CALLS, 1)
-    yield Sample(f"show - of {chosen:,}: commands on the server", commands / chosen, CALLS, 20)
+    yield Sample(f"show - of {chosen:,}: round trips", reads / chosen, CALLS, 0.05)
+    yield Sample(f"show - of {chosen:,}: commands on the server", commands / chosen, CALLS, 12)
     walk_s = turn.raw_walk_s()
     title = f"show - of {chosen:,}"
-    yield Sample(title, run.seconds, SECONDS, 20, RAW_WALK, walk_s, run)
+    yield Sample(title, run.seconds, SECONDS, 6, RAW_WALK, walk_s, run)
 
 
 CASES = [

@@ -15,7 +15,7 @@ def _release_all(turn: Turn) -> Iterator[Sample]:
     run = turn.rwq("release", "--all")
     assert turn.server.client.llen(f"{QUEUE}:queue") == waiting + abandoned
     title = f"release --all: {abandoned:,} abandoned, {waiting:,} waiting"
-    yield Sample(title, run.seconds, SECONDS, 20, RAW_WALK, walk_s, run)
+    yield Sample(title, run.seconds, SECONDS, 22, RAW_WALK, walk_s, run)
 
 
 def _bury(turn: Turn) -> Iterator[Sample]:
@@ -26,7 +26,7 @@ def _bury(turn: Turn) -> Iterator[Sample]:
     run = turn.rwq("bury", "-", stdin=ids)
     assert turn.server.client.zcard(f"{QUEUE}:buried") == chosen
     title = f"bury {chosen:,} of {waiting:,} waiting, at random"
-    yield Sample(title, run.seconds, SECONDS, 20, RAW_WALK, walk_s, run)
+    yield Sample(title, run.seconds, SECONDS, 15, RAW_WALK, walk_s, run)
 
 
 def _kick_all(turn: Turn) -> Iterator[Sample]:
@@ -36,7 +36,7 @@ def _kick_all(turn: Turn) -> Iterator[Sample]:
     run = turn.rwq("kick", "--all")
     assert turn.server.client.llen(f"{QUEUE}:queue") == waiting + buried
     title = f"kick --all: {buried:,} buried, {waiting:,} waiting"
-    yield Sample(title, run.seconds, SECONDS, 20, RAW_WALK, walk_s, run)
+    yield Sample(title, run.seconds, SECONDS, 6.5, RAW_WALK, walk_s, run)
 
 
 def _export_and_import(turn: Turn) -> Iterator[Sample]:
@@ -48,9 +48,9 @@ def _export_and_import(turn: Turn) -> Iterator[Sample]:
     turn.server.empty()
     imported = turn.rwq("import", str(file))
     assert turn.server.client.llen(f"{QUEUE}:queue") == waiting
-    for title, run in (("export", exported), ("import", imported)):
+    for title, run, limit in (("export", exported, 25), ("import", imported, 16)):
         yield Sample(
-            f"{title} {waiting + abandoned:,}", run.seconds, SECONDS, 20, RAW_WALK, walk_s, run
+            f"{title} {waiting + abandoned:,}", run.seconds, SECONDS, limit, RAW_WALK, walk_s, run
         )
 
 

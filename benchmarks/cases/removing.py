@@ -55,7 +55,7 @@ def _upstream_loop_s(turn: Turn, count: int) -> float:
 def _complete(turn: Turn) -> Iterator[Sample]:
     """Half of a long processing list, and part of a long main list, in random order."""
     waiting, abandoned, chosen = map(turn.size, (1_000_000, 200_000, 100_000))
-    for state, total in (("abandoned", abandoned), ("waiting", waiting)):
+    for state, total, limit in (("abandoned", abandoned, 2.5), ("waiting", waiting, 10)):
         made = turn.fill(waiting=waiting, abandoned=abandoned)
         walk_s = turn.raw_walk_s()
         ids = write_lines(turn.folder / "ids", random.Random(1).sample(made[state], chosen))
@@ -65,7 +65,7 @@ def _complete(turn: Turn) -> Iterator[Sample]:
             f"complete {chosen:,} of {total:,} {state}, at random",
             run.seconds,
             SECONDS,
-            5,
+            limit,
             RAW_WALK,
             walk_s,
             run,
@@ -82,11 +82,11 @@ def _remove(turn: Turn) -> Iterator[Sample]:
     assert turn.server.client.llen(f"{QUEUE}:queue") == waiting - chosen
     undone = turn.rwq("undo")
     assert turn.server.client.llen(f"{QUEUE}:queue") == waiting
-    for title, run in (
-        (f"rm {chosen:,} of {waiting:,} waiting, at random", removed),
-        (f"undo of these {chosen:,}", undone),
+    for title, run, limit in (
+        (f"rm {chosen:,} of {waiting:,} waiting, at random", removed, 13),
+        (f"undo of these {chosen:,}", undone, 9),
     ):
-        yield Sample(title, run.seconds, SECONDS, 20, RAW_WALK, walk_s, run)
+        yield Sample(title, run.seconds, SECONDS, limit, RAW_WALK, walk_s, run)
 
 
 CASES = [
