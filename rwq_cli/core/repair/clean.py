@@ -93,9 +93,7 @@ def deep_clean(
         yield action
     yield from _repair_lists(queue, found, done, bury_after, dry_run)
     done |= due
-    # Whether these are stale may depend on the entry that promotion has dropped.
-    stale_cleaning = _without(found.stale_cleaning, due)
-    yield from _prune_entries(queue, found, stale_cleaning, done, dry_run)
+    yield from _prune_entries(queue, found, done, due, dry_run)
     for _ in restore_guards(queue, _without(unguarded, done), dry_run=dry_run):
         pass
 
@@ -144,9 +142,11 @@ def _repair_lists(
 
 
 def _prune_entries(
-    queue: Queue, found: Survey, stale_cleaning: list[bytes], done: set[bytes], dry_run: bool
+    queue: Queue, found: Survey, done: set[bytes], due: set[bytes], dry_run: bool
 ) -> Iterator[CleanAction]:
     # The script does not look for items in the lists.
+    # Whether an entry of cleaning is stale may depend on the one that promotion has dropped.
+    stale_cleaning = _without(found.stale_cleaning, due)
     stale = [f.item_id for f in facts_of(queue, stale_cleaning) if f.is_stale_in_cleaning]
     for item_id in dict.fromkeys(prune_cleaning(queue, stale, dry_run=dry_run)):
         yield _pruned(item_id, "cleaning")
@@ -159,7 +159,8 @@ def _prune_entries(
                 yield _pruned(item_id, where)
     for where in ("delayed", "buried"):
         ghosts = [item_id for item_id, name in found.scheduled_ghosts if name == where]
-        for item_id in prune(queue, where, _without(ghosts, done), dry_run=dry_run):
+        # A ghost that was dropped from a list still has this entry; promotion drops its own.
+        for item_id in prune(queue, where, _without(ghosts, due), dry_run=dry_run):
             yield _pruned(item_id, where)
     for item_id in prune(queue, "returns", found.stale_returns, dry_run=dry_run):
         yield _pruned(item_id, "returns")

@@ -1412,3 +1412,17 @@ class TestStaleSchedule:
         assert raw.exists(b"jobs:buried") == 0
         assert lease_keys(raw) == []
         assert raw.llen(b"jobs:queue") == 300
+
+
+@pytest.mark.parametrize("where", ["main", "processing"])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_ghost_in_a_list_and_in_buried_loses_both_entries(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, where: str, dry_run: bool
+) -> None:
+    foreign.buried(b"1")
+    raw.delete(keys.item(b"1"))
+    raw.lpush({"main": keys.main, "processing": keys.processing}[where], b"1")
+    actions = list(queue.deep_clean(dry_run=dry_run))
+    assert actions == [CleanAction(b"1", Repair.DROPPED, State.GHOST, where), pruned("buried")]
+    if not dry_run:
+        assert raw.keys() == []
