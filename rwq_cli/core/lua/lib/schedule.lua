@@ -60,8 +60,8 @@ end
 
 -- What an entry of Q:delayed or Q:buried says of an item that is located: 'push' if it is due or to be
 -- kicked; 'leased' if a session holds it; 'superseded' if the item is buried as well as due; 'stale'
--- if it has no data or is in a list all the same; nil if it is not due, its data or, for one that is due,
--- its lease are of another type, or there is no entry.
+-- if it has no data or is in a list all the same; nil if it is not due, its data are of another type, there
+-- is no entry, or it is due, but a session holds it in no list: it is promoted when that lease has ended.
 local function entry_verdict(facts, which, now_ms)
   local at_ms = which == 'delayed' and facts.due_ms or which == 'buried' and facts.buried_ms
   if not at_ms or (which == 'delayed' and at_ms > now_ms) then
@@ -74,7 +74,8 @@ local function entry_verdict(facts, which, now_ms)
   local session = session_of(facts)
   if session then
     -- A cleaner that has claimed it is about to push it.
-    if string.sub(session, 1, 10) == 'rwq-clean:' or (session == '' and which == 'delayed') then
+    local is_unlisted = facts.main + facts.processing == 0
+    if string.sub(session, 1, 10) == 'rwq-clean:' or (which == 'delayed' and (is_unlisted or session == '')) then
       return nil
     end
     return 'leased'
