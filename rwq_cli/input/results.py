@@ -7,14 +7,10 @@ from rwq_cli.input.streams import whole
 
 
 def read_result(environment: Environment, name: str) -> bytes:
-    """The bytes of a file.
-
-    Args:
-        environment: The streams.
-        name: The file; `-` is stdin.
+    """The bytes of a file, or of stdin for `-`.
 
     Raises:
-        InvalidArgument: It cannot be read, or is larger than a server takes.
+        InvalidArgument: It cannot be read, or is larger than a server accepts.
     """
     if not name:
         raise InvalidArgument(

@@ -3,22 +3,22 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
 # Work that ends sooner shows no progress.
 _PATIENCE_S = 1.0
 _REDRAW_S = 0.1
+_BAR_WIDTH = 20
+_ERASE = "\r\x1b[2K"
 
 
 class TerminalProgress(ProgressListener):
     """Shows a line on the terminal for work that takes over a second.
+
+    It is drawn by the thread that works, so that no other one writes to the terminal.
 
     Args:
         environment: The streams; notes are written above the line.
@@ -34,8 +34,7 @@ class TerminalProgress(ProgressListener):
         self._what = ""
         self._count = 0
         self._total: int | None = None
-        self._display: Progress | None = None
-        self._task: Any = None
+        self._line = ""
         self._ended = False
         self.fraction: Callable[[], float | None] | None = None
         """Returns the share of the work that is done, 0 to 1; set if only the caller knows it."""
@@ -48,16 +47,15 @@ class TerminalProgress(ProgressListener):
 
     def advance(self, count: int) -> None:
         self._count += count
-        now_s = self._monotonic()
-        if now_s - self._drawn_s >= _REDRAW_S:
+        if self._monotonic() - self._drawn_s >= _REDRAW_S:
             self._draw()
 
     def hide(self) -> None:
         """Remove the line until the work goes on."""
-        if self._display is not None:
+        if self._line:
+            self._line = ""
             self._environment.note_above = None
-            self._display.stop()
-            self._display = None
+            self._write(_ERASE)
 
     def end(self) -> None:
         """Remove the line for good."""
@@ -69,16 +67,15 @@ class TerminalProgress(ProgressListener):
         if self._ended or now_s - self._began_s < _PATIENCE_S:
             return
         self._drawn_s = now_s
-        if self._display is None:
-            self._display, self._task = _display(self._environment)
         done = self._done()
-        self._display.update(
-            self._task,
-            total=None if done is None else 1.0,
-            completed=done or 0.0,
-            description=self._text(done, now_s - self._stage_began_s),
-            refresh=True,
-        )
+        bar = "" if done is None else f"{'━' * round(done * _BAR_WIDTH):{_BAR_WIDTH}} "
+        text = self._text(done, now_s - self._stage_began_s)
+        text = text[: max(0, self._environment.stderr_width - len(bar))]
+        if bar and self._environment.allows_colour:
+            bar = f"\x1b[36m{bar}\x1b[0m"
+        self._line = bar + text
+        self._environment.note_above = self._write_above
+        self._write(_ERASE + self._line)
 
     def _done(self) -> float | None:
         if self.fraction is not None:
@@ -96,61 +93,10 @@ class TerminalProgress(ProgressListener):
                 text += f", {human.duration(max(1, round(left_s)))} left"
         return text
 
+    def _write_above(self, note: str) -> None:
+        self._write(f"{_ERASE}{note}\n{self._line}")
 
-class _TextOut:
-    """stderr as the text stream that rich needs; write errors are ignored."""
-
-    encoding = "utf-8"
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
+    def _write(self, text: str) -> None:
         with suppress(OSError):
-            self._stream.write(text.encode("utf-8", "backslashreplace"))
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
-
-    def isatty(self) -> bool:
-        return True
-
-
-def _display(environment: Environment) -> "tuple[Progress, Any]":
-    # rich is imported only when there is something to show.
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-    from rich.text import Text
-
-    class Screen(Console):
-        """A console that never hides the cursor: if rwq is killed, it would stay hidden."""
-
-        def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
-            return False
-
-    screen = Screen(
-        file=cast(IO[str], _TextOut(environment.stderr)),
-        force_terminal=True,
-        width=environment.stderr_width,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        legacy_windows=False,
-        no_color=not environment.allows_colour,
-    )
-    display = Progress(
-        BarColumn(bar_width=20),
-        TextColumn("{task.description}", markup=False),
-        console=screen,
-        transient=True,
-        # Drawn by the thread that works, so that no other one writes to the terminal.
-        auto_refresh=False,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-    environment.note_above = lambda line: screen.print(Text(line), soft_wrap=True)
-    task = display.add_task("", total=None)
-    display.start()
-    return display, task
+            self._environment.stderr.write(text.encode("utf-8", "backslashreplace"))
+            self._environment.stderr.flush()

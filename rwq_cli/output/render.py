@@ -14,18 +14,11 @@ T = TypeVar("T")
 
 
 def render(report: Report, options: OutputOptions) -> Code:
-    """Write a report.
-
-    Args:
-        report: The report.
-        options: Where and how to write.
+    """Write a report, and return its exit code.
 
     Raises:
         RwqError: Reading the records failed.
         OSError: stdout cannot be written.
-
-    Returns:
-        The exit code.
     """
     if isinstance(report, Batch):
         return _render_batch(report, options)

@@ -1,4 +1,4 @@
-"""Tables and sections for people. The only module besides progress that knows rich."""
+"""Tables and sections for people. The only module that knows rich."""
 
 import re
 from collections.abc import Iterator, Sequence

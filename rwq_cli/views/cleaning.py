@@ -15,14 +15,7 @@ _REPAIRS = tuple(repair.value for repair in Repair)
 def clean_report(
     queue: bytes, actions: Iterator[CleanAction], *, dry_run: bool, null_separated: bool
 ) -> Batch[CleanAction]:
-    """The report of a clean.
-
-    Args:
-        queue: The queue's name.
-        actions: The repairs; reading them does the work.
-        dry_run: Whether nothing is changed.
-        null_separated: Whether `-o ids` ends each ID with NUL.
-    """
+    """The report of a clean. Reading the actions does the work."""
 
     def fields(action: CleanAction) -> dict[str, Any]:
         return {

@@ -48,13 +48,7 @@ _STATES = ("waiting", "leased", "abandoned", "held", "delayed", "buried")
 
 
 def stats_report(counts: Iterable[Counts], *, deep: bool, one: bool) -> Records[Counts]:
-    """The report of `rwq stats`: one queue at length, or several as a table.
-
-    Args:
-        counts: The counts of each queue.
-        deep: Whether whole queues are walked.
-        one: Whether one queue was asked for.
-    """
+    """The report of `rwq stats`: one queue at length, or several as a table."""
     names = (*_STATES, "orphaned", "duplicated", "ghosts") if deep else _STATES
 
     def note(counts: Counts, _output: OutputFormat) -> str | None:

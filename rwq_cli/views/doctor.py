@@ -25,15 +25,7 @@ def doctor_report(
     dry_run: bool,
     null_separated: bool,
 ) -> Records[Finding]:
-    """The report of `rwq doctor`.
-
-    Args:
-        queue: The queue's name.
-        diagnose: Looks at the queue, once.
-        fix: Whether what can be cured is.
-        dry_run: Whether nothing is changed.
-        null_separated: Whether `-o ids` ends each ID with NUL.
-    """
+    """The report of `rwq doctor`. `diagnose` looks at the queue, and is called once."""
 
     def findings() -> Iterator[Finding]:
         yield from diagnose().findings

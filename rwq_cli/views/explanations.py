@@ -49,8 +49,8 @@ def explain(
         queue: The queue's name.
         item_report: The facts.
         forecast: When it will be leased; None if unknown.
-        kept: The result that is kept under the ID; None for none.
-        wrong_keys: Further keys that have a wrong type.
+        kept: The result under the ID; None for none.
+        wrong_keys: Further keys of a wrong type.
     """
     facts = item_report.facts
     state = facts.state

@@ -52,12 +52,7 @@ class Shown:
 
 
 def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
-    """The report of `rwq show`.
-
-    Args:
-        shown: The items.
-        one: Whether one item was asked for.
-    """
+    """The report of `rwq show`: one item, or several."""
 
     def note(record: Shown, output: OutputFormat) -> str | None:
         is_silent = output in (OutputFormat.DATA, OutputFormat.IDS)

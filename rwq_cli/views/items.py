@@ -101,11 +101,9 @@ LEASED_COLUMNS = (ID, TIME_LEFT, SIZE, DATA)
 
 
 def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[Item], ...]:
-    """The columns of a listing.
+    """The columns of items in one state, as `rwq ls` names it, or else in several.
 
-    Args:
-        which: The one state of the items, as `rwq ls` names it; anything else for several states.
-        now_ms: Returns the server's clock, unix ms; called once, and only for a table.
+    `now_ms` returns the server's clock; it is called once, and only for a table.
     """
     due = _due_text(now_ms)
 

@@ -25,17 +25,9 @@ def lease_report(
     null_separated: bool,
     queue_last: bool,
 ) -> Records[Item]:
-    """The report of `rwq lease` of the next items.
+    """The report of `rwq lease`. Reading the items, or the batches of IDs, leases them.
 
-    Args:
-        queues: The names of the queues.
-        items: The items; reading them leases them.
-        id_batches: Their IDs alone; reading them leases them, too.
-        one: Whether one item was asked for.
-        dry_run: Whether nothing is changed.
-        null_separated: Whether `-o ids` and `-o data` end each record with NUL.
-        queue_last: Of several queues, the name is the last column and not the first: scripts
-            count fields.
+    With `queue_last` the names of several queues are the last column: scripts count fields.
     """
     columns: tuple[Column[Item], ...] = LEASED_COLUMNS
     if len(queues) > 1:
@@ -68,15 +60,7 @@ class Attempt(Protocol):
 def lease_by_id_report(
     queue: bytes, attempts: Iterable[Attempt], *, one: bool, dry_run: bool, null_separated: bool
 ) -> Records[Item]:
-    """The report of `rwq lease --id`.
-
-    Args:
-        queue: The name of the queue.
-        attempts: One an ID; reading them leases the items.
-        one: Whether one item was asked for.
-        dry_run: Whether nothing is changed.
-        null_separated: Whether `-o ids` and `-o data` end each record with NUL.
-    """
+    """The report of `rwq lease --id`. Reading the attempts leases the items."""
     refusals: list[str] = []
     leased = 0
 

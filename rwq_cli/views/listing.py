@@ -30,12 +30,12 @@ def listing_report(
         items: The items.
         columns: Their columns.
         what: What they are, such as `waiting items`.
-        source: What was walked.
-        lengths: Reads the lengths of the queue's structures.
-        is_selected: Whether the user asked for only some of them.
-        filters: Whether not every entry of the source is an item of the listing.
+        source: Where they come from.
+        lengths: Reads the lengths of the queue.
+        is_selected: Whether the user asked for some of them only.
+        filters: Whether the source has entries that are not listed.
         null_separated: Whether `-o ids` and `-o data` end each record with NUL.
-        id_batches: Their IDs alone, where these can be read without the items.
+        id_batches: The IDs, if they can be read without the items; else None.
     """
 
     def footer(shown: int) -> str:

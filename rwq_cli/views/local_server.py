@@ -9,12 +9,7 @@ from rwq_cli.output.report import Records, Row, Section, View
 
 
 def local_report(status: LocalStatus, *, is_no: bool) -> Records[LocalStatus]:
-    """The report of `rwq local`.
-
-    Args:
-        status: The server's status.
-        is_no: Whether that is the answer no.
-    """
+    """The report of `rwq local`. `is_no` means exit code 1."""
     return Records(
         view=View(_fields, lambda _status: None, status, sections=_sections),
         records=[status],

@@ -1,4 +1,4 @@
-"""Checks for monitors: the one line of a Nagios plugin, and the text format of Prometheus."""
+"""Checks for monitoring: the line of a Nagios plugin, and the text format of Prometheus."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,39 +11,35 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Records, View
 
-# What the line says even where no limit asks for it.
-_ALWAYS_SAID = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
+# The measures that the line has even without limits.
+_USUAL = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
 
-_METRICS = (
-    ("rwq_waiting_items", "waiting", "Items waiting to be leased."),
-    ("rwq_processing_items", "processing", "Entries of the processing list."),
-    ("rwq_leased_items", "leased", "Items in processing with a lease that ends."),
-    ("rwq_held_items", "held", "Items with a lease that never ends."),
-    ("rwq_abandoned_items", "abandoned", "Items in processing without a lease."),
-    ("rwq_delayed_items", "delayed", "Items for later, due ones included."),
-    ("rwq_due_items", "due", "Delayed items whose time has come."),
-    ("rwq_buried_items", "buried", "Items that were put away."),
-    ("rwq_returned_items", "returned", "Items that a clean brought back at least once."),
-    ("rwq_orphaned_items", "orphaned", "Items in no list without a lease."),
-    ("rwq_unlisted_items", "unlisted", "Items in no list with a lease that ends."),
-    ("rwq_duplicated_items", "duplicated", "Items in the lists more than once."),
-    ("rwq_ghosts", "ghosts", "Entries of a list without an item."),
-    ("rwq_stray_leases", "stray_leases", "Leases without an item."),
-    ("rwq_wrong_types", "wrong_types", "Keys of items and leases of another type."),
-    ("rwq_returns", "returns", "How often cleans brought items back."),
-    ("rwq_results", "results", "Outcomes that are kept of completed items."),
-)
+# The help of each metric, by the name of the count.
+_ITEMS = {
+    "waiting": "Items waiting to be leased.",
+    "processing": "Entries of the processing list.",
+    "leased": "Items in processing with a lease that ends.",
+    "held": "Items with a lease that never ends.",
+    "abandoned": "Items in processing without a lease.",
+    "delayed": "Delayed items, due ones included.",
+    "due": "Delayed items that are due.",
+    "buried": "Buried items.",
+    "returned": "Items that a clean returned at least once.",
+    "orphaned": "Items in no list without a lease.",
+    "unlisted": "Items in no list with a lease that ends.",
+    "duplicated": "Items in the lists more than once.",
+}
+_OTHERS = {
+    "ghosts": "Entries of a list without an item.",
+    "stray_leases": "Leases without an item.",
+    "wrong_types": "Keys of items and leases that have a wrong type.",
+    "returns": "How often cleans returned items.",
+    "results": "Outcomes that are kept of completed items.",
+}
 
 
 def check_report(checks: Sequence[Check], text: str, level: Level, *, one: bool) -> Records[Check]:
-    """The report of `rwq check`.
-
-    Args:
-        checks: The queues that could be read.
-        text: What a monitor reads.
-        level: The worst of the levels.
-        one: Whether one queue was asked for.
-    """
+    """The report of `rwq check`: the queues that could be read, and the text for a monitor."""
     sample = evaluate(Counts(b"", 0, 0, 0, 0), {})
     return Records(
         view=View(check_fields, lambda check: check.counts.queue, sample),
@@ -55,53 +51,41 @@ def check_report(checks: Sequence[Check], text: str, level: Level, *, one: bool)
 
 
 def nagios_line(check: Check) -> str:
-    """The line of a monitoring plugin: the level, in words what was found, and after a bar the
-    same as performance data, `name=value;warn;critical;least`."""
-    said = [_in_words(each) for each in check.evaluations if _is_said(each)]
-    data = [
-        _as_data(each) for each in check.evaluations if each.value is not None or _limited(each)
+    """The line of a monitoring plugin: level, measures, and performance data behind a bar.
+
+    Performance data are `name=value;warn;critical;least`.
+    """
+    limited = [each for each in check.evaluations if each.limits != Limits()]
+    words = [
+        _in_words(each) for each in check.evaluations if each.measure in _USUAL or each in limited
     ]
-    line = _line(check.level, f"{escaped(check.counts.queue)}: {', '.join(said)}")
+    data = [
+        _as_data(each) for each in check.evaluations if each.value is not None or each in limited
+    ]
+    line = _line(check.level, f"{escaped(check.counts.queue)}: {', '.join(words)}")
     return f"{line} | {' '.join(data)}\n"
 
 
-def unknown_line(why: str) -> str:
-    """The line where nothing could be found out.
-
-    Args:
-        why: The reason, safe to show.
-    """
-    return f"{_line(Level.UNKNOWN, why)}\n"
+def unknown_line(reason: str) -> str:
+    """The line for an error, whose reason is escaped."""
+    return f"{_line(Level.UNKNOWN, reason)}\n"
 
 
 def _line(level: Level, text: str) -> str:
-    # A bar would begin the performance data, and nothing escapes one.
+    # A bar would begin the performance data, and cannot be escaped.
     return f"RWQ {level.value} - {text}".replace("|", "\\x7c")
 
 
-def _limited(each: Evaluation) -> bool:
-    return each.limits != Limits()
-
-
-def _is_said(each: Evaluation) -> bool:
-    return each.measure in _ALWAYS_SAID or _limited(each)
-
-
 def _in_words(each: Evaluation) -> str:
-    if each.measure is Measure.AGE:
-        said = f"oldest {'unknown' if each.value is None else human.duration(each.value)}"
-    else:
-        said = f"{'unknown' if each.value is None else human.count(each.value)} {each.measure}"
-    return f"{said} ({above})" if (above := _above(each)) else said
-
-
-def _above(each: Evaluation) -> str:
-    """The limit that was passed, in words; empty for none."""
+    is_age = each.measure is Measure.AGE
+    value = "unknown"
+    if each.value is not None:
+        value = human.duration(each.value) if is_age else human.count(each.value)
+    text = f"oldest {value}" if is_age else f"{value} {each.measure}"
     limit = each.limits.critical if each.level is Level.CRITICAL else each.limits.warn
     if limit is None or each.level not in (Level.WARNING, Level.CRITICAL):
-        return ""
-    is_age = each.measure is Measure.AGE
-    return f"above {human.duration(limit) if is_age else human.count(int(limit))}"
+        return text
+    return f"{text} (above {human.duration(limit) if is_age else human.count(int(limit))})"
 
 
 def _as_data(each: Evaluation) -> str:
@@ -109,8 +93,11 @@ def _as_data(each: Evaluation) -> str:
         return f"{each.measure}=U"
     unit = "s" if each.measure is Measure.AGE else ""
     limits = (each.limits.warn, each.limits.critical, 0)
-    told = ";".join("" if limit is None else f"{limit:.10g}" for limit in limits)
-    return f"{each.measure}={each.value}{unit};{told}"
+    texts = ("" if limit is None else f"{limit:.10g}" for limit in limits)
+    return f"{each.measure}={each.value}{unit};{';'.join(texts)}"
+
+
+_FIELDS = {Measure.AGE: "oldest_waiting_seconds"}
 
 
 def check_fields(check: Check) -> dict[str, Any]:
@@ -118,13 +105,7 @@ def check_fields(check: Check) -> dict[str, Any]:
     return {
         **bytes_fields("queue", check.counts.queue),
         "status": check.level.value,
-        "waiting": check[Measure.WAITING].value,
-        "oldest_waiting_seconds": check[Measure.AGE].value,
-        "abandoned": check[Measure.ABANDONED].value,
-        "processing": check[Measure.PROCESSING].value,
-        "delayed": check[Measure.DELAYED].value,
-        "buried": check[Measure.BURIED].value,
-        "orphaned": check[Measure.ORPHANED].value,
+        **{_FIELDS.get(measure, measure.value): check[measure].value for measure in Measure},
         "alerts": [
             f"{each.level.value}: {_in_words(each)}"
             for each in check.evaluations
@@ -133,31 +114,30 @@ def check_fields(check: Check) -> dict[str, Any]:
     }
 
 
-def prometheus_text(queues: Sequence[bytes], found: Sequence[Check]) -> str:
-    """The text exposition format: every number of every queue, and which queues could be read.
-
-    Args:
-        queues: The queues that were asked for.
-        found: Those that could be read.
-    """
-    known = {check.counts.queue for check in found}
-    lines = _metric("rwq_up", "Whether the queue could be read.")
-    lines += [f"rwq_up{{{_label(queue)}}} {int(queue in known)}" for queue in queues]
-    ages = [(check.counts.queue, check[Measure.AGE].value) for check in found]
-    lines += _samples("rwq_oldest_waiting_seconds", "How long the next item was not used.", ages)
-    for metric, field, help_text in _METRICS:
-        values = [(check.counts.queue, getattr(check.counts, field)) for check in found]
-        lines += _samples(metric, help_text, values)
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _samples(name: str, help_text: str, values: list[tuple[bytes, int | None]]) -> list[str]:
-    samples = [f"{name}{{{_label(queue)}}} {value}" for queue, value in values if value is not None]
-    return [*_metric(name, help_text), *samples] if samples else []
+def prometheus_text(queues: Sequence[bytes], checks: Sequence[Check]) -> str:
+    """The text format of Prometheus: every count of the queues that could be read."""
+    counts = [check.counts for check in checks]
+    readable = {each.queue for each in counts}
+    up = [(queue, int(queue in readable)) for queue in queues]
+    ages = [(check.counts.queue, check[Measure.AGE].value) for check in checks]
+    metrics = [
+        _metric("up", "Whether the queue could be read.", up),
+        _metric("oldest_waiting_seconds", "How long the next item was not used.", ages),
+    ]
+    for suffix, helps in (("_items", _ITEMS), ("", _OTHERS)):
+        for name, help in helps.items():
+            values = [(each.queue, getattr(each, name)) for each in counts]
+            metrics.append(_metric(name + suffix, help, values))
+    return "".join(metrics)
 
 
-def _metric(name: str, help_text: str) -> list[str]:
-    return [f"# HELP {name} {help_text}", f"# TYPE {name} gauge"]
+def _metric(name: str, help: str, values: Sequence[tuple[bytes, int | None]]) -> str:
+    """The lines of a metric; empty if no value is known."""
+    samples = [
+        f"rwq_{name}{{{_label(queue)}}} {value}\n" for queue, value in values if value is not None
+    ]
+    head = f"# HELP rwq_{name} {help}\n# TYPE rwq_{name} gauge\n"
+    return head + "".join(samples) if samples else ""
 
 
 def _label(queue: bytes) -> str:

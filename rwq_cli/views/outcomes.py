@@ -35,16 +35,9 @@ def batch_of_ids(
     null_separated: bool,
     also: Sequence[Status] = (),
 ) -> Batch[Outcome]:
-    """The report of a verb on IDs.
+    """The report of a verb on IDs. Reading the outcomes does the work.
 
-    Args:
-        queue: The queue's name.
-        outcomes: The outcome of each ID; reading them does the work.
-        done: The status that the verb is for.
-        failures: The statuses that mean no.
-        dry_run: Whether nothing is changed.
-        null_separated: Whether `-o ids` ends each ID with NUL.
-        also: Further statuses that JSON always counts.
+    The verb is for the status `done`; `failures` mean no, and JSON always counts `also`.
     """
     return Batch(
         view=outcome_view(queue),
@@ -75,15 +68,7 @@ class Rejects(Protocol):
 def batch_of_added(
     queue: bytes, outcomes: Outcomes, rejects: Rejects, *, dry_run: bool, null_separated: bool
 ) -> Batch[Outcome]:
-    """The report of `add`.
-
-    Args:
-        queue: The queue's name.
-        outcomes: The outcome of each item; reading them does the work.
-        rejects: Counts the records that were not added.
-        dry_run: Whether nothing is changed.
-        null_separated: Whether `-o ids` ends each ID with NUL.
-    """
+    """The report of `rwq add`. Reading the outcomes adds the items."""
     return Batch(
         view=outcome_view(queue),
         batches=outcomes.batches,

@@ -19,11 +19,7 @@ _BARE = (OutputFormat.DATA, OutputFormat.IDS)
 
 
 def result_report(look: Iterable[ResultLook]) -> Records[ResultLook]:
-    """The report of `rwq result`.
-
-    Args:
-        look: The one look for a result; reading it asks the server.
-    """
+    """The report of `rwq result`. Reading the one look asks the server."""
     return Records(
         view=View(
             _fields,

@@ -15,11 +15,7 @@ _LENGTHS = ("waiting", "processing", "delayed", "buried")
 
 
 def wait_report(waited: Iterable[WaitResult]) -> Records[WaitResult]:
-    """The report of `rwq wait`.
-
-    Args:
-        waited: The one result; reading it waits.
-    """
+    """The report of `rwq wait`. Reading the one result waits."""
 
     def note(waited: WaitResult, output: OutputFormat) -> str | None:
         is_silent = output in (OutputFormat.DATA, OutputFormat.IDS)
