@@ -1,5 +1,6 @@
 """A verdict depends on the facts about an ID, not on how many others there are or are named."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -85,7 +86,9 @@ VERBS: dict[str, Verb] = {
     "diagnosis": _diagnose(fix=False),
     "doctor's repairs": _diagnose(fix=True),
 }
-PADDINGS = (30, 31, 600, 5_000)
+PADDINGS = (30, 31, 600)
+# RWQ_ITEMS=50000 for the long run.
+_THOUSANDS = int(os.environ.get("RWQ_ITEMS", "5000"))
 
 
 def _run(
@@ -104,7 +107,7 @@ def _run(
 
 def _cases() -> Iterator[Any]:
     for name in VERBS:
-        for seed in (1, 2, 3):
+        for seed in (1, 2):
             yield pytest.param(name, seed, id=f"{name}-{seed}")
 
 
@@ -119,12 +122,12 @@ def test_a_verdict_does_not_depend_on_how_many_others_there_are(
             assert _run(verb, queue, raw, seed, padding, names_all) == alone, (padding, names_all)
 
 
-@pytest.mark.parametrize("name", ["release", "kick", "bury", "remove", "light clean", "deep clean"])
-def test_a_verdict_is_the_same_among_fifty_thousand(
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verdict_is_the_same_among_thousands(
     queue: WorkQueue, raw: redis.Redis, name: str
 ) -> None:
     alone = _run(VERBS[name], queue, raw, 7, 0, names_all=False)
-    assert _run(VERBS[name], queue, raw, 7, 50_000, names_all=True) == alone
+    assert _run(VERBS[name], queue, raw, 7, _THOUSANDS, names_all=True) == alone
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Foreign, StartServer
 from tests.servers import PrivateServer
 
-# Some by default; RWQ_MOVED=200000 for the long run.
-ITEMS = int(os.environ.get("RWQ_MOVED", "5000"))
+# Some by default; RWQ_ITEMS=200000 for the long run.
+ITEMS = int(os.environ.get("RWQ_ITEMS", "5000"))
 
 
 class Shell:
