@@ -7,7 +7,7 @@ from dataclasses import replace
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_processing
-from rwq_cli.core.inspect.foreign_keys import odd_keys
+from rwq_cli.core.inspect.foreign_keys import find_wrong_keys
 from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.results import ResultCount
 from rwq_cli.core.inspect.survey import Totals, survey
@@ -141,7 +141,7 @@ def _with_survey(queue: Queue, known: Counts) -> Counts:
         duplicated=len(found.duplicated),
         ghosts=len(ghosts),
         stray_leases=others.count_stray_leases(ghosts),
-        wrong_types=odd_keys(queue).wrong_type.count,
+        wrong_types=find_wrong_keys(queue).wrong_type.count,
         returns=totals.returns,
         results=others.count_results(),
     )

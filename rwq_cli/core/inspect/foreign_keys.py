@@ -90,7 +90,7 @@ def may_be_nested(item_id: bytes) -> bool:
 
 
 @dataclass(slots=True)
-class OddKeys:
+class WrongKeys:
     """Keys of another type than keys of items, leases and results should have.
 
     Attributes:
@@ -103,12 +103,12 @@ class OddKeys:
     shadowing: list[bytes] = field(default_factory=list)
 
 
-def odd_keys(queue: Queue) -> OddKeys:
-    """Look for keys by their types: the server returns only those that are odd."""
+def find_wrong_keys(queue: Queue) -> WrongKeys:
+    """Look for keys by their types, so that the server does not return the others."""
     keys = queue.keys
     members = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
     shadowing: dict[bytes, None] = {}
-    odd: dict[bytes, None] = {}
+    wrong: dict[bytes, None] = {}
     for kind in ("list", "zset", "hash", "set", "stream"):
         for page in scan_keys(queue.connection, keys.pattern, kind=kind, count=_SCAN_COUNT):
             for key in page:
@@ -117,10 +117,10 @@ def odd_keys(queue: Queue) -> OddKeys:
                 if kind in ("list", "zset") and key.endswith(STRUCTURES):
                     shadowing[key.rpartition(b":")[0]] = None
                 elif not key.startswith(keys.result_prefix):
-                    odd[key] = None
-    odd.update(dict.fromkeys(_invalid_results(queue)))
-    found = OddKeys(shadowing=list(shadowing))
-    for key in odd:
+                    wrong[key] = None
+    wrong.update(dict.fromkeys(_invalid_results(queue)))
+    found = WrongKeys(shadowing=list(shadowing))
+    for key in wrong:
         if not is_key_of(key, found.shadowing):
             found.wrong_type.add(key)
     return found

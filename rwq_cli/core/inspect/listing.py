@@ -52,11 +52,6 @@ class Selection:
         """Whether everything passes."""
         return (self.states, self.match, self.id_glob, self.older_than_s) == (None,) * 4
 
-    @property
-    def reads_details(self) -> bool:
-        """Whether it has to read more than states to decide."""
-        return self.match is not None or self.older_than_s is not None
-
     def id_pattern(self) -> "re.Pattern[bytes] | None":
         """The glob for IDs as a compiled regular expression; None for any ID."""
         return None if self.id_glob is None else glob_pattern(self.id_glob)
@@ -125,25 +120,9 @@ def items(
     Yields:
         Items, read in pages as they are asked for.
     """
-    detail = detail_of(queue, data=data, bare=bare)
-    return list_items(
-        queue, source, selection or Selection(), detail, limit=limit, offset=offset, tail=tail
-    )
-
-
-def list_items(
-    queue: Queue,
-    source: Source,
-    selection: Selection,
-    detail: Detail,
-    *,
-    limit: int | None,
-    offset: int = 0,
-    tail: bool = False,
-) -> Iterator[Item]:
-    """As `items`; `detail` says how much to read of each."""
     if limit == 0:
         return
+    selection = selection or Selection()
     # Without a selection the entries that are skipped need not be read.
     skip = offset if selection.is_all and source.is_one else 0
     wanted = None if limit is None else limit + offset - skip
@@ -154,6 +133,7 @@ def list_items(
     entries = lengths_of(queue, *lists)
     queue.progress.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
     walk = _Walk(queue, selection.id_pattern(), tail=tail, skip=skip, page_size=page_size)
+    detail = detail_of(queue, data=data, bare=bare)
     chosen = _chosen(queue, walk.pages(source), selection, detail)
     yield from islice(chosen, offset - skip, wanted)
 
@@ -201,7 +181,7 @@ def _listed_in(queue: Queue, name: str, ids: list[bytes]) -> list[bytes]:
 
 
 class _Walk:
-    """A walk over the structures of a source, which meets each item once.
+    """A walk over the structures of a source, which lists each item once.
 
     Args:
         queue: The queue.
@@ -321,16 +301,17 @@ def _chosen(
     queue: Queue, pages: Iterable[Iterable[Item]], selection: Selection, detail: Detail
 ) -> Iterator[Item]:
     """The items that a selection accepts, with their details."""
-    read = detail
-    if selection.reads_details:
-        # What the selection asks for has to be read, whatever is shown.
-        read = Detail(sizes=detail.sizes, data=detail.data or selection.match is not None)
-    states = selection.states
+    read, states = detail, selection.states
+    # What the selection asks for has to be read, whatever is shown.
+    if selection.match is not None:
+        read = Detail.DATA
+    elif selection.older_than_s is not None and detail is Detail.BARE:
+        read = Detail.IDLE_TIME
     for page in pages:
         candidates = [item for item in page if states is None or item.state in states]
         for item in with_details(queue, candidates, read):
             if selection.accepts(item):
-                yield item if detail.data or item.data is None else replace(item, data=None)
+                yield item if read is detail else replace(item, data=None)
 
 
 def leases(
@@ -353,15 +334,7 @@ def leases(
         data: See `items`.
         bare: See `items`.
     """
-    return list_leases(
-        queue, detail_of(queue, data=data, bare=bare), limit=limit, holder_glob=holder_glob
-    )
-
-
-def list_leases(
-    queue: Queue, detail: Detail, *, limit: int | None, holder_glob: bytes | None = None
-) -> Iterator[Item]:
-    """As `leases`; `detail` says how much to read of each."""
+    detail = detail_of(queue, data=data, bare=bare)
     pattern = None if holder_glob is None else glob_pattern(holder_glob)
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
     walk = _Walk(queue, None, tail=False, skip=0, page_size=PAGE_SIZE)

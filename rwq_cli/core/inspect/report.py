@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from os import urandom
 
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
@@ -119,24 +120,21 @@ def _types(queue: Queue, keys: Iterable[bytes]) -> dict[bytes, str]:
     return {key: kind.decode() for key, kind in zip(wanted, types, strict=True)}
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """How much of an item's data a listing reads.
+class Detail(Enum):
+    """How much a listing reads of an item, besides its facts."""
 
-    Attributes:
-        sizes: Read the payload's size and first bytes.
-        data: Read all of the data.
-        bare: Read neither, nor idle times.
-    """
-
-    sizes: bool = True
-    data: bool = False
-    bare: bool = False
+    BARE = auto()
+    IDLE_TIME = auto()
+    PREVIEW = auto()
+    DATA = auto()
 
 
 def detail_of(queue: Queue, *, data: bool = False, bare: bool = False) -> Detail:
     """How much to read: sizes and previews only if the server does not count that as use."""
-    return Detail(sizes=queue.connection.look_only(), data=data, bare=bare)
+    looks_only = queue.connection.look_only()
+    if data or bare:
+        return Detail.DATA if data else Detail.BARE
+    return Detail.PREVIEW if looks_only else Detail.IDLE_TIME
 
 
 def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
@@ -160,25 +158,26 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
     The idle time is read before the data: if the server counts reads as use, it is right all the
     same.
     """
-    if detail.bare:
+    if detail is Detail.BARE:
         yield from items
         return
-    for batch in in_batches(items, items_max=ITEMS_WITH_DATA if detail.data else BATCH_ITEMS):
+    has_data = detail is Detail.DATA
+    for batch in in_batches(items, items_max=ITEMS_WITH_DATA if has_data else BATCH_ITEMS):
         commands: list[tuple[object, ...]] = []
         for item in batch:
             key = queue.keys.item(item.item_id)
             commands.append(("OBJECT", "IDLETIME", key))
-            if detail.data:
+            if has_data:
                 commands.append(("GET", key))
-            elif detail.sizes:
+            elif detail is Detail.PREVIEW:
                 commands += [("STRLEN", key), ("GETRANGE", key, 0, PREVIEW_BYTES - 1)]
         replies = iter(queue.call_all(commands, return_errors=True))
         for item in batch:
             idle = next(replies)
             data = size = preview = None
-            if detail.data:
+            if has_data:
                 data = next(replies)
-            elif detail.sizes:
+            elif detail is Detail.PREVIEW:
                 size, preview = next(replies), next(replies)
             yield _with_detail(item, idle, data, size, preview)
 

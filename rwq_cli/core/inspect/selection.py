@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.listing import FOUND_DEEP, Selection, Source, list_items
+from rwq_cli.core.inspect.listing import FOUND_DEEP, Selection, Source, items
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.inspect.report import Detail
 from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 
@@ -79,16 +78,15 @@ def choose(
     wanted = Selection(states, selection.match, selection.id_glob, selection.older_than_s)
     chosen: dict[bytes, State] = {}
     fingerprints: dict[bytes, str] = {}
-    detail = Detail(bare=True) if wanted.match is None else Detail(data=True)
-    for item in list_items(queue, source_of(states), wanted, detail, limit=None):
+    needs_data = wanted.match is not None
+    source = source_of(states)
+    for item in items(queue, source, wanted, data=needs_data, bare=not needs_data):
         chosen.setdefault(item.item_id, item.state)
         if item.data is not None:
             fingerprints.setdefault(item.item_id, fingerprint(item.data))
         if len(chosen) == limit:
             break
-    expected = Expected(
-        states, selection.older_than_s, fingerprints if wanted.match is not None else None
-    )
+    expected = Expected(states, selection.older_than_s, fingerprints if needs_data else None)
     passing = [item_id for item_id, state in chosen.items() if state in _PASSING]
     if not passing:
         return Chosen(list(chosen), expected)

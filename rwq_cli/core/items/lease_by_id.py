@@ -84,7 +84,7 @@ def lease_ids(
             waiting = Item(
                 queue.name, item_id, found, position=place, returns=returns_from(returns)
             )
-            (item,) = with_details(queue, [waiting], Detail(data=True))
+            (item,) = with_details(queue, [waiting], Detail.DATA)
             yield LeaseAttempt(item, True)
         else:
             count = returns_from(returns)

@@ -17,8 +17,8 @@ from rwq_cli.core.inspect.foreign_keys import (
     EXAMPLES,
     ForeignKeys,
     Tally,
+    find_wrong_keys,
     may_be_nested,
-    odd_keys,
     shadowed_by_name,
 )
 from rwq_cli.core.inspect.lookup import facts_of
@@ -94,7 +94,7 @@ def diagnose(
         # While one of the queue's own keys has another type, nothing else can be told.
         findings.append(_about_keys(Code.WRONG_TYPE, wrong))
         return _diagnosis(queue, findings, wanted, None, dry_run)
-    findings += _about_odd_keys(queue)
+    findings += _about_wrong_keys(queue)
     foreign, totals = ForeignKeys(queue.keys), Totals()
     suspects = _only(_first_look(queue, foreign, totals), wanted)
     findings.append(_about_keys(Code.FOREIGN_KEY, foreign.nobodys()))
@@ -144,11 +144,11 @@ def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
         yield Finding(Code.NO_HASH_TAG, 1, (queue.name,), True, 0, 1)
 
 
-def _about_odd_keys(queue: Queue) -> Iterator[Finding]:
-    odd = odd_keys(queue)
-    yield _about_keys(Code.WRONG_TYPE, odd.wrong_type)
+def _about_wrong_keys(queue: Queue) -> Iterator[Finding]:
+    keys = find_wrong_keys(queue)
+    yield _about_keys(Code.WRONG_TYPE, keys.wrong_type)
     shadows = Tally()
-    for name in (*odd.shadowing, *shadowed_by_name(queue)):
+    for name in (*keys.shadowing, *shadowed_by_name(queue)):
         shadows.add(name)
     yield _about_keys(Code.SHADOWED_NAME, shadows)
 

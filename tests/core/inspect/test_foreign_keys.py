@@ -5,7 +5,12 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect import foreign_keys as module
-from rwq_cli.core.inspect.foreign_keys import ForeignKeys, may_be_nested, odd_keys, shadowed_by_name
+from rwq_cli.core.inspect.foreign_keys import (
+    ForeignKeys,
+    find_wrong_keys,
+    may_be_nested,
+    shadowed_by_name,
+)
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign
@@ -64,14 +69,14 @@ def test_what_may_be_anothers(item_id: bytes, may_be: bool) -> None:
     assert may_be_nested(item_id) is may_be
 
 
-class TestOddKeys:
+class TestWrongKeys:
     def test_in_a_healthy_queue(self, queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
         foreign.waiting(b"a")
         foreign.leased(b"b")
         foreign.buried(b"c")
         raw.hset("jobs:result:a", mapping={"status": "completed", "completed_ms": 5})
         Foreign(raw, b"jobs:high").waiting(b"a")
-        found = odd_keys(queue)
+        found = find_wrong_keys(queue)
         assert (found.wrong_type.count, found.shadowing) == (0, [])
 
     @pytest.mark.parametrize("prefix", ["item", "lease", "leased_by_session"])
@@ -81,7 +86,7 @@ class TestOddKeys:
         raw.sadd(f"jobs:{prefix}:set", "x")
         raw.zadd(f"jobs:{prefix}:zset", {"x": 1})
         raw.xadd(f"jobs:{prefix}:stream", {"x": "y"})
-        found = odd_keys(queue).wrong_type
+        found = find_wrong_keys(queue).wrong_type
         assert found.count == 5
         assert set(found.examples) == {
             f"jobs:{prefix}:{kind}".encode() for kind in ("hash", "list", "set", "zset", "stream")
@@ -95,7 +100,7 @@ class TestOddKeys:
         raw.lpush("jobs:result:list", "x")
         raw.hset("jobs:result:returns", "1", 1)
         raw.set("jobs:result:x:item:1", "data")
-        found = odd_keys(queue).wrong_type
+        found = find_wrong_keys(queue).wrong_type
         assert found.count == 4
         assert set(found.examples) == {
             *(b"jobs:result:hash", b"jobs:result:half", b"jobs:result:list", b"jobs:result:string")
@@ -107,14 +112,16 @@ class TestOddKeys:
         raw.hset("jobs:item:x:returns", "a", 1)
         raw.hset("jobs:item:x:result:a", "x", "y")
         raw.hset("jobs:item:xy", "x", "y")
-        found = odd_keys(queue)
+        found = find_wrong_keys(queue)
         assert found.shadowing == [b"jobs:item:x"]
         assert found.wrong_type.examples == [b"jobs:item:xy"]
 
     def test_names_are_no_patterns(self, connection: Connection, raw: Redis) -> None:
         raw.hset("job1:item:a", "x", "y")
         raw.hset("job?:item:b", "x", "y")
-        assert odd_keys(WorkQueue(connection, b"job?")).wrong_type.examples == [b"job?:item:b"]
+        assert find_wrong_keys(WorkQueue(connection, b"job?")).wrong_type.examples == [
+            b"job?:item:b"
+        ]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from redis import Redis
 
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.listing import list_items, list_leases
-from rwq_cli.core.inspect.report import Detail
 from tests.conftest import (
     QUEUE,
     AsUser,
@@ -73,7 +71,7 @@ def test_items_in_processing(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.abandoned(b"1")
     foreign.leased(b"2", holder=b"\xff", ttl_ms=None)
     foreign.raw.lpush(b"jobs:processing", b"3")
-    listed = list_items(queue, PROCESSING, Selection(), Detail(), limit=None)
+    listed = queue.items(PROCESSING)
     items = [(item.item_id, item.state, item.position, item.lease) for item in listed]
     assert items == [
         (b"1", State.ABANDONED, None, None),
@@ -121,8 +119,7 @@ def test_windows_of_main(
 
 def test_no_items_at_all_cost_nothing(interleaved: Interleaved, foreign: Foreign) -> None:
     foreign.waiting(b"1")
-    listed = list_items(WorkQueue(interleaved, QUEUE), MAIN, Selection(), Detail(), limit=0)
-    assert list(listed) == []
+    assert list(WorkQueue(interleaved, QUEUE).items(MAIN, limit=0)) == []
     assert interleaved.calls == []
 
 
@@ -160,9 +157,7 @@ def test_page_one_of_a_long_list_costs_what_it_costs_of_a_short_one(
             read.append(last - first + 1)
 
     interleaved.before = note
-    shown = list_items(
-        WorkQueue(interleaved, QUEUE), MAIN, Selection(), Detail(), limit=50, offset=10_000
-    )
+    shown = WorkQueue(interleaved, QUEUE).items(MAIN, limit=50, offset=10_000)
     assert ids(shown) == numbered(20_000)[10_000:10_050]
     # A few more, which say whether the list moved.
     assert sum(read) < 70
@@ -199,20 +194,18 @@ class TestIdsAlone:
 class TestSelection:
     def test_none(self) -> None:
         assert Selection().is_all is True
-        assert Selection().reads_details is False
 
     @pytest.mark.parametrize(
-        ("selection", "reads_details"),
+        "selection",
         [
-            (Selection(states=frozenset({State.LEASED})), False),
-            (Selection(id_glob=b"*"), False),
-            (Selection(match=re.compile(b"")), True),
-            (Selection(older_than_s=0), True),
+            Selection(states=frozenset({State.LEASED})),
+            Selection(id_glob=b"*"),
+            Selection(match=re.compile(b"")),
+            Selection(older_than_s=0),
         ],
     )
-    def test_some(self, selection: Selection, reads_details: bool) -> None:
+    def test_some(self, selection: Selection) -> None:
         assert selection.is_all is False
-        assert selection.reads_details is reads_details
 
     def test_by_state(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"w")
@@ -333,7 +326,7 @@ class TestLeases:
         raw: Redis,
     ) -> None:
         raw.lpush(b"jobs:processing", *numbered(1500))
-        shown = list_leases(WorkQueue(interleaved, QUEUE), Detail(), limit=2)
+        shown = WorkQueue(interleaved, QUEUE).leases(limit=2)
         assert ids(shown) == [b"0", b"1"]
         one = "OBJECT+STRLEN+GETRANGE"
         assert [call for call in interleaved.calls if "OBJECT" in call] == [f"{one}+{one}"]
