@@ -27,10 +27,6 @@ HOLDER = b"me"
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "real_only(reason): why the fake would not do; every test runs on a real server now",
-    )
-    config.addinivalue_line(
-        "markers",
         "needs(feature): skipped on a server without it; see FEATURES in tests/conftest.py",
     )
     # A shell lets what it starts in the background ignore Ctrl-C, and so would every rwq that the

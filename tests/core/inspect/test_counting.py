@@ -186,7 +186,6 @@ def test_thousands_in_processing(queue: WorkQueue, raw: Redis) -> None:
     )
 
 
-@pytest.mark.real_only("the fake has no OBJECT IDLETIME")
 def test_how_long_the_next_item_has_waited(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
     foreign.waiting(b"next", b"new")
     foreign.unused_for(b"next", 2)

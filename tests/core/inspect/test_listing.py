@@ -25,8 +25,6 @@ MAIN = Source(main=True)
 PROCESSING = Source(processing=True)
 BOTH = Source(main=True, processing=True)
 
-WITHOUT_IDLE_TIMES = "the fake has no OBJECT IDLETIME"
-
 
 def numbered(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
@@ -41,7 +39,6 @@ def test_an_empty_queue(queue: WorkQueue) -> None:
     assert list(queue.leases()) == []
 
 
-@pytest.mark.real_only(WITHOUT_IDLE_TIMES)
 def test_waiting_items(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2")
     raw.set(b"jobs:item:2", bytes(250))
@@ -257,7 +254,6 @@ class TestSelection:
             (b"67", 67),
         ]
 
-    @pytest.mark.real_only(WITHOUT_IDLE_TIMES)
     def test_by_age(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"old")
         raw.lpush(b"jobs:queue", b"ghost")

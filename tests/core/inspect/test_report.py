@@ -24,7 +24,6 @@ from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, support
 from tests.core.inspect.test_survey import zoo
 from tests.servers import PrivateServer
 
-NO_OBJECT = "the fake has no OBJECT, which the facts are read with"
 FAR_MS = 10**13
 
 NOTHING = Facts(item_id=b"1", has_data=False)
@@ -95,7 +94,6 @@ ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
 }
 
 
-@pytest.mark.real_only(NO_OBJECT)
 @pytest.mark.parametrize("name", ARRANGED)
 @pytest.mark.parametrize("long_lists", [False, True])
 def test_the_facts(
@@ -117,7 +115,6 @@ def test_the_facts(
     assert queue.state("1") is state
 
 
-@pytest.mark.real_only(NO_OBJECT)
 @pytest.mark.parametrize("generations", ["old", "new", "both"])
 def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: str) -> None:
     foreign.leased(b"1", ttl_ms=60_000, generations=generations)
@@ -138,7 +135,6 @@ def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: s
     assert state_of(report.facts) is State.LEASED
 
 
-@pytest.mark.real_only(NO_OBJECT)
 @pytest.mark.parametrize("long_lists", [False, True])
 def test_positions(
     queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, long_lists: bool
@@ -160,7 +156,6 @@ def test_positions(
     ]
 
 
-@pytest.mark.real_only(NO_OBJECT)
 @pytest.mark.parametrize("long_lists", [False, True])
 @pytest.mark.parametrize(
     "key",
@@ -196,7 +191,6 @@ def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
     assert state_of(facts) is State.WRONG_TYPE
 
 
-@pytest.mark.real_only(NO_OBJECT)
 @pytest.mark.parametrize("name", [b"*", b"\x00\xff", b"a:item:b"])
 def test_strange_names_and_ids(backend: Backend, raw: Redis, name: bytes) -> None:
     queue = WorkQueue(backend.connect(), name)
@@ -205,7 +199,6 @@ def test_strange_names_and_ids(backend: Backend, raw: Redis, name: bytes) -> Non
         assert facts_of(queue, item_id) == replace(DATA, item_id=item_id, in_main=1)
 
 
-@pytest.mark.real_only(NO_OBJECT)
 def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.buried(b"1", b"exit 3: no such file")
     raw.hset(b"jobs:returns", b"1", 4)
@@ -241,7 +234,6 @@ def test_a_server_that_may_not_say_how_old_an_item_is(
     assert (item.idle_s, item.state) == (None, State.WAITING)
 
 
-@pytest.mark.real_only("idle times and DUMP")
 def test_looking_changes_nothing_not_even_an_idle_time(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
@@ -287,7 +279,6 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     raw.execute_command("CLIENT", "NO-TOUCH", "OFF")
 
 
-@pytest.mark.real_only("idle times")
 def test_the_idle_time_is_the_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     foreign.unused_for(b"1", 7)

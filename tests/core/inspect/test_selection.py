@@ -111,7 +111,6 @@ def test_by_what_is_in_them(queue: WorkQueue, foreign: Foreign) -> None:
     assert queue.choose(Selection(both, match=ones, id_glob=b"\xff*")).ids == [b"\xff1"]
 
 
-@pytest.mark.real_only("the fake has no OBJECT IDLETIME")
 def test_by_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.abandoned(b"old", b"new")
     foreign.unused_for(b"old", 2)

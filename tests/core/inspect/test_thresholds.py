@@ -132,7 +132,6 @@ class TestOfAQueue:
         assert queue.check({Measure.ABANDONED: Limits(warn=1)}).level is Level.OK
         assert clock.slept_s == []
 
-    @pytest.mark.real_only("the fake has no OBJECT IDLETIME")
     def test_ghosts_do_not_hide_an_age(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:

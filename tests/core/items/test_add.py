@@ -433,7 +433,6 @@ class TestOneForLater:
         assert caught.value.message == "a delay and a time exclude each other"
         assert contents(raw) == {}
 
-    @pytest.mark.real_only("the fake does not wake who waits")
     def test_it_is_leased_when_it_is_due_and_not_before(
         self, connection: Connection, raw: Redis
     ) -> None:
@@ -674,7 +673,6 @@ class TestPastItem:
         assert contents(raw) == before
 
 
-@pytest.mark.real_only("the fake has no ACL")
 @pytest.mark.parametrize("rule", ["-zadd", "-set", "-setnx", "-time"])
 def test_nothing_is_put_off_where_a_command_is_denied(
     as_user: AsUser, raw: Redis, rule: str

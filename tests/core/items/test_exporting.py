@@ -75,7 +75,6 @@ def test_many_pages(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
     assert [p.place for p in snapshots] == [Place.MAIN] * 3000 + [Place.PROCESSING] * 2000
 
 
-@pytest.mark.real_only("thousands of leases between our calls take the fake seconds")
 @pytest.mark.parametrize("back", [False, True])
 def test_beside_a_live_worker(
     backend: Backend, interleaved: Interleaved, raw: Redis, back: bool

@@ -106,7 +106,6 @@ def test_replace(queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
     }
 
 
-@pytest.mark.real_only("so long a list takes the fake seconds; our calls are counted")
 def test_replacing_many_in_long_lists_takes_few_a_call(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
@@ -150,7 +149,6 @@ def test_what_is_left_of_an_id_does_not_come_back_to_life(
     assert left == {keys.processing: [b"other ghost"]}
 
 
-@pytest.mark.real_only("so long a list takes the fake seconds; our calls are counted")
 def test_of_few_in_a_long_list_nothing_is_read(interleaved: Interleaved, raw: Redis) -> None:
     raw.rpush("jobs:queue", *range(200_000))
     list(restore(WorkQueue(interleaved, b"jobs"), waits(b"a", b"7"), on_conflict=FAIL))

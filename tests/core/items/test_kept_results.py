@@ -284,7 +284,6 @@ def test_a_user_who_may_not(as_user: AsUser, server: PrivateServer, lacking: str
         assert contents(raw) == before
 
 
-@pytest.mark.real_only("the log of slow calls")
 def test_no_call_is_long(queue: WorkQueue, raw: Redis) -> None:
     for count, size in ((5000, 10), (40, 1_000_000), (3, 10_000_000)):
         raw.flushall()

@@ -181,7 +181,6 @@ class TestLease:
         assert item is not None
         assert item.data == data
 
-    @pytest.mark.real_only("an error that a script catches has no readable text in the fake")
     def test_data_of_the_wrong_type_is_named_and_nothing_is_taken(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -197,7 +196,6 @@ class TestLease:
         )
         assert contents(raw) == before
 
-    @pytest.mark.real_only("an error that a script catches has no readable text in the fake")
     def test_items_before_one_of_the_wrong_type_are_given_out(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -305,7 +303,6 @@ def waits(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Waits:
 
 
 class TestWaiting:
-    @pytest.mark.real_only("blocking commands of other connections")
     def test_a_push_wakes_it_and_waiting_changes_nothing(
         self, backend: Backend, raw: Redis, foreign: Foreign
     ) -> None:
@@ -321,7 +318,6 @@ class TestWaiting:
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"2"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"1"]
 
-    @pytest.mark.real_only("blocking commands of other connections")
     def test_who_dies_while_waiting_has_taken_nothing(
         self, backend: Backend, raw: Redis, foreign: Foreign
     ) -> None:
@@ -332,7 +328,6 @@ class TestWaiting:
         foreign.waiting(b"1")
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
 
-    @pytest.mark.real_only("blocking commands of other connections")
     def test_several_waiters_share_what_comes(
         self, backend: Backend, raw: Redis, foreign: Foreign
     ) -> None:
@@ -343,7 +338,6 @@ class TestWaiting:
         assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == numbered(4)
         assert raw.exists(b"jobs:queue") == 0
 
-    @pytest.mark.real_only("blocking commands of other connections")
     def test_a_waiter_beside_an_old_worker(self, backend: Backend, raw: Redis) -> None:
         """The old worker's blocking pop gets one of two items, ours the other."""
         waiter = waiting_lease(backend)
@@ -360,7 +354,6 @@ class TestWaiting:
         assert taken == {b"1", b"2"}
         assert set(other.lrange(b"jobs:processing", 0, -1)) == {b"1", b"2"}
 
-    @pytest.mark.real_only("blocking commands of other connections")
     def test_the_time_is_over(self, backend: Backend, raw: Redis) -> None:
         began = time.monotonic()
         assert WorkQueue(backend.connect(), QUEUE).lease(wait_s=0.15) is None
@@ -504,7 +497,6 @@ class TestSeveralQueues:
         with pytest.raises(InvalidArgument):
             lease_from(queues, 1)
 
-    @pytest.mark.real_only("blocking commands of other connections")
     @pytest.mark.parametrize("name", [b"high", b"normal", b"low"])
     def test_a_push_onto_any_wakes_it(self, backend: Backend, raw: Redis, name: bytes) -> None:
         connection = backend.connect()
@@ -518,7 +510,6 @@ class TestSeveralQueues:
         assert (item.queue, item.item_id) == (name, b"1")
         until_blocked(raw, 0)
 
-    @pytest.mark.real_only("blocking commands of other connections")
     def test_of_two_that_come_at_once_the_first_wins(self, backend: Backend, raw: Redis) -> None:
         connection = backend.connect()
         queues = [WorkQueue(connection, each) for each in (b"high", b"low")]
@@ -535,7 +526,6 @@ class TestSeveralQueues:
             assert [item.queue for item in waiter.outcome()] == [b"high"]
             assert raw.lrange(b"low:queue", 0, -1) == [b"1"]
 
-    @pytest.mark.real_only("blocking commands of other connections")
     def test_a_wait_costs_the_server_a_call_a_second_for_each_queue(
         self, backend: Backend, raw: Redis
     ) -> None:
@@ -923,7 +913,6 @@ class TestRelease:
         assert settling(raw) == {"released": [b"1", b"2", b"3"]}
         assert [item.item_id for item in queue.lease_many(5)] == [b"2", b"3", b"1", b"4", b"5"]
 
-    @pytest.mark.real_only("so long a list takes the fake seconds; our calls are counted")
     def test_to_the_front_in_several_calls(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign
     ) -> None:

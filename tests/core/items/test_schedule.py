@@ -510,7 +510,6 @@ class TestKick:
         assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == ids
         assert raw.exists(b"jobs:buried") == 0
 
-    @pytest.mark.real_only("the log of slow calls")
     def test_no_call_holds_the_server_for_long(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys
     ) -> None:
@@ -525,7 +524,6 @@ class TestKick:
         assert raw.lrange(keys.main, 0, 19_999)[::-1] == ids
 
 
-@pytest.mark.real_only("the fake has no ACL")
 @pytest.mark.parametrize("command", ["zadd", "zrem", "set", "lrem", "del", "hdel", "lpush"])
 def test_nothing_is_written_where_a_command_is_denied(
     as_user: AsUser, raw: Redis, foreign: Foreign, command: str

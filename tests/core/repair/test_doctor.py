@@ -92,7 +92,6 @@ def test_healthy_ones_are_not_touched(queue: WorkQueue, foreign: Foreign, raw: R
     assert contents(raw) == before
 
 
-@pytest.mark.real_only("a thousand queues, one after the other")
 def test_pairs(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
     for one, other in combinations(ANIMALS, 2):
         raw.flushall()
@@ -113,7 +112,6 @@ def test_pairs(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
         assert {code: n for code, (n, _, _) in counted(queue.diagnose()).items()} == left
 
 
-@pytest.mark.real_only("ten thousand items")
 def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
     pipeline = raw.pipeline()
     there = Foreign(pipeline)

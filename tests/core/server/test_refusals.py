@@ -145,6 +145,7 @@ WORK_WITHOUT_MEMORY = {
     "lease",
     "complete",
     "complete as owner",
+    "release",
     "release to the front",
     "light clean",
 }
