@@ -6,6 +6,7 @@ functions in `core/lua/lib/state.lua`; a test compares the two over every combin
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
@@ -18,7 +19,8 @@ TIME_MS_MAX = 2**53
 _GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, for the cached properties: a finding or a listing asks for the state several times.
+@dataclass(frozen=True)
 class Facts:
     """All that the server knows about one ID at one instant.
 
@@ -53,12 +55,12 @@ class Facts:
     wrong_types: Mapping[bytes, str] = field(default_factory=dict)
     has_invalid_returns: bool = False
 
-    @property
+    @cached_property
     def lease(self) -> Lease | None:
         """The effective lease."""
         return effective_lease(self.new_lease, self.old_lease)
 
-    @property
+    @cached_property
     def session(self) -> Lease | None:
         """The effective lease if somebody works under it: a guard is nobody's."""
         lease = self.lease
@@ -80,7 +82,7 @@ class Facts:
         is_never_due = self.due_ms is not None and self.due_ms > TIME_MS_MAX
         return is_never_due or (self.buried_ms is not None and whole_ms(self.buried_ms) is None)
 
-    @property
+    @cached_property
     def is_guarded(self) -> bool:
         """Whether guards under both lease names prove that it is delayed or buried."""
         new, old = guard_kind(self.new_lease), guard_kind(self.old_lease)
@@ -124,7 +126,7 @@ class Facts:
         """Whether there is a count of its returns, but no data."""
         return not self.has_data and (self.returns is not None or self.has_invalid_returns)
 
-    @property
+    @cached_property
     def state(self) -> State:
         """The state that the facts say."""
         return state_of(self)
