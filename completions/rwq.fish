@@ -400,8 +400,8 @@ complete -c rwq -n '__rwq_at export' -l all -d 'All items that the command is fo
 complete -c rwq -n '__rwq_at export' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 
 # rwq import
-complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'An ID that exists with other data: fail counts it as a failure, skip leaves it, replace puts the new one in its place. A result that is there stays, but for replace'
-complete -c rwq -n '__rwq_at import' -l strict -d 'Nothing more after the first bad line'
+complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'An ID that exists with other data: fail counts it as a failure, skip leaves it, replace puts the new one in its place. A result that exists stays, but for replace'
+complete -c rwq -n '__rwq_at import' -l strict -d 'Stop at the first bad line'
 complete -c rwq -n '__rwq_at import' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at import' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at import; and test $__rwq_count -eq 0' -F

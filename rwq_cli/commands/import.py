@@ -46,10 +46,10 @@ def import_(
         option(
             "--on-conflict",
             "An ID that exists with other data: fail counts it as a failure, skip leaves it, "
-            "replace puts the new one in its place. A result that is there stays, but for replace.",
+            "replace puts the new one in its place. A result that exists stays, but for replace.",
         ),
     ] = OnConflict.FAIL,
-    strict: Annotated[bool, option("--strict", "Nothing more after the first bad line.")] = False,
+    strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
     dry_run: DryRunOption = False,
     null: NullIdsOption = False,
 ) -> Report:

@@ -68,7 +68,7 @@ def lease(
     if ids:
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
-                "--id excludes -n, --wait, --timeout and --fair", "it takes that item now or never"
+                "--id excludes -n, --wait, --timeout and --fair", "it does not wait"
             )
         queue = open_queue(settings)
         return lease_by_id_report(

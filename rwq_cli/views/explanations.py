@@ -57,6 +57,9 @@ def explain(
     lease = facts.lease
     left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
     place = _place(item_report.position, forecast)
+    # A light clean reads processing, but neither main nor the sorted sets.
+    is_only_in_processing = facts.in_processing and not (facts.in_main or facts.is_scheduled)
+    ghost_clean = "clean light" if is_only_in_processing else "clean deep"
     meaning, following, verbs = {
         State.WAITING: ("It waits to be leased.", place, _for_waiting(item_report)),
         State.LEASED: (
@@ -106,9 +109,9 @@ def explain(
             ("doctor --fix", "clean deep"),
         ),
         State.GHOST: (
-            "The ID is in a list but has no data: the item was completed while it was listed.",
-            "Leasing or cleaning drops the entry.",
-            ("clean deep",) if facts.in_main else ("clean light",),
+            "The ID has an entry but no data: the item was completed from elsewhere.",
+            f"A {ghost_clean} drops the entry.",
+            (f"{ghost_clean}",),
         ),
         State.STRAY_LEASE: (
             "There is a lease but no item: the item was completed while it was leased.",

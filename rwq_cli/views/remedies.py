@@ -87,7 +87,7 @@ REMEDIES = {
     ),
     Code.GHOST: Remedy(
         "IDs without data are listed: the items were completed, or their data were deleted.",
-        "Leasing or cleaning drops them.",
+        "A deep clean drops them.",
         "rwq clean deep",
     ),
     Code.INVALID_SCORE: Remedy(

@@ -421,8 +421,7 @@ class TestById:
         assert rwq("lease", "--id", "a", *more.split()).as_tuple() == (
             2,
             "",
-            "rwq: error: --id excludes -n, --wait, --timeout and --fair; it takes that item now or "
-            "never\n",
+            "rwq: error: --id excludes -n, --wait, --timeout and --fair; it does not wait\n",
         )
 
     def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:

@@ -400,3 +400,14 @@ def test_other_keys_in_the_place_of_a_result_are_shown(
     assert f"jobs:result:w  is a {kind}" in text
     assert rwq("doctor", "--only", "wrong-type").code == 1
     assert contents(foreign.raw) == before
+
+
+def test_the_clean_for_a_ghost_drops_it(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.buried(b"buried")
+    foreign.abandoned(b"processing")
+    foreign.raw.delete(foreign.keys.item(b"buried"), foreign.keys.item(b"processing"))
+    for item_id, clean in (("processing", "clean light"), ("buried", "clean deep")):
+        (command,) = rwq("show", item_id, "-o", "json").json["commands"]
+        assert command.startswith(f"rwq {clean}")
+        rwq(*clean.split(), "--grace", "0")
+        assert rwq("show", item_id, "-o", "json").json["state"] != "ghost"

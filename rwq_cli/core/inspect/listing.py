@@ -58,7 +58,7 @@ class Selection:
 
     def accepts(self, item: Item) -> bool:
         """Whether an item passes whose details were read."""
-        if self.match is not None and not (item.data and self.match.search(item.data)):
+        if self.match is not None and (item.data is None or not self.match.search(item.data)):
             return False
         if self.older_than_s is not None:
             return item.idle_s is not None and item.idle_s >= self.older_than_s

@@ -1,4 +1,4 @@
-"""Choosing many items by what they are, to act on them: the one grammar of all verbs.
+"""Choosing many items by what they are, to act on them: the options that all verbs share.
 
 All are chosen before anything is done to them, so that what the verb moves or removes can neither
 hide an item from the listing nor list it twice. Their IDs are kept: about 110 MB for a million.

@@ -2,8 +2,8 @@
 
 A few IDs are looked for by name, each in all of both lists. For more, both lists are read once;
 then the IDs are acted on in pages of processing, in stretches of main, and, if they are in no list,
-in batches. That is a choice of how to look, never of what to believe: a script checks again what
-the caller saw, and leaves an ID that is not there any more for another try.
+in batches. The way affects only the speed: the scripts check every position again, and leave an ID
+that is not there any more for another try.
 """
 
 from collections import Counter
@@ -129,7 +129,7 @@ class Operation(NamedTuple):
         pushes: Whether it pushes IDs that are in no list: those that no lease or guard protects are
             claimed before the lists are read for the last time, so that no cleaner pushes them
             meanwhile.
-        claims_first: Whether it is known that none of those is protected.
+        claims_first: Whether the caller knows that no lease or guard protects any of those.
         items_max: How many IDs a call may have at most.
         expected: What the items were chosen for; None if the script takes no such arguments.
     """

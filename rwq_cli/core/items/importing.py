@@ -68,11 +68,12 @@ def restore(
     An ID that exists with the same data is there already, wherever it is by now: a worker may have
     leased it since. A result is put in where none is; one that exists stays, unless `on_conflict`
     is `REPLACE`. The script that restores a line also marks it as done, in a bitmap that this file
-    has on the server while it is restored. So the same again after an interruption goes on exactly,
-    and never restores what was completed meanwhile. The caller ends with `forget_marks`.
+    has on the server while it is restored. So a run after an interruption resumes where the first
+    one stopped, and never restores what was completed meanwhile. The caller ends with
+    `forget_marks`.
 
-    An ID whose data are gone may still be in a list. Its entry is taken off before the item goes
-    in, which would be there twice. A few IDs are looked for by name; for more, the lists are read
+    An ID whose data are gone may still be in a list. That entry is removed first; otherwise the
+    item would be listed twice. A few IDs are looked for by name; for more, the lists are read
     once.
 
     Args:
@@ -144,7 +145,7 @@ class _Restore:
 
     def _restore_items(self, batches: Iterator[list[Line]]) -> Iterator[OutcomeBatch]:
         self._queue.progress.begin("restoring")
-        first, entries = next(batches, None), self._list_length()
+        first, entries = next(filter(None, batches), None), self._list_length()
         if first and entries and len(first) <= max(FEW_IDS, ids_per_call(entries)):
             ids = {line.entry.item_id for line in first}
             yield from self._in_turn([first], ids)

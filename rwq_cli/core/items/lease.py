@@ -1,4 +1,4 @@
-"""Leasing the next items."""
+"""Leasing the next items. The atomic step is `lua/ops/lease.lua`."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -112,9 +112,9 @@ def lease_from(
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
 
     Items that are due are promoted first, as many as a short call can look for in the lists.
-    Waiting pops nothing: it lasts until one of the queues has an item, until the next delayed item
-    is due, or a second. Only then the atomic lease runs, on one queue after the other. The leases
-    get the holder of the first queue.
+    Waiting pops nothing: each wait ends when a queue has an item, when the next delayed item is
+    due, or after a second. Then the atomic lease, `lua/ops/lease.lua`, runs on one queue after the
+    other. The leases get the holder of the first queue.
 
     Args:
         queues: The queues, the preferred one first, on one connection; one that is named twice

@@ -43,7 +43,7 @@ class Journal(Protocol):
         """The same for results."""
 
     def settle(self, kept: Sequence[bytes]) -> None:
-        """All items that were written are taken now, but for these, which were not."""
+        """Record that the items written so far were removed, except these."""
 
 
 class NoJournal:

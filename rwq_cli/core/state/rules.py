@@ -103,7 +103,11 @@ class Facts:
 
     @property
     def is_unguarded(self) -> bool:
-        """Whether it is delayed or buried behind a weak guard. No guard lasts for ever."""
+        """Whether it is delayed or buried behind a weak guard.
+
+        An item that is delayed for ever has an invalid score instead: its guard would have to end
+        after that.
+        """
         if not (self.is_scheduled and self.is_guard_weak) or self.has_invalid_score:
             return False
         return self.session is None and self.state in (State.DELAYED, State.BURIED)
