@@ -291,6 +291,6 @@ def test_a_page_of_a_long_list_needs_no_more_calls(rwq: Rwq, raw: redis.Redis) -
     assert cost(100_000) < cost(20) + 3000
 
 
-def test_a_pattern_matches_empty_data(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_pattern_matches_empty_data(rwq: Rwq) -> None:
     rwq("add", "--id", "empty", "")
     assert rwq("ls", "--match", "^$", "-o", "ids").text == "empty\n"
