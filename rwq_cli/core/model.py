@@ -316,30 +316,32 @@ class Counts:
         queue: The queue's name.
         waiting: Length of the main list.
         processing: Length of the processing list: leased and abandoned, and ghosts.
-        delayed: Entries of the delayed zset, due ones included. By state, what is in processing
-            and no guard speaks for is counted there alone, in `buried` and `due` as well.
-        buried: Entries of the buried zset.
-        returned: Items that a clean brought back at least once; without a deep look those among
-            them, too, that a worker completed since the last clean.
-        leased: Items in processing with a lease that ends; None if only lengths were read.
+        delayed: Entries of the delayed sorted set, due ones included. Unless only lengths were
+            read, an item in processing that is leased or abandoned is counted there alone, and not
+            in `delayed`, `due` or `buried`.
+        buried: Entries of the buried sorted set.
+        returned: Items that a clean returned at least once; without a deep look also those that a
+            worker completed since the last clean.
+        leased: Items in processing with a lease that ends; None if only lengths were read. A
+            duplicated item is counted here, too, unless by a deep look.
         held: Items with a lease that never ends and is no guard; None if only lengths were read.
-        abandoned: Items in processing without a lease; None if only lengths were read.
-        due: Entries of the delayed zset whose time has come; None if only lengths were read.
-        orphaned: Items in no list or zset without a lease; None without a deep look.
-        unlisted: Items in no list or zset with a lease that ends; None without a deep look.
+        abandoned: Items in processing without a lease, likewise; None if only lengths were read.
+        due: Entries of the delayed sorted set that are due; None if only lengths were read.
+        orphaned: Items in no list or sorted set without a lease; None without a deep look.
+        unlisted: Items in no list or sorted set with a lease that ends; None without a deep look.
         duplicated: Items that are in the lists more than once; None without a deep look.
-        ghosts: IDs in a list or zset that have no data; None without a deep look.
-        stray_leases: Leases of IDs that have no data and are in no list or zset; None without a
-            deep look.
+        ghosts: IDs in a list or sorted set that have no data; None without a deep look.
+        stray_leases: IDs with a lease that have no data and are in no list or sorted set; None
+            without a deep look.
         wrong_types: Keys of items and leases that hold another type than the protocol says; such
             an item is counted where it is listed, too. None without a deep look.
-        returns: How often cleans brought those items back, all together; None without a deep look.
-        results: Outcomes that are kept of completed items; None without a deep look.
-        oldest_waiting_s: About how long the next item has waited, seconds; None where there is
-            none or the server cannot say.
+        returns: How often cleans returned those items, all together; None without a deep look.
+        results: Results that are kept of completed items; None without a deep look.
+        oldest_waiting_s: About how long the next item has waited, seconds; None if there is none,
+            or if the server cannot say.
         lease_soonest_ms: The shortest time left of all leases, milliseconds; None without leases.
         lease_latest_ms: The longest, milliseconds; None without leases that end.
-        payload_sampled: How many payload sizes were sampled; 0 where none could be.
+        payload_sampled: How many payload sizes were sampled; 0 if none could be.
         payload_min_bytes: The smallest payload of the sample.
         payload_median_bytes: The median of the sample.
         payload_max_bytes: The largest of the sample.

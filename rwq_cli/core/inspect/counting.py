@@ -45,7 +45,7 @@ def counts(queue: Queue, *, deep: bool = False) -> Counts:
 
     Args:
         queue: The queue.
-        deep: Walk over the whole queue for what no list tells.
+        deep: Walk over the whole queue for what no single list shows.
     """
     return count_states(queue, sample_sizes=queue.connection.look_only(), deep=deep)
 
@@ -59,20 +59,22 @@ def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:
             makes them look fresh.
         deep: See `counts`.
     """
+    known, duplicated = lengths(queue), frozenset[bytes]()
+    if deep:
+        known, duplicated = _with_survey(queue, known)
+    known = _with_processing(queue, known, duplicated)
+    return _with_waiting(queue, known, sample_sizes=sample_sizes)
+
+
+def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) -> Counts:
+    """Count the items in processing; those that are known to be duplicated are not counted."""
     now_ms = queue.now_ms()
-    known = lengths(queue)
     due = queue.call("ZCOUNT", queue.keys.delayed, "-inf", now_ms)
-    known = _with_processing(queue, known, due, now_ms)
-    known = _with_waiting(queue, known, sample_sizes=sample_sizes)
-    return _with_survey(queue, known) if deep else known
-
-
-def _with_processing(queue: Queue, known: Counts, due: int, now_ms: int) -> Counts:
     by_state: Counter[State] = Counter()
     # Entries of the sorted sets whose items are counted in processing.
     stale: Counter[str] = Counter()
     left_ms: list[int] = []
-    done: set[bytes] = set()
+    done = set(duplicated)
     for page in walk_processing(queue):
         fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
         done.update(fresh)
@@ -95,7 +97,7 @@ def _with_processing(queue: Queue, known: Counts, due: int, now_ms: int) -> Coun
         buried=max(0, known.buried - stale["buried"]),
         due=max(0, due - stale["due"]),
         leased=by_state[State.LEASED],
-        held=by_state[State.HELD],
+        held=(known.held or 0) + by_state[State.HELD],
         abandoned=by_state[State.ABANDONED],
         lease_soonest_ms=min(left_ms, default=None),
         lease_latest_ms=max(left_ms, default=None),
@@ -128,14 +130,15 @@ def _with_waiting(queue: Queue, known: Counts, *, sample_sizes: bool) -> Counts:
     )
 
 
-def _with_survey(queue: Queue, known: Counts) -> Counts:
+def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, frozenset[bytes]]:
+    """What only a walk over the whole queue finds; and the duplicated items."""
     totals, others = Totals(), _OtherKeys(queue)
     found = survey(queue, others.add, totals)
     ghosts = found.ghosts
-    return replace(
+    known = replace(
         known,
         returned=totals.returned,
-        held=(known.held or 0) + len(found.held),
+        held=len(found.held),
         orphaned=len(found.orphaned),
         unlisted=len(found.unlisted),
         duplicated=len(found.duplicated),
@@ -145,6 +148,7 @@ def _with_survey(queue: Queue, known: Counts) -> Counts:
         returns=totals.returns,
         results=others.count_results(),
     )
+    return known, frozenset(found.duplicated)
 
 
 class _OtherKeys:

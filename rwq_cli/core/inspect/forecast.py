@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.report import ItemReport, inspect_items
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What two looks at an item's place say.
+    """When an item's turn comes, by two looks at its place.
 
     Attributes:
         rate_per_s: How many places it moved up a second.

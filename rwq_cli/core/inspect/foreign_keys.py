@@ -1,4 +1,4 @@
-"""The keys under a queue's prefix that are not its own: whose they are, and which are nobody's."""
+"""Keys under a queue's prefix that belong to another queue, or to none."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
 from rwq_cli.core.server.scan import scan_keys
 
 EXAMPLES = 5
-# A server may have any number of names; of this many at most it is found out whose they are.
+# A server may have any number of names; this many at most are kept.
 _OWNERS_MAX = 10_000
 # Few of the keys that SCAN looks at have a type that is asked for.
 _SCAN_COUNT = 5000
@@ -43,10 +43,10 @@ class Tally:
 
 
 class ForeignKeys:
-    """Sorts keys that begin with a queue's name and are none of its own.
+    """Sorts keys that begin with a queue's name and do not belong to it.
 
-    A queue named `jobs:high` is a neighbour of `jobs`, and its keys belong to it: what looks like
-    part of a queue is counted under that queue's name until all keys are known.
+    The keys of a queue named `jobs:high` are not foreign to the server: a key that looks like part
+    of a queue is counted under that queue's name until all keys are known.
 
     Args:
         keys: The queue.
@@ -142,7 +142,7 @@ def _invalid_results(queue: Queue) -> Iterator[bytes]:
 
 
 def shadowed_by_name(queue: Queue) -> list[bytes]:
-    """The queues among whose items, leases or results this queue's own keys are."""
+    """The queues for which this queue's keys look like items, leases or results."""
     name = queue.name
     outer = [QueueKeys(name[: match.start()]) for match in _INSIDE.finditer(name, 1)]
     exist = queue.call_all([("EXISTS", *other.structures) for other in outer])

@@ -69,16 +69,16 @@ class Selection:
 class Source:
     """Which structures a listing walks.
 
-    A listing of a list says of an ID what its entry there, its keys and its scores say. Whether it
-    is in the other list as well, or twice in this one, only `deep` can tell.
+    A listing decides the state of an ID by its entry in the list, its keys and its scores. Only a
+    `deep` listing knows whether an ID is in both lists, or in one of them twice.
 
     Attributes:
         main: Walk the main list.
         processing: Walk the processing list.
         delayed: Walk the delayed sorted set, the next due first.
         buried: Walk the buried sorted set, the longest buried first.
-        deep: Walk all data keys and then all of these, for what no single list tells: items in no
-            list or sorted set, and duplicated ones. They come last, in no order.
+        deep: Walk the whole queue for what no single list shows: items in no list or sorted set,
+            and duplicated ones. They come last, in no order.
     """
 
     main: bool = False
@@ -262,7 +262,7 @@ class _Walk:
             page_size=self._page_size,
         ):
             found = list(probe(queue, [i for i, _ in page if self._is_wanted(i)]))
-            # A whole guard is believed. Any other item may be in a list, and is what it is there.
+            # Behind a whole guard it is delayed or buried. Any other item may be in a list.
             doubtful = [facts.item_id for facts in found if not facts.is_guarded]
             exact = {facts.item_id: facts for facts in facts_of(queue, doubtful)}
             yield self._items(
@@ -349,7 +349,7 @@ def leases(
 
 
 def _is_held(item: Item) -> bool:
-    # What is left of a guard is nobody's lease.
+    # The rest of a guard is nobody's lease.
     return item.lease is not None and item.state is not State.ABANDONED
 
 

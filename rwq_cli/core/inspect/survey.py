@@ -1,4 +1,4 @@
-"""A walk over a whole queue, for what no single list tells: orphans, ghosts, duplicates."""
+"""A walk over a whole queue, for what no single list shows: orphans, ghosts, duplicates."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ from rwq_cli.core.server.scan import SCAN_COUNT, scan_keys
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 
-# Takes pages of keys that are no data keys.
+# Takes pages of keys that are not data keys.
 Others = Callable[[list[bytes]], object]
 
 
 @dataclass(slots=True)
 class Survey:
-    """What a walk found, each ID once.
+    """The IDs that a walk found to be broken, each once.
 
     Attributes:
         orphaned: Items in no list or sorted set, without a lease.
@@ -101,7 +101,7 @@ class Survey:
 
 @dataclass(slots=True)
 class Totals:
-    """What a walk counted.
+    """Numbers that a walk counts on the way.
 
     Attributes:
         items: How many data keys SCAN returned, which may return one twice.
@@ -115,7 +115,7 @@ class Totals:
 
 
 def survey(queue: Queue, others: Others | None = None, totals: Totals | None = None) -> Survey:
-    """Walk over the whole queue for what no single list tells; see `survey_facts`."""
+    """Walk over the whole queue for what no single list shows; see `survey_facts`."""
     found = Survey()
     for facts in survey_facts(queue, others, totals):
         found.add(facts)
@@ -125,23 +125,24 @@ def survey(queue: Queue, others: Others | None = None, totals: Totals | None = N
 def survey_facts(
     queue: Queue, others: Others | None = None, totals: Totals | None = None
 ) -> Iterator[Facts]:
-    """The facts about everything that may be broken in a way that no single list tells.
+    """The facts about everything that may be broken in a way that no single list shows.
 
-    First the lists and sorted sets are read, then the keys. Then each ID that was met twice, or in
-    no list, or without data is looked up. Only this decides what it is: it comes after the ID's
-    data key was met, so an item that is added, leased or completed meanwhile is found where it has
-    gone. What still slips through is what the second look of a clean is for.
+    First the lists and sorted sets are read, then the data keys. Then each ID that was listed
+    twice, or not at all, or without data is looked up. That alone decides what it is. It comes
+    after the data key was read, so an item that is added, leased or completed during the walk is
+    found where it has gone. The second look of a clean is for the rest.
 
-    The names of all listed IDs are kept until their data keys are met: about 115 bytes for an ID of
-    32 bytes. Hashes would take less, but two IDs with one hash could hide an orphan or a ghost.
+    The walk keeps the names of all listed IDs until it finds their data keys: about 115 bytes for
+    an ID of 32 bytes. It keeps no hashes instead: they take less, but two IDs with one hash could
+    hide an orphan or a ghost.
 
     Args:
         queue: The queue.
-        others: Takes pages of all other keys under the queue's prefix, met on the way.
-        totals: Takes what was counted on the way.
+        others: Takes pages of all other keys under the queue's prefix.
+        totals: Takes the numbers.
 
     Yields:
-        The facts about each ID that had to be looked up, healthy ones among them.
+        The facts about each ID that was looked up, healthy ones among them.
     """
     totals = totals or Totals()
     entries = lengths_of(queue, queue.keys.main, queue.keys.processing)
@@ -149,7 +150,7 @@ def survey_facts(
     listed, suspects = _walk_lists(queue)
     queue.progress.begin("reading the data keys")
     unlisted = _walk_data(queue, listed, others, totals)
-    # What is left of them was met in a list and not among the data.
+    # What is left is listed and has no data.
     suspects.update(dict.fromkeys(listed))
     listed.clear()
     suspects.update(dict.fromkeys(_without_nested_queues(queue, unlisted)))
@@ -165,7 +166,7 @@ def survey_facts(
 
 
 def _walk_lists(queue: Queue) -> tuple[set[bytes], dict[bytes, None]]:
-    """All IDs that are listed, and those of them that were met twice or are empty."""
+    """All listed IDs, and those of them that are listed twice or are empty."""
     listed: set[bytes] = set()
     suspects: dict[bytes, None] = {}
     for page in _locations(queue):
@@ -188,7 +189,7 @@ def _locations(queue: Queue) -> Iterator[list[bytes]]:
 
 
 def scheduled_ids(queue: Queue) -> Iterator[list[bytes]]:
-    """Pages of the IDs that are delayed or buried; some may be met twice, as ZSCAN says."""
+    """Pages of the IDs that are delayed or buried; ZSCAN may return one twice."""
     for key in (queue.keys.delayed, queue.keys.buried):
         cursor: object = 0
         while True:
@@ -203,9 +204,9 @@ def scheduled_ids(queue: Queue) -> Iterator[list[bytes]]:
 
 
 def scan_ids(queue: Queue, others: Others | None = None) -> Iterator[list[bytes]]:
-    """The IDs of all data keys, in pages; some may be met twice, as SCAN says.
+    """The IDs of all data keys, in pages; SCAN may return one twice.
 
-    `others` takes pages of all other keys under the queue's prefix; they may come twice, too.
+    `others` takes pages of all other keys under the queue's prefix.
     """
     keys, length = queue.keys, len(queue.keys.item_prefix)
     pattern = keys.item_pattern if others is None else keys.pattern
@@ -221,7 +222,7 @@ def scan_ids(queue: Queue, others: Others | None = None) -> Iterator[list[bytes]
 def _walk_data(
     queue: Queue, listed: set[bytes], others: Others | None, totals: Totals
 ) -> dict[bytes, None]:
-    """Take what has data off the listed IDs; returns the IDs that have data and are not listed."""
+    """Remove the IDs that have data from the listed ones; return those that are not listed."""
     unlisted: dict[bytes, None] = {}
     for page in scan_ids(queue, others):
         totals.items += len(page)
@@ -232,7 +233,7 @@ def _walk_data(
 
 
 def _without_nested_queues(queue: Queue, ids: dict[bytes, None]) -> Iterator[bytes]:
-    """The IDs without those of queues whose keys look like our data keys."""
+    """The IDs, without those of queues whose keys look like this queue's data keys."""
     keys = queue.keys
     like_structures = [keys.item(i) for i in ids if keys.item(i).endswith(STRUCTURES)]
     nested = names_among(queue.connection, like_structures)
@@ -240,7 +241,7 @@ def _without_nested_queues(queue: Queue, ids: dict[bytes, None]) -> Iterator[byt
 
 
 def find_unguarded(queue: Queue) -> list[bytes]:
-    """The delayed and buried items that no guard, or a weak one, keeps from other cleaners."""
+    """The delayed and buried items whose guard is missing or weak."""
     return [
         facts.item_id
         for page in scheduled_ids(queue)
@@ -250,7 +251,7 @@ def find_unguarded(queue: Queue) -> list[bytes]:
 
 
 def returned_items(queue: Queue) -> Iterator[Facts]:
-    """The facts about each ID that has a count of returns, as far as its own keys tell them."""
+    """The facts about each ID that has a count of returns, without its places in the lists."""
     done: set[bytes] = set()
     cursor: object = 0
     while True:

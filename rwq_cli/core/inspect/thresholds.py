@@ -12,7 +12,7 @@ from rwq_cli.core.model import Counts, State
 
 
 class Level(StrEnum):
-    """How well something is, by the names that monitoring knows."""
+    """The levels that monitoring knows."""
 
     OK = "OK"
     WARNING = "WARNING"
@@ -25,7 +25,7 @@ _ORDER = (Level.OK, Level.UNKNOWN, Level.WARNING, Level.CRITICAL)
 
 
 class Measure(StrEnum):
-    """What can be limited."""
+    """The numbers that can have limits."""
 
     WAITING = "waiting"
     AGE = "age"

@@ -39,7 +39,7 @@ _Suspects = dict[bytes, tuple[Code, ...]]
 # By code, the IDs of which it was found.
 _Found = dict[Code, dict[bytes, None]]
 
-# What a lease key says of an ID wherever the ID is.
+# What the lease keys of an ID show, wherever the ID is.
 _OF_LEASES = frozenset({Code.TWO_HOLDERS, Code.STRAY_LEASE, Code.ENDLESS_LEASE})
 
 
@@ -91,7 +91,7 @@ def diagnose(
     findings = list(_about_server_and_name(queue))
     wrong = _wrong_structures(queue)
     if wrong.count:
-        # While one of the queue's own keys has another type, nothing else can be told.
+        # While one of the queue's own keys has another type, nothing else can be found.
         findings.append(_about_keys(Code.WRONG_TYPE, wrong))
         return _diagnosis(queue, findings, wanted, None, dry_run)
     findings += _about_wrong_keys(queue)
@@ -195,7 +195,7 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals) -> _Suspects
             if not key.startswith(ours) and key not in keys.structures:
                 foreign.add(key)
 
-    # This knows both lists, so it says more than the looks before it.
+    # This has read both lists, so it knows more than the looks before it.
     for facts in survey_facts(queue, look_at_keys, totals):
         note(facts)
     return suspects

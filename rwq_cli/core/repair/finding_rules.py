@@ -7,7 +7,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import Facts, is_guard
 
-# A due item is late if nobody promoted it while its guard outlived its due time.
+# A due item is late if nobody has promoted it by the time its guard ends.
 LATE_MS = 60_000
 
 # States that are findings themselves.
