@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.confirm import confirm_ids
-from rwq_cli.cli.options import NullOption, option
+from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -105,8 +105,7 @@ class Criteria:
 def _criteria(
     state: States = None,
     match: Annotated[
-        re.Pattern[bytes] | None,
-        option("--match REGEX", "Only items whose data match.", _regex),
+        re.Pattern[bytes] | None, option("--match REGEX", "Only items whose data match.", _regex)
     ] = None,
     id_glob: Annotated[
         bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
@@ -127,7 +126,6 @@ class Choice:
         named: The IDs; None for a selection.
         selection: The selection, if there are no IDs.
         limit: How many items to select at most; None for all.
-        null_separated: Whether IDs end with NUL, on stdin and with `-o ids`.
         is_left_out: Whether everything is meant: neither IDs nor options but `--all` were given.
         from_stdin: Whether the IDs are read from stdin.
     """
@@ -135,7 +133,6 @@ class Choice:
     named: Iterator[bytes | Flush] | None
     selection: Selection
     limit: int | None
-    null_separated: bool
     is_left_out: bool = False
     from_stdin: bool = False
 
@@ -193,7 +190,6 @@ class SelectionScope:
         ids: Sequence[str] | None,
         limit: int | None,
         everything: bool,
-        null: bool,
         **criteria: object,
     ) -> Choice:
         """The choice.
@@ -215,10 +211,10 @@ class SelectionScope:
                 "name the items, or choose them by options",
             )
         if ids:
-            named = read_ids(settings.environment, ids, null_separated=null)
-            return Choice(named, Selection(), None, null, from_stdin="-" in ids)
+            named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
+            return Choice(named, Selection(), None, from_stdin="-" in ids)
         if self.may_be_left_out and options in ([], ["--all"]):
-            return Choice(None, Selection(self.everything), None, null, is_left_out=True)
+            return Choice(None, Selection(self.everything), None, is_left_out=True)
         if not options:
             raise InvalidArgument(
                 "no items chosen",
@@ -231,7 +227,7 @@ class SelectionScope:
         if selected.states is None:
             states = self.everything if everything else self.default
             selected = Selection(states, selected.match, selected.id_glob, selected.older_than_s)
-        return Choice(None, selected, limit or None, null)
+        return Choice(None, selected, limit or None)
 
 
 def _choice(
@@ -248,7 +244,7 @@ def _choice(
     everything: Annotated[
         bool, option("--all", "All items that the command is for, if they match.")
     ] = False,
-    null: NullOption = False,
+    null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,
 ) -> None:
     """The parameters of `SelectionScope`, but for those of `Criteria`."""
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import end_in_order
+from rwq_cli.cli.options import option
 from rwq_cli.exit_codes import Code, ExitStatus
 
 if TYPE_CHECKING:
@@ -147,12 +148,13 @@ class CommandModule:
         exits: Mapping[Code, str] | None = None,
         reads_only: bool = False,
         monitors: bool = False,
+        null: str | None = None,
     ) -> "Callable[[Function], Function]":
-        """Declare a command; see `Manual` for the arguments."""
+        """Declare a command; see `Manual`. `null` is the help of its option `-0`; None for none."""
         manual = Manual(examples, exits or {}, reads_only, monitors)
 
         def declare(function: "Function") -> "Function":
-            run = _with_settings(function)
+            run = _with_settings(function, null)
             run.manual = manual  # type: ignore[attr-defined]
             self.typer.command(name, cls=HelpfulCommand, help=help)(run)
             return function
@@ -160,7 +162,7 @@ class CommandModule:
         return declare
 
 
-def _with_settings(function: "Function") -> "Function":
+def _with_settings(function: "Function", null: str | None) -> "Function":
     """The function as Typer calls it: with a context, and each option by itself."""
     groups: dict[str, tuple[OptionGroup, list[str]]] = {}
     parameters = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
@@ -169,12 +171,19 @@ def _with_settings(function: "Function") -> "Function":
         group = next((each for each in metadata if isinstance(each, OptionGroup)), None)
         members = [parameter] if group is None else group.parameters()
         if group is not None:
-            groups[parameter.name] = group, [member.name for member in members]
+            groups[parameter.name] = group, [each.name for each in members if each.name != "null"]
         parameters += [member.replace(kind=Parameter.KEYWORD_ONLY) for member in members]
+
+    if null is not None:
+        annotation = Annotated[bool, option("-0, --null", null)]
+        parameters.append(
+            Parameter("null", Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+        )
 
     @wraps(function)
     def run(ctx: typer.Context, **given: Any) -> "Report":
         settings = ctx.obj
+        settings.null_separated = given.pop("null", False)
         for name, (group, members) in groups.items():
             given[name] = group.read(settings, **{member: given.pop(member) for member in members})
         return function(settings, **given)

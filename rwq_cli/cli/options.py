@@ -78,14 +78,10 @@ IdsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one a line."),
 ]
-NullOption = Annotated[bool, option("-0, --null", "IDs end with NUL, on stdin and with -o ids.")]
-NullIdsOption = Annotated[
-    bool, option("-0, --null", "End each ID of -o ids with NUL, and do not escape it.")
-]
-NullRecordsOption = Annotated[
-    bool,
-    option("-0, --null", "End each record of -o ids and -o data with NUL, and do not escape it."),
-]
+# The help of `-0` of a command.
+NULL_IDS = "End each ID of -o ids with NUL, and do not escape it."
+NULL_RECORDS = "End each record of -o ids and -o data with NUL, and do not escape it."
+NULL_IDS_BOTH_WAYS = "IDs end with NUL, on stdin and with -o ids."
 DryRunOption = Annotated[
     bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]

@@ -23,12 +23,14 @@ class Settings:
     Attributes:
         environment: The streams and environment variables.
         given: The global options of the command line, by name.
+        null_separated: Whether `-0` was given.
         monitors: Whether the command reports to a monitoring system, errors included.
         progress: Shows progress on the terminal; None for no progress.
     """
 
     environment: Environment
     given: dict[str, Any] = field(default_factory=dict)
+    null_separated: bool = False
     monitors: bool = False
     progress: "TerminalProgress | None" = None
 
@@ -62,7 +64,9 @@ class Settings:
     @property
     def output_options(self) -> OutputOptions:
         """Where and how to write the results."""
-        return OutputOptions(self.environment, self.output, self.colour, self.progress)
+        return OutputOptions(
+            self.environment, self.output, self.colour, self.null_separated, self.progress
+        )
 
     @property
     def colour(self) -> bool:

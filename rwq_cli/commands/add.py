@@ -7,7 +7,7 @@ import typer
 from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, Duration, NullIdsOption, option, parse_id
+from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due
@@ -42,6 +42,7 @@ def _time(text: str) -> str:
         ExitStatus.NO: "every record was rejected",
         ExitStatus.PARTIAL: "some records were rejected, the others were added",
     },
+    null=NULL_IDS,
 )
 def add(
     settings: Settings,
@@ -79,9 +80,7 @@ def add(
     delay_s: Annotated[
         Duration | None,
         option(
-            "--delay DUR",
-            "Delay the items; a delay in a JSON line takes precedence.",
-            Duration,
+            "--delay DUR", "Delay the items; a delay in a JSON line takes precedence.", Duration
         ),
     ] = None,
     at: Annotated[
@@ -95,7 +94,6 @@ def add(
     ] = None,
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
     dry_run: DryRunOption = False,
-    null: NullIdsOption = False,
 ) -> Report:
     if data == ["-"]:
         data, file = None, [*(file or ()), "-"]
@@ -126,7 +124,6 @@ def add(
         queue.add_batches(items, unique=unique, dry_run=dry_run),
         reader,
         dry_run=dry_run,
-        null_separated=null,
     )
 
 

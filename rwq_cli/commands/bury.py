@@ -68,5 +68,4 @@ def bury(
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
         also=(Status.ALREADY_BURIED,),
-        null_separated=choice.null_separated,
     )

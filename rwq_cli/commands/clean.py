@@ -4,7 +4,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import A_SECOND, DryRunOption, GraceOption, NullIdsOption, option
+from rwq_cli.cli.options import A_SECOND, NULL_IDS, DryRunOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.output.report import Report
 from rwq_cli.views.cleaning import clean_report
@@ -29,17 +29,17 @@ BuryAfterOption = Annotated[
         "rwq clean light -q jobs --dry-run -o jsonl",
         "rwq clean light -q jobs --bury-after 3",
     ),
+    null=NULL_IDS,
 )
 def light(
     settings: Settings,
     grace_s: GraceOption = A_SECOND,
     bury_after: BuryAfterOption = None,
     dry_run: DryRunOption = False,
-    null: NullIdsOption = False,
 ) -> Report:
     queue = open_queue(settings)
     actions = queue.light_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
-    return clean_report(queue.name, actions, dry_run=dry_run, null_separated=null)
+    return clean_report(queue.name, actions, dry_run=dry_run)
 
 
 @app.command(
@@ -50,14 +50,14 @@ def light(
         "rwq clean deep -q jobs --grace 5s",
         "rwq clean deep -q jobs --bury-after 3",
     ),
+    null=NULL_IDS,
 )
 def deep(
     settings: Settings,
     grace_s: GraceOption = A_SECOND,
     bury_after: BuryAfterOption = None,
     dry_run: DryRunOption = False,
-    null: NullIdsOption = False,
 ) -> Report:
     queue = open_queue(settings)
     actions = queue.deep_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
-    return clean_report(queue.name, actions, dry_run=dry_run, null_separated=null)
+    return clean_report(queue.name, actions, dry_run=dry_run)

@@ -91,5 +91,4 @@ def complete(
         done=Status.COMPLETED,
         failures=(Status.MISSING, Status.NOT_OWNER),
         dry_run=dry_run,
-        null_separated=choice.null_separated,
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import A_SECOND, GraceOption, NullIdsOption, option
+from rwq_cli.cli.options import A_SECOND, NULL_IDS, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.repair.findings import Code
@@ -37,6 +37,7 @@ def _codes(text: str) -> frozenset[Code]:
         ExitStatus.OK: "there are no errors or warnings, or none are left; notes may be",
         ExitStatus.NO: "errors or warnings were found, or are left after --fix",
     },
+    null=NULL_IDS,
 )
 def doctor(
     settings: Settings,
@@ -53,7 +54,6 @@ def doctor(
     skip: Annotated[
         frozenset[Code] | None, option("--skip CODE,...", "All findings but these.", _codes)
     ] = None,
-    null: NullIdsOption = False,
 ) -> Report:
     if dry_run and not fix:
         raise InvalidArgument(
@@ -67,4 +67,4 @@ def doctor(
             codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
         )
     )
-    return doctor_report(queue.name, diagnose, fix=fix, dry_run=dry_run, null_separated=null)
+    return doctor_report(queue.name, diagnose, fix=fix, dry_run=dry_run)

@@ -92,7 +92,6 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
         line=entry_line,
         summary=summary,
         status=status,
-        null_separated=choice.null_separated,
     )
 
 

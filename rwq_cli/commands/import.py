@@ -7,7 +7,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, NullIdsOption, option
+from rwq_cli.cli.options import NULL_IDS, DryRunOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.putting import report_bad_line, restore_report
 from rwq_cli.core.items.importing import OnConflict, forget_marks
@@ -37,6 +37,7 @@ _COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
         ExitStatus.NO: "nothing went in: every line was rejected or in conflict",
         ExitStatus.PARTIAL: "some lines were rejected or in conflict, the others are in",
     },
+    null=NULL_IDS,
 )
 def import_(
     settings: Settings,
@@ -51,7 +52,6 @@ def import_(
     ] = OnConflict.FAIL,
     strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
     dry_run: DryRunOption = False,
-    null: NullIdsOption = False,
 ) -> Report:
     queue = open_queue(settings)
     reader = ExportReader(
@@ -77,5 +77,4 @@ def import_(
         counted=_COUNTED,
         extra=lambda: {"rejected": reader.rejected, "imported-before": 0},
         dry_run=dry_run,
-        null_separated=null,
     )

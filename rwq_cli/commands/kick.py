@@ -42,5 +42,4 @@ def kick(
         done=Status.KICKED,
         failures=(Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
-        null_separated=choice.null_separated,
     )

@@ -6,10 +6,10 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue, open_queues
 from rwq_cli.cli.options import (
     FIVE_MINUTES,
+    NULL_RECORDS,
     DryRunOption,
     Duration,
     LeaseForOption,
-    NullRecordsOption,
     option,
     parse_id,
 )
@@ -39,6 +39,7 @@ app = CommandModule()
         ExitStatus.NO: "there was nothing to lease, or not in time; none of the --id items waits",
         ExitStatus.PARTIAL: "some of the --id items do not wait",
     },
+    null=NULL_RECORDS,
 )
 def lease(
     settings: Settings,
@@ -62,7 +63,6 @@ def lease(
         bool, option("--fair", "Try several queues in random order, a new one for each attempt.")
     ] = False,
     dry_run: DryRunOption = False,
-    null: NullRecordsOption = False,
 ) -> Report:
     wants_data = settings.output is not OutputFormat.IDS
     if ids:
@@ -76,7 +76,6 @@ def lease(
             queue.lease_ids(ids, lease_s=lease_s, data=wants_data, dry_run=dry_run),
             one=len(ids) == 1,
             dry_run=dry_run,
-            null_separated=null,
         )
     if not wants_data and len(set(settings.queues)) > 1:
         raise InvalidArgument(
@@ -105,6 +104,5 @@ def lease(
         (batch.ids for batch in items.batches),
         one=count == 1,
         dry_run=dry_run,
-        null_separated=null,
         queue_last=settings.output is OutputFormat.PLAIN,
     )

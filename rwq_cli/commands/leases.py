@@ -6,7 +6,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption, option
+from rwq_cli.cli.options import NULL_RECORDS, DataOption, LimitOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Source
@@ -23,6 +23,7 @@ app = CommandModule()
     "first, then by the time left.",
     examples=("rwq leases -q jobs", "rwq leases -q jobs --holder 'rwq:deploy@*' -o json"),
     reads_only=True,
+    null=NULL_RECORDS,
 )
 def leases(
     settings: Settings,
@@ -32,7 +33,6 @@ def leases(
     mine: Annotated[bool, option("--mine", "Only the leases of this session.")] = False,
     limit: LimitOption = 50,
     data: DataOption = False,
-    null: NullRecordsOption = False,
 ) -> Report:
     if mine and holder is not None:
         raise InvalidArgument("--mine excludes --holder", "give one of them")
@@ -53,5 +53,4 @@ def leases(
         lengths=queue.lengths,
         is_selected=holder is not None,
         filters=False,
-        null_separated=null,
     )

@@ -9,7 +9,7 @@ import typer
 from rwq_cli.cli.choosing import Criteria, warn_of_use
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DataOption, LimitOption, NullRecordsOption, option
+from rwq_cli.cli.options import NULL_RECORDS, DataOption, LimitOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.inspect.listing import Selection, Source
@@ -55,6 +55,7 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
         "rwq ls -q jobs --match '\"user\": *42' --older-than 1h -o ids",
     ),
     reads_only=True,
+    null=NULL_RECORDS,
 )
 def ls(
     settings: Settings,
@@ -73,7 +74,6 @@ def ls(
     tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
     data: DataOption = False,
     selection: Annotated[Selection, Criteria()],
-    null: NullRecordsOption = False,
 ) -> Report:
     is_selected, states = not selection.is_all, selection.states
     source = _SOURCES[which or Which.WAITING]
@@ -107,7 +107,6 @@ def ls(
         lengths=queue.lengths,
         is_selected=is_selected,
         filters=not selection.is_all,
-        null_separated=null,
         id_batches=queue.listed_ids(source, limit=last, offset=first, tail=tail)
         if ids_will_do
         else None,

@@ -64,6 +64,5 @@ def mv(
         done=Status.MOVED,
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),
         dry_run=dry_run,
-        null_separated=choice.null_separated,
         fields=bytes_fields("to", to),
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, NullIdsOption, YesOption
+from rwq_cli.cli.options import NULL_IDS, DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.items.purge import Leftovers
@@ -27,13 +27,9 @@ app = CommandModule()
         ExitStatus.NO: "nothing was removed: declined",
         ExitStatus.PARTIAL: "some items are left: changed meanwhile, or a key has a wrong type",
     },
+    null=NULL_IDS,
 )
-def purge(
-    settings: Settings,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
-    null: NullIdsOption = False,
-) -> Report:
+def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> Report:
     queue = open_queue(settings)
     if not dry_run and not yes:
         items = queue.count_items()
@@ -49,7 +45,6 @@ def purge(
         done=Status.REMOVED,
         failures=(),
         dry_run=dry_run,
-        null_separated=null,
     )
 
     def with_leftovers(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:

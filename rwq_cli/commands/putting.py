@@ -25,7 +25,6 @@ def restore_report(
     counted: Sequence[str],
     extra: Callable[[], Mapping[str, int]],
     dry_run: bool,
-    null_separated: bool,
     words: Mapping[Status, str] | None = None,
     fields: Mapping[str, str] | None = None,
     suffix: Callable[[], str] = str,
@@ -39,7 +38,6 @@ def restore_report(
         counted: The words of the summary that are always there, in order.
         extra: Counts besides those of the items, which they are added to; called at the end.
         dry_run: Whether nothing is changed.
-        null_separated: Whether `-o ids` ends each ID with NUL.
         words: What to call statuses other than by their names.
         fields: Further fields of the summary.
         suffix: Ends the summary line; called at the end.
@@ -57,7 +55,6 @@ def restore_report(
         fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
         suffix=suffix,
-        null_separated=null_separated,
     )
     report.extra = lambda: {
         **{word: number + report.counts[word] for word, number in extra().items()},

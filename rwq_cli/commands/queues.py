@@ -8,7 +8,6 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.queues import queue_names
@@ -26,6 +25,7 @@ app = CommandModule()
     "whose items are all orphaned is not found.",
     examples=("rwq queues", "rwq queues 'mail:*' -o json"),
     reads_only=True,
+    null="End each name of -o ids with NUL, and do not escape it.",
 )
 def queues(
     settings: Settings,
@@ -35,9 +35,6 @@ def queues(
             metavar="[PATTERN]", parser=os.fsencode, help="Only names that match this glob."
         ),
     ] = None,
-    null: Annotated[
-        bool, option("-0, --null", "End each name of -o ids with NUL, and do not escape it.")
-    ] = False,
 ) -> Report:
     connection = open_connection(settings)
     wanted = glob_pattern(b"*" if pattern is None else pattern)
@@ -54,5 +51,4 @@ def queues(
         view=queues_view(),
         records=counted(),
         empty="No queues on this server." if pattern is None else "No such queues.",
-        null_separated=null,
     )

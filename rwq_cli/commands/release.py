@@ -66,5 +66,4 @@ def release(
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
         also=() if delay_s else (Status.ALREADY_WAITING,),
-        null_separated=choice.null_separated,
     )

@@ -41,7 +41,6 @@ def removal_report(
     done: Status,
     failures: Sequence[Status],
     dry_run: bool,
-    null_separated: bool,
     fields: Mapping[str, object] | None = None,
 ) -> Batch[Outcome]:
     """The report of a verb that removes items.
@@ -54,17 +53,9 @@ def removal_report(
         done: The status that the verb is for.
         failures: The statuses that mean no.
         dry_run: Whether nothing is changed.
-        null_separated: Whether `-o ids` ends each ID with NUL.
         fields: Further fields of the summary.
     """
-    report = batch_of_ids(
-        queue.name,
-        outcomes,
-        done=done,
-        failures=failures,
-        dry_run=dry_run,
-        null_separated=null_separated,
-    )
+    report = batch_of_ids(queue.name, outcomes, done=done, failures=failures, dry_run=dry_run)
     report.failed |= {Status.CHANGED.value, Status.WRONG_TYPE.value}
     report.fields = {
         **bytes_fields("queue", queue.name),

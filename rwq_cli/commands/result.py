@@ -34,8 +34,7 @@ def result(
     settings: Settings,
     item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
     wait: Annotated[
-        bool,
-        option("--wait", "Wait while the item exists, in any state; due items are promoted."),
+        bool, option("--wait", "Wait while the item exists, in any state; due items are promoted.")
     ] = False,
     timeout_s: Annotated[
         Duration | None, option("--timeout DUR", "Wait no longer than this.", Duration)
@@ -43,8 +42,7 @@ def result(
 ) -> Report:
     if item_id == b"-":
         raise InvalidArgument(
-            "one ID is needed, and - means IDs on stdin",
-            "rwq show - shows the results of many",
+            "one ID is needed, and - means IDs on stdin", "rwq show - shows the results of many"
         )
     queue = open_queue(settings)
     waits = wait or timeout_s is not None

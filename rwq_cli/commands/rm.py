@@ -48,5 +48,4 @@ def rm(
         done=Status.REMOVED,
         failures=(Status.MISSING,),
         dry_run=dry_run,
-        null_separated=choice.null_separated,
     )

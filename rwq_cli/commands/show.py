@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import Duration, IdsArgument, NullOption, option
+from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
@@ -36,6 +36,7 @@ app = CommandModule()
         ExitStatus.PARTIAL: "some of the items do not exist",
     },
     reads_only=True,
+    null=NULL_IDS_BOTH_WAYS,
 )
 def show(
     settings: Settings,
@@ -49,10 +50,9 @@ def show(
             Duration,
         ),
     ] = None,
-    null: NullOption = False,
 ) -> Report:
     given = ids or []
-    chosen = read_ids(settings.environment, given, null_separated=null)
+    chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
     queue = open_queue(settings)
     wants_data = data or settings.output is OutputFormat.DATA
     return show_report(

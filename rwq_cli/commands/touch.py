@@ -36,5 +36,4 @@ def touch(
         done=Status.TOUCHED,
         failures=(Status.NOT_LEASED, Status.MISSING),
         dry_run=dry_run,
-        null_separated=choice.null_separated,
     )

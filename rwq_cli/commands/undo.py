@@ -7,7 +7,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import DryRunOption, NullIdsOption, option
+from rwq_cli.cli.options import NULL_IDS, DryRunOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.putting import report_bad_line, restore_report
 from rwq_cli.core.errors import InvalidArgument
@@ -40,6 +40,7 @@ _WORDS = {
         ExitStatus.PARTIAL: "some items were not put back; the file is kept, and tried again "
         "by its name",
     },
+    null=NULL_IDS,
 )
 def undo(
     settings: Settings,
@@ -53,7 +54,6 @@ def undo(
         bool, option("--anywhere", "Also on another server than they were removed from.")
     ] = False,
     dry_run: DryRunOption = False,
-    null: NullIdsOption = False,
 ) -> Report:
     wanted = settings.queue if settings.given.get("queue") else None
     reader = _open(settings, file, wanted)
@@ -86,7 +86,6 @@ def undo(
         fields={"verb": verb, "undo_file": str(reader.path)},
         suffix=suffix,
         dry_run=dry_run,
-        null_separated=null,
     )
 
 

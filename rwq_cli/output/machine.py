@@ -5,10 +5,9 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO, Generic, TypeVar
 
-from rwq_cli.environment import Environment
 from rwq_cli.output.encode import flat, to_json
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import View
 
 T = TypeVar("T")
@@ -18,27 +17,17 @@ class Writer(Generic[T]):
     """Writes records in one format.
 
     Args:
-        environment: The streams.
         view: How a record looks.
-        output: The format; not a table.
-        null_separated: Whether `ids` and `data` end each record with NUL; IDs are not escaped then.
+        options: The format, which is not a table, and where to write.
         bare: Whether `data` writes nothing after the bytes.
     """
 
-    def __init__(
-        self,
-        environment: Environment,
-        view: View[T],
-        output: OutputFormat,
-        *,
-        null_separated: bool = False,
-        bare: bool = False,
-    ) -> None:
-        self._environment = environment
-        self._out = environment.stdout
+    def __init__(self, view: View[T], options: OutputOptions, *, bare: bool = False) -> None:
+        self._environment = options.environment
+        self._out = options.environment.stdout
         self._view = view
-        self._output = output
-        self._null_separated = null_separated
+        self._output = options.format
+        self._null_separated = options.null_separated
         self._bare = bare
         self._written = 0
         self._changed_ids = 0

@@ -28,12 +28,14 @@ class OutputOptions(NamedTuple):
         environment: The streams.
         format: The output format.
         colour: Whether colour may be used on a terminal.
+        null_separated: Whether `ids` and `data` end each record with NUL; IDs are not escaped then.
         progress: The progress line, which ends before results are written; None for none.
     """
 
     environment: Environment
     format: OutputFormat
     colour: bool = True
+    null_separated: bool = False
     progress: "TerminalProgress | None" = None
 
     def end_progress(self) -> None:

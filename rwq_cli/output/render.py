@@ -95,15 +95,8 @@ def _write_records(report: Records[T], records: Iterator[T], options: OutputOpti
         _writer(report, options).write_all(records)
 
 
-def _writer(report: "Records[T] | Batch[T] | Stream[T]", options: OutputOptions) -> Writer[T]:
-    bare = isinstance(report, Records) and (report.is_one or report.bare_data)
-    return Writer(
-        options.environment,
-        report.view,
-        options.format,
-        null_separated=report.null_separated,
-        bare=bare,
-    )
+def _writer(report: Records[T], options: OutputOptions) -> Writer[T]:
+    return Writer(report.view, options, bare=report.is_one or report.bare_data)
 
 
 def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
@@ -114,7 +107,7 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
     environment, output = options.environment, options.format
     writer = None
     if output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS):
-        writer = _writer(report, options)
+        writer = Writer(report.view, options)
     shows_all = report.shows_all and output is not OutputFormat.IDS
     failure: OSError | None = None
     try:
@@ -166,7 +159,7 @@ def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
             stdout.write(b"".join(map(report.line, batch)))
             written += len(batch)
     else:
-        written = _writer(report, options).write_all(chain.from_iterable(batches))
+        written = Writer(report.view, options).write_all(chain.from_iterable(batches))
     stdout.flush()
     options.environment.note(report.summary(written))
     return report.status(written)

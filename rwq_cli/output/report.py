@@ -91,7 +91,6 @@ class Records(Generic[T]):
         none_is_no: Whether no records mean exit code 1.
         is_one: Whether the user asked for one record: JSON is an object then.
         bare_data: Whether `-o data` adds nothing to the bytes, because one item was asked for.
-        null_separated: Whether `-o ids` and `-o data` end each record with NUL, unescaped.
         id_batches: The IDs of the records in batches, read in place of the records for `-o ids`;
             None if only the records can be read.
         text: The output for `table` and `plain`, with line ends; None for the view's.
@@ -109,7 +108,6 @@ class Records(Generic[T]):
     none_is_no: bool = False
     is_one: bool = False
     bare_data: bool = False
-    null_separated: bool = False
     id_batches: Iterable[Sequence[bytes]] | None = None
     text: str | None = None
     opening: str | None = None
@@ -139,7 +137,6 @@ class Batch(Generic[T]):
         extra: Further counts; called at the end.
         prefix: The beginning of the summary line.
         suffix: Its end; called when all is done.
-        null_separated: Whether `-o ids` ends each ID with NUL, unescaped.
     """
 
     view: View[T]
@@ -156,7 +153,6 @@ class Batch(Generic[T]):
     extra: Callable[[], dict[str, int]] = dict
     prefix: str = ""
     suffix: Callable[[], str] = str
-    null_separated: bool = False
     counts: Counter[str] = field(default_factory=Counter)
 
     def totals(self) -> dict[str, int]:
@@ -194,7 +190,6 @@ class Stream(Generic[T]):
         line: The line of a record, with its end.
         summary: The summary of so many records.
         status: Their exit code.
-        null_separated: Whether `-o ids` and `-o data` end each record with NUL, unescaped.
     """
 
     view: View[T]
@@ -203,7 +198,6 @@ class Stream(Generic[T]):
     line: Callable[[T], bytes]
     summary: Callable[[int], str]
     status: Callable[[int], ExitStatus]
-    null_separated: bool = False
 
 
 class Text(NamedTuple):

@@ -13,7 +13,7 @@ _REPAIRS = tuple(repair.value for repair in Repair)
 
 
 def clean_report(
-    queue: bytes, actions: Iterator[CleanAction], *, dry_run: bool, null_separated: bool
+    queue: bytes, actions: Iterator[CleanAction], *, dry_run: bool
 ) -> Batch[CleanAction]:
     """The report of a clean. Reading the actions does the work."""
 
@@ -39,5 +39,4 @@ def clean_report(
         shown=frozenset(_REPAIRS),
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
-        null_separated=null_separated,
     )

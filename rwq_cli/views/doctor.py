@@ -18,12 +18,7 @@ _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: Non
 
 
 def doctor_report(
-    queue: bytes,
-    diagnose: Callable[[], Diagnosis],
-    *,
-    fix: bool,
-    dry_run: bool,
-    null_separated: bool,
+    queue: bytes, diagnose: Callable[[], Diagnosis], *, fix: bool, dry_run: bool
 ) -> Records[Finding]:
     """The report of `rwq doctor`. `diagnose` looks at the queue, and is called once."""
 
@@ -38,7 +33,6 @@ def doctor_report(
         records=findings(),
         empty=f"Nothing is wrong with {escaped(queue)}.",
         id_batches=ids(),
-        null_separated=null_separated,
         closing=lambda: _summary(diagnose(), fix=fix),
         status=lambda: ExitStatus.OK if diagnose().is_healthy else ExitStatus.NO,
     )

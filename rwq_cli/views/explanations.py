@@ -93,11 +93,7 @@ def explain(
             _due(item_report),
             ("release", "release --delay 5m", "complete"),
         ),
-        State.DUE: (
-            "It was delayed, and is due now.",
-            _due(item_report),
-            ("release", "complete"),
-        ),
+        State.DUE: ("It was delayed, and is due now.", _due(item_report), ("release", "complete")),
         State.BURIED: (
             "It is buried until somebody kicks it.",
             "Nothing: workers and cleaners leave it alone.",

@@ -22,7 +22,6 @@ def lease_report(
     *,
     one: bool,
     dry_run: bool,
-    null_separated: bool,
     queue_last: bool,
 ) -> Records[Item]:
     """The report of `rwq lease`. Reading the items, or the batches of IDs, leases them.
@@ -38,7 +37,6 @@ def lease_report(
         empty=f"Nothing to lease in {', '.join(map(escaped, queues))}.",
         none_is_no=True,
         bare_data=one,
-        null_separated=null_separated,
         # In a dry run, a note comes first.
         id_batches=None if dry_run else id_batches,
         opening=_DRY_RUN if dry_run else None,
@@ -58,7 +56,7 @@ class Attempt(Protocol):
 
 
 def lease_by_id_report(
-    queue: bytes, attempts: Iterable[Attempt], *, one: bool, dry_run: bool, null_separated: bool
+    queue: bytes, attempts: Iterable[Attempt], *, one: bool, dry_run: bool
 ) -> Records[Item]:
     """The report of `rwq lease --id`. Reading the attempts leases the items."""
     refusals: list[str] = []
@@ -80,7 +78,6 @@ def lease_by_id_report(
         records=items(),
         none_is_no=True,
         bare_data=one,
-        null_separated=null_separated,
         opening=_DRY_RUN if dry_run else None,
         closing=lambda: "\n".join(refusals) if leased else None,
         status=lambda: ExitStatus.PARTIAL if refusals and leased else None,

@@ -20,7 +20,6 @@ def listing_report(
     lengths: Callable[[], Counts],
     is_selected: bool,
     filters: bool,
-    null_separated: bool,
     id_batches: Iterable[Sequence[bytes]] | None = None,
 ) -> Records[Item]:
     """The report of a listing.
@@ -34,7 +33,6 @@ def listing_report(
         lengths: Reads the lengths of the queue.
         is_selected: Whether the user asked for some of them only.
         filters: Whether the source has entries that are not listed.
-        null_separated: Whether `-o ids` and `-o data` end each record with NUL.
         id_batches: The IDs, if they can be read without the items; else None.
     """
 
@@ -59,6 +57,5 @@ def listing_report(
         records=items,
         empty=f"No {'such ' if is_selected else ''}{what} in {escaped(queue)}.",
         footer=footer,
-        null_separated=null_separated,
         id_batches=id_batches,
     )

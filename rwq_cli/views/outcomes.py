@@ -32,7 +32,6 @@ def batch_of_ids(
     done: Status,
     failures: Sequence[Status],
     dry_run: bool,
-    null_separated: bool,
     also: Sequence[Status] = (),
 ) -> Batch[Outcome]:
     """The report of a verb on IDs. Reading the outcomes does the work.
@@ -51,7 +50,6 @@ def batch_of_ids(
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
         also=tuple(status.value for status in also),
-        null_separated=null_separated,
     )
 
 
@@ -66,7 +64,7 @@ class Rejects(Protocol):
 
 
 def batch_of_added(
-    queue: bytes, outcomes: Outcomes, rejects: Rejects, *, dry_run: bool, null_separated: bool
+    queue: bytes, outcomes: Outcomes, rejects: Rejects, *, dry_run: bool
 ) -> Batch[Outcome]:
     """The report of `rwq add`. Reading the outcomes adds the items."""
     return Batch(
@@ -81,5 +79,4 @@ def batch_of_added(
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
         extra=lambda: {"rejected": rejects.rejected, "empty": rejects.empty},
-        null_separated=null_separated,
     )

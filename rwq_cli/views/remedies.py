@@ -98,9 +98,7 @@ REMEDIES = {
         "rwq cannot know when they are due",
     ),
     Code.ENDLESS_LEASE: Remedy(
-        "Leases without expiry belong to no item: they would stay forever.",
-        "Delete them.",
-        _FIX,
+        "Leases without expiry belong to no item: they would stay forever.", "Delete them.", _FIX
     ),
     Code.STALE_SCHEDULE: Remedy(
         "Items that wait or are leased also have an entry as delayed or buried.",
@@ -127,10 +125,7 @@ REMEDIES = {
         "rwq cannot know which of them should move",
     ),
     Code.STRAY_LEASE: Remedy(
-        "Leases of completed items are left.",
-        "Nothing: they expire.",
-        "rwq show ID",
-        "they expire",
+        "Leases of completed items are left.", "Nothing: they expire.", "rwq show ID", "they expire"
     ),
     Code.STALE_RETURNS: Remedy(
         "Returns of completed items are still counted.", "Remove the counts.", _FIX
