@@ -444,14 +444,24 @@ def contents(raw: redis.Redis) -> dict[bytes, Any]:
 
 def settling(raw: redis.Redis, name: bytes = QUEUE) -> dict[str, list[bytes]]:
     """By what pushed them, the IDs that have a settling lease, which is under both names."""
-    keys, found = QueueKeys(name), dict[str, list[bytes]]()
-    for key in sorted(raw.keys()):
-        value = raw.get(key) if raw.type(key) == b"string" else None
-        if value and value.startswith(SETTLING_GUARD) and key.startswith(keys.lease_prefix):
-            item_id = key.removeprefix(keys.lease_prefix)
-            assert raw.get(keys.old_lease(item_id)) == value
-            assert raw.pttl(key) > 0 < raw.pttl(keys.old_lease(item_id))
-            found.setdefault(value.removeprefix(SETTLING_GUARD).decode(), []).append(item_id)
+    keys = QueueKeys(name)
+    found: dict[str, list[bytes]] = {}
+    leases = [key for key in sorted(raw.keys()) if key.startswith(keys.lease_prefix)]
+    for key, value in zip(leases, raw.mget(leases) if leases else (), strict=True):
+        if value and value.startswith(SETTLING_GUARD):
+            why = value.removeprefix(SETTLING_GUARD).decode()
+            found.setdefault(why, []).append(key.removeprefix(keys.lease_prefix))
+    ids = [item_id for pushed in found.values() for item_id in pushed]
+    if ids:
+        both = (
+            [keys.lease(item_id) for item_id in ids],
+            [keys.old_lease(item_id) for item_id in ids],
+        )
+        assert raw.mget(both[0]) == raw.mget(both[1])
+        asking = raw.pipeline(transaction=False)
+        for key in (*both[0], *both[1]):
+            asking.pttl(key)
+        assert all(left_ms > 0 for left_ms in asking.execute())
     return found
 
 

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
@@ -24,6 +24,7 @@ from rwq_cli.core import (
     connect,
     lease_from,
 )
+from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
@@ -548,6 +549,126 @@ class TestSeveralQueues:
         assert contents(raw) == {}
 
 
+class TestDryRun:
+    @pytest.fixture
+    def queues(self, connection: Connection) -> list[WorkQueue]:
+        return [WorkQueue(connection, name) for name in (b"high", b"low")]
+
+    def test_of_the_first_queue_that_has_any(self, queues: list[WorkQueue], raw: Redis) -> None:
+        raw.lpush(b"high:queue", b"ghost")
+        Foreign(raw, b"low").waiting(b"1", b"2", b"3")
+        before = contents(raw)
+        found = list(lease_from(queues, 2, dry_run=True))
+        assert [(item.queue, item.item_id, item.data, item.state) for item in found] == [
+            (b"low", b"1", b"data of 1", State.WAITING),
+            (b"low", b"2", b"data of 2", State.WAITING),
+        ]
+        assert contents(raw) == before
+
+    def test_what_is_due_comes_last(self, queues: list[WorkQueue], raw: Redis) -> None:
+        high = Foreign(raw, b"high")
+        high.delayed(b"later", 9_999_999_999_999)
+        assert list(lease_from(queues, 9, dry_run=True)) == []
+        high.delayed(b"d2", 2)
+        high.delayed(b"d1", 1)
+        high.waiting(b"w", b"d2")
+        high.delayed(b"d3", 3)
+        Foreign(raw, b"low").waiting(b"1")
+        found = [item.item_id for item in lease_from(queues, 9, dry_run=True)]
+        assert found == [b"w", b"d2", b"d1", b"d3"]
+        for count in (1, 3):
+            leasable = lease_from(queues, count, dry_run=True)
+            assert [item.item_id for item in leasable] == found[:count]
+
+    @pytest.mark.parametrize("waiting", [0, 10, 300])
+    @pytest.mark.parametrize("count", [1, 12, 290, 320, 500])
+    def test_as_many_as_a_lease_then_leases(
+        self, queues: list[WorkQueue], raw: Redis, waiting: int, count: int
+    ) -> None:
+        """More is due than one call promotes, some of it gone, and some is listed twice."""
+        high = Foreign(raw, b"high")
+        high.waiting(*numbered(waiting))
+        high.waiting(*numbered(waiting // 10))
+        for number in range(150):
+            high.delayed(b"due %03d" % number, 1 + number)
+        raw.delete(*(b"high:item:due %03d" % number for number in range(0, 150, 2)))
+        before = contents(raw)
+        foreseen = [(item.item_id, item.data) for item in lease_from(queues, count, dry_run=True)]
+        assert contents(raw) == before
+        assert [(item.item_id, item.data) for item in lease_from(queues, count)] == foreseen
+        assert len(foreseen) == min(count, waiting + 75)
+
+    @pytest.mark.parametrize("guards_left", [0, 1, 2])
+    @pytest.mark.parametrize("returned", [False, True])
+    def test_what_is_due_as_a_lease_would_lease_it(
+        self, queues: list[WorkQueue], raw: Redis, guards_left: int, returned: bool
+    ) -> None:
+        """Without a full guard it may have been returned, popped, and lost with its worker."""
+        high = Foreign(raw, b"high")
+        high.delayed(b"x", 1)
+        for key in (high.keys.lease(b"x"), high.keys.old_lease(b"x"))[guards_left:]:
+            raw.delete(key)
+        if returned:
+            raw.lpush(high.keys.processing, b"x")
+        before = contents(raw)
+        foreseen = [(item.item_id, item.data) for item in lease_from(queues, 9, dry_run=True)]
+        assert contents(raw) == before
+        leased = lease_from(queues, 9, lease_s=60)
+        assert [(item.item_id, item.data) for item in leased] == foreseen
+        assert foreseen == ([] if returned and guards_left < 2 else [(b"x", b"data of x")])
+
+    def test_in_an_order_of_ones_own(self, queues: list[WorkQueue], raw: Redis) -> None:
+        for name in (b"high", b"low"):
+            Foreign(raw, name).waiting(b"1")
+        (item,) = lease_from(queues, 2, shuffle=list.reverse, dry_run=True)
+        assert item.queue == b"low"
+
+
+class TestItemsWithALease:
+    """A waiting item may have a lease, of a session that failed or of one that works on it."""
+
+    def test_what_a_session_works_on_is_dropped_from_main(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.leased(b"1")
+        foreign.waiting(b"1", b"2")
+        foreign.lease(b"2")
+        assert [item.item_id for item in queue.lease_many(5)] == [b"2"]
+        assert raw.get(b"jobs:lease:1") == b"them"
+        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == [b"1", b"2"]
+
+    def test_a_call_looks_for_few_of_them_in_a_long_list(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        """Each look passes the whole list: no call may hold the server for long."""
+        raw.eval(
+            "for _ = 1, 40 do redis.call('RPUSH', KEYS[1], unpack(ARGV)) end",
+            *(1, b"jobs:processing", *(b"other" for _ in range(5000))),
+        )
+        ids = numbered(12)
+        foreign.waiting(*ids)
+        foreign.lease(*ids)
+        leased: list[bytes] = []
+        for _ in range(6):
+            raw.config_resetstat()
+            # One call; more calls would follow.
+            batch = next(queue.lease_many(12).batches)
+            calls = raw.info("commandstats")
+            assert calls["cmdstat_evalsha"]["calls"] == 1
+            assert calls["cmdstat_lpos"]["calls"] == len(batch.ids) == 2
+            leased += batch.ids
+        assert leased == ids
+
+    def test_a_settling_lease_needs_no_look(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.leased(*numbered(20), holder=HOLDER)
+        assert len(list(queue.release(numbered(20)))) == 20
+        raw.config_resetstat()
+        assert len(list(queue.lease_many(20))) == 20
+        assert "cmdstat_lpos" not in raw.info("commandstats")
+
+
 def test_how_often_a_clean_brought_it_back(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2", b"3")
     assert [item.returns for item in queue.lease_many(1)] == [None]
@@ -884,6 +1005,15 @@ class TestTouch:
         assert all(599.99 - passed_s < each_s <= 600 for each_s in left_s)
 
 
+# What takes items from where they are.
+TAKES: dict[str, Callable[..., Iterator[Outcome]]] = {
+    "release": lambda queue, ids, **options: queue.release(ids, **options),
+    "release to the front": lambda queue, ids, **options: queue.release(ids, front=True, **options),
+    "delay": lambda queue, ids, **options: queue.release(ids, delay_s=60, **options),
+    "bury": lambda queue, ids, **options: queue.bury(ids, **options),
+}
+
+
 class TestRelease:
     def test_my_leases_go_to_the_end(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2", b"3", b"4", b"5")
@@ -977,6 +1107,106 @@ class TestRelease:
             b"jobs:item:orphaned": b"data of orphaned",
             b"jobs:item:abandoned": b"data of abandoned",
         }
+
+    @pytest.mark.parametrize("count", [1, 40])
+    @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
+    def test_what_may_be_between_two_commands_of_its_worker_is_looked_at_twice(
+        self,
+        queue: WorkQueue,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        act: Callable[..., Iterator[Outcome]],
+        count: int,
+    ) -> None:
+        popped = numbered(count)
+        added = [b"new %d" % number for number in range(count)]
+        foreign.abandoned(*popped)
+        foreign.data(*added)
+
+        def meanwhile() -> None:
+            # The worker's lease comes, and the producer's push.
+            foreign.lease(*popped, generations="old")
+            raw.lpush(b"jobs:queue", *added)
+
+        clock.during_sleep = meanwhile
+        statuses = {o.item_id: o.status for o in act(queue, [*popped, *added], grace_s=2.5)}
+        assert clock.slept_s == [2.5]
+        assert {statuses[item_id] for item_id in popped} == {Status.NOT_OWNER}
+        assert set(raw.lrange(b"jobs:processing", 0, -1)) == set(popped)
+        assert Status.MISSING not in statuses.values()
+
+    @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
+    def test_what_has_a_lease_or_is_taken_by_force_needs_no_second_look(
+        self,
+        queue: WorkQueue,
+        clock: FakeClock,
+        foreign: Foreign,
+        act: Callable[..., Iterator[Outcome]],
+    ) -> None:
+        foreign.leased(b"mine", holder=HOLDER)
+        foreign.leased(b"theirs")
+        assert len(list(act(queue, [b"mine", b"theirs", b"gone"]))) == 3
+        foreign.abandoned(b"abandoned")
+        foreign.data(b"orphaned")
+        statuses = [o.status for o in act(queue, [b"abandoned", b"orphaned"], force=True)]
+        assert Status.NOT_OWNER not in statuses
+        assert clock.slept_s == []
+
+    def test_a_stream_gets_its_second_looks_where_it_pauses(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"1", b"2", b"3")
+        slept_at: list[list[float]] = []
+
+        def stream() -> Iterator[bytes | Flush]:
+            yield from (b"1", FLUSH)
+            slept_at.append(list(clock.slept_s))
+            yield from (b"2", b"3", b"gone")
+
+        assert [(o.item_id, o.status) for o in queue.release(stream())] == [
+            (b"1", Status.RELEASED),
+            (b"gone", Status.MISSING),
+            (b"2", Status.RELEASED),
+            (b"3", Status.RELEASED),
+        ]
+        assert slept_at == [[1.0]]
+        assert clock.slept_s == [1.0, 1.0]
+
+    def test_a_lost_server_tells_how_many_were_done(
+        self, interleaved: Interleaved, clock: FakeClock, foreign: Foreign
+    ) -> None:
+        """Those that were only looked at are not among them."""
+        foreign.abandoned(b"a", b"b", b"c")
+        foreign.leased(b"mine", holder=HOLDER)
+
+        def lose(name: str) -> None:
+            if name == "release" and clock.slept_s:
+                raise ConnectionLost("gone")
+
+        interleaved.before = lose
+        queue = WorkQueue(interleaved, QUEUE, holder=HOLDER, clock=clock)
+        with pytest.raises(ConnectionLost) as caught:
+            list(queue.release([b"a", b"mine", b"b", b"c"]))
+        assert caught.value.acknowledged == 1
+
+    @pytest.mark.parametrize("count", [1, 40])
+    def test_the_lease_of_another_on_an_item_that_waits_as_well(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
+    ) -> None:
+        """To bring it to the front would end that lease."""
+        ids = numbered(count)
+        foreign.leased(*ids)
+        foreign.waiting(*ids)
+        foreign.waiting(b"other")
+        before = contents(raw)
+        assert list(queue.release(ids, front=True)) == [
+            Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in ids
+        ]
+        assert contents(raw) == before
+        assert {o.status for o in queue.release(ids, front=True, force=True)} == {Status.RELEASED}
+        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == [*ids, b"other"]
+        assert raw.exists(b"jobs:processing") == 0
 
     @pytest.mark.parametrize("kind", ["delayed", "buried"])
     def test_a_guard_is_nobodys_lease(
