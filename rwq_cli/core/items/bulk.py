@@ -459,7 +459,13 @@ class BulkRun:
         if self._dry_run:
             yield from self._perform(self._unlisted_ranges(unprotected))
         elif self._pushes and unprotected:
-            yield from self._perform(self._unlisted_ranges(self._claim_unlisted(unprotected)))
+            left: list[bytes] = []
+            claimed = self._claim_unlisted(unprotected)
+            for batch in self._perform(self._unlisted_ranges(claimed)):
+                left += batch.ids_with(*_STAYS, Status.MISSING)
+                yield batch
+            # Somebody else has acted on these since.
+            self._unclaim(left)
 
     def _still_unlisted(self, ids: list[bytes]) -> list[bytes]:
         """Those without data, and those that another reading of the lists does not find either.
@@ -488,9 +494,12 @@ class BulkRun:
         if not claimed:
             return []
         listed = find_places(queue, claimed).listed
-        for batch in in_batches(listed):
-            queue.run("unclaim", self._claim, *batch)
+        self._unclaim(listed)
         return [item_id for item_id in claimed if item_id not in listed]
+
+    def _unclaim(self, ids: Iterable[bytes]) -> None:
+        for batch in in_batches(ids):
+            self._queue.run("unclaim", self._claim, *batch)
 
     def _by_name(self, ids: list[bytes], *, reverse: bool = False) -> Iterator[OutcomeBatch]:
         if not ids:
