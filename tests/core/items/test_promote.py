@@ -200,6 +200,8 @@ class TestWithoutAFullGuard:
             if len(connection.calls) < number:
                 break
             assert raw.get(keys.old_lease(b"a")) == b"worker"
+            # No claim of ours is left beside its lease.
+            assert raw.get(keys.lease(b"a")) in (None, b"rwq-settling:promoted")
             assert raw.lrange(keys.processing, 0, -1) == [b"a"]
             assert b"a" not in raw.lrange(keys.main, 0, -1)
         assert number > 3
