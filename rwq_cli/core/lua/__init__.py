@@ -60,7 +60,10 @@ _FORGET = {
 }
 _OFF_THE_LISTS = {"processing": "LREM RPOP LPUSH", "main": "LREM LSET RPOP"}
 _PUSH = {"main": "LREM LSET RPOP LPUSH RPUSH"}
-_UNSCHEDULE = {"delayed": "ZREM ZREMRANGEBYSCORE", "buried": "ZREM ZREMRANGEBYSCORE"}
+_UNSCHEDULE = {
+    "delayed": "ZREM ZCOUNT ZREMRANGEBYSCORE",
+    "buried": "ZREM ZCOUNT ZREMRANGEBYSCORE",
+}
 
 # What a script must be allowed to run before it may write anything, by key: a script that is denied
 # halfway is not rolled back. The script checks the group of its own name, unless it is a dry run;
@@ -143,8 +146,8 @@ NEEDS: dict[str, dict[str, str]] = {
     "ops/schedule": {
         **_OFF_THE_LISTS,
         "leases": "SET GET",
-        "delayed": "ZADD ZREM ZREMRANGEBYSCORE",
-        "buried": "ZADD ZREM ZREMRANGEBYSCORE",
+        "delayed": "ZADD ZREM ZCOUNT ZREMRANGEBYSCORE",
+        "buried": "ZADD ZREM ZCOUNT ZREMRANGEBYSCORE",
         "": "TIME",
     },
     "ops/touch": {"leases": "SET GET"},
@@ -172,6 +175,7 @@ _SAMPLE_ARGS = {
     "SETBIT": ", 0, 1",
     "SETNX": ", 'x'",
     "ZADD": ", 0, 'x'",
+    "ZCOUNT": ", 0, 0",
     "ZREM": ", 'x'",
     "ZREMRANGEBYSCORE": ", 0, 0",
 }

@@ -38,7 +38,7 @@ end
 -- Returns what `settle_results` needs, and nil; or nil and the error.
 local function prepare_results(ids, facts, keep_ms, status, result)
   local keeps = keep_ms ~= ''
-  local known = { facts = facts, keep_ms = keep_ms, status = status, result = result }
+  local known = { holders = {}, keep_ms = keep_ms, status = status, result = result }
   if not keeps and not may_read_results(result_prefix .. 'x') then
     return known, nil
   end
@@ -64,6 +64,9 @@ local function prepare_results(ids, facts, keep_ms, status, result)
   end
   if keeps then
     known.now_ms = string.format('%.0f', math.floor(clock_ms()))
+    for _, id in ipairs(ids) do
+      known.holders[id] = session_of(facts[id])
+    end
   end
   return known, nil
 end
@@ -82,7 +85,7 @@ local function settle_results(completed, known)
     return
   end
   for _, id in ipairs(completed) do
-    local key, holder = result_prefix .. id, session_of(known.facts[id])
+    local key, holder = result_prefix .. id, known.holders[id]
     redis.call('HSET', key, 'status', known.status, 'completed_ms', known.now_ms)
     if known.result then
       redis.call('HSET', key, 'result', known.result)

@@ -9,7 +9,7 @@ local wrong = wrong_data(ids, facts)
 if wrong then
   return wrong
 end
-local outcomes = {}
+local outcomes, sessions = {}, {}
 for _, id in ipairs(ids) do
   local session = session_of(facts[id])
   if facts[id].data == 'none' then
@@ -18,9 +18,10 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'not-leased'
   else
     outcomes[id] = 'touched'
-    if not dry_run then
-      set_lease(id, session, lease_ms)
-    end
+    sessions[id] = session
   end
+end
+for id, session in pairs(dry_run and {} or sessions) do
+  set_lease(id, session, lease_ms)
 end
 return outcome_reply(ids, outcomes, facts)
