@@ -86,6 +86,16 @@ class TestFew:
         assert [kept(raw, item_id) for item_id in ids] == [{b"status": b"rejected"}] * len(ids)
         assert raw.dbsize() == len(ids)
 
+    @pytest.mark.parametrize("count", [1, 40])
+    def test_of_two_holders_the_one_whose_lease_ends_later(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
+    ) -> None:
+        ids = [b"%d" % number for number in range(count)]
+        foreign.leased(*ids, holder=b"earlier", ttl_ms=30_000, generations="new")
+        foreign.lease(*ids, holder=b"later", ttl_ms=60_000, generations="old")
+        statuses(queue, *ids, result_options=ResultOptions())
+        assert {kept(raw, item_id)[b"holder"] for item_id in ids} == {b"later"}
+
     def test_an_empty_result_is_one(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         statuses(queue, b"a", result_options=ResultOptions(b""))

@@ -1,0 +1,94 @@
+"""A script that is denied a command leaves nothing half done: no server rolls it back."""
+
+from typing import Any
+
+import pytest
+import redis
+
+from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.items.results import ResultOptions
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import Due, NewItem
+from tests.broken_queues import make_broken
+from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Interleaved
+from tests.core.test_dry_runs import VERBS, Verb
+
+
+def _add_later(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    due = Due(60_000, from_now=True)
+    return list(queue.add_many([NewItem(b"new", b"", due), *(NewItem(i, b"") for i in ids)]))
+
+
+def _complete(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    return list(queue.complete(ids, result_options=ResultOptions(b"result")))
+
+
+def _bury(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    return list(queue.bury(ids, reason=b"why"))
+
+
+WRITES: dict[str, Verb] = {
+    **VERBS,
+    "add later": _add_later,
+    "complete with a result": _complete,
+    "bury with a reason": _bury,
+}
+# One text that tells everything on the server but idle times.
+STATE = """
+local keys, all = redis.call('KEYS', '*'), {}
+table.sort(keys)
+for i, key in ipairs(keys) do
+  all[i] = #key .. ':' .. key .. redis.call('PEXPIRETIME', key) .. ':' .. redis.call('DUMP', key)
+end
+return redis.sha1hex(table.concat(all))
+"""
+# What a connection needs to run a script at all, or what the test itself sends.
+NOT_OF_SCRIPTS = ("evalsha", "eval", "client", "config", "info", "auth", "hello", "flushall")
+
+
+def _arrange(raw: redis.Redis, count: int) -> list[bytes]:
+    raw.flushall(asynchronous=False)
+    ids = [b"id-%d" % number for number in range(count)]
+    keys = QueueKeys(QUEUE)
+    make_broken(raw, keys, ids, 4)
+    raw.hset(keys.result(ids[0]), mapping={"status": "completed", "completed_ms": 1})
+    return ids
+
+
+def _queue(connection: Connection) -> WorkQueue:
+    return WorkQueue(connection, QUEUE, holder=HOLDER, clock=FakeClock())
+
+
+@pytest.mark.needs("acl-check")
+# Few are looked for by name; many in pages, and in batches if they are in no list.
+@pytest.mark.parametrize("count", [25, 60])
+@pytest.mark.parametrize("name", WRITES)
+def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
+    connection: Connection, raw: redis.Redis, as_user: AsUser, name: str, count: int
+) -> None:
+    ids = _arrange(raw, count)
+    raw.config_resetstat()
+    WRITES[name](_queue(connection), ids, False)
+    used = {stat.removeprefix("cmdstat_") for stat in raw.info("commandstats")}
+    commands = sorted(c for c in used if not c.startswith(NOT_OF_SCRIPTS))
+    assert len(commands) > 3
+    ids = _arrange(raw, count)
+    arranged = raw.eval(STATE, 0)
+    denied, half_done = 0, []
+    for command in commands:
+        before = [arranged]
+        limited = Interleaved(as_user("+@all", f"-{command}"))
+        limited.before = lambda _name, before=before: before.append(raw.eval(STATE, 0))
+        try:
+            WRITES[name](_queue(limited), ids, False)
+        except PermissionDenied:
+            denied += 1
+            # Of several calls, those before it are done.
+            if raw.eval(STATE, 0) != before[-1]:
+                half_done.append(command)
+        if before[-1] != arranged or raw.eval(STATE, 0) != arranged:
+            _arrange(raw, count)
+            arranged = raw.eval(STATE, 0)
+    assert half_done == []
+    assert denied > 2
