@@ -195,7 +195,7 @@ def test_an_interrupted_one_of_results_goes_on(
 def test_an_interrupted_one_with_conflicts_remembers_both_runs(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign
 ) -> None:
-    ids = [b"%03d" % number for number in range(600)]
+    ids = [b"%03d" % number for number in range(2000)]
     foreign.waiting(*ids)
     rwq("rm", "--all", "--yes")
     (file,) = undo_files(rwq)
@@ -206,7 +206,7 @@ def test_an_interrupted_one_with_conflicts_remembers_both_runs(
     assert foreign.raw.keys("jobs:undo:*") == []
     assert rwq("complete", "--all", "--yes").code == 0
     result = rwq("undo", str(file), "-o", "json").json
-    assert (result["restored"], result["restored_before"]) == (1, 599)
+    assert (result["restored"], result["restored_before"]) == (1, 1999)
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [free]
 
 
