@@ -171,7 +171,7 @@ complete -c rwq -n '__rwq_at' -a 'kick' -d 'Return buried items to the end of th
 complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items in any state, also leased ones, without completing them'
 complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue on the same server'
 complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a queue with all its keys'
-complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge removed: the latest that was not tried yet, or was interrupted, or what FILE holds'
+complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge removed: from FILE, else from the newest undo file that was not used yet or was interrupted'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: the next to be leased first, or in processing the longest there first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'

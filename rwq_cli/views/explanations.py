@@ -112,7 +112,7 @@ def explain(
         State.STRAY_LEASE: (
             "There is a lease but no item: the item was completed while it was leased.",
             f"The lease ends in {left}." if left else "Nothing: it has no expiry.",
-            () if left else ("complete",),
+            () if left else ("doctor --fix",),
         ),
         State.GONE: ("There is no such item: it was completed, or never added.", "Nothing.", ()),
         State.WRONG_TYPE: (

@@ -411,3 +411,11 @@ def test_the_clean_for_a_ghost_drops_it(rwq: Rwq, foreign: Foreign) -> None:
         assert command.startswith(f"rwq {clean}")
         rwq(*clean.split(), "--grace", "0")
         assert rwq("show", item_id, "-o", "json").json["state"] != "ghost"
+
+
+def test_the_command_for_an_endless_stray_lease_ends_it(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.lease(b"stray", ttl_ms=None)
+    (command,) = rwq("show", "stray", "-o", "json").json["commands"]
+    assert command == "rwq doctor --fix -q jobs"
+    rwq("doctor", "--fix", "--grace", "0")
+    assert rwq("show", "stray", "-o", "json").json["state"] == "gone"
