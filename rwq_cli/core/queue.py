@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         remove as remove_,
         results as results_,
         schedule as schedule_,
+        touch as touch_,
         waiting as waiting_,
     )
     from rwq_cli.core.repair import (
@@ -83,7 +84,7 @@ class WorkQueue(Queue):
         lease_many = lease_.lease_many
         lease_ids = lease_by_id_.lease_ids
         complete = complete_.complete
-        touch = release_.touch
+        touch = touch_.touch
         release = release_.release
         bury = schedule_.bury
         kick = schedule_.kick
@@ -123,7 +124,7 @@ class WorkQueue(Queue):
         lease_many = _Operation("items.lease")
         lease_ids = _Operation("items.lease_by_id")
         complete = _Operation("items.complete")
-        touch = _Operation("items.release")
+        touch = _Operation("items.touch")
         release = _Operation("items.release")
         bury = _Operation("items.schedule")
         kick = _Operation("items.schedule")

@@ -1,34 +1,19 @@
-"""What the holder of a lease may do with it besides completing: touch, and release."""
+"""Releasing items: `lua/ops/release.lua`, or `schedule.lua` for those with a delay."""
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from rwq_cli.core.batches import Flush, in_batches
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Operation, act_unless_passing
-from rwq_cli.core.model import OutcomeBatch, Outcomes
+from rwq_cli.core.items.lease_policy import LeasePolicy
+from rwq_cli.core.items.schedule import Delay, schedule
+from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
 
 # Two keys an item go: while the server shrinks its table of keys, each costs up to fifteen
 # microseconds instead of two.
 _RELEASE_ITEMS = 250
-
-
-class LeasePolicy(NamedTuple):
-    """Whose leases may be ended when an item is taken from where it is.
-
-    Attributes:
-        own_holder: Those of this holder.
-        force: Those of all others, too.
-    """
-
-    own_holder: bytes
-    force: bool
-
-    def args(self) -> tuple[object, ...]:
-        """The arguments that scripts take for it."""
-        return self.own_holder, "1" if self.force else "0"
 
 
 def release(
@@ -65,8 +50,6 @@ def release(
     policy = LeasePolicy(queue.holder, force)
     delay_ms = round(delay_s * 1000)
     if delay_ms > 0:
-        from rwq_cli.core.items.schedule import Delay, schedule
-
         if front:
             raise InvalidArgument("front and delay exclude each other", "give one of them")
         how = Delay(delay_ms)
@@ -91,30 +74,3 @@ def release(
         dry_run=dry_run,
     )
     return Outcomes(batches)
-
-
-def touch(
-    queue: Queue, ids: Iterable[bytes | Flush], *, lease_s: float = 300.0, dry_run: bool = False
-) -> Outcomes:
-    """Give live leases a new expiry.
-
-    Args:
-        queue: The queue.
-        ids: The IDs; read in batches.
-        lease_s: The new time left, seconds.
-        dry_run: Change nothing, and report what would be done.
-
-    Returns:
-        For each distinct ID of a batch `TOUCHED`, `NOT_LEASED` or `MISSING`.
-    """
-    lease_ms = max(1, round(lease_s * 1000))
-
-    def batches() -> Iterator[OutcomeBatch]:
-        queue.progress.begin("touching")
-        for batch in in_batches(ids):
-            distinct = list(dict.fromkeys(batch))
-            reply = queue.run("touch", lease_ms, *distinct, dry_run=dry_run)
-            queue.progress.advance(len(batch))
-            yield OutcomeBatch.from_reply(distinct, reply)
-
-    return Outcomes(batches())

@@ -8,7 +8,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.items.bulk import Operation, act, act_unless_passing
-from rwq_cli.core.items.release import LeasePolicy
+from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected
 

@@ -1,0 +1,34 @@
+"""Extending leases: `lua/ops/touch.lua`."""
+
+from collections.abc import Iterable, Iterator
+
+from rwq_cli.core.batches import Flush, in_batches
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.model import OutcomeBatch, Outcomes
+
+
+def touch(
+    queue: Queue, ids: Iterable[bytes | Flush], *, lease_s: float = 300.0, dry_run: bool = False
+) -> Outcomes:
+    """Give live leases a new expiry.
+
+    Args:
+        queue: The queue.
+        ids: The IDs; read in batches.
+        lease_s: The new time left, seconds.
+        dry_run: Change nothing, and report what would be done.
+
+    Returns:
+        For each distinct ID of a batch `TOUCHED`, `NOT_LEASED` or `MISSING`.
+    """
+    lease_ms = max(1, round(lease_s * 1000))
+
+    def batches() -> Iterator[OutcomeBatch]:
+        queue.progress.begin("touching")
+        for batch in in_batches(ids):
+            distinct = list(dict.fromkeys(batch))
+            reply = queue.run("touch", lease_ms, *distinct, dry_run=dry_run)
+            queue.progress.advance(len(batch))
+            yield OutcomeBatch.from_reply(distinct, reply)
+
+    return Outcomes(batches())
