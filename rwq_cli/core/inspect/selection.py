@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.listing import FOUND_DEEP, Selection, Source, items
+from rwq_cli.core.inspect.listing import FOUND_DEEP, Selection, Source, items, listed_facts
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.model import State
+from rwq_cli.core.model import Item, State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
+from rwq_cli.core.state.rules import Facts
 
 _ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
 _MAIN = _ANYWHERE | {State.WAITING}
@@ -79,11 +80,16 @@ def choose(
     chosen: dict[bytes, State] = {}
     fingerprints: dict[bytes, str] = {}
     needs_data = wanted.match is not None
-    source = source_of(states)
-    for item in items(queue, source, wanted, data=needs_data, bare=not needs_data):
-        chosen.setdefault(item.item_id, item.state)
-        if item.data is not None:
-            fingerprints.setdefault(item.item_id, fingerprint(item.data))
+    found: Iterable[Facts | Item]
+    if needs_data or wanted.older_than_s is not None:
+        found = items(queue, source_of(states), wanted, data=needs_data, bare=not needs_data)
+    else:
+        listed = listed_facts(queue, source_of(states), wanted.id_glob)
+        found = (facts for facts in listed if facts.state in states)
+    for each in found:
+        chosen.setdefault(each.item_id, each.state)
+        if isinstance(each, Item) and each.data is not None:
+            fingerprints.setdefault(each.item_id, fingerprint(each.data))
         if len(chosen) == limit:
             break
     expected = Expected(states, selection.older_than_s, fingerprints if needs_data else None)
