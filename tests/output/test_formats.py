@@ -114,8 +114,6 @@ EMPTY = [
     *("leases --holder x", "queues"),
 ]
 
-pytestmark = pytest.mark.usefixtures("slept_s")
-
 Run = Callable[..., Result]
 
 

@@ -1,7 +1,7 @@
 """Listings: pages of items, oldest or next first, chosen by what they are."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_detai
 from rwq_cli.core.inspect.survey import survey_facts
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import SCHEDULED, Facts
 
 # What only a walk over the whole queue finds.
@@ -29,10 +29,6 @@ _LISTED_IN = {
     "delayed": (State.DELAYED, State.DUE, *_NOT_ITEMS),
     "buried": (State.BURIED, *_NOT_ITEMS),
 }
-
-
-# An entry of a listing: its place in main, counted from the next end, or None if it is not there.
-_Listed = tuple[int | None, Facts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,24 +134,31 @@ def items(
     queue.progress.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
     walk = _Walk(queue, selection.id_pattern(), tail=tail, skip=skip, page_size=page_size)
     detail = detail_of(queue, data=data, bare=bare)
-    pages = (_items(queue, page) for page in walk.pages(source))
-    yield from islice(_chosen(queue, pages, selection, detail), offset - skip, wanted)
+    chosen = _chosen(queue, walk.pages(source), selection, detail)
+    yield from islice(chosen, offset - skip, wanted)
 
 
-def listed_facts(queue: Queue, source: Source, id_glob: bytes | None = None) -> Iterator[Facts]:
-    """The facts about what `items` lists, in its order; faster, for want of details.
+def listed_states(
+    queue: Queue, source: Source, states: Set[State], id_glob: bytes | None = None
+) -> Iterator[tuple[bytes, State]]:
+    """The IDs that are in one of these states, in the order of `items`.
+
+    The server decides the states, so this is faster than `items`. An ID may come twice.
 
     Args:
         queue: The queue.
         source: Which structures.
+        states: The states.
         id_glob: A glob that the whole ID must match; None for any.
     """
-    queue.progress.begin("listing")
-    pattern = Selection(id_glob=id_glob).id_pattern()
+    lists = [queue.keys.main] * source.main + [queue.keys.processing] * source.processing
+    queue.progress.begin("listing", lengths_of(queue, *lists))
+    pattern = None if id_glob is None else glob_pattern(id_glob)
     walk = _Walk(queue, pattern, tail=False, skip=0, page_size=PAGE_SIZE)
-    for page in walk.pages(source):
-        for _, facts in page:
-            yield facts
+    for page in walk.states(source):
+        for item_id, state in page:
+            if state in states:
+                yield item_id, state
 
 
 def listed_ids(
@@ -228,23 +231,48 @@ class _Walk:
         # What must not be listed again.
         self._seen: set[bytes] = set()
 
-    def pages(self, source: Source) -> Iterator[Iterable[_Listed]]:
-        """Pages of what is listed."""
-        deep: list[Facts] = []
-        if source.deep:
-            # First, so that what is duplicated is not listed as something else before.
-            deep = [facts for facts in _found_deep(self._queue) if self._is_wanted(facts.item_id)]
-            self._seen.update(facts.item_id for facts in deep)
+    def pages(self, source: Source) -> Iterator[Iterable[Item]]:
+        """Pages of items, before their details are read."""
+        deep = self._deep() if source.deep else []
         if source.main:
             yield from self._main()
         if source.processing:
             yield from self._processing()
+        yield from self._in_zsets(source)
+        yield self._items(deep)
+
+    def states(self, source: Source) -> Iterator[Iterable[tuple[bytes, State]]]:
+        """Pages of IDs with their states."""
+        queue = self._queue
+        deep = self._deep() if source.deep else []
+        if source.main:
+            for page in self._cursor(queue.keys.main):
+                ids = [item_id for item_id in page if self._is_wanted(item_id)]
+                yield zip(ids, states(queue, ids, in_main=1), strict=True)
+        if source.processing:
+            for page in self._cursor(queue.keys.processing, rotates=True):
+                ids = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
+                found = zip(ids, states(queue, ids, in_processing=1), strict=True)
+                # Behind a guard an old entry in processing means nothing.
+                listed = [each for each in found if each[1] not in SCHEDULED]
+                self._seen.update(item_id for item_id, _ in listed)
+                yield listed
+        for items in self._in_zsets(source):
+            yield ((item.item_id, item.state) for item in items)
+        yield ((facts.item_id, facts.state) for facts in deep)
+
+    def _deep(self) -> list[Facts]:
+        # First, so that what is duplicated is not listed as something else before.
+        deep = [facts for facts in _found_deep(self._queue) if self._is_wanted(facts.item_id)]
+        self._seen.update(facts.item_id for facts in deep)
+        return deep
+
+    def _in_zsets(self, source: Source) -> Iterator[Iterable[Item]]:
         for name in ("delayed", "buried"):
             if getattr(source, name):
                 yield from self._scheduled(name)
-        yield _without_place(deep)
 
-    def _main(self) -> Iterator[Iterable[_Listed]]:
+    def _main(self) -> Iterator[Iterable[Item]]:
         queue, key = self._queue, self._queue.keys.main
         length = queue.call("LLEN", key) if self._tail else 0
         cursor = self._cursor(key)
@@ -255,23 +283,24 @@ class _Walk:
                 if self._is_wanted(item_id)
             }
             found = probe(queue, places.values(), in_main=1)
-            listed: list[_Listed] = []
+            listed = []
             for place, facts in zip(places, found, strict=True):
                 if facts.is_scheduled:
                     self._seen.add(facts.item_id)
-                listed.append((length - 1 - place if self._tail else place, facts))
+                position = length - 1 - place if self._tail else place
+                listed.append(item_from(queue.name, facts, position))
             yield listed
 
-    def _processing(self) -> Iterator[Iterable[_Listed]]:
+    def _processing(self) -> Iterator[Iterable[Item]]:
         for page in self._cursor(self._queue.keys.processing, rotates=True):
             fresh = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
             found = probe(self._queue, fresh, in_processing=1)
             # Behind a guard an old entry in processing means nothing.
             listed = [facts for facts in found if facts.state not in SCHEDULED]
             self._seen.update(facts.item_id for facts in listed)
-            yield _without_place(listed)
+            yield self._items(listed)
 
-    def _scheduled(self, name: str) -> Iterator[Iterable[_Listed]]:
+    def _scheduled(self, name: str) -> Iterator[Iterable[Item]]:
         queue = self._queue
         for page in walk_scheduled(
             queue,
@@ -284,7 +313,7 @@ class _Walk:
             # Behind a whole guard it is delayed or buried. Any other item may be in a list.
             doubtful = [facts.item_id for facts in found if not facts.is_guarded]
             exact = {facts.item_id: facts for facts in facts_of(queue, doubtful)}
-            yield _without_place(
+            yield self._items(
                 facts
                 for facts in (exact.get(facts.item_id, facts) for facts in found)
                 if facts.state in _LISTED_IN[name]
@@ -304,13 +333,8 @@ class _Walk:
         is_fresh = item_id not in self._seen
         return is_fresh and (self._pattern is None or self._pattern.match(item_id) is not None)
 
-
-def _without_place(found: Iterable[Facts]) -> Iterator[_Listed]:
-    return ((None, facts) for facts in found)
-
-
-def _items(queue: Queue, listed: Iterable[_Listed]) -> Iterator[Item]:
-    return (item_from(queue.name, facts, place) for place, facts in listed)
+    def _items(self, found: Iterable[Facts]) -> Iterator[Item]:
+        return (item_from(self._queue.name, facts) for facts in found)
 
 
 def _found_deep(queue: Queue) -> Iterator[Facts]:
@@ -365,7 +389,7 @@ def leases(
     found = (
         item
         for page in walk.pages(Source(processing=True))
-        for item in _items(queue, page)
+        for item in page
         if not pattern or (_is_held(item) and item.lease and pattern.match(item.lease.holder))
     )
     chosen = sorted(found, key=_urgency) if limit is None else nsmallest(limit, found, _urgency)

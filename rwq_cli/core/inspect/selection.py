@@ -4,16 +4,21 @@ All are chosen before anything is done to them, so that what the verb moves or r
 hide an item from the listing nor list it twice. Their IDs are kept: about 110 MB for a million.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.listing import FOUND_DEEP, Selection, Source, items, listed_facts
+from rwq_cli.core.inspect.listing import (
+    FOUND_DEEP,
+    Selection,
+    Source,
+    items,
+    listed_states,
+)
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.model import Item, State
+from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
-from rwq_cli.core.state.rules import Facts
 
 _ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
 _MAIN = _ANYWHERE | {State.WAITING}
@@ -76,20 +81,13 @@ def choose(
     """
     queue.connection.look_only()
     states = ITEMS if selection.states is None else selection.states
-    wanted = Selection(states, selection.match, selection.id_glob, selection.older_than_s)
     chosen: dict[bytes, State] = {}
     fingerprints: dict[bytes, str] = {}
-    needs_data = wanted.match is not None
-    found: Iterable[Facts | Item]
-    if needs_data or wanted.older_than_s is not None:
-        found = items(queue, source_of(states), wanted, data=needs_data, bare=not needs_data)
-    else:
-        listed = listed_facts(queue, source_of(states), wanted.id_glob)
-        found = (facts for facts in listed if facts.state in states)
-    for each in found:
-        chosen.setdefault(each.item_id, each.state)
-        if isinstance(each, Item) and each.data is not None:
-            fingerprints.setdefault(each.item_id, fingerprint(each.data))
+    needs_data = selection.match is not None
+    for item_id, state, data in _candidates(queue, states, selection):
+        chosen.setdefault(item_id, state)
+        if data is not None:
+            fingerprints.setdefault(item_id, fingerprint(data))
         if len(chosen) == limit:
             break
     expected = Expected(states, selection.older_than_s, fingerprints if needs_data else None)
@@ -101,3 +99,17 @@ def choose(
         if facts.state is not chosen[facts.item_id]:
             del chosen[facts.item_id]
     return Chosen(list(chosen), expected)
+
+
+def _candidates(
+    queue: Queue, states: frozenset[State], selection: Selection
+) -> Iterator[tuple[bytes, State, bytes | None]]:
+    """IDs with their states, and their data if those are selected by."""
+    source, needs_data = source_of(states), selection.match is not None
+    if not needs_data and selection.older_than_s is None:
+        for item_id, state in listed_states(queue, source, states, selection.id_glob):
+            yield item_id, state, None
+        return
+    wanted = Selection(states, selection.match, selection.id_glob, selection.older_than_s)
+    for item in items(queue, source, wanted, data=needs_data, bare=not needs_data):
+        yield item.item_id, item.state, item.data

@@ -39,8 +39,6 @@ _LOOKS = 5
 # at most.
 STRETCH_ENTRIES = 4000
 _STRETCH_IDS = 250
-# Others may have pushed or popped this many entries since a stretch was read.
-_SLACK = 500
 # An ID that seems to be in processing more than once is looked at again this often.
 _REPEATED_LOOKS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
@@ -109,12 +107,12 @@ def _places_in(
     found: set[bytes] = set()
     repeated: set[bytes] = set()
     for page in pages:
-        entries = set(page)
-        hits = wanted & entries
+        entries = list(filter(wanted.__contains__, page))
+        hits = set(entries)
         repeated.update(hits & found)
         found |= hits
-        if len(entries) < len(page):
-            counts = Counter(page)
+        if len(hits) < len(entries):
+            counts = Counter(entries)
             repeated.update(item_id for item_id in hits if counts[item_id] > 1)
     return found, repeated
 
@@ -324,21 +322,14 @@ class BulkRun:
             error.acknowledged = acknowledged
             raise
 
-    def act_on(
-        self, ids: Collection[bytes], places: Places | None = None
-    ) -> Iterator[OutcomeBatch]:
-        """Act on these IDs, whose places the caller may have read."""
-        yield from self._act(dict.fromkeys(ids), places)
-
-    def _act(self, left: dict[bytes, None], places: Places | None = None) -> Iterator[OutcomeBatch]:
+    def _act(self, left: dict[bytes, None]) -> Iterator[OutcomeBatch]:
         queue = self._queue
         for _ in range(_WALKS):
             if len(left) <= FEW_IDS:
                 break
-            if places is None:
-                entries = lengths_of(queue, queue.keys.main, queue.keys.processing)
-                queue.progress.begin("reading the lists", entries)
-                places = find_places(queue, left.keys())
+            entries = lengths_of(queue, queue.keys.main, queue.keys.processing)
+            queue.progress.begin("reading the lists", entries)
+            places = find_places(queue, left.keys())
             queue.progress.begin(self._doing, len(left))
             before = len(left)
             for batch in self._act_by_places(left.keys(), places):
@@ -351,17 +342,15 @@ class BulkRun:
             # What is in the lists several times is looked for by name.
             if len(left) == before or left.keys() <= places.several:
                 break
-            places = None
         queue.progress.begin(self._doing, len(left))
         yield from self._by_name(list(left))
 
     def _act_by_places(self, left: Set[bytes], places: Places) -> Iterator[OutcomeBatch]:
-        once = frozenset(left) - places.several
+        main, processing, several = places
         if self._items_max >= _PAGE_MIN:
-            yield from self.act_on_processing(once & places.processing)
-        yield from self._in_main(once & places.main)
-        listed = places.listed
-        yield from self._unlisted([item_id for item_id in list(left) if item_id not in listed])
+            yield from self.act_on_processing(processing - several)
+        yield from self._in_main(main - several)
+        yield from self._unlisted([i for i in left if i not in main and i not in processing])
 
     def act_on_processing(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
         """Act on IDs that are in processing, page by page, rotating the list until all are done.
@@ -434,9 +423,9 @@ class BulkRun:
         gone: set[bytes] = set()
         for ids in in_batches(places, items_max=min(_STRETCH_IDS, self._items_max)):
             # What was taken off before stood nearer to the right end.
-            first = max(0, cursor.offset + places[ids[0]] - len(gone) - _SLACK)
-            last = cursor.offset + places[ids[-1]] + _SLACK
-            for batch in self._perform([ListRange(Where.MAIN, first, last - first + 1, ids)]):
+            first, last = places[ids[0]], places[ids[-1]]
+            offset = max(0, cursor.offset + first - len(gone))
+            for batch in self._perform([ListRange(Where.MAIN, offset, last - first + 1, ids)]):
                 if not self._dry_run:
                     gone.update(set(batch.ids).difference(batch.ids_with(*_STAYS)))
                 yield batch

@@ -11,7 +11,7 @@ from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.snapshot import SNAPSHOT_ITEMS, ItemSnapshot, Skipped, read_snapshots
 
-# Others may have pushed or popped this many entries since a page was read.
+# Others may have pushed or popped this many entries since a page of processing was read.
 _SLACK = 500
 
 
@@ -100,9 +100,11 @@ class Export:
             (Where.MAIN, ListCursor(queue, queue.keys.main, page_size=SNAPSHOT_ITEMS)),
             (Where.PROCESSING, walk_processing(queue)),
         ):
+            # The script reads more of main by itself.
+            slack = _SLACK if where is Where.PROCESSING else 0
             for page in cursor:
-                start = max(0, cursor.offset - _SLACK)
-                count = cursor.offset - start + len(page) + _SLACK
+                start = max(0, cursor.offset - slack)
+                count = cursor.offset - start + len(page) + slack
                 ids = page if wanted is None else [entry for entry in page if entry in wanted]
                 yield from self._snapshots(ListRange(where, start, count, self._fresh(ids)))
 

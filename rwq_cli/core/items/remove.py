@@ -299,7 +299,12 @@ class Remover:
         """The items of a range that may be taken."""
         chosen = self._expected.fingerprints
         keeps_leased = self._destination is not None and not self._destination.force
-        for batch in read_snapshots(self._queue, seen, Skipped(), self._mark):
+        # The script that takes them looks at the lists again.
+        is_trusted = seen.where is not Where.NAME and (
+            seen.where is not Where.MAIN or seen.entries == len(seen.ids)
+        )
+        snapshots = read_snapshots(self._queue, seen, Skipped(), self._mark, is_trusted=is_trusted)
+        for batch in snapshots:
             items: list[ItemSnapshot] = []
             for item in batch:
                 data = fingerprint(item.data)

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.state.places import ListRange
 from rwq_cli.core.state.probe import lease_from, returns_from, wrong_types_from
-from rwq_cli.core.state.rules import Facts, guard_kind
+from rwq_cli.core.state.rules import Facts, effective_lease, reason_of, state_of
 
 # One call takes the server about two milliseconds.
 SNAPSHOT_ITEMS = 500
@@ -94,6 +94,8 @@ def read_snapshots(
     seen: ListRange,
     skipped: Skipped,
     mark: bytes = b"",
+    *,
+    is_trusted: bool = False,
 ) -> Iterator[list[ItemSnapshot]]:
     """Read items with their data, in batches of a bounded number of bytes.
 
@@ -102,6 +104,8 @@ def read_snapshots(
         seen: The IDs, and where they were seen.
         skipped: Takes the IDs of which there is no snapshot.
         mark: The mark under which the caller has claimed IDs; b"" for none.
+        is_trusted: Take the IDs to be where they were seen, without a look at the lists: for a
+            caller that looks again when it acts. Those of a stretch of main are side by side.
 
     Yields:
         Non-empty lists, in the order of the IDs, each read at one instant.
@@ -109,7 +113,8 @@ def read_snapshots(
     at = 0
     while at < len(seen.ids):
         batch = seen.ids[at : at + SNAPSHOT_ITEMS]
-        reply = queue.run("snapshot", *seen.args(mark), SNAPSHOT_BYTES, *batch)
+        where = seen._replace(offset=seen.offset + at) if is_trusted else seen
+        reply = queue.run("snapshot", *where.args(mark), SNAPSHOT_BYTES, int(is_trusted), *batch)
         snapshots = list(_snapshots(queue, batch, reply, skipped))
         at += len(reply) // _FIELDS
         if snapshots:
@@ -123,32 +128,42 @@ def _snapshots(
     skipped: Skipped,
 ) -> Iterator[ItemSnapshot]:
     now_ms, length = int(reply[0]), int(reply[1])
-    for index, item_id in enumerate(ids[: len(reply) // _FIELDS]):
-        at = 2 + index * _FIELDS
+    for item_id, at in zip(ids, range(2, len(reply), _FIELDS), strict=False):
         kind, data, new, new_ms, old, old_ms, where, due, buried, returns = reply[at : at + _FIELDS]
-        wrong = wrong_types_from(queue.keys, item_id, kind, new_ms, old_ms)
-        if wrong:
-            skipped.wrong_types.append(item_id)
+        if kind != b"string" or new_ms == -3 or old_ms == -3:
+            wrong = wrong_types_from(queue.keys, item_id, kind, new_ms, old_ms)
+            (skipped.wrong_types if wrong else skipped.missing).append(item_id)
             skipped.wrong_keys += wrong
-        elif kind == b"none":
-            skipped.missing.append(item_id)
         elif where == b"elsewhere":
             skipped.elsewhere.append(item_id)
+        elif new_ms == old_ms == -2 and not due and not buried:
+            yield _snapshot(item_id, data, _plain_state(where), None, where, length, returns)
         else:
-            position = where if isinstance(where, int) else None
             facts = Facts(
                 item_id,
                 True,
-                in_main=int(position is not None),
-                in_processing=int(where == b"processing"),
+                int(isinstance(where, int)),
+                int(where == b"processing"),
                 new_lease=lease_from(new, new_ms),
                 old_lease=lease_from(old, old_ms),
                 due_ms=_time_ms(due),
                 buried_ms=_time_ms(buried),
                 now_ms=now_ms,
-                returns=returns_from(returns),
             )
-            yield _snapshot(facts, data, position, length)
+            # What a property of the facts keeps would not be used again.
+            state, lease = state_of(facts), effective_lease(facts.new_lease, facts.old_lease)
+            scores = facts.due_ms, facts.buried_ms
+            yield _snapshot(item_id, data, state, lease, where, length, returns, *scores)
+
+
+def _plain_state(where: int | bytes) -> State:
+    """The state of an item that has no lease and is not scheduled."""
+    return _state_in_list(isinstance(where, int), where == b"processing")
+
+
+@cache
+def _state_in_list(in_main: bool, in_processing: bool) -> State:
+    return state_of(Facts(b"", True, int(in_main), int(in_processing)))
 
 
 def _time_ms(score: bytes) -> float | None:
@@ -159,32 +174,37 @@ def _time_ms(score: bytes) -> float | None:
     return int(time_ms) if time_ms == int(time_ms) else time_ms
 
 
-def _snapshot(facts: Facts, data: bytes, position: int | None, length: int) -> ItemSnapshot:
-    lease, waits = facts.lease, bool(facts.in_main)
-    # Entries of an item that waits are left over. Our cleans prune them.
-    due_ms, buried_ms = (None, None) if waits else (facts.due_ms, facts.buried_ms)
-    places = (
-        (Place.MAIN, waits),
-        (Place.PROCESSING, facts.in_processing),
-        (Place.BURIED, buried_ms is not None),
-        (Place.DELAYED, due_ms is not None),
-    )
-    nearer = None
-    if position is not None:
-        nearer = End.NEXT if 2 * position < length else End.LAST
-    reason = None
-    if buried_ms is not None and lease is not None and guard_kind(lease) == BURIED_GUARD:
-        reason = lease.holder.removeprefix(BURIED_GUARD)
+def _snapshot(
+    item_id: bytes,
+    data: bytes,
+    state: State,
+    lease: Lease | None,
+    where: int | bytes,
+    length: int,
+    returns: bytes,
+    due_ms: float | None = None,
+    buried_ms: float | None = None,
+) -> ItemSnapshot:
+    if isinstance(where, int):
+        # Entries of an item that waits are left over. Our cleans prune them.
+        return ItemSnapshot(
+            item_id,
+            data,
+            state,
+            Place.MAIN,
+            lease,
+            returns=returns_from(returns),
+            position=where,
+            nearer=End.NEXT if 2 * where < length else End.LAST,
+        )
+    place = None
+    if where == b"processing":
+        place = Place.PROCESSING
+    elif buried_ms is not None:
+        place = Place.BURIED
+    elif due_ms is not None:
+        place = Place.DELAYED
+    reason = None if buried_ms is None else reason_of(lease)
     return ItemSnapshot(
-        item_id=facts.item_id,
-        data=data,
-        state=facts.state,
-        place=next((place for place, is_there in places if is_there), None),
-        lease=lease,
-        due_ms=due_ms,
-        buried_ms=buried_ms,
-        reason=reason,
-        returns=facts.returns,
-        position=position,
-        nearer=nearer,
+        item_id, data, state, place, lease, due_ms, buried_ms, reason, returns_from(returns)
     )

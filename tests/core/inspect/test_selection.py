@@ -202,4 +202,4 @@ def test_a_page_is_enough_for_a_few(interleaved: Interleaved, raw: Redis) -> Non
     chosen = choose(WorkQueue(interleaved, QUEUE), states(State.WAITING), limit=3)
     assert chosen.ids == [b"0", b"1", b"2"]
     assert interleaved.calls.count("LRANGE") == 1
-    assert set(interleaved.calls) == {"LRANGE", "probe"}
+    assert set(interleaved.calls) == {"LRANGE", "states"}

@@ -12,14 +12,13 @@ local idle_min, expected_data = tonumber(arg(6)), {}
 
 -- The IDs from the operation's n-th argument on; the fingerprints go into `expected_data`.
 local function ids_from(n)
-  local words = args_from(n)
   if arg(7) ~= '1' then
-    return words
+    return args_from(n)
   end
   local ids = {}
-  for at = 1, #words, 2 do
-    ids[#ids + 1] = words[at]
-    expected_data[words[at]] = words[at + 1]
+  for at = n + 5, #ARGV, 2 do
+    ids[#ids + 1] = ARGV[at]
+    expected_data[ARGV[at]] = ARGV[at + 1]
   end
   return ids
 end
@@ -28,11 +27,11 @@ end
 local FINGERPRINT_BYTES = 1048576
 local function fingerprint(id)
   local key, half = item_prefix .. id, FINGERPRINT_BYTES / 2
-  local length = redis.call('STRLEN', key)
-  if length <= FINGERPRINT_BYTES then
-    return redis.sha1hex(length .. ':' .. redis.call('GET', key))
+  local data = redis.call('GETRANGE', key, 0, FINGERPRINT_BYTES)
+  if #data <= FINGERPRINT_BYTES then
+    return redis.sha1hex(#data .. ':' .. data)
   end
-  return redis.sha1hex(length .. ':' .. redis.call('GETRANGE', key, 0, half - 1)
+  return redis.sha1hex(redis.call('STRLEN', key) .. ':' .. string.sub(data, 1, half)
     .. redis.call('GETRANGE', key, -half, -1))
 end
 

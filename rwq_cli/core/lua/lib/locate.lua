@@ -6,7 +6,7 @@
 --        'processing'  it saw each once in processing, in the page below, and not in main
 --        'main'        it saw each once in main, in the stretch below, and not in processing
 -- arg 2  how many entries at the right end of that list to skip
--- arg 3  how many entries to read behind those
+-- arg 3  how many entries to read behind those; of main a few more on both sides, if an ID is not there
 -- arg 4  a value that is no ID, unique to this run of the caller
 --
 -- What the caller saw is checked again: an ID that is not where it was seen, or was pushed anew since,
@@ -16,18 +16,23 @@ local mode, offset, count, mark = arg(1), tonumber(arg(2)), tonumber(arg(3)), ar
 -- The lease that the caller put on IDs that it saw in no list, so that no cleaner pushes them.
 local claim = 'rwq-clean:' .. mark
 local PUSHED_LATELY = 500
+-- Others may have pushed or popped this many entries since the caller read main.
+local SLACK = 500
 
 local function pushed_lately(list)
-  local ids = {}
-  for _, id in ipairs(redis.call('LRANGE', list, 0, PUSHED_LATELY - 1)) do
-    ids[id] = true
+  local entries, ids = redis.call('LRANGE', list, 0, PUSHED_LATELY - 1), {}
+  for i = 1, #entries do
+    ids[entries[i]] = true
   end
   return ids
 end
 
--- The page of processing, or the stretch of main, rightmost entry last.
-local located_list = mode == 'processing' and processing or mode == 'main' and main
-local page = located_list and redis.call('LRANGE', located_list, -(offset + count), -(offset + 1)) or {}
+-- Entries of a list, the rightmost last.
+local function entries_of(list, skipped, length)
+  return redis.call('LRANGE', list, -(skipped + length), -(skipped + 1))
+end
+
+local page = mode == 'processing' and entries_of(processing, offset, count) or {}
 
 local function set_places(facts, in_main, in_processing)
   facts.main, facts.processing = in_main, in_processing
@@ -62,23 +67,38 @@ local function locate_in_processing(_, facts)
   end
 end
 
--- By ID, where it is in main, counted from the right end.
+-- By ID, where it is in main, counted from the right end; false if it is there twice.
 local place = {}
 
-local function locate_in_main(ids, facts)
-  local length, in_processing = redis.call('LLEN', main), pushed_lately(processing)
-  for at, id in ipairs(page) do
+-- Sets the places of IDs that are in a stretch of main. Returns how many of them are there.
+local function find_in_main(facts, skipped, length)
+  local entries, found = entries_of(main, skipped, length), 0
+  place = {}
+  for at = 1, #entries do
+    local id = entries[at]
     if facts[id] then
-      -- Twice in the stretch: not alone.
-      place[id] = place[id] == nil and offset + #page - at
+      found = found + (place[id] == nil and 1 or 0)
+      place[id] = place[id] == nil and skipped + #entries - at
     end
   end
-  for at, id in ipairs(redis.call('LRANGE', main, 0, PUSHED_LATELY - 1)) do
+  return found
+end
+
+local function locate_in_main(ids, facts)
+  if find_in_main(facts, offset, count) < #ids then
+    local skipped = math.max(0, offset - SLACK)
+    find_in_main(facts, skipped, offset - skipped + count + SLACK)
+  end
+  local length, in_processing = redis.call('LLEN', main), pushed_lately(processing)
+  local newest = redis.call('LRANGE', main, 0, PUSHED_LATELY - 1)
+  for at = 1, #newest do
+    local id = newest[at]
     if place[id] and place[id] ~= length - at then
       place[id] = false
     end
   end
-  for _, id in ipairs(ids) do
+  for i = 1, #ids do
+    local id = ids[i]
     if place[id] and not in_processing[id] then
       set_places(facts[id], 1, 0)
     end

@@ -79,8 +79,8 @@ end
 
 local function prefixed(prefix, ids)
   local made = {}
-  for i, id in ipairs(ids) do
-    made[i] = prefix .. id
+  for i = 1, #ids do
+    made[i] = prefix .. ids[i]
   end
   return made
 end

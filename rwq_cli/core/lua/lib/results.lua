@@ -75,8 +75,8 @@ end
 -- would be taken for theirs.
 local function settle_results(completed, known)
   local outdated = {}
-  for _, id in ipairs(completed) do
-    if known.earlier and known.earlier[id] then
+  for _, id in ipairs(known.earlier and completed or {}) do
+    if known.earlier[id] then
       outdated[#outdated + 1] = result_prefix .. id
     end
   end

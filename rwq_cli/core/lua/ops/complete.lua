@@ -20,7 +20,8 @@ if wrong then
 end
 locate(ids, facts)
 local outcomes, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
-for _, id in ipairs(ids) do
+for i = 1, #ids do
+  local id = ids[i]
   local found = facts[id]
   if not found.main then
     outcomes[id] = 'elsewhere'

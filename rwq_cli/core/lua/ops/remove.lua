@@ -19,11 +19,13 @@ local to_types = moves and {
   [to_main] = 'list', [to_processing] = 'list', [to_delayed] = 'zset', [to_buried] = 'zset',
   [to_returns] = 'hash',
 } or {}
+local to_present = {}
 for key, expected in pairs(to_types) do
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= expected then
     return wrong_type(key, found, 'a ' .. expected)
   end
+  to_present[key] = found ~= 'none'
 end
 local refusal = moves and not dry_run and denied('move')
 if refusal then
@@ -31,13 +33,15 @@ if refusal then
 end
 
 local ids = ids_from(17)
-for id, saved in pairs(expected_data) do
+for i = 1, #ids do
   -- None was given.
-  if saved == '' then
-    expected_data[id] = nil
+  if expected_data[ids[i]] == '' then
+    expected_data[ids[i]] = nil
   end
 end
 local facts, now_ms = read_facts(ids, claim), clock_ms()
+-- Hardly ever does the other queue have one of them.
+local may_conflict = moves and for_all('EXISTS', nil, prefixed(to_item, ids)) > 0
 locate(ids, facts)
 
 local function outcome_of(id, found)
@@ -54,20 +58,25 @@ local function outcome_of(id, found)
     return mode == 'name' and 'changed' or 'elsewhere'
   elseif is_changed(id, found, now_ms) then
     return 'changed'
-  elseif moves and redis.call('EXISTS', to_item .. id) == 1 then
+  elseif may_conflict and redis.call('EXISTS', to_item .. id) == 1 then
     return 'conflict'
   end
   return moves and 'moved' or 'removed'
 end
 
-local outcomes, taken, off = {}, {}, {}
-for _, id in ipairs(ids) do
-  local outcome = outcome_of(id, facts[id])
+local outcomes, taken, leased, off = {}, {}, {}, {}
+for i = 1, #ids do
+  local id = ids[i]
+  local found = facts[id]
+  local outcome = outcome_of(id, found)
   outcomes[id] = outcome
   if outcome == 'moved' or outcome == 'removed' then
     taken[#taken + 1] = id
-  end
-  if outcome == 'moved' or outcome == 'removed' or outcome == 'missing' then
+    if found.new or found.old or found.is_claimed ~= nil then
+      leased[#leased + 1] = id
+    end
+    off[#off + 1] = id
+  elseif outcome == 'missing' then
     off[#off + 1] = id
   end
 end
@@ -85,12 +94,12 @@ if moves and #taken > 0 then
   settle(leases, 'moved', redis.call('LLEN', to_main) + redis.call('LLEN', to_processing))
 end
 if #taken > 0 then
-  forget(taken)
+  forget(taken, leased)
 end
 if moves then
   -- The other queue may have traces of an item with this ID that is gone.
   for key, command in pairs({ [to_delayed] = 'ZREM', [to_buried] = 'ZREM', [to_returns] = 'HDEL' }) do
-    for_all(command, key, taken)
+    for_all(command, key, to_present[key] and taken or {})
   end
   for i, id in ipairs(taken) do
     redis.call('RENAMENX', item_prefix .. id, to_item .. id)
