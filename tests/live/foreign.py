@@ -27,6 +27,7 @@ class Books:
     Attributes:
         live: ID to data of every item that was added and not completed.
         completed: How many completes deleted an item's data.
+        removed: How many items we removed.
         added: How many items were added.
         pushes: ID to how often it was pushed onto main, and what happened to it last: `ours` if we
             pushed it, and its settling lease is still there.
@@ -35,6 +36,7 @@ class Books:
 
     live: dict[bytes, bytes] = field(default_factory=dict)
     completed: int = 0
+    removed: int = 0
     added: int = 0
     pushes: dict[bytes, tuple[int, str]] = field(default_factory=dict)
     second_pushes: Counter[str] = field(default_factory=Counter)
@@ -67,6 +69,11 @@ class Books:
         assert item_id in self.live, f"{item_id!r} was completed twice in one life"
         del self.live[item_id]
         self.completed += 1
+
+    def remove(self, item_id: bytes) -> None:
+        """We removed it."""
+        del self.live[item_id]
+        self.removed += 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,42 @@ class RawKeys:
         """Who works on an item: its holders without the guards of delayed and buried items."""
         return [holder for holder in self.holders(item_id) if not holder.startswith(_GUARDS)]
 
+    def about(self, item_id: bytes) -> tuple[object, ...]:
+        """All that is there of an ID, but for how long its leases last."""
+        places = self.main.count(item_id), self.processing.count(item_id)
+        scores = self.delayed.get(item_id), self.buried.get(item_id)
+        return self.data.get(item_id), *places, *scores, *self.values(item_id)
+
+    def states(self, item_id: bytes) -> set[str]:
+        """The states of an item's entries, by the words of the protocol; none without data.
+
+        `leased` also stands for `held`, and `delayed` for `due`. What a cleaner has claimed counts
+        as leased and as not: it may be the one that asks.
+        """
+        if item_id not in self.data:
+            return set()
+        in_main, in_processing = self.main.count(item_id), self.processing.count(item_id)
+        guard, found = self.guard(item_id), set[str]()
+        if in_main:
+            found.add("waiting")
+        if in_main > 1 or (in_main and in_processing):
+            found.add("duplicated")
+        if in_processing and not guard:
+            found |= self._by_session(item_id, "leased", "abandoned")
+        elif in_processing or not in_main:
+            if item_id in self.buried:
+                found.add("buried")
+            elif item_id in self.delayed:
+                found.add("delayed")
+            else:
+                found |= self._by_session(item_id, "unlisted", "orphaned")
+        return found
+
+    def _by_session(self, item_id: bytes, with_one: str, without: str) -> set[str]:
+        if self.workers(item_id):
+            return {with_one}
+        return {with_one, without} if self.has_session(item_id) else {without}
+
     def guard(self, item_id: bytes) -> bytes | None:
         """The guard under both generations' names, which with its entry alone proves something."""
         values = self.values(item_id)
@@ -156,14 +192,14 @@ class RawKeys:
 
     @property
     def abandoned(self) -> frozenset[bytes]:
-        """Items in processing without a lease."""
+        """Items in processing that nobody works on, and that no whole guard protects."""
         working = self.data.keys() & set(self.processing)
-        return frozenset(item_id for item_id in working if not self.holders(item_id))
+        return frozenset(i for i in working if not self.workers(i) and not self.guard(i))
 
 
 def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
-    """Read the whole server, which must hold one small queue."""
-    kinds = (b"item", b"lease", b"leased_by_session", b"result")
+    """Read the whole server, which must hold one small queue; marks of an undo are left out."""
+    kinds = (b"item", b"lease", b"leased_by_session", b"result", b"undo")
     strings: dict[bytes, dict[bytes, bytes]] = {kind: {} for kind in kinds}
     members: dict[bytes, tuple[bytes, ...]] = {}
     others = []

@@ -7,6 +7,10 @@ killed between any two of ours. What must hold, whatever they do:
 - one winner: for each life of an item exactly one complete reports it;
 - once: a cleaner that walks a snapshot pushes nothing again that we pushed before it looked;
 - no half steps: none of our commands leaves a ghost, an orphan or a duplicate that was not there;
+- an undo that is cut and run again restores each item once, also if it was completed meanwhile;
+- of items that were chosen, only those are acted on that still are what they were chosen for;
+- half a guard makes no item delayed or buried;
+- of a stream that is refused in the middle, what is in is what the error says;
 - nothing delayed waits before its time by our doing, and nothing buried until it is asked for;
 - in the end, when all leases have ended and all foreign programs are dead, deep cleans leave every
   item waiting exactly once, or buried behind its guards, and nothing else.
@@ -15,10 +19,13 @@ killed between any two of ours. What must hold, whatever they do:
 """
 
 import os
+import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -35,16 +42,28 @@ from hypothesis.stateful import (
 from rwq_cli.core import (
     CleanAction,
     Code,
+    Connection,
     NewItem,
     Outcome,
     Repair,
+    ServerError,
+    State,
     Status,
     WorkQueue,
 )
 from rwq_cli.core.inspect.cursor import ListCursor
-from rwq_cli.core.items import bulk, complete, lease, release, schedule
+from rwq_cli.core.inspect.listing import Selection
+from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.items import bulk, complete, importing, lease, release, schedule
+from rwq_cli.core.items.importing import Line, lines_of
+from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.items.results import ResultOptions, Verdict
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import NewItems
 from rwq_cli.core.repair import acts
+from rwq_cli.core.server.pipeline import SENT_AHEAD
+from rwq_cli.core.state.expected import Expected
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.live.adversity import (
     Adversity,
     Clean,
@@ -58,6 +77,7 @@ from tests.live.adversity import (
     Work,
     adversities,
     ids,
+    meddling,
     programs,
 )
 from tests.live.foreign import Books, Program, Upstream
@@ -67,7 +87,7 @@ from tests.live.raw_keys import (
     RawKeys,
     end_settling_leases,
 )
-from tests.live.watching import Killed, MeddledClock, WatchedConnection, nobody
+from tests.live.watching import ChosenItems, Killed, MeddledClock, WatchedConnection, nobody
 from tests.servers import PrivateServer
 
 QUEUE = b"jobs[1]:*\xff"
@@ -83,7 +103,51 @@ STALLS = ("before its push", "before its lease", "before its DEL")
 # So many IDs are dealt with by turning the processing list round, page by page.
 _MANY = 31
 
+# What an undo file is known by.
+_FILE_ID = b"\x01" * 32
+# Of a stream, how many items are in one call.
+_CALL_ITEMS = 2
+# What items are chosen for, and the states of their entries that mean it.
+CHOICES = {
+    "waiting": ({State.WAITING}, {"waiting"}),
+    "leased": ({State.LEASED, State.HELD}, {"leased"}),
+    "abandoned": ({State.ABANDONED}, {"abandoned"}),
+    "orphaned": ({State.ORPHANED}, {"orphaned"}),
+    "delayed": ({State.DELAYED, State.DUE}, {"delayed"}),
+    "buried": ({State.BURIED}, {"buried"}),
+    "waiting or abandoned": ({State.WAITING, State.ABANDONED}, {"waiting", "abandoned"}),
+}
+Verb = Callable[[WorkQueue, Iterable[bytes], Expected], Iterable[Outcome]]
+VERBS: dict[str, Verb] = {
+    "complete": lambda queue, ids, expected: queue.complete(ids, expected=expected),
+    "remove": lambda queue, ids, expected: queue.remove(ids, NoJournal(), expected=expected),
+    "release": lambda queue, ids, expected: queue.release(ids, expected=expected, force=True),
+    "front": lambda queue, ids, expected: queue.release(
+        ids, expected=expected, force=True, front=True
+    ),
+    "delay": lambda queue, ids, expected: queue.release(
+        ids, expected=expected, force=True, delay_s=_DELAY_S
+    ),
+    "bury": lambda queue, ids, expected: queue.bury(ids, expected=expected, force=True),
+}
+
 payloads = st.binary(max_size=3)
+
+
+class Removed:
+    """The journal of a removal: the items that it wrote down, but for those that stayed."""
+
+    def __init__(self) -> None:
+        self.items: list[ItemSnapshot] = []
+
+    def write(self, items: Sequence[ItemSnapshot]) -> None:
+        self.items += items
+
+    def write_results(self, results: Sequence[Result]) -> None:
+        raise AssertionError(f"a removal of items writes {results}")
+
+    def settle(self, kept: Sequence[bytes]) -> None:
+        self.items = [item for item in self.items if item.item_id not in kept]
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -102,6 +166,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = WorkQueue(self.connection, QUEUE, holder="ours", clock=self.clock)
         self.peers_connection = self._watched(server)
         self.peer = WorkQueue(self.peers_connection, QUEUE, holder="peer", clock=MeddledClock())
+        # For what is sent ahead: a watched connection makes one call after the other.
+        self.unwatched = WorkQueue(Connection(server.client(protocol=2)), QUEUE)
         self.upstream = {
             old: Upstream(self.raw, QUEUE, old=old, books=self.books) for old in (False, True)
         }
@@ -667,6 +733,257 @@ class QueueMachine(RuleBasedStateMachine):
 
         self._under(adversity, operation)
 
+    @rule(
+        items=st.lists(ids, min_size=1, max_size=5),
+        at_front=st.booleans(),
+        cut=st.integers(1, 6),
+        finished=st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=3),
+        meanwhile=st.lists(meddling, max_size=2),
+    )
+    def undo_twice(
+        self,
+        items: list[int],
+        at_front: bool,
+        cut: int,
+        finished: list[tuple[int, bool]],
+        meanwhile: list[Meddling],
+    ) -> None:
+        """A removal is undone, which is cut; others go on; it is undone again, to its end."""
+        journal = Removed()
+        wanted = list(dict.fromkeys(map(self._target, items)))
+        list(self.queue.remove(wanted, journal))
+        lines = list(lines_of(_restorable(journal.items)))
+        self._under(
+            Adversity({}, [], cut), lambda: self._restore_all(lines, at_front, self.connection)
+        )
+        first = set(self.connection.restored)
+        for number, old in finished:
+            if (restored := sorted(first)) and restored[number % len(restored)] in self.books.live:
+                self._start(self.upstream[old].finish(restored[number % len(restored)]), 3)
+        for what in meanwhile:
+            self._meddle(what)
+        self.connection.begin(nobody)
+        told = self._restore_all(lines, at_front, self.connection)
+        second = set(self.connection.restored)
+        assert not first & second, "it restored what it had restored before"
+        for outcome in told:
+            before = outcome.item_id in first
+            assert (outcome.status is Status.IMPORTED_BEFORE) is before
+            assert (outcome.status is Status.IMPORTED) is (outcome.item_id in second)
+            assert before or outcome.item_id in self.books.live
+        keys = self.queue.keys
+        if first | second:
+            assert self.raw.pttl(keys.undo(_FILE_ID)) > 0
+        importing.forget_marks(self.queue, _FILE_ID)
+        assert not self.raw.exists(keys.undo(_FILE_ID))
+
+    def _restore_all(
+        self, lines: list[Line], at_front: bool, connection: WatchedConnection
+    ) -> list[Outcome]:
+        connection.restored = Counter()
+        return list(self.queue.restore(lines, at_front=at_front, file_id=_FILE_ID))
+
+    @rule(
+        choice=st.sampled_from(sorted(CHOICES)),
+        verb=st.sampled_from(sorted(VERBS)),
+        by_data=st.booleans(),
+        many=st.booleans(),
+        changes=st.lists(st.tuples(ids, st.sampled_from(("leased", "anew"))), max_size=2),
+        meanwhile=st.lists(meddling, max_size=2),
+        adversity=adversities,
+    )
+    def act_on_a_choice(
+        self,
+        choice: str,
+        verb: str,
+        by_data: bool,
+        many: bool,
+        changes: list[tuple[int, str]],
+        meanwhile: list[Meddling],
+        adversity: Adversity,
+    ) -> None:
+        """Items are chosen; the others go on while the question stands; then we act on them."""
+        states, names = CHOICES[choice]
+        selection = Selection(frozenset(states), re.compile(b"") if by_data else None)
+        chosen = self.queue.choose(selection, grace_s=0)
+        read = self.connection.look().data
+        expects = ChosenItems(frozenset(names), read if by_data else None)
+        of_choice = [item_id for item_id in chosen.ids if isinstance(item_id, bytes)]
+        for number, change in changes if of_choice else ():
+            item_id = of_choice[number % len(of_choice)]
+            if change == "leased":
+                list(self.peer.lease_ids([item_id], lease_s=_LEASE_S))
+            elif item_id in self.books.live:
+                for program in self.upstream[True].finish, self._produce_anew:
+                    for _ in program(item_id):
+                        pass
+        for what in meanwhile:
+            self._meddle(what)
+        wanted = [*of_choice, *(b"never-%d" % n for n in range(_MANY) if many)]
+
+        def operation() -> None:
+            before = self.connection.look()
+            expected = chosen.expected
+            for outcome in VERBS[verb](self.queue, wanted, expected):
+                item_id = outcome.item_id
+                # A cleaner that was killed may have claimed it: then its state depends on who asks.
+                if adversity.none and item_id not in before.in_a_cleaners_hand:
+                    is_changed = item_id in before.data and not expects.has(item_id, before)
+                    assert (outcome.status is Status.CHANGED) is is_changed, outcome
+
+        self.connection.chosen = expects
+        self._under(adversity, operation)
+        self.connection.chosen = None
+
+    def _produce_anew(self, item_id: bytes) -> Program:
+        return self.upstream[True].produce(item_id, b"anew")
+
+    @rule(
+        old=st.booleans(),
+        buries=st.booleans(),
+        anew=st.sampled_from(("0.1", "later", "ours")),
+        commands=st.integers(1, 3),
+        next_is_old=st.booleans(),
+        meanwhile=st.lists(meddling, max_size=1),
+    )
+    def half_a_guard_is_left(
+        self,
+        old: bool,
+        buries: bool,
+        anew: str,
+        commands: int,
+        next_is_old: bool,
+        meanwhile: list[Meddling],
+    ) -> None:
+        """We bury or delay by force what a worker holds; it completes it all the same."""
+        item_id = self._fresh_id()
+        self.raw.set(QUEUE + b":item:" + item_id, b"first")
+        self.raw.rpush(QUEUE + b":queue", item_id)
+        self.books.add(item_id, b"first")
+        worker = self.upstream[old].work()
+        for _ in range(3):
+            next(worker)
+        if buries:
+            list(self.queue.bury([item_id], force=True))
+        else:
+            list(self.queue.release([item_id], force=True, delay_s=_DELAY_S))
+        # A worker of 0.1 goes by its LREM, and stops; a program of somebody's own does not.
+        for _ in self.upstream[old].finish(item_id) if old else worker:
+            pass
+        seen = self.connection.look()
+        assert len(seen.values(item_id)) == 1
+        assert item_id in seen.scheduled
+
+        if anew == "ours":
+            assert self.queue.add(b"anew", item_id)
+        else:
+            for _ in self.upstream[anew == "0.1"].produce(item_id, b"anew"):
+                pass
+        assert self.queue.state(item_id) is State.WAITING
+        for what in meanwhile:
+            self._meddle(what)
+        if self.connection.look().states(item_id) != {"waiting"}:
+            return
+        # Its turn comes; who takes it dies.
+        with self.raw.pipeline() as turn:
+            turn.lrem(QUEUE + b":queue", 1, item_id)
+            turn.rpush(QUEUE + b":queue", item_id)
+            turn.execute()
+        with closing(self.upstream[next_is_old].work()) as next_worker:
+            for _ in range(commands):
+                next(next_worker)
+        self._expire(item_id)
+        assert self.queue.state(item_id) is State.ABANDONED
+        list(self.queue.light_clean(grace_s=0))
+        assert self.connection.look().states(item_id) == {"waiting"}
+
+    @rule(
+        adds=st.sampled_from(("add", "add without the check", "restore")),
+        by=st.sampled_from(("no memory", "another type")),
+        calls=st.integers(2, 8),
+        refused_from=st.integers(0, 6),
+        refused=st.integers(1, 4),
+    )
+    def stream_that_is_refused_in_the_middle(
+        self, adds: str, by: str, calls: int, refused_from: int, refused: int
+    ) -> None:
+        """Calls are sent ahead of the replies; the server refuses some of them."""
+        if adds == "add without the check":
+            # A transaction does not stop at a key of another type.
+            by = "no memory"
+        ids = [self._fresh_id() for _ in range(calls * _CALL_ITEMS)]
+        data = {item_id: b"data of " + item_id for item_id in ids}
+
+        def source() -> Iterator[list[bytes]]:
+            for number in range(calls):
+                if number == refused_from:
+                    self._refuse(by)
+                if number == refused_from + refused:
+                    self._allow()
+                yield ids[number * _CALL_ITEMS : (number + 1) * _CALL_ITEMS]
+
+        told: list[bytes] = []
+        error = None
+        try:
+            for outcome in self._stream(adds, source(), data):
+                assert outcome.status in (Status.ADDED, Status.IMPORTED)
+                told.append(outcome.item_id)
+        except ServerError as raised:
+            error = raised
+        finally:
+            self._allow()
+        seen = self.connection.look()
+        went_in = [item_id for item_id in ids if item_id in seen.data]
+        for item_id in went_in:
+            assert seen.data[item_id] == data[item_id]
+            assert seen.main.count(item_id) == 1
+            self.books.add(item_id, data[item_id])
+            self.books.pushed(item_id, "ours" if adds == "restore" else "added")
+        assert told == went_in
+        if error is None:
+            assert went_in == ids
+            return
+        after = error.acknowledged_after
+        done = [(0, error.acknowledged or 0), *after]
+        assert went_in == [ids[at] for first, n in done for at in range(first, first + n)]
+        # Nothing but what was sent before the refusal was known.
+        assert sum(n for _, n in after) <= SENT_AHEAD * _CALL_ITEMS
+
+    def _stream(
+        self, adds: str, calls: Iterator[list[bytes]], data: dict[bytes, bytes]
+    ) -> Iterable[Outcome]:
+        if adds == "restore":
+            items = (
+                ItemSnapshot(item_id, data[item_id], State.WAITING, Place.MAIN)
+                for ids in calls
+                for item_id in ids
+            )
+            return self.unwatched.restore(lines_of(items))
+        batches = (NewItems(ids, [data[item_id] for item_id in ids]) for ids in calls)
+        return self.unwatched.add_batches(batches, unique=adds != "add")
+
+    def _refuse(self, by: str) -> None:
+        """From now on the server takes no items."""
+        if by == "no memory":
+            self.raw.config_set("maxmemory", 1)
+            return
+        main = QueueKeys(QUEUE).main
+        with self.raw.pipeline() as change:
+            if self.raw.exists(main):
+                change.rename(main, b"aside")
+            change.set(main, b"no list").execute()
+
+    def _allow(self) -> None:
+        """It takes them again."""
+        self.raw.config_set("maxmemory", 0)
+        main = QueueKeys(QUEUE).main
+        if self.raw.type(main) == b"string":
+            with self.raw.pipeline() as change:
+                change.delete(main)
+                if self.raw.exists(b"aside"):
+                    change.rename(b"aside", main)
+                change.execute()
+
     # What holds.
 
     @invariant()
@@ -675,7 +992,8 @@ class QueueMachine(RuleBasedStateMachine):
         now = self.connection.look()
         assert now.data == self.books.live
         assert now.others == ()
-        assert self.books.completed + len(self.books.live) == self.books.added
+        gone = self.books.completed + self.books.removed
+        assert gone + len(self.books.live) == self.books.added
 
     def teardown(self) -> None:
         self.second_pushes.update(self.books.second_pushes)
@@ -683,7 +1001,9 @@ class QueueMachine(RuleBasedStateMachine):
             if sys.exc_info()[0] is None:
                 self._recover()
         finally:
-            for client in (self.raw, self.connection, self.peer.connection):
+            for client in (
+                *(self.raw, self.connection, self.peer.connection, self.unwatched.connection),
+            ):
                 client.close()
 
     def _recover(self) -> None:
@@ -744,6 +1064,23 @@ def _check_put_away(
     assert item_id not in after.listed or before.guard(item_id)
 
 
+def _restorable(items: Iterable[ItemSnapshot]) -> Iterator[ItemSnapshot]:
+    """Those that come back whole: what was orphaned or had lost its guard would be so again."""
+    for item in items:
+        scheduled = item.due_ms is not None or item.buried_ms is not None
+        if item.state is State.DELAYED or item.state is State.DUE:
+            guard = DELAYED_GUARD
+        else:
+            guard = BURIED_GUARD
+        if scheduled and (item.lease is None or not item.lease.holder.startswith(guard)):
+            continue
+        if item.place is Place.MAIN:
+            # Instead of a lease that it had there, it gets a settling lease.
+            yield replace(item, lease=None)
+        elif item.place is not None:
+            yield item
+
+
 def _completed(outcomes: list[Outcome]) -> Counter[bytes]:
     return Counter(o.item_id for o in outcomes if o.status is Status.COMPLETED)
 
@@ -783,6 +1120,7 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_SCHEDULE_ITEMS", 3)
     monkeypatch.setattr(acts, "_REPAIR_ITEMS", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
+    monkeypatch.setattr(importing, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "_WINDOW_PAGES", 2)
     monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
     monkeypatch.setattr(bulk, "STRETCH_ENTRIES", 3)

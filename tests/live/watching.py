@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import redis
@@ -21,6 +22,7 @@ _READS = frozenset(
     (
         *("LRANGE", "LLEN", "LPOS", "SCAN", "ZSCAN", "HSCAN", "TYPE", "EXISTS", "TIME"),
         *("ZRANGE", "ZRANGEBYSCORE", "ZMSCORE", "ZCARD", "HMGET", "MGET", "INFO", "CONFIG"),
+        *("GET", "STRLEN", "GETRANGE", "OBJECT"),
     )
 )
 _READING_SCRIPTS = frozenset(
@@ -32,12 +34,32 @@ _CLEANING_SCRIPTS = frozenset(
 # What brings a delayed item back before its time, or a buried one at all: by name, when asked to.
 _BRINGING_BACK = frozenset(("release", "lease_by_id"))
 _COUNTING_SCRIPTS = frozenset(("repair",))
+# What acts on chosen items.
+_ACTING_SCRIPTS = frozenset(("complete", "remove", "release", "schedule", "push_scheduled"))
 # A guard outlives the due time by a minute; some of it passes until we have read what is left.
 _MARGIN_MS = 55_000
 
 
 class Killed(Exception):
     """Our process ended here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenItems:
+    """What chosen items must still be when something is done to them.
+
+    Attributes:
+        states: Their states, as `RawKeys.states` names them.
+        data: By ID, what was read of them; None for any data.
+    """
+
+    states: frozenset[str]
+    data: dict[bytes, bytes] | None
+
+    def has(self, item_id: bytes, seen: RawKeys) -> bool:
+        """Whether an item still is what it was chosen for."""
+        same = self.data is None or seen.data.get(item_id) == self.data.get(item_id)
+        return same and bool(seen.states(item_id) & self.states)
 
 
 Adversary = Callable[[int, str], None]
@@ -60,6 +82,8 @@ class WatchedConnection(Connection):
         vanished: Whose data our completes deleted, and how often, since `begin`.
         kicks: Whether what it does is a kick.
         keeps: Whether what it does is a complete that keeps an outcome.
+        chosen: What it may do something to, of items that were chosen; None for any.
+        restored: IDs that it restored, and how often.
     """
 
     def __init__(
@@ -73,6 +97,8 @@ class WatchedConnection(Connection):
         self.adversary: Adversary = nobody
         self.kicks = False
         self.keeps = False
+        self.chosen: ChosenItems | None = None
+        self.restored: Counter[bytes] = Counter()
         self._point = 0
 
     def begin(self, adversary: Adversary) -> None:
@@ -87,9 +113,10 @@ class WatchedConnection(Connection):
             return super().call(*command)
         before = self.look()
         reply = super().call(*command)
-        # The only other command of the core that could write is the wait for an item.
-        assert command[0] == "BLMOVE"
-        assert self.look() == before, "waiting changed something"
+        # The other commands of the core that could write: the wait for an item, and the end of an
+        # undo, whose marks are no part of what is compared.
+        assert command[0] in ("BLMOVE", "DEL")
+        assert self.look() == before, f"{command[0]} changed something"
         return reply
 
     def call_all(
@@ -158,26 +185,36 @@ class WatchedConnection(Connection):
         assert not hidden, f"{script} left a guard without an entry: {hidden}"
         self._check_schedule(script, before, after)
         self._check_settling(script, before, after)
+        if self.chosen is not None and script in _ACTING_SCRIPTS:
+            for item_id in before.data:
+                is_same = before.about(item_id) == after.about(item_id)
+                assert is_same or self.chosen.has(item_id, before), (
+                    f"{script} did something to {item_id!r}, which was {before.states(item_id)}"
+                )
         if script in _COUNTING_SCRIPTS:
             _check_returns(script, before, after)
         if script in _CLEANING_SCRIPTS:
             _check_live_work(script, before, after)
 
     def _check_data(self, script: str, before: RawKeys, after: RawKeys) -> None:
-        """Only an add makes data, and only a complete deletes it."""
+        """An add and a restore make data, a complete and a removal delete them; nothing else."""
         gone = before.data.keys() - after.data.keys()
-        assert not gone or script == "complete", f"{script} deleted {gone}"
+        assert not gone or script in ("complete", "remove"), f"{script} deleted {gone}"
         for item_id in gone:
-            self._books.complete(item_id)
+            self._books.complete(item_id) if script == "complete" else self._books.remove(item_id)
         self.vanished.update(gone)
         # Kept in the step that completes; what an earlier item left must not pass for this one's.
         expected = before.results | gone if self.keeps else before.results - gone
-        assert after.results == (expected if gone else before.results), f"{script} kept another"
+        completes = gone and script == "complete"
+        assert after.results == (expected if completes else before.results), (
+            f"{script} kept another"
+        )
         kept = {item_id: after.data[item_id] for item_id in before.data.keys() & after.data.keys()}
         assert kept == self._books.live, f"{script} changed data"
         for item_id in after.data.keys() - before.data.keys():
-            assert script == "add", f"{script} made data"
+            assert script in ("add", "restore"), f"{script} made data"
             self._books.add(item_id, after.data[item_id])
+            self.restored[item_id] += script == "restore"
 
     def _check_schedule(self, script: str, before: RawKeys, after: RawKeys) -> None:
         """Nothing delayed comes back early, nothing buried on its own; what is put away is guarded.
