@@ -46,6 +46,7 @@ def main() -> None:
             seconds, microseconds = db.time()
             write("leased", item_id, data, server_ms=seconds * 1000 + microseconds / 1000)
             time.sleep(random.uniform(0.0, 0.02))
+            write("intends", item_id, data)
             won = db.delete(f"{queue}:item:{item_id}") == 1
             db.delete(f"{queue}:lease:{item_id}")
             db.lrem(processing, 0, item_id)

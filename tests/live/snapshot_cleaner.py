@@ -1,6 +1,7 @@
 """The cleaners of redis-work-queue, one command after the other, and as a process.
 
-    {"socket": ..., "queue": ..., "book": ..., "stop": ..., "do": "light" | "deep", "old": ...}
+    {"socket": ..., "queue": ..., "book": ..., "stop": ..., "do": "light" | "deep", "old": ...,
+     "walk_s": ...}
 
 Both read the lists once. Then they walk what they have read: for each ID they look only at the
 lease key of their own generation, and return the item whatever has happened since. So their
@@ -9,6 +10,7 @@ generators can be stopped between any two of their commands.
 
 import json
 import os
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -119,6 +121,9 @@ def main() -> None:
             # A look is dated by the moment before it was sent.
             before = time.time()
             for step in cleaner.light() if told["do"] == "light" else cleaner.deep():
+                if step == "snapshot":
+                    # As long as one needs for lists that are longer than those of a test.
+                    time.sleep(random.uniform(0, told["walk_s"]))
                 if step == "push" and cleaner.pushed:
                     item_id = cleaner.pushed.pop()
                     entry = {

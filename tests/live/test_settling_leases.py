@@ -14,6 +14,7 @@ from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign
+from tests.live.foreign import Books, Upstream
 from tests.live.snapshot_cleaner import SnapshotCleaner
 
 IDS = [b"id-%d" % number for number in range(200)]
@@ -228,4 +229,24 @@ def test_without_us_a_cleaner_takes_an_item_from_a_worker_of_the_other_generatio
     foreign.leased(b"a", generations=worker)
     assert list(SnapshotCleaner(raw, keys, old=old).light()) == ["snapshot", "exists", "push"]
     assert raw.lrange(keys.main, 0, -1) == [b"a"]
+    assert raw.llen(keys.processing) == 0
+
+
+def test_without_us_workers_of_both_generations_complete_an_item_twice(
+    raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+) -> None:
+    """One goes by its LREM and the other by its DEL, so each believes that it won."""
+    foreign.waiting(b"a")
+    books = Books(live={b"a": b"data of a"}, added=1)
+    old, later = (Upstream(raw, keys.name, old=old, books=books).work() for old in (True, False))
+    for _ in range(3):
+        next(old)
+    # Its lease ends, and a cleaner returns the item.
+    raw.delete(keys.old_lease(b"a"))
+    assert list(SnapshotCleaner(raw, keys, old=True).light()) == ["snapshot", "exists", "push"]
+    for _ in range(4):
+        next(later)
+    assert books.completed == 1
+    # The entry that this one removes is the other's.
+    next(old)
     assert raw.llen(keys.processing) == 0
