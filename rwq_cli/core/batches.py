@@ -40,6 +40,10 @@ def in_batches(
     Yields:
         Non-empty lists, in order.
     """
+    if size is None and isinstance(entries, list) and FLUSH not in entries:
+        for at in range(0, len(entries), items_max):
+            yield entries[at : at + items_max]
+        return
     batch: list[T] = []
     batch_bytes = 0
     for entry in entries:

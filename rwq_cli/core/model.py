@@ -234,6 +234,11 @@ class OutcomeBatch:
             holder = (next(holders, b"") or None) if status is Status.NOT_OWNER else None
             yield Outcome(item_id, status, holder)
 
+    @property
+    def statuses(self) -> Iterator[Status]:
+        """The statuses, in the order of the IDs."""
+        return map(_STATUS_OF_CODE.__getitem__, self._codes)
+
     def only(self, wanted: Set[bytes]) -> "OutcomeBatch":
         """The outcomes of those IDs alone."""
         if wanted >= set(self.ids):

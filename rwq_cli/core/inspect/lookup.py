@@ -106,10 +106,9 @@ def _by_walk(
     cleaning = _entries(walk(keys.cleaning), wanted) if has_cleaning else {}
     for facts in probe(queue, ids):
         item_id = facts.item_id
-        main, processing = _settled(
-            *(entries.get(item_id, ()) for entries in (before, working, after))
-        )
-        in_cleaning = len(cleaning.get(item_id, ()))
+        seen = before.get(item_id, ()), working.get(item_id, ()), after.get(item_id, ())
+        main, processing = _settled(*seen) if any(seen) else ((), ())
+        in_cleaning = len(cleaning.get(item_id, ())) if cleaning else 0
         if main or processing or in_cleaning:
             facts = replace(
                 facts,

@@ -105,7 +105,9 @@ def exclude_nested_queues(
         ids: The IDs.
         prefixes: Of the keys that would be touched: data, leases, results.
     """
-    owners = {item_id: owners_of(queue.keys, item_id, prefixes) for item_id in ids}
+    owners = {
+        item_id: found for item_id in ids if (found := owners_of(queue.keys, item_id, prefixes))
+    }
     alive: set[bytes] = set()
     for names in in_batches(set().union(*owners.values()), items_max=_OWNERS_PER_CALL):
         structures = [
@@ -117,4 +119,4 @@ def exclude_nested_queues(
             for (name, _, expected), found in zip(structures, types, strict=True)
             if found.decode() == expected
         )
-    return [item_id for item_id in ids if alive.isdisjoint(owners[item_id])]
+    return [item_id for item_id in ids if alive.isdisjoint(owners.get(item_id, ()))]

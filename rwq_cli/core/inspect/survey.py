@@ -70,10 +70,8 @@ class Survey:
     def add(self, facts: Facts) -> None:
         """Sort in one ID."""
         item_id, state = facts.item_id, facts.state
-        if facts.due_ms is not None:
-            self._add_entry(facts, "delayed")
-        if facts.buried_ms is not None:
-            self._add_entry(facts, "buried")
+        if facts.is_scheduled:
+            self._add_entries(facts, state)
         if state is State.GHOST and facts.in_main:
             self.main_ghosts.append(item_id)
         if state is State.GHOST and facts.in_processing:
@@ -82,21 +80,23 @@ class Survey:
             self.stale_cleaning.append(item_id)
         if facts.has_stale_returns:
             self.stale_returns.append(item_id)
-        by_state = {
-            State.ORPHANED: self.orphaned,
-            State.UNLISTED: self.unlisted,
-            State.DUPLICATED: self.duplicated,
-        }
-        if state is State.HELD and not facts.in_processing:
+        if state is State.ORPHANED:
+            self.orphaned.append(item_id)
+        elif state is State.UNLISTED:
+            self.unlisted.append(item_id)
+        elif state is State.DUPLICATED:
+            self.duplicated.append(item_id)
+        elif state is State.HELD and not facts.in_processing:
             self.held.append(item_id)
-        elif state in by_state:
-            by_state[state].append(item_id)
 
-    def _add_entry(self, facts: Facts, name: str) -> None:
-        if facts.state is State.GHOST:
-            self.scheduled_ghosts.append((facts.item_id, name))
-        elif facts.has_stale_schedule:
-            self.stale_schedule.append((facts.item_id, name))
+    def _add_entries(self, facts: Facts, state: State) -> None:
+        for name, score in (("delayed", facts.due_ms), ("buried", facts.buried_ms)):
+            if score is None:
+                continue
+            if state is State.GHOST:
+                self.scheduled_ghosts.append((facts.item_id, name))
+            elif facts.has_stale_schedule:
+                self.stale_schedule.append((facts.item_id, name))
 
 
 @dataclass(slots=True)
@@ -211,9 +211,12 @@ def scan_ids(queue: Queue, others: Others | None = None) -> Iterator[list[bytes]
     keys, length = queue.keys, len(queue.keys.item_prefix)
     pattern = keys.item_pattern if others is None else keys.pattern
     for page in scan_keys(queue.connection, pattern):
-        ids = [key[length:] for key in page if key.startswith(keys.item_prefix)]
-        if others is not None and len(ids) < len(page):
-            others([key for key in page if not key.startswith(keys.item_prefix)])
+        if others is None:
+            ids = [key[length:] for key in page]
+        else:
+            ids = [key[length:] for key in page if key.startswith(keys.item_prefix)]
+            if len(ids) < len(page):
+                others([key for key in page if not key.startswith(keys.item_prefix)])
         if ids:
             queue.progress.advance(len(ids))
             yield ids

@@ -107,6 +107,8 @@ def _places_in(
     found: set[bytes] = set()
     repeated: set[bytes] = set()
     for page in pages:
+        if wanted.isdisjoint(page):
+            continue
         entries = list(filter(wanted.__contains__, page))
         hits = set(entries)
         repeated.update(hits & found)

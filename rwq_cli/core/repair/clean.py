@@ -178,10 +178,10 @@ def _promote(queue: Queue, dry_run: bool) -> Iterator[CleanAction]:
 def _actions(
     batch: OutcomeBatch, state: State, where: str | None, *, dropped: State | None = None
 ) -> Iterator[CleanAction]:
-    for outcome in batch:
-        action = _REPAIRS[outcome.status]
+    for item_id, status in zip(batch.ids, batch.statuses, strict=True):
+        action = _REPAIRS[status]
         seen = dropped if dropped and action is Repair.DROPPED else state
-        yield CleanAction(outcome.item_id, action, seen, where)
+        yield CleanAction(item_id, action, seen, where)
 
 
 def _pruned(item_id: bytes, where: str) -> CleanAction:

@@ -6,7 +6,6 @@ functions in `core/lua/lib/state.lua`; a test compares the two over every combin
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import inf
 
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
@@ -19,8 +18,7 @@ TIME_MS_MAX = 2**53
 _GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
 
 
-# Without slots, for the cached properties: a finding or a listing asks for the state several times.
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that the server knows about one ID at one instant.
 
@@ -55,14 +53,16 @@ class Facts:
     wrong_types: Mapping[bytes, str] = field(default_factory=dict)
     has_invalid_returns: bool = False
 
-    @cached_property
+    @property
     def lease(self) -> Lease | None:
         """The effective lease."""
         return effective_lease(self.new_lease, self.old_lease)
 
-    @cached_property
+    @property
     def session(self) -> Lease | None:
         """The effective lease if somebody works under it: a guard is nobody's."""
+        if self.new_lease is None and self.old_lease is None:
+            return None
         lease = self.lease
         return None if is_guard(lease) else lease
 
@@ -82,9 +82,11 @@ class Facts:
         is_never_due = self.due_ms is not None and self.due_ms > TIME_MS_MAX
         return is_never_due or (self.buried_ms is not None and whole_ms(self.buried_ms) is None)
 
-    @cached_property
+    @property
     def is_guarded(self) -> bool:
         """Whether guards under both lease names prove that it is delayed or buried."""
+        if self.new_lease is None or self.old_lease is None:
+            return False
         new, old = guard_kind(self.new_lease), guard_kind(self.old_lease)
         score = {BURIED_GUARD: self.buried_ms, DELAYED_GUARD: self.due_ms}.get(new or b"")
         return new == old and score is not None
@@ -130,7 +132,7 @@ class Facts:
         """Whether there is a count of its returns, but no data."""
         return not self.has_data and (self.returns is not None or self.has_invalid_returns)
 
-    @cached_property
+    @property
     def state(self) -> State:
         """The state that the facts say."""
         return state_of(self)

@@ -21,15 +21,21 @@ local function lease_value(key)
   return true
 end
 
--- The values of the lease keys, in the order of `lease_keys`.
+-- The values of the lease keys, in the order of `lease_keys`; false or nil for none.
 local function lease_values(ids)
   local keys = lease_keys(ids)
-  local values, count = read_all('MGET', nil, keys), 0
+  local count = for_all('EXISTS', nil, keys)
+  if count == 0 then
+    return {}
+  end
+  local values = read_all('MGET', nil, keys)
   for i = 1, #keys do
-    count = count + (values[i] and 1 or 0)
+    if values[i] then
+      count = count - 1
+    end
   end
   -- MGET gives nothing for a key that holds no string, but it is a lease.
-  if count ~= for_all('EXISTS', nil, keys) then
+  if count ~= 0 then
     for i, key in ipairs(keys) do
       values[i] = lease_value(key)
     end
@@ -68,12 +74,18 @@ local function read_facts(ids, claim, without_leases)
   local due_ms, buried_ms = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
     local id = ids[i]
-    -- Eight fields at most: a larger table would cost twice as much.
-    local found = {
-      id = id, data = redis.call('TYPE', item_prefix .. id).ok, main = false, processing = false,
-      new = values[2 * i - 1] or false, old = values[2 * i] or false,
-      due_ms = due_ms and due_ms[id], buried_ms = buried_ms and buried_ms[id],
-    }
+    local data, new, old = redis.call('TYPE', item_prefix .. id).ok, values[2 * i - 1], values[2 * i]
+    local found
+    if new or old or due_ms or buried_ms then
+      -- Eight fields at most: a larger table would cost twice as much.
+      found = {
+        id = id, data = data, main = false, processing = false, new = new or false, old = old or false,
+        due_ms = due_ms and due_ms[id], buried_ms = buried_ms and buried_ms[id],
+      }
+    else
+      -- Half of that.
+      found = { id = id, data = data, main = false, processing = false }
+    end
     if claim and (found.new == claim or found.old == claim) then
       found.is_claimed = (found.new == claim or is_scheduling_guard(found.new))
         and (found.old == claim or is_scheduling_guard(found.old))

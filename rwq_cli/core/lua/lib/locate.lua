@@ -58,11 +58,16 @@ local function locate_unlisted(ids, facts)
 end
 
 local function locate_in_processing(_, facts)
-  local in_main = pushed_lately(main)
   for i = 1, #page do
     local found = facts[page[i]]
-    if found and not in_main[page[i]] then
+    if found then
       found.main, found.processing = 0, (found.processing or 0) + 1
+    end
+  end
+  local latest = redis.call('LRANGE', main, 0, PUSHED_LATELY - 1)
+  for i = 1, #latest do
+    if facts[latest[i]] then
+      set_places(facts[latest[i]], false, false)
     end
   end
 end

@@ -1,36 +1,33 @@
 -- Returning items that a clean found, and counting how often.
 
--- By ID, how often a clean returned it. A field that is no number counts as none.
+-- By ID, how often a clean returned it; nil for never, and for a field that is no number.
 local function returns_of(ids)
-  local values, counts = {}, {}
+  local counts = {}
   if present[returns] and #ids > 0 then
-    values = read_all('HMGET', returns, ids)
-  end
-  for i, id in ipairs(ids) do
-    local digits = values[i] and string.match(values[i], '^%d+$')
-    counts[id] = digits and #digits < 16 and tonumber(digits) or 0
+    local values = read_all('HMGET', returns, ids)
+    for i = 1, #ids do
+      local digits = values[i] and string.match(values[i], '^%d+$')
+      counts[ids[i]] = digits and #digits < 16 and tonumber(digits) or nil
+    end
   end
   return counts
 end
 
--- By ID, whether it is to be buried instead of returned: it came back `bury_after` times already; -1
--- for never.
-local function worn_out(counts, bury_after)
-  local buries = {}
-  for id, count in pairs(counts) do
-    buries[id] = bury_after >= 0 and count >= bury_after
-  end
-  return buries
+-- Whether an ID is to be buried instead of returned: it came back `bury_after` times already; -1 for
+-- never.
+local function is_worn_out(id, counts, bury_after)
+  return bury_after >= 0 and (counts[id] or 0) >= bury_after
 end
 
 -- Push items that are in no list any more onto main, in this order, and count that; those that are
 -- worn out are buried, and not counted.
-local function return_all(ids, counts, buries)
+local function return_all(ids, counts, bury_after)
   local pushed, fields, scores, guards = {}, {}, {}, {}
   local now_ms = clock_ms()
-  for i, id in ipairs(ids) do
-    local count = counts[id]
-    if buries[id] then
+  for i = 1, #ids do
+    local id = ids[i]
+    local count = counts[id] or 0
+    if is_worn_out(id, counts, bury_after) then
       scores[#scores + 1] = as_ms(now_ms + i / 1000)
       scores[#scores + 1] = id
       -- As `guard_buried` does, for all of them in one call.
@@ -42,7 +39,7 @@ local function return_all(ids, counts, buries)
     else
       pushed[#pushed + 1] = id
       fields[#fields + 1] = id
-      fields[#fields + 1] = string.format('%.0f', count + 1)
+      fields[#fields + 1] = count == 0 and '1' or string.format('%.0f', count + 1)
     end
   end
   for_all('HSET', returns, fields)

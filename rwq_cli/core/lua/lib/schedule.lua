@@ -124,8 +124,9 @@ local SETTLING_MS_PER_ENTRY = 0.1
 -- entries  how many entries the two lists of that queue have
 local function settle(keys, why, entries)
   local settling_ms = string.format('%.0f', SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
-  for _, key in ipairs(keys) do
-    redis.call('SET', key, 'rwq-settling:' .. why, 'PX', settling_ms)
+  local value = 'rwq-settling:' .. why
+  for i = 1, #keys do
+    redis.call('SET', keys[i], value, 'PX', settling_ms)
   end
 end
 

@@ -5,7 +5,7 @@
 --   data        'string', 'none', or the type of what the data key holds instead
 --   main        how often the ID is in the main list
 --   processing  how often it is in the processing list
---   new, old    the values of the two lease keys: false for none, true for one that is no string
+--   new, old    the values of the two lease keys: false or nil for none, true for one that is no string
 --   left        a table of the ms left of 'new' and 'old', -1 for no expiry; nil to read them
 --   due_ms      its score in Q:delayed, or nil
 --   buried_ms   its score in Q:buried, or nil
@@ -53,6 +53,9 @@ end
 -- Returns its value, false for none, and whether the new and the old key hold it.
 local function effective_lease(facts)
   local new, old = facts.new, facts.old
+  if not (new or old) then
+    return false, false, false
+  end
   local new_rank, old_rank = lease_rank(new), lease_rank(old)
   if new_rank == 0 and old_rank == 0 then
     return false, false, false

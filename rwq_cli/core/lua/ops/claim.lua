@@ -8,6 +8,14 @@
 -- proves to be delayed or buried. A guard under one name alone stays: it gives the reason of a burial. So
 -- does a settling lease: the ID was pushed since the caller looked, and to give up the claim would end it.
 local value, lease_ms, ids = arg(1), arg(2), args_from(3)
+if not dry_run and for_all('EXISTS', nil, lease_keys(ids)) == 0
+    and for_all('EXISTS', nil, prefixed(item_prefix, ids)) == #ids then
+  -- As most often, nobody leases any of them. The script that acts on them looks at the type of the data.
+  for i = 1, #ids do
+    set_lease(ids[i], value, lease_ms)
+  end
+  return ids
+end
 local facts, claimed = read_facts(ids), {}
 for _, id in ipairs(ids) do
   local found = facts[id]

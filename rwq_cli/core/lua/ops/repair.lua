@@ -25,9 +25,10 @@ end
 local facts = read_facts(ids, claim)
 locate(ids, facts)
 local counts = returns_of(ids)
-local buries, now_ms = worn_out(counts, bury_after), clock_ms()
+local now_ms = clock_ms()
 local outcomes, removed, returned, stale, surplus = {}, {}, {}, {}, {}
-for _, id in ipairs(ids) do
+for i = 1, #ids do
+  local id = ids[i]
   local found = facts[id]
   local state = found.main and state_of(found, now_ms)
   if not state then
@@ -50,7 +51,7 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'dropped'
     surplus[#surplus + 1] = id
   else
-    outcomes[id] = buries[id] and 'buried' or 'returned'
+    outcomes[id] = is_worn_out(id, counts, bury_after) and 'buried' or 'returned'
     removed[#removed + 1] = id
     returned[#returned + 1] = id
   end
@@ -77,5 +78,5 @@ end
 unschedule(stale, facts)
 delete_guards(stale)
 unschedule(returned, facts)
-return_all(returned, counts, buries)
+return_all(returned, counts, bury_after)
 return outcome_reply(ids, outcomes, facts)
