@@ -52,13 +52,17 @@ def server() -> Iterator[PrivateServer]:
         yield started
 
 
-def supports_no_touch(raw: redis.Redis) -> bool:
-    """Whether the server can be looked at without counting that as use (Redis 7.2, Valkey)."""
+def _knows(raw: redis.Redis, *command: str) -> bool:
     try:
-        raw.execute_command("CLIENT", "NO-TOUCH", "OFF")
+        raw.execute_command(*command)
     except redis.ResponseError:
         return False
     return True
+
+
+def supports_no_touch(raw: redis.Redis) -> bool:
+    """Whether the server can be looked at without counting that as use (Redis 7.2, Valkey)."""
+    return _knows(raw, "CLIENT", "NO-TOUCH", "OFF")
 
 
 def _checks_permissions(client: redis.Redis) -> bool:
@@ -70,6 +74,10 @@ FEATURES: dict[str, tuple[Callable[[redis.Redis], bool], str]] = {
     "no-touch": (
         supports_no_touch,
         "no CLIENT NO-TOUCH (Redis before 7.2): rwq reads no sizes or previews unless asked to",
+    ),
+    "expiry-times": (
+        lambda client: _knows(client, "PEXPIRETIME", "x"),
+        "no PEXPIRETIME (Redis before 7.0), by which the test compares keys",
     ),
     "acl-check": (
         _checks_permissions,

@@ -189,6 +189,7 @@ def test_a_dry_run_of_one_of_each_kind_says_what_the_run_does(
     _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)
 
 
+@pytest.mark.needs("expiry-times")
 @pytest.mark.parametrize("name", ["complete", "touch", "release", "release later", "bury", "kick"])
 def test_data_of_another_type_stop_the_dry_run_as_they_stop_the_run(
     queue: WorkQueue, raw: redis.Redis, foreign: Foreign, name: str

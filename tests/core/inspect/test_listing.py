@@ -316,6 +316,7 @@ class TestLeases:
             },
         }
 
+    @pytest.mark.needs("no-touch")
     def test_only_what_is_shown_is_read(
         self,
         interleaved: Interleaved,

@@ -279,6 +279,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     raw.execute_command("CLIENT", "NO-TOUCH", "OFF")
 
 
+@pytest.mark.needs("no-touch")
 def test_the_idle_time_is_the_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     foreign.unused_for(b"1", 7)

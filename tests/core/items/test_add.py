@@ -673,6 +673,7 @@ class TestPastItem:
         assert contents(raw) == before
 
 
+@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize("rule", ["-zadd", "-set", "-setnx", "-time"])
 def test_nothing_is_put_off_where_a_command_is_denied(
     as_user: AsUser, raw: Redis, rule: str

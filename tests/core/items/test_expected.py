@@ -87,6 +87,7 @@ def test_an_item_that_is_still_what_it_was_chosen_for_is_acted_on(
     assert statuses <= {status}
 
 
+@pytest.mark.needs("no-touch")
 @each_verb
 @few_or_many
 def test_an_item_that_was_used_meanwhile_is_left(

@@ -539,8 +539,11 @@ class TestSeveralQueues:
             name.removeprefix("cmdstat_"): stats["calls"]
             for name, stats in raw.info("commandstats").items()
         }
+        # Redis counts a BLMOVE that ends without an entry, Valkey does not.
+        for name in ("blmove", "config|resetstat", "config"):
+            told.pop(name, None)
         # At the beginning, after one second, after two, and at the end; with what the script calls.
-        assert {name: calls for name, calls in told.items() if "config" not in name} == {
+        assert told == {
             "evalsha": 2 * 4,
             "type": 2 * 4 * 6,
             "llen": 2 * 4 * 2,

@@ -278,6 +278,7 @@ def test_a_lease_that_nobody_can_read_is_somebodys(
     assert contents(raw) == before
 
 
+@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize("missing", ["lrem", "lpush", "set", "zrem", "get"])
 def test_nothing_is_written_where_a_command_is_denied(
     as_user: AsUser, raw: Redis, foreign: Foreign, missing: str
