@@ -128,6 +128,7 @@ class Choice:
         limit: How many items to select at most; None for all.
         is_left_out: Whether everything is meant: neither IDs nor options but `--all` were given.
         from_stdin: Whether the IDs are read from stdin.
+        has_states: Whether `--state` was given.
     """
 
     named: Iterator[bytes | Flush] | None
@@ -135,11 +136,19 @@ class Choice:
     limit: int | None
     is_left_out: bool = False
     from_stdin: bool = False
+    has_states: bool = False
 
     @property
     def by_name(self) -> bool:
         """Whether the user named each item."""
         return self.named is not None
+
+    def including(self, states: frozenset[State]) -> "Choice":
+        """The same, with items in these states, too, unless `--state` or IDs were given."""
+        if self.has_states or self.selection.states is None:
+            return self
+        more = replace(self.selection, states=self.selection.states | states)
+        return replace(self, selection=more)
 
     def chosen(
         self, queue: WorkQueue, settings: Settings, *, confirm: str | None = None, yes: bool = False
@@ -224,10 +233,11 @@ class SelectionScope:
         if "--state" in options and everything:
             raise InvalidArgument("--all and --state exclude each other", "give one of them")
         selected = Criteria(self.offered).read(settings, **criteria)  # type: ignore[arg-type]
-        if selected.states is None:
+        has_states = selected.states is not None
+        if not has_states:
             states = self.everything if everything else self.default
             selected = Selection(states, selected.match, selected.id_glob, selected.older_than_s)
-        return Choice(None, selected, limit or None)
+        return Choice(None, selected, limit or None, has_states=has_states)
 
 
 def _choice(

@@ -20,6 +20,7 @@ app = CommandModule()
 
 # What nobody has in hand.
 _FREE = frozenset({State.WAITING, State.ABANDONED})
+_IN_HAND = frozenset({State.LEASED, State.HELD, State.UNLISTED})
 _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 
@@ -29,7 +30,8 @@ def _reason(text: str) -> bytes:
 
 @app.command(
     help="Bury items with a reason: workers and cleaners leave them alone until they are "
-    "kicked. Without --state, the options choose waiting and abandoned items.",
+    "kicked. Without --state, the options choose waiting and abandoned items, with --force "
+    "leased ones, too.",
     examples=(
         "rwq bury -q jobs 4f2a9c --reason 'crashes the parser'",
         "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
@@ -58,6 +60,7 @@ def bury(
 ) -> Report:
     queue = open_queue(settings)
     question = "bury, ending the leases of others," if force and not dry_run else None
+    choice = choice.including(_IN_HAND) if force else choice
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,

@@ -78,7 +78,8 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
         said = f", missing {human.count(nowhere)}" if nowhere else ""
         if run.results_read:
             said += f", results {human.count(run.results_read)}"
-        return f"exported {human.count(exported)}{said}{_left_out(run)}"
+        left_out = _left_out(run, has_missing=choice.by_name)
+        return f"exported {human.count(exported)}{said}{left_out}"
 
     def status(exported: int) -> ExitStatus:
         if not (run.skipped.wrong_types or missing(exported)):
@@ -95,11 +96,16 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
     )
 
 
-def _left_out(run: Export) -> str:
-    """What was met and is no item, in words."""
+def _left_out(run: Export, *, has_missing: bool) -> str:
+    """What was read and is no item, in words.
+
+    Args:
+        run: The export.
+        has_missing: Whether IDs without data are counted as missing already.
+    """
     met = (
         (len(run.skipped.wrong_types), "of a wrong type"),
-        (len(run.skipped.missing), "without data"),
+        (0 if has_missing else len(run.skipped.missing), "without data"),
         (run.skipped.stray_leases, "stray leases"),
     )
     said = [f"{human.count(number)} {what}" for number, what in met if number]

@@ -21,14 +21,15 @@ from rwq_cli.output.report import Report
 app = CommandModule()
 
 
-# What nobody holds; a lease, also that which keeps a delayed or buried item, needs --force.
+# What nobody holds: a lease, also that which keeps a delayed or buried item, needs --force.
 _FREE = frozenset({State.WAITING, State.ABANDONED, State.ORPHANED, State.DUPLICATED})
 _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
 
 @app.command(
     help="Move items to the end of another queue on the same server. At every instant each"
-    " is in exactly one of the two.",
+    " is in exactly one of the two. Without --state and --force, the options choose items that"
+    " are neither leased nor delayed nor buried.",
     examples=(
         "rwq mv -q jobs --to slow-jobs --match '\"video\"' --yes",
         "rwq mv -q jobs --to jobs-2 --all --dry-run",
@@ -54,6 +55,7 @@ def mv(
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
     queue = open_queue(settings)
     question = None if dry_run else f"move to {escaped(to)}"
+    choice = choice.including(ITEMS) if force else choice
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     undo = open_undo_file(settings, queue, "mv", to)
     return removal_report(

@@ -97,6 +97,19 @@ class TestOfAnotherSession:
         assert result.as_tuple() == (0, "", "buried 1, not owner 0, missing 0\n")
         assert buried(rwq) == [("a", "x")]
 
+    def test_force_chooses_leased_items_too(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l")
+        foreign.leased(b"h", ttl_ms=None)
+        foreign.delayed(b"d", 9_999_999_999_999)
+        foreign.data(b"u", b"o")
+        foreign.lease(b"u")
+        result = rwq("bury", "--state", "waiting", "--force", "--dry-run", "-o", "ids")
+        assert result.text == "w\n"
+        result = rwq("bury", "--all", "--force", "--yes")
+        assert result.as_tuple() == (0, "", "buried 4, not owner 0, missing 0\n")
+        assert {item_id for item_id, _ in buried(rwq)} == {"w", "l", "h", "u"}
+
     def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)

@@ -129,6 +129,13 @@ def test_ids_select_items(rwq: Rwq, foreign: Foreign) -> None:
     assert exported(rwq, "-n", "2") == ["w1", "w2"]
 
 
+def test_a_named_ghost_is_counted_once(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.lpush("jobs:queue", "ghost")
+    result = rwq("export", "a", "ghost")
+    assert (result.code, result.notes) == (3, "exported 1, missing 1\n")
+
+
 def test_unknown_ids_are_missing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     result = rwq("export", "a", "gone")

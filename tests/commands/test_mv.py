@@ -20,6 +20,26 @@ def test_all_items_that_nobody_holds_are_moved(rwq: Rwq, foreign: Foreign) -> No
     assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"l"]
 
 
+def test_force_chooses_also_what_is_leased_delayed_or_buried(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.leased(b"l")
+    foreign.leased(b"h", ttl_ms=None)
+    foreign.delayed(b"d", 9_999_999_999_999)
+    foreign.buried(b"b")
+    for words in (["--all"], ["--id-glob", "*"], ["-n", "9"]):
+        result = rwq("mv", "--to", "other", *words, "--force", "--dry-run", "-o", "jsonl")
+        assert sorted(r["id"] for r in result.jsonl) == ["b", "d", "h", "l", "w"], words
+    result = rwq("mv", "--to", "other", "--state", "leased", "--force", "--dry-run", "-o", "ids")
+    assert result.text == "l\n"
+    result = rwq("mv", "--to", "other", "--all", "--force", "--yes")
+    assert (result.code, result.notes.partition(";")[0]) == (
+        0,
+        "moved 5, not owner 0, conflict 0, missing 0",
+    )
+    assert sorted(foreign.raw.lrange("other:queue", 0, -1)) == [b"b", b"d", b"h", b"l", b"w"]
+    assert foreign.raw.keys("jobs:*") == []
+
+
 def test_held_and_existing_items_are_not_moved(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     foreign.leased(b"l", ttl_ms=None)
