@@ -12,11 +12,11 @@ from os import urandom
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, Flush, ids_per_call, in_batches
-from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
 from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.places import ListRange, Where
@@ -225,16 +225,12 @@ def act_unless_passing(
         in_order: See `act`.
         dry_run: See `act`.
     """
-    acknowledged = 0
-    try:
+    with Acknowledged() as acknowledged:
         for batch in _act_unless_passing(
             queue, operation, ids, looks_twice, grace_s, in_order, dry_run
         ):
-            acknowledged += len(batch)
+            acknowledged.add(len(batch))
             yield batch
-    except ServerError as error:
-        error.acknowledged = acknowledged
-        raise
 
 
 def _act_unless_passing(
@@ -311,18 +307,14 @@ class BulkRun:
         self, ids: Iterable[bytes | Flush], *, in_order: bool = False
     ) -> Iterator[OutcomeBatch]:
         """Act on a stream of IDs; see `act`."""
-        acknowledged = 0
-        try:
+        with Acknowledged() as acknowledged:
             for block in blocks_of(ids, all_at_once=in_order):
                 left = dict.fromkeys(block)
                 batches = self._by_name(list(left), reverse=True) if in_order else self._act(left)
                 for batch in batches:
-                    acknowledged += len(batch)
+                    acknowledged.add(len(batch))
                     self._queue.progress.advance(len(batch))
                     yield batch
-        except ServerError as error:
-            error.acknowledged = acknowledged
-            raise
 
     def _act(self, left: dict[bytes, None]) -> Iterator[OutcomeBatch]:
         queue = self._queue

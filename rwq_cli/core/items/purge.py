@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from rwq_cli.core.batches import in_batches
-from rwq_cli.core.errors import PermissionDenied, ServerError
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor, lengths_of, walk_scheduled
 from rwq_cli.core.inspect.nested_queues import (
@@ -20,6 +20,7 @@ from rwq_cli.core.items.prune import prune, prune_cleaning_pages
 from rwq_cli.core.items.remove import Journal, Remover
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
+from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.probe import probe
 
@@ -102,8 +103,7 @@ class _Purge:
     def batches(self) -> Iterator[OutcomeBatch]:
         queue, keys = self._queue, self._queue.keys
         queue.progress.begin("removing", lengths_of(queue, keys.main, keys.processing))
-        removed = 0
-        try:
+        with Acknowledged() as acknowledged:
             for batch in self._items():
                 known = batch.only(set(batch.ids) - self._gone)
                 # A ghost was no item.
@@ -113,15 +113,12 @@ class _Purge:
                 if self._dry_run:
                     self._gone.update(shown.ids)
                 if len(shown):
-                    removed += shown.count(Status.REMOVED)
+                    acknowledged.add(shown.count(Status.REMOVED))
                     queue.progress.advance(len(shown))
                     yield shown
             self._remove_results()
             if not self._dry_run:
                 self._remove_leftovers()
-        except ServerError as error:
-            error.acknowledged = removed
-            raise
 
     def _items(self) -> Iterator[OutcomeBatch]:
         queue, keys = self._queue, self._queue.keys
