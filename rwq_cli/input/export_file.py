@@ -2,14 +2,14 @@
 
 import os
 import stat
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
-from msgspec.json import decode
+from msgspec import UNSET, Meta, Struct, ValidationError
+from msgspec.json import Decoder, decode
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -24,6 +24,68 @@ from rwq_cli.input.streams import split
 from rwq_cli.output.export_file import VERSION, Header, Mark, MarkWord, Taken
 
 _CHUNK_BYTES = 1 << 20
+
+_Whole = Annotated[int, Meta(ge=0, le=TIME_MS_MAX)]
+_WholeMs = Annotated[int, Meta(ge=-TIME_MS_MAX, le=TIME_MS_MAX)]
+_TimeMs = _WholeMs | Annotated[float, Meta(ge=-TIME_MS_MAX, le=TIME_MS_MAX)]
+
+
+# A byte string is in one of two fields: as text, or in base64, which the decoder decodes.
+class _Lease(Struct):
+    holder: str | None = None
+    holder_b64: bytes | None = None
+    ttl_ms: _Whole | None = None
+
+
+class _Taken(Struct):
+    verb: str
+    server: str | None = None
+    to: str | None = None
+    to_b64: bytes | None = None
+
+
+class _Header(Struct):
+    queue: str | None = None
+    queue_b64: bytes | None = None
+    exported_ms: _Whole | None = None
+    undo: _Taken | None = None
+
+
+class _Record(Struct):
+    """A line behind the header: an item, a result or a mark."""
+
+    # Of an item.
+    id: str | None = None
+    id_b64: bytes | None = None
+    data: str | None = None
+    data_b64: bytes | None = None
+    state: State | None = None
+    place: Place | None = None
+    lease: _Lease | None = None
+    due_ms: _TimeMs | None = None
+    buried_ms: _TimeMs | None = None
+    returns: _Whole | None = None
+    nearer: End | None = None
+    # Of a result.
+    result_of: str | None = None
+    result_of_b64: bytes | None = None
+    status: Verdict | None = None
+    completed_ms: _WholeMs | None = None
+    result: str | None = None
+    result_b64: bytes | None = None
+    holder: str | None = None
+    holder_b64: bytes | None = None
+    ttl_ms: _Whole | None = None
+    # Of a mark.
+    kept: bool = False
+    taken: Any = UNSET
+    restored: Any = UNSET
+    tried: Any = UNSET
+    lines_b64: bytes = b""
+
+
+_decode_record = Decoder(_Record).decode
+_decode_header = Decoder(_Header).decode
 
 
 def parse_header(line: bytes, name: str) -> Header:
@@ -52,22 +114,17 @@ def parse_header(line: bytes, name: str) -> Header:
             "update rwq",
         )
     try:
-        queue = _bytes_of(record, "queue")
-        if not queue:
-            raise BadRecord("it names no queue")
-        exported_ms = _whole(record, "exported_ms", least=0)
-        taken = record.get("undo")
-        if taken is not None:
-            taken = _taken(taken)
-    except BadRecord as error:
-        raise InvalidArgument(f"the header of {name} cannot be used: {error}")
-    return Header(queue, exported_ms or 0, taken)
-
-
-def _taken(record: Any) -> Taken:
-    if not isinstance(record, dict) or not isinstance(record.get("verb"), str):
-        raise BadRecord("undo is no object with a verb")
-    return Taken(record["verb"], str(record.get("server")), _bytes_of(record, "to"))
+        header = _decode_header(line)
+    except ValidationError as error:
+        raise InvalidArgument(f"the header of {name} cannot be used: {_reason(error)}")
+    queue, taken = _bytes(header.queue, header.queue_b64), header.undo
+    if not queue:
+        raise InvalidArgument(f"the header of {name} cannot be used: it names no queue")
+    return Header(
+        queue,
+        header.exported_ms or 0,
+        Taken(taken.verb, str(taken.server), _bytes(taken.to, taken.to_b64)) if taken else None,
+    )
 
 
 def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
@@ -80,122 +137,83 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
         The item or the result; or a mark of an undo file.
     """
     try:
-        record = decode(line)
+        record = _decode_record(line)
+    except ValidationError as error:
+        raise BadRecord(_reason(error))
     except (ValueError, RecursionError) as error:
         raise BadRecord(f"not JSON: {error}")
-    if not isinstance(record, dict):
-        raise BadRecord("not a JSON object")
-    item_id = _bytes_of(record, "id")
+    item_id = _bytes(record.id, record.id_b64)
     if item_id is None:
-        result_of = _bytes_of(record, "result_of")
+        result_of = _bytes(record.result_of, record.result_of_b64)
         if result_of is not None:
             return _result(record, result_of)
         for word in (MarkWord.TAKEN, MarkWord.RESTORED, MarkWord.TRIED):
-            if word in record:
-                return Mark(word, lines=_bytes_of(record, "lines") or b"")
+            if getattr(record, word) is not UNSET:
+                return Mark(word, lines=record.lines_b64)
         # An empty one is an ID like any other.
         raise BadRecord("it has no id")
-    if record.get(MarkWord.KEPT) is True:
+    if record.kept:
         return Mark(MarkWord.KEPT, item_id)
-    data = _bytes_of(record, "data")
+    data = _bytes(record.data, record.data_b64)
     if data is None:
         raise BadRecord("it has neither data nor data_b64")
     if max(len(data), len(item_id)) > ITEM_BYTES_MAX:
         raise BadRecord("larger than the 512 MB that a server takes")
-    place = _one_of(record, "place", Place)
-    due_ms, buried_ms = _time_ms(record, "due_ms"), _time_ms(record, "buried_ms")
-    for wanted, time_ms in ((Place.DELAYED, due_ms), (Place.BURIED, buried_ms)):
-        if place is wanted and time_ms is None:
-            raise BadRecord(f"its place is {place.value}, but it has no time for that")
+    place, due_ms, buried_ms = record.place, record.due_ms, record.buried_ms
+    if (place is Place.DELAYED and due_ms is None) or (place is Place.BURIED and buried_ms is None):
+        raise BadRecord(f"its place is {place.value}, but it has no time for that")
     if place is Place.MAIN and not due_ms is buried_ms is None:
         raise BadRecord("its place is main, but it has the time of a delayed or a buried one")
     return ItemSnapshot(
         item_id=item_id,
         data=data,
-        state=_one_of(record, "state", State) or State.WAITING,
+        state=record.state or State.WAITING,
         place=place,
-        lease=_lease(record.get("lease")),
+        lease=_lease(record.lease) if record.lease else None,
         due_ms=due_ms,
         buried_ms=buried_ms,
-        returns=_whole(record, "returns", least=0),
-        nearer=_one_of(record, "nearer", End),
+        returns=record.returns,
+        nearer=record.nearer,
     )
 
 
-def _result(record: dict[str, Any], item_id: bytes) -> Result:
-    verdict, completed_ms = _one_of(record, "status", Verdict), _whole(record, "completed_ms")
-    if verdict is None or completed_ms is None:
+def _result(record: _Record, item_id: bytes) -> Result:
+    if record.status is None or record.completed_ms is None:
         raise BadRecord("it is a result without a status or a time")
-    result = _bytes_of(record, "result")
+    result = _bytes(record.result, record.result_b64)
     size = None if result is None else len(result)
     if max(size or 0, len(item_id)) > ITEM_BYTES_MAX:
         raise BadRecord("larger than the 512 MB that a server takes")
     return Result(
         item_id=item_id,
-        verdict=verdict,
-        completed_ms=completed_ms,
-        holder=_bytes_of(record, "holder"),
+        verdict=record.status,
+        completed_ms=record.completed_ms,
+        holder=_bytes(record.holder, record.holder_b64),
         result=result,
         result_bytes=size,
-        ttl_ms=_whole(record, "ttl_ms", least=0),
+        ttl_ms=record.ttl_ms,
     )
 
 
-def _lease(record: Any) -> Lease | None:
-    if record is None:
-        return None
-    holder = _bytes_of(record, "holder") if isinstance(record, dict) else None
+def _lease(lease: _Lease) -> Lease:
+    holder = _bytes(lease.holder, lease.holder_b64)
     if holder is None:
-        raise BadRecord("its lease is no object with a holder")
-    return Lease(holder, _whole(record, "ttl_ms", least=0))
+        raise BadRecord("its lease has no holder")
+    return Lease(holder, lease.ttl_ms)
 
 
-def _whole(record: dict[str, Any], name: str, *, least: int = -TIME_MS_MAX) -> int | None:
-    number = record.get(name)
-    if number is None:
-        return None
-    if (
-        not isinstance(number, int)
-        or isinstance(number, bool)
-        or not least <= number <= TIME_MS_MAX
-    ):
-        raise BadRecord(f"{name} is not a whole number that makes sense")
-    return number
-
-
-def _time_ms(record: dict[str, Any], name: str) -> float | None:
-    number = record.get(name)
-    if not isinstance(number, float):
-        return _whole(record, name)
-    if not -TIME_MS_MAX <= number <= TIME_MS_MAX:
-        raise BadRecord(f"{name} is not a time that makes sense")
-    return number
-
-
-def _one_of(record: dict[str, Any], name: str, kind: Any) -> Any:
-    word = record.get(name)
-    if word is None:
-        return None
-    try:
-        return kind(word)
-    except ValueError:
-        raise BadRecord(f"{name} cannot be {word!r}")
-
-
-def _bytes_of(record: dict[str, Any], name: str) -> bytes | None:
+def _bytes(text: str | None, decoded: bytes | None) -> bytes | None:
     """A byte string from its two fields; None where both are null or left out."""
-    coded = record.get(f"{name}_b64")
-    if coded is not None:
-        try:
-            return b64decode(coded, validate=True)
-        except (ValueError, TypeError):
-            raise BadRecord(f"{name}_b64 is not base64")
-    text = record.get(name)
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise BadRecord(f"{name} is not a string")
+    if decoded is not None or text is None:
+        return decoded
     return text.encode()
+
+
+def _reason(error: ValidationError) -> str:
+    """What is wrong with a line, such as "due_ms: expected `int`, got `str`"."""
+    what, _, place = str(error).partition(" - at `$")
+    field = place.strip(".`")
+    return f"{field}: {what[0].lower()}{what[1:]}" if field else what[0].lower() + what[1:]
 
 
 def file_id_of(file: BinaryIO) -> bytes | None:

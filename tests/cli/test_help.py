@@ -96,6 +96,7 @@ EXAMPLES = [
 VARIABLES = {"RWQ_QUEUE": ""}
 
 
+@pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_works(
     rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, example: str

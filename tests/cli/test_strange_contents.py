@@ -1,6 +1,7 @@
 """Whatever a server can hold, no command calls it a bug of rwq, and JSON stays JSON."""
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,14 +11,19 @@ import redis
 from tests.conftest import Foreign
 from tests.driver import Rwq
 
-LINES = (
-    *("ls", "ls all --data", "ls delayed", "ls buried", "leases", "show a b c d", "stats --deep"),
-    *("queues", "doctor --grace 0 --skip no-persistence", "check", "check --format prometheus"),
-    *("result gone", "export", "wait --timeout 0", "lease --dry-run -n 5"),
-    *("clean deep --grace 0 --dry-run", "complete a b --dry-run", "rm a b --dry-run"),
-    *("release --force --yes a b", "bury --force --yes a b", "kick a b", "clean deep --grace 0"),
+LOOKS = (
+    *("ls", "ls all --data", "ls delayed", "ls buried", "ls all --state orphaned,duplicated,ghost"),
+    *("leases", "show -", "stats --deep", "queues", "doctor --grace 0 --skip no-persistence"),
+    *("check --deep", "check --format prometheus", "result gone", "wait --timeout 0"),
+)
+ACTS = (
+    *("lease -n 50", "complete -", "release --force --yes -", "release --delay 5s -"),
+    *("bury --force --yes -", "kick -", "rm --yes -", "mv --to other --yes -"),
+    *("clean light --grace 0", "clean light --grace 0 --bury-after 1", "clean deep --grace 0"),
     *("doctor --grace 0 --fix", "purge --yes"),
 )
+LINES = (*LOOKS, "export", *ACTS, *(f"{line} --dry-run" for line in ACTS))
+IDS = b"a\nb\nc\nd\ngone"
 
 
 def _of_type(key: str, kind: str) -> Callable[[redis.Redis], object]:
@@ -31,8 +37,16 @@ def _of_type(key: str, kind: str) -> Callable[[redis.Redis], object]:
     return lambda raw: (raw.delete(key), makers[kind](raw))
 
 
-def _score(zset: str, score: str) -> Callable[[redis.Redis], object]:
-    return lambda raw: raw.zadd(f"jobs:{zset}", {"d": score, "a": score})  # type: ignore[dict-item]
+def _scores(zset: str) -> Callable[[redis.Redis], object]:
+    """An item for each score; two that wait have one, too."""
+    scores = ("inf", "-inf", "1e300", "-1e300", "1.5", "-5.5", "1e17", str(2**63))
+    entries = {f"d{number}": score for number, score in enumerate(scores)}
+
+    def make(raw: redis.Redis) -> None:
+        raw.mset({f"jobs:item:{item_id}": "x" for item_id in entries})
+        raw.zadd(f"jobs:{zset}", entries | {"a": "inf", "b": "-inf"})  # type: ignore[arg-type]
+
+    return make
 
 
 def _result(**fields: str) -> Callable[[redis.Redis], object]:
@@ -49,14 +63,13 @@ CONTENTS: dict[str, Callable[[redis.Redis], object]] = {
             ("jobs:leased_by_session:a", "hash"),
         )
     },
+    "delayed has strange scores": _scores("delayed"),
+    "buried has strange scores": _scores("buried"),
     **{
-        f"{zset} has the score {score}": _score(zset, score)
-        for zset in ("delayed", "buried")
-        for score in ("inf", "-inf", "1e300", "-1e300", "1.5", "-5", "1e17")
-    },
-    **{
-        f"returns are {value!r}": lambda raw, value=value: raw.hset("jobs:returns", "a", value)
-        for value in ("x", "", "-1", "1e400", "9" * 30)
+        f"returns are {value!r}": lambda raw, value=value: raw.hset(
+            "jobs:returns", mapping=dict.fromkeys(("a", "c", "gone"), value)
+        )
+        for value in (b"x", b"", b"-1", b"1e400", b"9" * 30, b"\xff 3")
     },
     "a result has no status": _result(x="y"),
     "a result has an unknown status": _result(status="x", completed_ms="1"),
@@ -64,6 +77,7 @@ CONTENTS: dict[str, Callable[[redis.Redis], object]] = {
     "a result has a time beyond 64 bits": _result(status="completed", completed_ms="9" * 30),
     "a lease ends in a million years": lambda raw: raw.pexpireat("jobs:lease:c", 3 * 10**16),
     "a holder is empty": lambda raw: raw.set("jobs:lease:c", ""),
+    "a stray lease without expiry is empty": lambda raw: raw.set("jobs:lease:gone", ""),
 }
 
 
@@ -71,10 +85,11 @@ def _no_constant(name: str) -> Any:
     raise AssertionError(f"{name} is no JSON")
 
 
+@pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("contents", CONTENTS)
-def test_is_no_bug_of_rwq(rwq: Rwq, foreign: Foreign, contents: str) -> None:
+def test_no_command_calls_it_a_bug(rwq: Rwq, foreign: Foreign, contents: str) -> None:
     for line in LINES:
-        for output in ("json", "table"):
+        for output in ("jsonl", "table"):
             foreign.raw.flushall()
             foreign.waiting(b"a", b"b")
             foreign.abandoned(b"c")
@@ -82,7 +97,33 @@ def test_is_no_bug_of_rwq(rwq: Rwq, foreign: Foreign, contents: str) -> None:
             foreign.data(b"d")
             foreign.raw.zadd(foreign.keys.delayed, {b"d": 10**15})
             CONTENTS[contents](foreign.raw)
-            result = rwq(*line.split(), "-o", output)
-            assert b"this is a bug" not in result.out + result.err, (line, output)
-            if output == "json" and result.out:
-                json.loads(result.out, parse_constant=_no_constant)
+            format_ = () if "export" in line or "--format" in line else ("-o", output)
+            result = rwq(*line.split(), *format_, stdin=IDS if " -" in line else b"")
+            assert b"a bug in rwq" not in result.out + result.err, (line, output)
+            for record in result.out.splitlines() if output == "jsonl" and format_ else ():
+                json.loads(record, parse_constant=_no_constant)
+
+
+@pytest.mark.parametrize("score", [math.inf, 1e300])
+def test_a_time_that_is_none_is_null(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, score: float
+) -> None:
+    foreign.delayed(b"d", 10**13)
+    raw.zadd("jobs:delayed", {"d": score})
+    (listed,) = rwq("ls", "delayed", "-o", "json").json
+    assert (listed["id"], listed["state"], listed["due_ms"]) == ("d", "delayed", None)
+    (shown,) = rwq("show", "d", "-o", "jsonl").jsonl
+    assert (shown["due_ms"], shown["next_in_seconds"]) == (None, None)
+    assert shown["findings"] == ["invalid-score"]
+    assert "which is no time" in rwq("show", "d", "-o", "table").text
+    (finding,) = rwq("doctor", "--grace", "0", "--only", "invalid-score", "-o", "jsonl").jsonl
+    assert (finding["count"], finding["examples"]) == (1, ["d"])
+
+
+def test_a_time_with_a_fraction_is_a_whole_number(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.delayed(b"d", 10**13)
+    raw.zadd("jobs:delayed", {"d": 9_999_999_999_999.125})
+    (listed,) = rwq("ls", "delayed", "-o", "json").json
+    assert listed["due_ms"] == 9_999_999_999_999

@@ -1,7 +1,11 @@
 """`rwq bury`: set aside with a reason; another session's lease only with --force, and asking."""
 
+import pytest
+
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
+
+pytestmark = pytest.mark.usefixtures("slept_s")
 
 
 def buried(rwq: Rwq) -> list[tuple[str, str]]:
@@ -80,62 +84,18 @@ def test_all_are_the_items_that_nobody_holds(rwq: Rwq, foreign: Foreign) -> None
     assert {item_id for item_id, _ in buried(rwq)} == {"w", "a"}
 
 
-class TestOfAnotherSession:
-    def test_it_needs_force(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a", ttl_ms=None)
-        before = contents(foreign.raw)
-        result = rwq("bury", "a", "-o", "jsonl")
-        assert [(record["status"], record["holder"]) for record in result.jsonl] == [
-            ("not-owner", "them")
-        ]
-        assert (result.code, result.notes) == (1, "buried 0, not owner 1, missing 0\n")
-        assert contents(foreign.raw) == before
-
-    def test_force_and_yes_bury_it(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a")
-        result = rwq("bury", "a", "--force", "--yes", "--reason", "x")
-        assert result.as_tuple() == (0, "", "buried 1, not owner 0, missing 0\n")
-        assert buried(rwq) == [("a", "x")]
-
-    def test_force_chooses_leased_items_too(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"w")
-        foreign.leased(b"l")
-        foreign.leased(b"h", ttl_ms=None)
-        foreign.delayed(b"d", 9_999_999_999_999)
-        foreign.data(b"u", b"o")
-        foreign.lease(b"u")
-        result = rwq("bury", "--state", "waiting", "--force", "--dry-run", "-o", "ids")
-        assert result.text == "w\n"
-        result = rwq("bury", "--all", "--force", "--yes")
-        assert result.as_tuple() == (0, "", "buried 4, not owner 0, missing 0\n")
-        assert {item_id for item_id, _ in buried(rwq)} == {"w", "l", "h", "u"}
-
-    def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a", ttl_ms=None)
-        before = contents(foreign.raw)
-        result = rwq("bury", "a", "--force")
-        assert result.as_tuple() == (
-            2,
-            "",
-            "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
-            "use --yes\n",
-        )
-        assert contents(foreign.raw) == before
-
-
-def test_a_dry_run_prints_the_report_of_the_run(rwq: Rwq, foreign: Foreign) -> None:
+def test_force_chooses_leased_items_too(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
-    foreign.leased(b"l", ttl_ms=None)
-    foreign.abandoned(b"a")
-    foreign.buried(b"b")
-    before = contents(foreign.raw)
-    words = ("bury", "w", "l", "a", "b", "gone", "-o", "jsonl")
-    dry = rwq(*words, "--dry-run")
-    assert contents(foreign.raw) == before
-    real = rwq(*words)
-    assert dry.jsonl == real.jsonl
-    assert dry.code == real.code == 3
-    assert dry.notes == f"dry run, nothing changed: {real.notes}"
+    foreign.leased(b"l")
+    foreign.leased(b"h", ttl_ms=None)
+    foreign.delayed(b"d", 9_999_999_999_999)
+    foreign.data(b"u", b"o")
+    foreign.lease(b"u")
+    result = rwq("bury", "--state", "waiting", "--force", "--dry-run", "-o", "ids")
+    assert result.text == "w\n"
+    result = rwq("bury", "--all", "--force", "--yes")
+    assert result.as_tuple() == (0, "", "buried 4, not owner 0, missing 0\n")
+    assert {item_id for item_id, _ in buried(rwq)} == {"w", "l", "h", "u"}
 
 
 def test_ids_from_a_pipe_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:

@@ -77,19 +77,19 @@ def test_an_id_with_other_data_is_a_conflict(
 
 BAD = [
     (b"no json", "not JSON: "),
-    (b"[]", "not a JSON object"),
+    (b"[]", "expected `object`, got `array`"),
     (b'{"data": "x"}', "it has no id"),
     (b'{"id": "x"}', "it has neither data nor data_b64"),
-    (b'{"id": 1, "data": "x"}', "id is not a string"),
-    (b'{"id": "x", "data_b64": "?"}', "data_b64 is not base64"),
-    (b'{"id": "x", "data": "", "place": "moon"}', "place cannot be 'moon'"),
+    (b'{"id": 1, "data": "x"}', "id: expected `str | null`, got `int`"),
+    (b'{"id": "x", "data_b64": "?"}', "data_b64: invalid base64 encoded string"),
+    (b'{"id": "x", "data": "", "place": "moon"}', "place: invalid enum value 'moon'"),
     (b'{"id": "x", "data": "", "place": "delayed"}', "its place is delayed, but it has no time"),
     (b'{"id": "x", "data": "", "place": "main", "due_ms": 1}', "its place is main, but it has the"),
     (b'{"id": "x", "data": "", "place": "main", "buried_ms": 1}', "its place is main, but it has"),
-    (b'{"id": "x", "data": "", "lease": "me"}', "its lease is no object with a holder"),
-    (b'{"id": "x", "data": "", "due_ms": 1e30}', "due_ms is not a time that makes sense"),
-    (b'{"id": "x", "data": "", "returns": 1.5}', "returns is not a whole number"),
-    (b'{"id": "x", "data": "", "returns": -1}', "returns is not a whole number"),
+    (b'{"id": "x", "data": "", "lease": "me"}', "lease: expected `object | null`, got `str`"),
+    (b'{"id": "x", "data": "", "due_ms": 1e30}', "due_ms: expected `float` <= 9007199254740992"),
+    (b'{"id": "x", "data": "", "returns": 1.5}', "returns: expected `int | null`, got `float`"),
+    (b'{"id": "x", "data": "", "returns": -1}', "returns: expected `int` >= 0"),
 ]
 
 
@@ -217,12 +217,12 @@ class TestResults:
         result = rwq("import", "-", stdin=given)
         assert result.code == 3
         assert result.notes.splitlines() == [
-            "rwq: line 2: status cannot be 'lost'; not imported",
+            "rwq: line 2: status: invalid enum value 'lost'; not imported",
             "rwq: line 3: it is a result without a status or a time; not imported",
             "rwq: line 4: it is a result without a status or a time; not imported",
-            "rwq: line 5: ttl_ms is not a whole number that makes sense; not imported",
-            "rwq: line 6: result is not a string; not imported",
-            "rwq: line 7: result_b64 is not base64; not imported",
+            "rwq: line 5: ttl_ms: expected `int` >= 0; not imported",
+            "rwq: line 6: result: expected `str | null`, got `int`; not imported",
+            "rwq: line 7: result_b64: invalid base64 encoded string; not imported",
             "imported 1, already there 0, skipped 0, replaced 0, conflicts 0, rejected 6, "
             "results rejected 1",
         ]

@@ -73,17 +73,3 @@ def test_other_states_are_a_usage_error(rwq: Rwq) -> None:
         "",
         "rwq: error: this cannot be done to delayed items; --state is one of buried\n",
     )
-
-
-def test_a_dry_run_prints_the_report_of_the_run(rwq: Rwq, foreign: Foreign) -> None:
-    bury(foreign, b"a", b"half")
-    foreign.raw.delete("jobs:lease:half")
-    foreign.waiting(b"w")
-    before = contents(foreign.raw)
-    words = ("kick", "a", "half", "w", "gone", "-o", "json")
-    dry = rwq(*words, "--dry-run")
-    assert contents(foreign.raw) == before
-    real = rwq(*words)
-    assert {**dry.json, "dry_run": False} == real.json
-    assert dry.code == real.code == 3
-    assert real.json["kicked"] == 2

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -393,11 +394,12 @@ class TestById:
         assert len(result.notes.splitlines()) == 1 + len(more)
         assert sorted(foreign.raw.keys()) == before
 
+    @pytest.mark.usefixtures("slept_s")
     def test_the_hint_works(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a b")
         said = rwq("lease", "--id", "a b").notes
         command = said.partition("put it back: ")[2].partition(" (")[0]
-        assert rwq.shell(command).code == 0
+        assert rwq(*shlex.split(command)[1:]).code == 0
         assert rwq("lease", "--id", "a b", "-o", "ids").as_tuple() == (0, "a b\n", "")
 
     def test_leasing_some_of_several_is_partial(self, rwq: Rwq, foreign: Foreign) -> None:

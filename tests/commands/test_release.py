@@ -5,6 +5,8 @@ import pytest
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
+pytestmark = pytest.mark.usefixtures("slept_s")
+
 
 def waiting(foreign: Foreign) -> list[bytes]:
     """What waits, next first."""
@@ -53,63 +55,6 @@ def test_an_unknown_id_is_missing(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.keys() == []
 
 
-class TestOfAnotherSession:
-    def test_it_needs_force(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a", ttl_ms=None)
-        before = contents(foreign.raw)
-        result = rwq("release", "a", "-o", "jsonl")
-        assert [(record["status"], record["holder"]) for record in result.jsonl] == [
-            ("not-owner", "them")
-        ]
-        assert (result.code, result.notes) == (1, "released 0, not owner 1, missing 0\n")
-        assert contents(foreign.raw) == before
-
-    def test_force_and_yes_release_it(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a", b"b")
-        result = rwq("release", "a", "b", "--force", "--yes")
-        assert result.as_tuple() == (0, "", "released 2, not owner 0, missing 0\n")
-        assert waiting(foreign) == [b"a", b"b"]
-        assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:item:b", b"jobs:queue"]
-
-    def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a", ttl_ms=None)
-        before = contents(foreign.raw)
-        result = rwq("release", "a", "--force")
-        assert result.as_tuple() == (
-            2,
-            "",
-            "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
-            "use --yes\n",
-        )
-        assert contents(foreign.raw) == before
-
-    def test_a_dry_run_needs_no_confirmation(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a", ttl_ms=None)
-        before = contents(foreign.raw)
-        result = rwq("release", "a", "--force", "--dry-run", "-o", "ids")
-        assert result.as_tuple() == (
-            0,
-            "a\n",
-            "dry run, nothing changed: released 1, not owner 0, missing 0\n",
-        )
-        assert contents(foreign.raw) == before
-
-
-def test_a_dry_run_prints_the_report_of_the_run(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"w")
-    foreign.leased(b"l", ttl_ms=None)
-    foreign.abandoned(b"a")
-    foreign.data(b"o")
-    before = contents(foreign.raw)
-    words = ("release", "w", "l", "a", "o", "gone", "-o", "jsonl")
-    dry = rwq(*words, "--dry-run")
-    assert contents(foreign.raw) == before
-    real = rwq(*words)
-    assert dry.jsonl == real.jsonl
-    assert dry.code == real.code == 3
-    assert dry.notes == f"dry run, nothing changed: {real.notes}"
-
-
 def test_thousands_from_stdin_are_released(rwq: Rwq, foreign: Foreign) -> None:
     ids = [b"%04d" % number for number in range(3000)]
     foreign.abandoned(*ids)
@@ -139,14 +84,6 @@ class TestDelay:
         assert rwq("ls", "delayed", "-o", "ids").text == "a\nb\n"
         assert foreign.raw.exists("jobs:buried", "jobs:queue") == 0
 
-    def test_items_of_others_need_force(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a")
-        result = rwq("release", "a", "--delay", "1h")
-        assert result.as_tuple() == (1, "", "delayed 0, not owner 1, missing 0\n")
-        assert rwq("release", "a", "--delay", "1h", "--force", "--yes").code == 0
-        assert rwq("ls", "all", "-o", "ids").text == "a\n"
-        assert foreign.raw.exists("jobs:processing") == 0
-
     def test_a_delay_of_zero_releases_at_once(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a")
         assert rwq("release", "a", "--delay", "0").notes == "released 1, not owner 0, missing 0\n"
@@ -166,17 +103,3 @@ class TestDelay:
         before = contents(foreign.raw)
         assert rwq("release", "a", *words.split()).as_tuple() == (2, "", f"rwq: error: {said}\n")
         assert contents(foreign.raw) == before
-
-    def test_a_dry_run_prints_the_report_of_the_run(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"w")
-        foreign.leased(b"l", ttl_ms=None)
-        foreign.buried(b"b")
-        before = contents(foreign.raw)
-        words = ("release", "w", "l", "b", "gone", "--delay", "1h", "-o", "jsonl")
-        dry = rwq(*words, "--dry-run")
-        assert contents(foreign.raw) == before
-        real = rwq(*words)
-        assert dry.jsonl == real.jsonl
-        assert [record["status"] for record in real.jsonl] == [
-            *("delayed", "not-owner", "delayed", "missing")
-        ]

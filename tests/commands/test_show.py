@@ -63,6 +63,7 @@ class TestStates:
         for word in (state, "queue", "next", "main list", "processing list", "lease"):
             assert word in text
 
+    @pytest.mark.usefixtures("slept_s")
     def test_the_suggested_commands_work(
         self, rwq: Rwq, foreign: Foreign, raw: redis.Redis, state: str
     ) -> None:
@@ -223,32 +224,32 @@ def test_suggested_commands_are_quoted(rwq: Rwq, raw: redis.Redis) -> None:
     """They can be pasted, whatever the names are."""
     queue, item_id = "my jobs; rm -rf", b"it's $(x) `y`\n\x1b[2J \xff"
     there = Foreign(raw, queue.encode())
-    there.abandoned(item_id)
+    there.buried(item_id)
     words = ("show", "-", "-0", "-o", "jsonl", "-q", queue)
     (record,) = rwq(*words, stdin=item_id).jsonl
-    release = next(command for command in record["commands"] if "release" in command)
-    assert release.isprintable()
-    assert rwq.shell(release).code == 0
+    kick = next(command for command in record["commands"] if "kick" in command)
+    assert kick.isprintable()
+    assert rwq.shell(kick).code == 0
     assert raw.lrange(there.keys.main, 0, -1) == [item_id]
 
 
 def test_an_id_can_begin_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.abandoned(b"--force")
+    foreign.buried(b"--force")
     record = rwq("show", "-o", "json", "--", "--force").json
-    release = next(command for command in record["commands"] if "release" in command)
-    assert rwq.shell(release).code == 0
+    kick = next(command for command in record["commands"] if "kick" in command)
+    assert rwq.shell(kick).code == 0
 
 
 @pytest.mark.parametrize("item_id", [b"-", b"a\0b", b"%s \\n\0'"])
 def test_an_id_that_cannot_be_an_argument_is_piped(
     rwq: Rwq, foreign: Foreign, item_id: bytes
 ) -> None:
-    foreign.abandoned(item_id)
+    foreign.buried(item_id)
     (record,) = rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
-    release = next(command for command in record["commands"] if "release" in command)
-    assert release.isprintable()
-    done = rwq.shell(release)
-    assert (done.code, done.notes) == (0, "released 1, not owner 0, missing 0\n")
+    kick = next(command for command in record["commands"] if "kick" in command)
+    assert kick.isprintable()
+    done = rwq.shell(kick)
+    assert (done.code, done.notes) == (0, "kicked 1, not buried 0, not owner 0, missing 0\n")
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [item_id]
 
 

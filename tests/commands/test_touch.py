@@ -69,18 +69,6 @@ def test_touching_some_of_several_is_partial(rwq: Rwq, foreign: Foreign) -> None
     assert (result.code, result.notes) == (3, "touched 1, not leased 1, missing 1\n")
 
 
-def test_a_dry_run_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"l")
-    foreign.waiting(b"w")
-    result = rwq("touch", "l", "w", "--for", "1h", "--dry-run", "-o", "ids")
-    assert result.as_tuple() == (
-        3,
-        "l\n",
-        "dry run, nothing changed: touched 1, not leased 1, missing 0\n",
-    )
-    assert left_s(foreign.raw, "l") == (60, 60)
-
-
 def test_ids_are_read_from_stdin(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"a", b"b c")
     assert rwq("touch", "-", "--for", "1h", stdin=b"a\nb c\n").code == 0

@@ -16,8 +16,8 @@ from tests.conftest import until_alone
 from tests.servers import PrivateServer
 
 ITEMS = 8_000
-# A few by default; RWQ_KILLS=30 for the long run.
-KILLS = max(1, int(os.environ.get("RWQ_KILLS", "4")) // 2)
+# One of each by default; RWQ_KILLS=30 for the long run.
+KILLS = max(1, int(os.environ.get("RWQ_KILLS", "2")) // 2)
 
 IDS = [b"%d" % number for number in range(ITEMS)]
 

@@ -106,7 +106,7 @@ def test_large_items_are_exported_moved_and_restored(
     other = start_server()
     with server.client() as raw:
         raw.flushall()
-        for number in range(10):
+        for number in range(5):
             raw.set(f"jobs:item:{number}", os.urandom(1_000_000))
             raw.lpush("jobs:queue", number)
     exported = rwq(server, "export")

@@ -114,6 +114,8 @@ EMPTY = [
     *("leases --holder x", "queues"),
 ]
 
+pytestmark = pytest.mark.usefixtures("slept_s")
+
 Run = Callable[..., Result]
 
 

@@ -79,7 +79,7 @@ NEEDS: dict[str, dict[str, str]] = {
     },
     "ops/claim": {"leases": "SET GET"},
     "ops/complete": {**_OFF_THE_LISTS, **_FORGET, "item": "DEL"},
-    "mark_lines": {"marks": "GETBIT SETBIT PEXPIRE"},
+    "mark_lines": {"marks": "BITFIELD_RO BITFIELD PEXPIRE"},
     "move": {
         "renamed": "RENAMENX",
         "to_main": "LPUSH",
@@ -131,7 +131,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "bury_returned": {"leases": "MSET", "buried": "ZADD"},
     "ops/restore": {
         **_FORGET,
-        "item": "SET GET",
+        "item": "MSET GET",
         "main": "LPUSH RPUSH LREM",
         "processing": "LPUSH LREM",
         "delayed": "ZADD ZREM",
@@ -156,7 +156,8 @@ NEEDS: dict[str, dict[str, str]] = {
 
 # Arguments that make a command complete enough for an ACL check; of any other none.
 _SAMPLE_ARGS = {
-    "GETBIT": ", 0",
+    "BITFIELD": ", 'SET', 'u1', 0, 1",
+    "BITFIELD_RO": ", 'GET', 'u1', 0",
     "GETRANGE": ", 0, 1",
     "HDEL": ", 'x'",
     "HEXISTS": ", 'x'",
@@ -172,7 +173,6 @@ _SAMPLE_ARGS = {
     "PEXPIRE": ", 1",
     "RPUSH": ", 'x'",
     "SET": ", 'x'",
-    "SETBIT": ", 0, 1",
     "SETNX": ", 'x'",
     "ZADD": ", 0, 'x'",
     "ZCOUNT": ", 0, 0",

@@ -15,7 +15,7 @@ from rwq_cli.core.model import Lease, State
 SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
 # Larger scores are no times of ours: they may be infinite, or have no exact number of milliseconds.
 TIME_MS_MAX = 2**53
-_GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
+_GUARDS = frozenset({DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +152,15 @@ def reason_of(lease: Lease | None) -> bytes | None:
 
 def guard_kind(lease: Lease | None) -> bytes | None:
     """The prefix of a lease value of ours that is nobody's lease; None for any other lease."""
-    if lease is None or not lease.holder.startswith(_GUARDS):
+    if lease is None:
         return None
-    return next(guard for guard in _GUARDS if lease.holder.startswith(guard))
+    prefix = lease.holder[: lease.holder.find(b":") + 1]
+    return prefix if prefix in _GUARDS else None
 
 
 def is_guard(lease: Lease | None) -> bool:
     """Whether a lease only keeps cleaners off an item of ours."""
-    return lease is not None and lease.holder.startswith(_GUARDS)
+    return guard_kind(lease) is not None
 
 
 def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
@@ -176,8 +177,10 @@ def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
     if new is None or old is None:
         lease = old if new is None else new
         return None if guard_kind(lease) == SETTLING_GUARD else lease
-    lease = old if _rank(old) > _rank(new) else new
-    return lease if _rank(lease)[0] else None
+    new_rank, old_rank = _rank(new), _rank(old)
+    if max(new_rank, old_rank)[0] == 0:
+        return None
+    return old if old_rank > new_rank else new
 
 
 def _rank(lease: Lease) -> tuple[int, float]:

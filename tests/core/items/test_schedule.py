@@ -15,6 +15,7 @@ from rwq_cli.core.model import Outcomes
 from tests.conftest import (
     HOLDER,
     QUEUE,
+    FakeClock,
     Foreign,
     Interleaved,
     contents,
@@ -328,7 +329,7 @@ class TestManyBesideOthers:
 
     @pytest.mark.parametrize("act", ["pops", "pushes", "leases and gives back"])
     def test_nothing_is_lost_or_listed(
-        self, interleaved: Interleaved, raw: Redis, act: str
+        self, interleaved: Interleaved, raw: Redis, clock: FakeClock, act: str
     ) -> None:
         ids = [b"%05d" % number for number in range(3000)]
         raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
@@ -351,7 +352,7 @@ class TestManyBesideOthers:
                     raw.lpush(b"jobs:queue", item_id)
 
         interleaved.before = meanwhile
-        outcomes = told(WorkQueue(interleaved, QUEUE).bury(ids))
+        outcomes = told(WorkQueue(interleaved, QUEUE, clock=clock).bury(ids))
         assert {status: sorted(told_of) for status, told_of in outcomes.items()} == {
             Status.BURIED: ids
         }
@@ -361,7 +362,7 @@ class TestManyBesideOthers:
         assert raw.exists(b"jobs:processing") == 0
 
     def test_what_is_pushed_meanwhile_does_not_stay_listed(
-        self, interleaved: Interleaved, raw: Redis
+        self, interleaved: Interleaved, raw: Redis, clock: FakeClock
     ) -> None:
         """Read in processing alone; then a cleaner pushes it, before it is taken off there."""
         ids = [b"%04d" % number for number in range(100)]
@@ -373,7 +374,7 @@ class TestManyBesideOthers:
                 raw.lpush(b"jobs:queue", b"0007", b"0050")
 
         interleaved.before = push
-        outcomes = told(WorkQueue(interleaved, QUEUE).bury(ids))
+        outcomes = told(WorkQueue(interleaved, QUEUE, clock=clock).bury(ids))
         assert sorted(outcomes.pop(Status.BURIED)) == ids
         assert outcomes == {}
         assert raw.exists(b"jobs:queue", b"jobs:processing") == 0

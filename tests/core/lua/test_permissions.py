@@ -28,8 +28,18 @@ def _bury(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # no
     return list(queue.bury(ids, reason=b"why"))
 
 
+def _add_unique(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    return [queue.add_unique(b"x", item_id) for item_id in (b"new", *ids[:3])]
+
+
+def _complete_as_owner(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    return list(queue.complete(ids, owner=HOLDER))
+
+
 WRITES: dict[str, Verb] = {
     **VERBS,
+    "add unique": _add_unique,
+    "complete as owner": _complete_as_owner,
     "add later": _add_later,
     "complete with a result": _complete,
     "bury with a reason": _bury,
@@ -43,8 +53,18 @@ for i, key in ipairs(keys) do
 end
 return redis.sha1hex(table.concat(all))
 """
-# What a connection needs to run a script at all, or what the test itself sends.
-NOT_OF_SCRIPTS = ("evalsha", "eval", "client", "config", "info", "auth", "hello", "flushall")
+# What a connection needs to run a script or a transaction at all, or what the test itself sends.
+NOT_OF_SCRIPTS = (
+    "multi",
+    "evalsha",
+    "eval",
+    "client",
+    "config",
+    "info",
+    "auth",
+    "hello",
+    "flushall",
+)
 
 
 def _arrange(raw: redis.Redis, count: int) -> list[bytes]:

@@ -1005,12 +1005,12 @@ class TestALongListOfOldCleaners:
     """A cleaner of 0.1 can leave very many IDs there: a search for each would take minutes."""
 
     def test_many_are_pruned_by_pages(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, clock: FakeClock
     ) -> None:
         foreign.waiting(b"w")
         raw.lpush(b"jobs:cleaning", b"w", *numbered(20_000), b"w")
         with no_call_searches_often(interleaved, raw, SEARCHED_MAX // 20_000):
-            actions = clean(WorkQueue(interleaved, QUEUE), "deep")
+            actions = clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
         assert sorted(action.item_id for action in actions) == sorted([*numbered(20_000), b"w"])
         assert {action.action for action in actions} == {Repair.PRUNED}
         assert contents(raw) == {b"jobs:item:w": b"data of w", b"jobs:queue": [b"w"]}

@@ -219,7 +219,7 @@ def test_the_urls_password_wins_over_the_other(start_server: StartServer) -> Non
 def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path: Path) -> None:
     """They may be there before the first command, and are no answer to one."""
     with tls_front(server.socket, tmp_path) as url:
-        for _ in range(20):
+        for _ in range(8):
             connection = connect(Server(url, tls_insecure=True))
             assert connection.call("PING") is True
             # Nor do they look like the end of the connection.

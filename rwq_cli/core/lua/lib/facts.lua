@@ -43,17 +43,9 @@ local function lease_values(ids)
   return values
 end
 
--- By ID, its score in a zset, or nil; nil for an empty zset.
+-- The scores of IDs in a zset, in order, as the server prints them, or false; none for an empty zset.
 local function scores_of(zset, ids)
-  if not present[zset] then
-    return nil
-  end
-  local scores = {}
-  local values = read_all('ZMSCORE', zset, ids)
-  for i, id in ipairs(ids) do
-    scores[id] = values[i] and tonumber(values[i]) or nil
-  end
-  return scores
+  return present[zset] and read_all('ZMSCORE', zset, ids) or {}
 end
 
 local function is_scheduling_guard(value)
@@ -68,19 +60,21 @@ end
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
 -- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
 -- the ID under both names. `without_leases` leaves the leases out, for operations that need none.
+-- Returns also the scores of the IDs, as `scores_of` does.
 local function read_facts(ids, claim, without_leases)
   local facts = {}
   local values = without_leases and {} or lease_values(ids)
-  local due_ms, buried_ms = scores_of(delayed, ids), scores_of(buried, ids)
+  local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
     local id = ids[i]
     local data, new, old = redis.call('TYPE', item_prefix .. id).ok, values[2 * i - 1], values[2 * i]
     local found
-    if new or old or due_ms or buried_ms then
+    if new or old or due[i] or burials[i] then
       -- Eight fields at most: a larger table would cost twice as much.
       found = {
         id = id, data = data, main = false, processing = false, new = new or false, old = old or false,
-        due_ms = due_ms and due_ms[id], buried_ms = buried_ms and buried_ms[id],
+        due_ms = due[i] and tonumber(due[i]) or nil,
+        buried_ms = burials[i] and tonumber(burials[i]) or nil,
       }
     else
       -- Half of that.
@@ -93,7 +87,7 @@ local function read_facts(ids, claim, without_leases)
     end
     facts[id] = found
   end
-  return facts
+  return facts, due, burials
 end
 
 -- The error for the first ID whose data key holds no string, or nil: it may be a key of another queue
@@ -117,16 +111,13 @@ local function set_lease(id, holder, lease_ms)
   redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
 end
 
--- Delete every trace of items but their data and their entries in main and processing.
+-- Delete every entry of items but those in main and processing.
 --
 -- Each ID costs a pass over `cleaning`. If that would hold the server for more than a few
 -- milliseconds, because a cleaner of 0.1 left a long list behind, the entries stay: without data they
 -- mean nothing to any worker, and our next clean removes them page by page.
---
--- leased  those of them that have lease keys; nil for all, where nobody has read them
 local CLEANING_ENTRIES_MAX = 500000
-local function forget(ids, leased)
-  for_all('DEL', nil, lease_keys(leased or ids))
+local function forget_entries(ids)
   for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
     if present[key] then
       for_all(command, key, ids)
@@ -137,6 +128,14 @@ local function forget(ids, leased)
       redis.call('LREM', cleaning, 0, id)
     end
   end
+end
+
+-- Delete every trace of items but their data and their entries in main and processing.
+--
+-- leased  those of them that have lease keys; nil for all, where nobody has read them
+local function forget(ids, leased)
+  for_all('DEL', nil, lease_keys(leased or ids))
+  forget_entries(ids)
 end
 
 -- The reply of an operation on IDs: one code for each ID in order, then who holds the lease of each
@@ -171,25 +170,23 @@ end
 -- The reply with the facts that the keys and scores of IDs say: unix ms now, and then for each ID the type of
 -- its data key; the value of its new lease key, and the ms left of it, as `left_of` gives them; the same of
 -- its old lease key; its due time and its time of burial, unix ms, or ''; its count of returns, or false.
--- `append` may add fields to those of an ID.
+-- `append(reply, id)` may add fields to those of an ID.
 local function facts_reply(ids, append)
-  local reply, facts = { string.format('%.0f', math.floor(clock_ms())) }, read_facts(ids)
+  local reply = { string.format('%.0f', math.floor(clock_ms())) }
+  local facts, due, burials = read_facts(ids)
   local counts = present[returns] and #ids > 0 and read_all('HMGET', returns, ids) or {}
-  local function add(value)
-    reply[#reply + 1] = value
-  end
-  for i, id in ipairs(ids) do
-    local found = facts[id]
-    add(found.data)
-    add(text_of(found.new))
-    add(left_of(found, 'new'))
-    add(text_of(found.old))
-    add(left_of(found, 'old'))
-    add(found.due_ms and as_score(found.due_ms) or '')
-    add(found.buried_ms and as_score(found.buried_ms) or '')
-    add(counts[i] or false)
+  for i = 1, #ids do
+    local found, last = facts[ids[i]], #reply
+    reply[last + 1] = found.data
+    reply[last + 2] = text_of(found.new)
+    reply[last + 3] = left_of(found, 'new')
+    reply[last + 4] = text_of(found.old)
+    reply[last + 5] = left_of(found, 'old')
+    reply[last + 6] = due[i] or ''
+    reply[last + 7] = burials[i] or ''
+    reply[last + 8] = counts[i] or false
     if append then
-      append(id, add)
+      append(reply, ids[i])
     end
   end
   return reply

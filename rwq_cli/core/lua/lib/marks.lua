@@ -16,15 +16,34 @@ if marks ~= '' then
   end
 end
 
-local function is_marked(line)
-  return marks ~= '' and redis.call('GETBIT', marks, line) == 1
+-- How many lines one call reads or marks; each takes up to four words, and unpack has its limit.
+local LINES_MAX = 1000
+
+-- Which of these lines are marked, by line.
+local function read_marks(lines)
+  local marked = {}
+  for first = 1, marks ~= '' and #lines or 0, LINES_MAX do
+    local words, last = {}, math.min(first + LINES_MAX - 1, #lines)
+    for i = first, last do
+      local at = #words
+      words[at + 1], words[at + 2], words[at + 3] = 'GET', 'u1', lines[i]
+    end
+    local bits = redis.call('BITFIELD_RO', marks, unpack(words))
+    for i = first, last do
+      marked[lines[i]] = bits[i - first + 1] == 1
+    end
+  end
+  return marked
 end
 
 local function mark_lines(lines)
-  if marks ~= '' and #lines > 0 then
-    for _, line in ipairs(lines) do
-      redis.call('SETBIT', marks, line, 1)
+  for first = 1, marks ~= '' and #lines or 0, LINES_MAX do
+    local words = {}
+    for i = first, math.min(first + LINES_MAX - 1, #lines) do
+      local at = #words
+      words[at + 1], words[at + 2], words[at + 3], words[at + 4] = 'SET', 'u1', lines[i], 1
     end
+    redis.call('BITFIELD', marks, unpack(words))
     redis.call('PEXPIRE', marks, MARKS_MS)
   end
 end

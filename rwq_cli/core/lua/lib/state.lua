@@ -11,17 +11,16 @@
 --   buried_ms   its score in Q:buried, or nil
 
 -- 'delayed', 'buried' or 'settling' for a lease value of ours that is nobody's lease; else nil.
+-- The facts about one ID ask for the same values several times.
+local GUARD_KINDS, known_kinds = { delayed = true, buried = true, settling = true }, {}
 local function guard_kind(value)
-  if string.sub(value, 1, 4) ~= 'rwq-' then
-    return nil
-  elseif string.sub(value, 1, 12) == 'rwq-delayed:' then
-    return 'delayed'
-  elseif string.sub(value, 1, 11) == 'rwq-buried:' then
-    return 'buried'
-  elseif string.sub(value, 1, 13) == 'rwq-settling:' then
-    return 'settling'
+  local kind = known_kinds[value]
+  if kind == nil then
+    local word = string.match(value, '^rwq%-(%l+):')
+    kind = word and GUARD_KINDS[word] and word or false
+    known_kinds[value] = kind
   end
-  return nil
+  return kind or nil
 end
 
 -- How much the value of a lease key counts: a lease whose holder cannot be read before that of a

@@ -87,7 +87,8 @@ local looked_at, bytes, stopped = 0, 0, false
 
 -- Whether a session works on a waiting item; nil if finding out would take too long for this call.
 local function is_worked_on(id, new, old)
-  if is_promoted[id] or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
+  if is_promoted[id] or not (new or old)
+      or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
     return false
   elseif looks_left == 0 then
     return nil

@@ -7,9 +7,10 @@ local lists, lengths = { main, processing, cleaning }, {}
 for i, list in ipairs(lists) do
   lengths[i] = redis.call('LLEN', list)
 end
-local function add_places(id, add)
+local function add_places(reply, id)
   for i, list in ipairs(lists) do
-    add(lengths[i] > 0 and table.concat(redis.call('LPOS', list, id, 'COUNT', 0), ' ') or '')
+    local places = lengths[i] > 0 and redis.call('LPOS', list, id, 'COUNT', 0) or {}
+    reply[#reply + 1] = table.concat(places, ' ')
   end
 end
 return { lengths, facts_reply(args_from(1), add_places) }

@@ -17,9 +17,18 @@ local words, now_ms = args_from(5), clock_ms()
 local FIELDS = 10
 local OTHER_DATA = { fail = 'conflict', skip = 'skipped', replace = 'replaced' }
 
+local lines, keys = {}, {}
+for at = 1, #words, FIELDS do
+  lines[#lines + 1], keys[#keys + 1] = words[at], item_prefix .. words[at + 1]
+end
+-- Most files are restored where none of their items is.
+local marked, some_exist = read_marks(lines), for_all('EXISTS', nil, keys) > 0
+
 local function outcome_of(line, id, data)
-  if is_marked(line) then
+  if marked[line] then
     return 'imported-before'
+  elseif not some_exist then
+    return 'imported'
   end
   local found = redis.call('TYPE', item_prefix .. id).ok
   if found == 'none' then
@@ -58,18 +67,24 @@ end
 -- The first write is one that a server without memory refuses. Once a script has written, the server
 -- lets it go on, also with what needs memory.
 mark_lines(done)
-for _, at in ipairs(restored) do
-  redis.call('SET', item_prefix .. words[at + 1], words[at + 3])
+local keys_and_data = {}
+for i, at in ipairs(restored) do
+  keys_and_data[2 * i - 1], keys_and_data[2 * i] = item_prefix .. words[at + 1], words[at + 3]
 end
+for_all('MSET', nil, keys_and_data)
 for _, id in ipairs(listed) do
   redis.call('LREM', main, 0, id)
   redis.call('LREM', processing, 0, id)
 end
--- Also of an ID without data something may be left: a lease, or the due time of a completed item.
-forget(restored_ids)
-local for_main, for_processing = {}, {}
+-- Also of an ID without data something may be left: a lease, or the due time of a completed item. Items
+-- of main and those with a lease get both lease keys anew.
+forget_entries(restored_ids)
+local for_main, for_processing, without_lease = {}, {}, {}
 for _, at in ipairs(restored) do
   local id, place = words[at + 1], words[at + 4]
+  if place ~= 'main' and words[at + 6] == '-2' then
+    without_lease[#without_lease + 1] = id
+  end
   if place == 'main' then
     -- At the front, the items come last first.
     table.insert(for_main, at_front and 1 or #for_main + 1, id)
@@ -77,6 +92,7 @@ for _, at in ipairs(restored) do
     for_processing[#for_processing + 1] = id
   end
 end
+for_all('DEL', nil, lease_keys(without_lease))
 push(for_main, 'restored', at_front)
 for_all('LPUSH', processing, for_processing)
 for _, at in ipairs(restored) do

@@ -10,11 +10,15 @@
 -- replaced, wrong-type for a key that holds no result.
 local replaces, words = arg(2) == '1', args_from(3)
 local FIELDS = 9
-local ids, outcomes, done, restored = {}, {}, {}, {}
+local lines, ids, outcomes, done, restored = {}, {}, {}, {}, {}
+for at = 1, #words, FIELDS do
+  lines[#lines + 1] = words[at]
+end
+local marked = read_marks(lines)
 for at = 1, #words, FIELDS do
   local line, id = words[at], words[at + 1]
   local kind = result_kind(result_prefix .. id)
-  local outcome = is_marked(line) and 'imported-before' or kind == 'none' and 'imported'
+  local outcome = marked[line] and 'imported-before' or kind == 'none' and 'imported'
     or kind ~= 'result' and 'wrong-type' or replaces and 'replaced' or 'already-there'
   ids[#ids + 1] = id
   outcomes[id] = outcome

@@ -6,14 +6,14 @@
 -- Returns one string with a code for each ID in order. STATE_CODES is made from `core/model.py`.
 local in_main, in_processing, ids = tonumber(arg(1)), tonumber(arg(2)), args_from(3)
 local leases, now_ms, codes = lease_values(ids), clock_ms(), {}
-local due_ms, buried_ms = scores_of(delayed, ids), scores_of(buried, ids)
+local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 -- One table for all: a table for each ID would take half of the time.
 local facts = { main = in_main, processing = in_processing }
 for i = 1, #ids do
-  local id = ids[i]
-  facts.id, facts.data = id, redis.call('TYPE', item_prefix .. id).ok
+  facts.id, facts.data = ids[i], redis.call('TYPE', item_prefix .. ids[i]).ok
   facts.new, facts.old = leases[2 * i - 1] or false, leases[2 * i] or false
-  facts.due_ms, facts.buried_ms = due_ms and due_ms[id], buried_ms and buried_ms[id]
+  facts.due_ms = due[i] and tonumber(due[i]) or nil
+  facts.buried_ms = burials[i] and tonumber(burials[i]) or nil
   codes[i] = STATE_CODES[state_of(facts, now_ms)]
 end
 return table.concat(codes)

@@ -1,0 +1,87 @@
+"""What bury, kick, release and touch have in common: leases of other sessions, and dry runs."""
+
+import pytest
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+pytestmark = pytest.mark.usefixtures("slept_s")
+
+# The words that end a lease, and the first count of the summary.
+ENDING = {
+    "bury --reason x": "buried",
+    "release": "released",
+    "release --delay 1h": "delayed",
+}
+
+
+@pytest.mark.parametrize("line", ENDING)
+class TestLeasesOfOtherSessions:
+    def test_they_need_force(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.leased(b"a", ttl_ms=None)
+        before = contents(foreign.raw)
+        result = rwq(*line.split(), "a", "-o", "jsonl")
+        (record,) = result.jsonl
+        assert (record["status"], record["holder"]) == ("not-owner", "them")
+        assert (result.code, result.notes) == (1, f"{ENDING[line]} 0, not owner 1, missing 0\n")
+        assert contents(foreign.raw) == before
+
+    def test_force_and_yes_end_them(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.leased(b"a", b"b")
+        result = rwq(*line.split(), "a", "b", "--force", "--yes")
+        assert result.as_tuple() == (0, "", f"{ENDING[line]} 2, not owner 0, missing 0\n")
+        states = {"buried": "buried", "released": "waiting", "delayed": "delayed"}
+        assert rwq("ls", states[ENDING[line]], "-o", "ids").text == "a\nb\n"
+        assert foreign.raw.exists("jobs:processing") == 0
+
+    def test_without_a_terminal_force_needs_yes(
+        self, rwq: Rwq, foreign: Foreign, line: str
+    ) -> None:
+        foreign.leased(b"a", ttl_ms=None)
+        before = contents(foreign.raw)
+        assert rwq(*line.split(), "a", "--force").as_tuple() == (
+            2,
+            "",
+            "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
+            "use --yes\n",
+        )
+        assert contents(foreign.raw) == before
+
+    def test_a_dry_run_needs_no_confirmation(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.leased(b"a", ttl_ms=None)
+        before = contents(foreign.raw)
+        result = rwq(*line.split(), "a", "--force", "--dry-run", "-o", "ids")
+        summary = f"dry run, nothing changed: {ENDING[line]} 1, not owner 0, missing 0\n"
+        assert result.as_tuple() == (0, "a\n", summary)
+        assert contents(foreign.raw) == before
+
+
+# With the statuses of: a waiting item, one leased by another session, one that is abandoned, one
+# that is orphaned, one that is buried, and one that does not exist.
+DRY_RUNS = {
+    "bury": "buried not-owner buried buried already-buried missing",
+    "kick": "not-buried not-buried not-buried not-buried kicked missing",
+    "release": "already-waiting not-owner released released released missing",
+    "release --delay 1h": "delayed not-owner delayed delayed delayed missing",
+    "touch": "not-leased touched not-leased not-leased not-leased missing",
+}
+
+
+@pytest.mark.parametrize("line", DRY_RUNS)
+def test_a_dry_run_prints_the_report_of_the_run(rwq: Rwq, foreign: Foreign, line: str) -> None:
+    foreign.waiting(b"w")
+    foreign.leased(b"l", ttl_ms=None)
+    foreign.abandoned(b"a")
+    foreign.data(b"o")
+    foreign.buried(b"b")
+    before = contents(foreign.raw)
+    ids = ("w", "l", "a", "o", "b", "gone")
+    words = (*line.split(), *ids, "-o", "jsonl")
+    dry = rwq(*words, "--dry-run")
+    assert contents(foreign.raw) == before
+    real = rwq(*words)
+    assert dry.jsonl == real.jsonl
+    statuses = {record["id"]: record["status"] for record in real.jsonl}
+    assert statuses == dict(zip(ids, DRY_RUNS[line].split(), strict=True))
+    assert dry.code == real.code == 3
+    assert dry.notes == f"dry run, nothing changed: {real.notes}"
