@@ -10,7 +10,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast
-from rwq_cli.core.inspect.results import A_RESULT, NOTHING, Result
+from rwq_cli.core.inspect.results import A_RESULT, NOTHING, ResultKey
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.ids import read_ids
@@ -73,21 +73,20 @@ def _look_up(
     may_read_results = True
     for page in in_batches(ids):
         reports = queue.inspect_items(page)
-        items = queue.describe(reports, data=data)
-        forecasts: list[Forecast | None] = [None] * len(page)
-        if eta_s is not None:
-            forecasts = queue.forecast(reports, sample_s=eta_s)
-        results: list[Result | None] = [None] * len(page)
-        kinds = [NOTHING] * len(page)
+        found: list[ResultKey] | None = None
         if may_read_results:
             try:
-                results, kinds = queue.results(page), queue.result_kinds(page)
+                items, found = queue.describe_with_results(reports, data=data)
             except PermissionDenied:
                 may_read_results = False
                 settings.environment.note("rwq: this user may not read results; none are shown")
-        for item, report, forecast, kept, kind in zip(
-            items, reports, forecasts, results, kinds, strict=True
-        ):
+        if found is None:
+            items = list(queue.describe(reports, data=data))
+            found = [ResultKey(item.item_id, False, NOTHING, None) for item in items]
+        forecasts: list[Forecast | None] = [None] * len(page)
+        if eta_s is not None:
+            forecasts = queue.forecast(reports, sample_s=eta_s)
+        for item, report, forecast, kept in zip(items, reports, forecasts, found, strict=True):
             key = queue.keys.result(item.item_id)
-            wrong = {} if kind in (NOTHING, A_RESULT) else {key: kind}
-            yield Shown(item, report, forecast, kept, wrong)
+            wrong = {} if kept.kind in (NOTHING, A_RESULT) else {key: kept.kind}
+            yield Shown(item, report, forecast, kept.result, wrong)

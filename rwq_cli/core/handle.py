@@ -8,7 +8,7 @@ from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import queue_args, queue_keys
 from rwq_cli.core.progress import ProgressListener
-from rwq_cli.core.server.connection import Command, Connection
+from rwq_cli.core.server.connection import Command, Connection, ScriptCommand
 
 
 class Queue:
@@ -70,6 +70,10 @@ class Queue:
         """
         head = self._head(dry_run)
         return self.connection.run(script, queue_keys(self.keys), (*head, *args))
+
+    def script(self, name: str, *args: Any) -> Command:
+        """The command that runs a script, which must write nothing, for `call_all`."""
+        return ScriptCommand(name, queue_keys(self.keys), (*self._head(dry_run=False), *args))
 
     def run_each(
         self, script: str, calls: Iterable[Sequence[Any] | None], *, dry_run: bool = False

@@ -113,6 +113,7 @@ class WorkQueue(Queue):
         choose = selection_.choose
         inspect_items = report_.inspect_items
         describe = report_.describe
+        describe_with_results = report_.describe_with_results
         state = report_.state
         forecast = forecast_.forecast
     else:
@@ -153,5 +154,6 @@ class WorkQueue(Queue):
         choose = _Operation("inspect.selection")
         inspect_items = _Operation("inspect.report")
         describe = _Operation("inspect.report")
+        describe_with_results = _Operation("inspect.report")
         state = _Operation("inspect.report")
         forecast = _Operation("inspect.forecast")

@@ -1,10 +1,16 @@
 """Looking up IDs wherever they are: their facts, and their places in the lists."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES, ids_per_call, in_batches
+from rwq_cli.core.batches import (
+    BATCH_ITEMS,
+    LONGEST_LIST,
+    SCAN_BUDGET_ENTRIES,
+    ids_per_call,
+    in_batches,
+)
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.server.connection import REFUSED
@@ -57,9 +63,16 @@ def look_up(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) ->
     """
     if not ids:
         return
-    keys = queue.keys
-    lists = (keys.main, keys.processing, keys.cleaning)
-    lengths: list[int] = queue.call_all([("LLEN", key) for key in lists])
+    lengths: list[int]
+    if len(ids) <= BATCH_ITEMS:
+        lengths, *facts = queue.run("look_up", SCAN_BUDGET_ENTRIES, LPOS_LENGTH_MAX, *ids)
+        if facts:
+            yield from _found(queue, ids, lengths, facts[0])
+            return
+    else:
+        keys = queue.keys
+        lists = (keys.main, keys.processing, keys.cleaning)
+        lengths = queue.call_all([("LLEN", key) for key in lists])
     length = sum(lengths)
     is_quick = len(ids) <= _FEW_IDS or len(ids) * length <= _CALLS * SCAN_BUDGET_ENTRIES
     if is_quick and max(lengths) <= LPOS_LENGTH_MAX:
@@ -75,20 +88,27 @@ def facts_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) -
 
 def _by_name(queue: Queue, ids: Collection[bytes], length: int) -> Iterator[Found]:
     batches = list(in_batches(ids, items_max=ids_per_call(length)))
+    calls = [(LONGEST_LIST, LONGEST_LIST, *batch) for batch in batches]
+    for batch, reply in zip(batches, queue.run_each("look_up", calls), strict=True):
+        if reply is not REFUSED:
+            yield from _found(queue, batch, *reply)
+
+
+def _found(
+    queue: Queue, ids: Iterable[bytes], lengths: Sequence[int], facts_reply: Sequence[Any]
+) -> Iterator[Found]:
+    """What a reply of the script says."""
+    now, *values = facts_reply
     fields = FACT_FIELDS + 3
-    for batch, reply in zip(batches, queue.run_each("look_up", batches), strict=True):
-        if reply is REFUSED:
-            continue
-        lengths, (now, *values) = reply
-        for at, item_id in enumerate(batch):
-            own = values[at * fields : (at + 1) * fields]
-            main, processing, cleaning = (
-                [length - 1 - int(index) for index in reversed(indexes.split())]
-                for length, indexes in zip(lengths, own[FACT_FIELDS:], strict=True)
-            )
-            counts = (len(main), len(processing), len(cleaning))
-            facts = facts_from(queue.keys, item_id, own[:FACT_FIELDS], int(now), *counts)
-            yield Found(facts, main, processing)
+    for at, item_id in enumerate(ids):
+        own = values[at * fields : (at + 1) * fields]
+        main, processing, cleaning = (
+            [length - 1 - int(index) for index in reversed(indexes.split())]
+            for length, indexes in zip(lengths, own[FACT_FIELDS:], strict=True)
+        )
+        counts = (len(main), len(processing), len(cleaning))
+        facts = facts_from(queue.keys, item_id, own[:FACT_FIELDS], int(now), *counts)
+        yield Found(facts, main, processing)
 
 
 def _by_walk(

@@ -5,12 +5,20 @@ from copy import copy
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from os import urandom
+from typing import Any
 
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
-from rwq_cli.core.errors import WrongType
+from rwq_cli.core.errors import ServerError, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.lookup import Positions, look_up
+from rwq_cli.core.inspect.results import (
+    ResultKey,
+    read_result_keys,
+    result_keys_from,
+    results_command,
+)
 from rwq_cli.core.model import Item, Lease, State
+from rwq_cli.core.server.connection import Command
 from rwq_cli.core.state.rules import Facts, reason_of, whole_ms
 
 PREVIEW_BYTES = 200
@@ -101,6 +109,29 @@ def describe(queue: Queue, reports: Iterable[ItemReport], *, data: bool = False)
     return with_details(queue, items, detail_of(queue, data=data))
 
 
+def describe_with_results(
+    queue: Queue, reports: Iterable[ItemReport], *, data: bool = False
+) -> tuple[list[Item], list[ResultKey]]:
+    """The items of reports as `describe` gives them, and what is kept of each ID.
+
+    Both are read in one round trip, unless there are more than 500 or all of the data are read.
+
+    Raises:
+        PermissionDenied: This user may not read result keys.
+    """
+    items = [item_from(queue.name, report.facts, report.position) for report in reports]
+    ids = [item.item_id for item in items]
+    detail = detail_of(queue, data=data)
+    if detail is Detail.DATA or not 0 < len(items) <= BATCH_ITEMS:
+        found = [key for batch in read_result_keys(queue, ids) for key in batch]
+        return list(with_details(queue, items, detail)), found
+    commands = [*_detail_commands(queue, items, detail), results_command(queue, ids)]
+    *details, kept = queue.call_all(commands, return_errors=True)
+    if isinstance(kept, ServerError):
+        raise kept
+    return list(_detailed(items, details, detail)), result_keys_from(ids, kept)
+
+
 def _without_wrong_structures(queue: Queue) -> tuple[Queue, dict[bytes, str]]:
     """A handle for which the queue's own keys of the wrong type do not exist; and those keys."""
     structures = queue.keys.structures
@@ -163,23 +194,33 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
         return
     has_data = detail is Detail.DATA
     for batch in in_batches(items, items_max=ITEMS_WITH_DATA if has_data else BATCH_ITEMS):
-        commands: list[tuple[object, ...]] = []
-        for item in batch:
-            key = queue.keys.item(item.item_id)
-            commands.append(("OBJECT", "IDLETIME", key))
-            if has_data:
-                commands.append(("GET", key))
-            elif detail is Detail.PREVIEW:
-                commands += [("STRLEN", key), ("GETRANGE", key, 0, PREVIEW_BYTES - 1)]
-        replies = iter(queue.call_all(commands, return_errors=True))
-        for item in batch:
-            idle = next(replies)
-            data = size = preview = None
-            if has_data:
-                data = next(replies)
-            elif detail is Detail.PREVIEW:
-                size, preview = next(replies), next(replies)
-            yield _with_detail(item, idle, data, size, preview)
+        commands = _detail_commands(queue, batch, detail)
+        yield from _detailed(batch, queue.call_all(commands, return_errors=True), detail)
+
+
+def _detail_commands(queue: Queue, items: Iterable[Item], detail: Detail) -> list[Command]:
+    commands: list[Command] = []
+    for item in items:
+        key = queue.keys.item(item.item_id)
+        commands.append(("OBJECT", "IDLETIME", key))
+        if detail is Detail.DATA:
+            commands.append(("GET", key))
+        elif detail is Detail.PREVIEW:
+            commands += [("STRLEN", key), ("GETRANGE", key, 0, PREVIEW_BYTES - 1)]
+    return commands
+
+
+def _detailed(items: Iterable[Item], replies: Iterable[Any], detail: Detail) -> Iterator[Item]:
+    """The items with what those commands replied."""
+    left = iter(replies)
+    for item in items:
+        idle = next(left)
+        data = size = preview = None
+        if detail is Detail.DATA:
+            data = next(left)
+        elif detail is Detail.PREVIEW:
+            size, preview = next(left), next(left)
+        yield _with_detail(item, idle, data, size, preview)
 
 
 def _with_detail(item: Item, idle: object, data: object, size: object, preview: object) -> Item:

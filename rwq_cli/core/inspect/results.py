@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
+from rwq_cli.core.server.connection import Command
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 _FIELDS = 8
@@ -77,10 +78,20 @@ def read_result_keys(
     """
     for batch in in_batches(ids):
         while batch:
-            reply = queue.run("results", int(data), SNAPSHOT_BYTES, *batch)
-            fields = [reply[at : at + _FIELDS] for at in range(0, len(reply), _FIELDS)]
-            yield [_result_key(*each) for each in zip(batch, fields, strict=False)]
-            batch = batch[len(fields) :]
+            found = result_keys_from(batch, queue.run("results", int(data), SNAPSHOT_BYTES, *batch))
+            yield found
+            batch = batch[len(found) :]
+
+
+def results_command(queue: Queue, ids: Iterable[bytes]) -> Command:
+    """The command that reads what is kept of some IDs, without the results themselves."""
+    return queue.script("results", 0, SNAPSHOT_BYTES, *ids)
+
+
+def result_keys_from(ids: Sequence[bytes], reply: Sequence[Any]) -> list[ResultKey]:
+    """What a reply of the script says; results may end it before the last ID."""
+    fields = [reply[at : at + _FIELDS] for at in range(0, len(reply), _FIELDS)]
+    return [_result_key(*each) for each in zip(ids, fields, strict=False)]
 
 
 def _result_key(item_id: bytes, fields: Sequence[bytes]) -> ResultKey:

@@ -30,11 +30,42 @@ from rwq_cli.core.server.pipeline import (
     read_transaction,
 )
 
-__all__ = ["CONNECT_TIMEOUT_S", "REFUSED", "REPLY_TIMEOUT_S", "Command", "Connection"]
+__all__ = [
+    "CONNECT_TIMEOUT_S",
+    "REFUSED",
+    "REPLY_TIMEOUT_S",
+    "Command",
+    "Connection",
+    "ScriptCommand",
+]
 
 CONNECT_TIMEOUT_S = 5.0
 # Longer than any single call of ours takes the server.
 REPLY_TIMEOUT_S = 30.0
+
+
+class ScriptCommand(tuple[Any, ...]):
+    """A run of one of our scripts among the commands of `Connection.call_all`.
+
+    Args:
+        script_name: The file's name in `core/lua/ops`, without `.lua`.
+        keys: The KEYS of the script.
+        args: The ARGV of the script.
+    """
+
+    script: Script
+
+    def __new__(
+        cls, script_name: str, keys: Sequence[bytes], args: Sequence[Any]
+    ) -> "ScriptCommand":
+        script = load_script(script_name)
+        made = super().__new__(cls, ("EVALSHA", script.sha1, len(keys), *keys, *args))
+        made.script = script
+        return made
+
+    def by_text(self) -> Command:
+        """The command for a server that does not have the script."""
+        return ("EVAL", self.script.text, *self[2:])
 
 
 class Connection:
@@ -87,7 +118,7 @@ class Connection:
 
         Args:
             commands: The commands, each a sequence of the command's words.
-            atomic: In MULTI and EXEC, so that they see one instant.
+            atomic: In MULTI and EXEC, so that they see one instant; for commands without scripts.
             return_errors: Return the `ServerError` for a refused command in the place of its reply.
 
         Raises:
@@ -112,7 +143,12 @@ class Connection:
     def _batch(self, commands: Sequence[Command]) -> list[Any]:
         with self._lend() as link:
             link.send(b"".join(map(pack, commands)))
-            return [link.read() for _ in commands]
+            replies = [link.read() for _ in commands]
+            for at, command in enumerate(commands):
+                is_unknown = isinstance(replies[at], rx.NoScriptError)
+                if is_unknown and isinstance(command, ScriptCommand):
+                    replies[at] = link.exchange(*command.by_text())
+            return replies
 
     def _transaction(self, commands: Sequence[Command]) -> list[Any]:
         with self._lend() as link:
@@ -258,6 +294,8 @@ class Connection:
     def _parsed(self, command: Command, reply: Any) -> Any:
         """A reply as redis-py's client returns it; an error reply as our error."""
         if isinstance(reply, rx.ResponseError):
+            if isinstance(command, ScriptCommand):
+                return translate(reply, self.name, script=command.script)
             key = command[1] if len(command) > 1 else None
             return translate(reply, self.name, key=key)
         callbacks = self._client.response_callbacks

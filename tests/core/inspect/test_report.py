@@ -294,10 +294,13 @@ def test_a_page_of_ids_costs_two_round_trips(interleaved: Interleaved, foreign: 
     foreign.waiting(*ids)
     queue = WorkQueue(interleaved, QUEUE)
     assert [report.position for report in queue.inspect_items(ids)] == list(range(250))
-    assert interleaved.calls == ["LLEN+LLEN+LLEN", "look_up"]
-    interleaved.calls.clear()
-    assert len(list(queue.describe(queue.inspect_items(ids)))) == 250
-    assert len(interleaved.calls) == 3
+    assert interleaved.calls == ["look_up"]
+    for size in (250, 500):
+        interleaved.calls.clear()
+        ids = [b"%d" % number for number in range(size)]
+        items, results = queue.describe_with_results(queue.inspect_items(ids))
+        assert [item.item_id for item in items] == [found.item_id for found in results] == ids
+        assert len(interleaved.calls) == 2
 
 
 def test_each_lease_key_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:

@@ -1,11 +1,19 @@
 -- Read the facts about IDs with all of their list entries, at one instant. Writes nothing.
 --
--- arg 1..   IDs; each is looked for in the whole of the lists
+-- arg 1     how many entries to pass at most, all IDs together; one ID may always pass all of them
+-- arg 2     how many entries a list may have at most
+-- arg 3..   IDs; each is looked for in the whole of the lists
 -- Returns { lengths, facts }: how many entries main, processing and cleaning have; and what `facts_reply` gives
 -- with three more fields for each ID, its places in these lists counted from the left end, joined by spaces.
-local lists, lengths = { main, processing, cleaning }, {}
+-- If that would pass more entries, only { lengths }.
+local lists, lengths, ids = { main, processing, cleaning }, {}, args_from(3)
+local length, longest = 0, 0
 for i, list in ipairs(lists) do
   lengths[i] = redis.call('LLEN', list)
+  length, longest = length + lengths[i], math.max(longest, lengths[i])
+end
+if longest > tonumber(arg(2)) or (#ids > 1 and #ids * length > tonumber(arg(1))) then
+  return { lengths }
 end
 local function add_places(reply, id)
   for i, list in ipairs(lists) do
@@ -13,4 +21,4 @@ local function add_places(reply, id)
     reply[#reply + 1] = table.concat(places, ' ')
   end
 end
-return { lengths, facts_reply(args_from(1), add_places) }
+return { lengths, facts_reply(ids, add_places) }
