@@ -165,14 +165,14 @@ complete -c rwq -n '__rwq_at' -a 'lease' -d 'Lease the next items and print them
 complete -c rwq -n '__rwq_at' -a 'complete' -d 'Complete items: remove them as done, whoever holds them; of several calls one wins'
 complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the outcome that complete kept of an item'
 complete -c rwq -n '__rwq_at' -a 'touch' -d 'Renew live leases, counted from now'
-complete -c rwq -n '__rwq_at' -a 'release' -d 'Return items to the queue, now or after a delay, and end their leases'
+complete -c rwq -n '__rwq_at' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
-complete -c rwq -n '__rwq_at' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first'
+complete -c rwq -n '__rwq_at' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
 complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items in any state, also leased ones, without completing them'
 complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue on the same server'
 complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a queue with all its keys'
-complete -c rwq -n '__rwq_at' -a 'undo' -d 'Put back what rm, mv or purge removed: from FILE, else from the newest undo file that was not used yet or was interrupted'
-complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items: the next to be leased first, or in processing the longest there first'
+complete -c rwq -n '__rwq_at' -a 'undo' -d 'Restore what rm, mv or purge removed: from FILE, else from the newest undo file that was not used yet or was interrupted'
+complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items, the next to be leased first; in processing, the oldest entry first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
 complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
@@ -189,7 +189,7 @@ complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of
 
 # rwq add
 complete -c rwq -n '__rwq_at add' -s f -l file -r -F -d 'Read items from a file; - is stdin'
-complete -c rwq -n '__rwq_at add' -l format -x -a 'lines\\t jsonl\\t nul\\t raw\\t' -d 'lines: a line is an item. jsonl: an object a line with data or data_b64, and id and delay if it has them. nul: items end with NUL. raw: each input is one item'
+complete -c rwq -n '__rwq_at add' -l format -x -a 'lines\\t jsonl\\t nul\\t raw\\t' -d 'lines: one item a line. jsonl: one object a line with data or data_b64, optionally id and delay. nul: items end with NUL. raw: each input is one item'
 complete -c rwq -n '__rwq_at add' -l id -x -d 'The ID of the only item'
 complete -c rwq -n '__rwq_at add' -l id-from -x -d 'uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data)'
 complete -c rwq -n '__rwq_at add' -l unique -d 'Skip the duplicate check: the IDs are known to be new'
@@ -205,7 +205,7 @@ complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts, coun
 complete -c rwq -n '__rwq_at lease' -l id -x -d 'Lease this item if it waits, is delayed or buried; can be given several times'
 complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item'
 complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait no longer than this'
-complete -c rwq -n '__rwq_at lease' -l fair -d 'Try several queues in random order, a new one for each attempt'
+complete -c rwq -n '__rwq_at lease' -l fair -d 'Try several queues in random order, reshuffled for each attempt'
 complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d 'End each record of -o ids and -o data with NUL, and do not escape it'
 
@@ -247,7 +247,7 @@ complete -c rwq -n '__rwq_at release' -l older-than -x -d 'Only items that were 
 complete -c rwq -n '__rwq_at release' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at release' -l all -d 'All items that the command is for, if they match'
 complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
-complete -c rwq -n '__rwq_at release' -l front -d 'Put the items at the front, in this order'
+complete -c rwq -n '__rwq_at release' -l front -d 'Return the items to the front, in this order'
 complete -c rwq -n '__rwq_at release' -l delay -x -d 'Return the items after this long; 0 is now'
 complete -c rwq -n '__rwq_at release' -l force -d 'Also items that another session holds'
 complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
@@ -336,7 +336,7 @@ complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue this long, to e
 complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 
 # rwq stats
-complete -c rwq -n '__rwq_at stats' -l fast -d 'Count lengths only; takes the same time for any queue'
+complete -c rwq -n '__rwq_at stats' -l fast -d 'Read lengths only, in the same time for any queue'
 complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong types, returns and results, too; of returned items, those that still exist'
 
 # rwq queues
@@ -400,7 +400,7 @@ complete -c rwq -n '__rwq_at export' -l all -d 'All items that the command is fo
 complete -c rwq -n '__rwq_at export' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 
 # rwq import
-complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'An ID that exists with other data: fail counts it as a failure, skip leaves it, replace puts the new one in its place. A result that exists stays, but for replace'
+complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'If an ID exists with other data: fail counts it as a failure, skip leaves it, replace overwrites it. An existing result stays, except with replace'
 complete -c rwq -n '__rwq_at import' -l strict -d 'Stop at the first bad line'
 complete -c rwq -n '__rwq_at import' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at import' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'

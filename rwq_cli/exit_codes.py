@@ -38,7 +38,7 @@ _MEANINGS = {
     ExitStatus.NO: "the answer is no: nothing to lease, no such item, nothing of a batch succeeded",
     ExitStatus.USAGE: "wrong usage, or a confirmation was needed and there was no terminal",
     ExitStatus.PARTIAL: "part of a batch failed",
-    ExitStatus.SERVER: "the server: unreachable, lost on the way, or it refused",
+    ExitStatus.SERVER: "server error: unreachable, connection lost, or a command was refused",
     ExitStatus.INTERRUPTED: "interrupted",
 }
 
@@ -46,7 +46,7 @@ _MEANINGS = {
 EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
     InvalidArgument: ExitStatus.USAGE,
     ServerError: ExitStatus.SERVER,
-    # Declined, no undo file, the output cannot be written, a bug in rwq.
+    # Declined, no undo file, output that cannot be written, a bug in rwq.
     RwqError: ExitStatus.NO,
     KeyboardInterrupt: ExitStatus.INTERRUPTED,
     # Whoever reads stdout has read enough, as in `rwq ls | head`.

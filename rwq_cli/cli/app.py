@@ -13,14 +13,14 @@ from rwq_cli.cli.global_options import global_options
 
 # Every command, in the order and under the headings of `rwq --help`.
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Putting in": ("add",),
-    "By hand": (
+    "Adding items": ("add",),
+    "Working on items": (
         *("lease", "complete", "result", "touch", "release", "bury", "kick"),
         *("rm", "mv", "purge", "undo"),
     ),
-    "Looking": ("ls", "leases", "show", "stats", "queues", "wait"),
-    "Keeping it healthy": ("clean", "doctor", "check", "export", "import"),
-    "Around it": ("local", "demo", "completion"),
+    "Inspecting": ("ls", "leases", "show", "stats", "queues", "wait"),
+    "Maintenance": ("clean", "doctor", "check", "export", "import"),
+    "Tools": ("local", "demo", "completion"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 

@@ -126,7 +126,7 @@ class Choice:
         named: The IDs; None for a selection.
         selection: The selection, if there are no IDs.
         limit: How many items to select at most; None for all.
-        is_left_out: Whether everything is meant: neither IDs nor options but `--all` were given.
+        is_everything: Whether neither IDs nor options other than `--all` were given.
         from_stdin: Whether the IDs are read from stdin.
         has_states: Whether `--state` was given.
     """
@@ -134,7 +134,7 @@ class Choice:
     named: Iterator[bytes | Flush] | None
     selection: Selection
     limit: int | None
-    is_left_out: bool = False
+    is_everything: bool = False
     from_stdin: bool = False
     has_states: bool = False
 
@@ -158,7 +158,7 @@ class Choice:
         Args:
             queue: The queue.
             settings: The settings.
-            confirm: The action to be confirmed, such as `remove`; None for no question.
+            confirm: The action to confirm, such as `remove {}`; None for no question.
             yes: Whether `--yes` was given.
         """
         if self.named is not None:
@@ -179,13 +179,13 @@ class SelectionScope:
         default: The states that are selected without `--state`.
         everything: The states that `--all` selects.
         offered: The states that `--state` accepts.
-        may_be_left_out: Whether the verb is for everything if nothing is chosen.
+        is_optional: Whether the verb acts on everything if nothing is chosen.
     """
 
     default: frozenset[State]
     everything: frozenset[State]
     offered: frozenset[State]
-    may_be_left_out: bool = False
+    is_optional: bool = False
 
     def parameters(self) -> Sequence[Parameter]:
         """The argument and the options."""
@@ -222,8 +222,8 @@ class SelectionScope:
         if ids:
             named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
             return Choice(named, Selection(), None, from_stdin="-" in ids)
-        if self.may_be_left_out and options in ([], ["--all"]):
-            return Choice(None, Selection(self.everything), None, is_left_out=True)
+        if self.is_optional and options in ([], ["--all"]):
+            return Choice(None, Selection(self.everything), None, is_everything=True)
         if not options:
             raise InvalidArgument(
                 "no items chosen",

@@ -27,7 +27,7 @@ def confirm(
     The question goes to `/dev/tty`: stdin may be a pipe of IDs, and stdout a file.
 
     Args:
-        what: The action, such as `remove`.
+        what: The action, in which `{}` stands for the items, such as `remove {}`.
         items: The number of items.
         queue: The queue's name, escaped.
         note: More about the items, such as `, 3 of them leased`.
@@ -40,12 +40,13 @@ def confirm(
     if not items:
         return
     noun = "item" if items == 1 else "items"
-    question = f"rwq will {what} {human.count(items)} {noun} of {queue}{note}."
+    named = f"{human.count(items)} {noun} of {queue}{note}"
+    question = f"rwq will {what.replace('{}', named, 1)}."
     ask = ask or _ask_on_terminal
     if items >= NAME_FROM_ITEMS:
-        agreed = ask(f"{question} Type the queue's name to go on: ").rstrip("\r\n") == queue
+        agreed = ask(f"{question} Type the queue's name to continue: ").rstrip("\r\n") == queue
     else:
-        agreed = ask(f"{question} Go on? [y/N] ").strip().lower() in ("y", "yes")
+        agreed = ask(f"{question} Continue? [y/N] ").strip().lower() in ("y", "yes")
     if not agreed:
         raise Declined("declined, nothing was changed")
 

@@ -115,7 +115,7 @@ def _as_rwq_error(error: Exception) -> RwqError:
 
 
 def _acknowledged(error: ServerError) -> str | None:
-    """What of a batch is done, in words; None for nothing."""
+    """How much of a batch is done, in words; None for nothing."""
     after = error.acknowledged_after
     if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):
         return None

@@ -1,4 +1,4 @@
-"""`rwq add`: put items in."""
+"""`rwq add`: add items."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ app = CommandModule()
 def _time(text: str) -> str:
     from rwq_cli.input.times import parse_time
 
-    # Checked before anything is done; which instant it is depends on the server's clock.
+    # Checked early; the instant itself depends on the server's clock.
     parse_time(text, lambda: 0)
     return text
 
@@ -38,7 +38,7 @@ def _time(text: str) -> str:
         "rwq add -q jobs --at 08:00 -f urls.txt",
     ),
     exits={
-        ExitStatus.OK: "done; items whose ID exists are counted, not added",
+        ExitStatus.OK: "done; items whose ID exists are counted as duplicates",
         ExitStatus.NO: "every record was rejected",
         ExitStatus.PARTIAL: "some records were rejected, the others were added",
     },
@@ -59,8 +59,8 @@ def add(
         InputFormat,
         option(
             "--format",
-            "lines: a line is an item. jsonl: an object a line with data or data_b64, and "
-            "id and delay if it has them. nul: items end with NUL. raw: each input is one item.",
+            "lines: one item a line. jsonl: one object a line with data or data_b64, "
+            "optionally id and delay. nul: items end with NUL. raw: each input is one item.",
         ),
     ] = InputFormat.LINES,
     item_id: Annotated[

@@ -18,7 +18,7 @@ from rwq_cli.views.outcomes import batch_of_ids
 app = CommandModule()
 
 
-# What nobody has in hand.
+# The states without a lease.
 _FREE = frozenset({State.WAITING, State.ABANDONED})
 _IN_HAND = frozenset({State.LEASED, State.HELD, State.UNLISTED})
 _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
@@ -59,7 +59,7 @@ def bury(
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
-    question = "bury, ending the leases of others," if force and not dry_run else None
+    question = "bury {} and end the leases of other sessions" if force and not dry_run else None
     choice = choice.including(_IN_HAND) if force else choice
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(

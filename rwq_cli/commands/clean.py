@@ -1,4 +1,4 @@
-"""`rwq clean light` and `rwq clean deep`: make lost items available again."""
+"""`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
 from typing import Annotated
 

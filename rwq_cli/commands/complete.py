@@ -77,7 +77,7 @@ def complete(
             ttl_ms=round(1000 * (RESULT_TTL_S if result_ttl_s is None else result_ttl_s)),
         )
     queue = open_queue(settings)
-    question = None if choice.by_name or dry_run else "complete, with their data gone,"
+    question = None if choice.by_name or dry_run else "complete {} and delete their data"
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,

@@ -1,4 +1,4 @@
-"""`rwq doctor`: find what is wrong with a queue, and cure what needs no decision."""
+"""`rwq doctor`: find what is wrong with a queue, and fix what needs no decision."""
 
 from functools import cache
 from typing import Annotated
@@ -34,7 +34,7 @@ def _codes(text: str) -> frozenset[Code]:
         "rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -",
     ),
     exits={
-        ExitStatus.OK: "there are no errors or warnings, or none are left; notes may be",
+        ExitStatus.OK: "there are no errors or warnings, or none are left; notes do not count",
         ExitStatus.NO: "errors or warnings were found, or are left after --fix",
     },
     null=NULL_IDS,
@@ -57,7 +57,7 @@ def doctor(
 ) -> Report:
     if dry_run and not fix:
         raise InvalidArgument(
-            "--dry-run is about what --fix would do", "without --fix nothing is changed anyway"
+            "--dry-run reports what --fix would do", "without --fix nothing is changed anyway"
         )
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
     queue = open_queue(settings)

@@ -1,4 +1,4 @@
-"""`rwq export`: everything of a queue, as JSON lines."""
+"""`rwq export`: write a queue as JSON lines."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -25,7 +25,7 @@ app = CommandModule()
 
 # The formats in which an export has its own lines.
 _WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL)
-_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_left_out=True)
+_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, is_optional=True)
 
 
 @app.command(
@@ -39,7 +39,7 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_l
         "rwq export -q jobs | rwq import -q jobs-copy -",
     ),
     exits={
-        ExitStatus.NO: "nothing was exported: no such items, or a key of each holds another type",
+        ExitStatus.NO: "nothing was exported: no such items, or a key of each has a wrong type",
         ExitStatus.PARTIAL: "some were left out: no such items, or a key of theirs holds "
         "another type",
     },
@@ -48,13 +48,13 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, may_be_l
 def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
     queue = open_queue(settings)
     chosen: frozenset[bytes] | None = None
-    if not choice.is_left_out:
+    if not choice.is_everything:
         ids = choice.chosen(queue, settings).ids
         chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
     run = queue.export(chosen)
 
     def missing(exported: int) -> int:
-        """Those that were named and are nowhere."""
+        """How many named items do not exist."""
         if chosen is None or not choice.by_name:
             return 0
         return len(chosen) - exported - len(run.skipped.wrong_types)
@@ -97,7 +97,7 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
 
 
 def _left_out(run: Export, *, has_missing: bool) -> str:
-    """What was read and is no item, in words.
+    """The entries that are no items, in words.
 
     Args:
         run: The export.

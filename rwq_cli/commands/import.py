@@ -1,4 +1,4 @@
-"""`rwq import`: put in what an export holds."""
+"""`rwq import`: restore an export."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -33,9 +33,9 @@ _COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
         "rwq export -q jobs | rwq import -q jobs-copy -",
     ),
     exits={
-        ExitStatus.OK: "done; an item that is there already, with these data, is counted",
-        ExitStatus.NO: "nothing went in: every line was rejected or in conflict",
-        ExitStatus.PARTIAL: "some lines were rejected or in conflict, the others are in",
+        ExitStatus.OK: "done; items that exist with the same data are counted as such",
+        ExitStatus.NO: "nothing was imported: every line was rejected or in conflict",
+        ExitStatus.PARTIAL: "some lines were rejected or in conflict, the others were imported",
     },
     null=NULL_IDS,
 )
@@ -46,8 +46,8 @@ def import_(
         OnConflict,
         option(
             "--on-conflict",
-            "An ID that exists with other data: fail counts it as a failure, skip leaves it, "
-            "replace puts the new one in its place. A result that exists stays, but for replace.",
+            "If an ID exists with other data: fail counts it as a failure, skip leaves it, "
+            "replace overwrites it. An existing result stays, except with replace.",
         ),
     ] = OnConflict.FAIL,
     strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,

@@ -1,4 +1,4 @@
-"""`rwq kick`: bring buried items back."""
+"""`rwq kick`: return buried items to the queue."""
 
 from typing import Annotated
 
@@ -19,8 +19,8 @@ _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
 
 
 @app.command(
-    help="Return buried items to the end of the queue, the longest buried first. Their "
-    "returns are counted from zero again.",
+    help="Return buried items to the end of the queue, the longest buried first, and "
+    "reset their count of returns.",
     examples=(
         "rwq kick -q jobs 4f2a9c",
         "rwq kick -q jobs -n 10",

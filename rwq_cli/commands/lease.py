@@ -1,4 +1,4 @@
-"""`rwq lease`: take items."""
+"""`rwq lease`: lease items, the next ones or by ID."""
 
 from typing import Annotated
 
@@ -36,8 +36,8 @@ app = CommandModule()
         "rwq lease -q jobs --id 4f2a9c",
     ),
     exits={
-        ExitStatus.NO: "there was nothing to lease, or not in time; none of the --id items waits",
-        ExitStatus.PARTIAL: "some of the --id items do not wait",
+        ExitStatus.NO: "nothing to lease (in time), or no --id item could be leased",
+        ExitStatus.PARTIAL: "some of the --id items could not be leased",
     },
     null=NULL_RECORDS,
 )
@@ -60,7 +60,7 @@ def lease(
         Duration | None, option("--timeout DUR", "Wait no longer than this.", Duration)
     ] = None,
     fair: Annotated[
-        bool, option("--fair", "Try several queues in random order, a new one for each attempt.")
+        bool, option("--fair", "Try several queues in random order, reshuffled for each attempt.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
@@ -68,7 +68,7 @@ def lease(
     if ids:
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
-                "--id excludes -n, --wait, --timeout and --fair", "it does not wait"
+                "--id excludes -n, --wait, --timeout and --fair", "it takes these items only"
             )
         queue = open_queue(settings)
         return lease_by_id_report(
@@ -79,7 +79,8 @@ def lease(
         )
     if not wants_data and len(set(settings.queues)) > 1:
         raise InvalidArgument(
-            "IDs alone do not say which of several queues they are of", "use -o jsonl, csv or plain"
+            "IDs alone do not say which of several queues they belong to",
+            "use -o jsonl, csv or plain",
         )
     queues = open_queues(settings)
     shuffle: Shuffle | None = None

@@ -48,7 +48,7 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
 
 @app.command(
-    help="List items: the next to be leased first, or in processing the longest there first.",
+    help="List items, the next to be leased first; in processing, the oldest entry first.",
     examples=(
         "rwq ls -q jobs",
         "rwq ls processing -q jobs -n 0 -o jsonl",

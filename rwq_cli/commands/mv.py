@@ -21,7 +21,7 @@ from rwq_cli.output.report import Report
 app = CommandModule()
 
 
-# What nobody holds: a lease, also that which keeps a delayed or buried item, needs --force.
+# The states without a lease; --force also moves leased, delayed and buried items.
 _FREE = frozenset({State.WAITING, State.ABANDONED, State.ORPHANED, State.DUPLICATED})
 _SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
 
@@ -54,7 +54,7 @@ def mv(
     if to == settings.queue:
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
     queue = open_queue(settings)
-    question = None if dry_run else f"move to {escaped(to)}"
+    question = None if dry_run else f"move {{}} to {escaped(to)}"
     choice = choice.including(ITEMS) if force else choice
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     undo = open_undo_file(settings, queue, "mv", to)

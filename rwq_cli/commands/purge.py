@@ -19,7 +19,7 @@ app = CommandModule()
 
 @app.command(
     help="Remove a queue with all its keys. Items and results are written to an undo file "
-    "first. Items that are added meanwhile stay, and so do keys that are only named "
+    "first. Items that are added meanwhile stay, and so do other keys that are named "
     "like results.",
     examples=("rwq purge -q jobs --dry-run", "rwq purge -q jobs --yes"),
     exits={
@@ -34,7 +34,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
     if not dry_run and not yes:
         items = queue.count_items()
         queue.connection.progress.hide()
-        confirm("remove all", items, escaped(queue.name))
+        confirm("remove all {}", items, escaped(queue.name))
     undo = open_undo_file(settings, queue, "purge")
     leftovers = Leftovers()
     report = removal_report(
@@ -50,10 +50,12 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
     def with_leftovers(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
         yield from batches
         if leftovers.is_unknown:
-            settings.environment.note("rwq: this user may not touch results; those there are stay")
+            settings.environment.note("rwq: this user may not access results; they are left")
         elif leftovers.others:
             keys = "1 key is" if leftovers.others == 1 else f"{leftovers.others:,} keys are"
-            settings.environment.note(f"rwq: {keys} named like results, but none of ours; left")
+            settings.environment.note(
+                f"rwq: {keys} named like results but are something else; left"
+            )
 
     report.also_done = frozenset({"results"})
     report.batches = with_leftovers(report.batches)

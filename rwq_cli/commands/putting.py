@@ -1,4 +1,4 @@
-"""What the commands that restore items have in common."""
+"""The report of the commands that restore items: import and undo."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

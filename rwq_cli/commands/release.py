@@ -1,4 +1,4 @@
-"""`rwq release`: put items back."""
+"""`rwq release`: return items to the queue."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ _SCOPE = SelectionScope(default=_IN_PROCESSING, everything=_IN_PROCESSING, offer
 
 
 @app.command(
-    help="Return items to the queue, now or after a delay, and end their leases.",
+    help="Release items: end their leases and return them to the queue, now or after a delay.",
     examples=(
         "rwq release -q jobs 4f2a9c",
         "rwq release -q jobs --state abandoned --older-than 1h --dry-run",
@@ -36,7 +36,9 @@ _SCOPE = SelectionScope(default=_IN_PROCESSING, everything=_IN_PROCESSING, offer
 def release(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
-    front: Annotated[bool, option("--front", "Put the items at the front, in this order.")] = False,
+    front: Annotated[
+        bool, option("--front", "Return the items to the front, in this order.")
+    ] = False,
     delay_s: Annotated[
         Duration | None,
         option("--delay DUR", "Return the items after this long; 0 is now.", Duration),
@@ -48,9 +50,9 @@ def release(
     if front and delay_s is not None:
         raise InvalidArgument("--front and --delay exclude each other", "give one of them")
     if delay_s and delay_s < 0.001:
-        raise InvalidArgument("a delay is at least 1ms", "leave it out to put them back now")
+        raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     queue = open_queue(settings)
-    question = "release, ending the leases of others," if force and not dry_run else None
+    question = "release {} and end the leases of other sessions" if force and not dry_run else None
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,

@@ -1,4 +1,4 @@
-"""What the commands that remove items have in common: the undo file, and the report."""
+"""The undo file and the report of the commands that remove items: rm, mv and purge."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ def removal_report(
             undo.close()
             # There will be no summary.
             if undo.path is not None:
-                settings.environment.note(f"what was removed until then{where()}")
+                settings.environment.note(f"stopped after removing some items{where()}")
             raise
         finally:
             undo.close()

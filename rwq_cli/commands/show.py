@@ -23,7 +23,7 @@ app = CommandModule()
 
 @app.command(
     help="Show everything about items: the state and its reasons, what happens next and "
-    "when, and the commands that help. The ID - itself is given on stdin.",
+    "when, and the commands that help. To show the item named -, pipe that ID in.",
     examples=(
         "rwq show -q jobs 4f2a9c",
         "rwq show -q jobs 4f2a9c -o data > job.json",

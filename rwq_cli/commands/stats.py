@@ -1,4 +1,4 @@
-"""`rwq stats`: a queue in numbers."""
+"""`rwq stats`: the counts of a queue."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ app = CommandModule()
 def stats(
     settings: Settings,
     fast: Annotated[
-        bool, option("--fast", "Count lengths only; takes the same time for any queue.")
+        bool, option("--fast", "Read lengths only, in the same time for any queue.")
     ] = False,
     deep: Annotated[
         bool,

@@ -1,4 +1,4 @@
-"""`rwq undo`: put back what rm, mv or purge removed."""
+"""`rwq undo`: restore what rm, mv or purge removed."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,7 @@ _WORDS = {
 
 
 @app.command(
-    help="Put back what rm, mv or purge removed: from FILE, else from the newest undo file "
+    help="Restore what rm, mv or purge removed: from FILE, else from the newest undo file "
     "that was not used yet or was interrupted. Items come back as they were, and never "
     "twice, also if undo is interrupted and run again within a day; waiting ones at the "
     "end of the queue that they were nearer to. What was moved comes back to the end, if "
@@ -96,7 +96,7 @@ def _open(settings: Settings, file: Path | None, wanted: bytes | None) -> UndoRe
 
     def skipped(path: Path) -> None:
         settings.environment.note(
-            f"rwq: another rwq is writing or restoring {_shown(path)}; passed over"
+            f"rwq: another rwq is writing or restoring {_shown(path)}; skipped"
         )
 
     return open_latest(undo_directory(settings.environment.variables), wanted, skipped)
@@ -129,11 +129,11 @@ def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
     rest = ""
     if run.in_doubt:
         rest += (
-            f"; in doubt: {reader.taken.verb} ended before it knew whether it had removed them, so "
-            "a worker may have completed them"
+            f"; in doubt: {reader.taken.verb} was interrupted before it knew whether they were "
+            "removed, so a worker may have completed them"
         )
     if not dry_run and not run.is_complete:
-        rest += "; what was not put back is tried again only by that name"
+        rest += "; to try the rest again, name this file"
     if not dry_run and reader.unrecorded is not None:
-        rest += f"; what was put back could not be recorded there: {reader.unrecorded}"
+        rest += f"; the file could not be updated: {reader.unrecorded}"
     return rest

@@ -161,9 +161,9 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
         raise BadRecord("larger than the 512 MB that a server takes")
     place, due_ms, buried_ms = record.place, record.due_ms, record.buried_ms
     if (place is Place.DELAYED and due_ms is None) or (place is Place.BURIED and buried_ms is None):
-        raise BadRecord(f"its place is {place.value}, but it has no time for that")
+        raise BadRecord(f"its place is {place.value}, but it has no such time")
     if place is Place.MAIN and not due_ms is buried_ms is None:
-        raise BadRecord("its place is main, but it has the time of a delayed or a buried one")
+        raise BadRecord("its place is main, but it has a due time or a time of burial")
     return ItemSnapshot(
         item_id=item_id,
         data=data,
@@ -217,7 +217,7 @@ def _reason(error: ValidationError) -> str:
 
 
 def file_id_of(file: BinaryIO) -> bytes | None:
-    """The SHA-256 of what is left to read of a file, in hexadecimal; None if it is no file."""
+    """The SHA-256 of the rest of a file, in hexadecimal; None if it is not a file."""
     descriptor = file.fileno()
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None
@@ -266,7 +266,7 @@ class ExportReader:
         try:
             self.file_id = file_id_of(stream)
         except (OSError, AttributeError):
-            # A stream without a file, or a file whose reading tells what is wrong with it.
+            # Not a file, or one that fails again when it is read, with a better error.
             self.file_id = None
         self._lines = _numbered(split(stream, b"\n", environment.flush))
         first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
@@ -295,7 +295,7 @@ class ExportReader:
                 if isinstance(entry, Mark):
                     continue
                 if isinstance(entry, Result) and entry.ttl_ms is None:
-                    # Somebody removed its expiry; we make none without.
+                    # Somebody removed its expiry; rwq keeps no result without one.
                     entry = replace(entry, ttl_ms=round(1000 * RESULT_TTL_S))
                 yield Line(number, entry)
 

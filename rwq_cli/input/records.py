@@ -40,7 +40,7 @@ _VARIANT = bytes(byte & 0x3F | 0x80 for byte in range(256))
 def random_ids(count: int) -> list[bytes]:
     """Version 4 UUIDs as 32 hexadecimal digits, the form upstream's Python library uses.
 
-    One uuid4() for each item would take longer than everything else together.
+    One uuid4() per item would take longer than everything else.
     """
     raw = bytearray(os.urandom(16 * count))
     raw[6::16] = raw[6::16].translate(_VERSION)

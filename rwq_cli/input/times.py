@@ -12,7 +12,7 @@ from rwq_cli.core.errors import InvalidArgument
 # From here on a score could not order items that are due at the same instant.
 _LATEST_MS = 7_258_118_400_000
 _UNIX = re.compile(r"@\d{1,12}(\.\d{1,9})?", re.ASCII)
-# Of what `fromisoformat` accepts, the forms that nobody can misread.
+# The unambiguous forms that `fromisoformat` accepts.
 _CLOCK = r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?"
 _OF_DAY = re.compile(_CLOCK, re.ASCII)
 _DATED = re.compile(rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}", re.ASCII)
@@ -48,7 +48,9 @@ def parse_time(text: str, now_ms: Callable[[], int]) -> int:
             f"not a time: {text!r}", "it looks like 08:00, 2026-11-22T08:00 or @1795334400"
         )
     if unix_ms >= _LATEST_MS:
-        raise InvalidArgument(f"too far off: {text!r}", "give a time before the year 2200")
+        raise InvalidArgument(
+            f"too far in the future: {text!r}", "give a time before the year 2200"
+        )
     return unix_ms
 
 

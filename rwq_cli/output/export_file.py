@@ -13,13 +13,13 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import View
 
-# The version of the format: raised when a reader of today would go wrong with it.
+# The version of the format: raised when an older reader would misread it.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What an undo file's header says besides.
+    """What an undo file's header adds to that of an export.
 
     Attributes:
         verb: The command that took the items away: `rm`, `mv` or `purge`.
@@ -48,7 +48,7 @@ class Header:
 
 
 class MarkWord(StrEnum):
-    """What a line of an undo file that is no item and no result says; see `rwq_cli.undo.file`."""
+    """The kind of a mark in an undo file; see `rwq_cli.undo.file`."""
 
     KEPT = "kept"
     TAKEN = "taken"
@@ -149,7 +149,7 @@ def item_view() -> View[ItemSnapshot]:
 
 
 def _line(fields: dict[str, Any]) -> bytes:
-    # Not `to_json`, which looks at every character of what is not printable: an item may have many
+    # Not `to_json`, which checks every character of unprintable text: an item may have many
     # megabytes. Here such a line is written in ASCII.
     text = _ENCODER.encode(fields)
     if not text.isprintable():
@@ -160,5 +160,5 @@ def _line(fields: dict[str, Any]) -> bytes:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _ASCII_ENCODER = json.JSONEncoder(check_circular=False)
 
-# The last line of an undo file of which something is left that could not be restored.
+# The last line of an undo file that could not be restored completely.
 TRIED_LINE = mark_line(Mark(MarkWord.TRIED))

@@ -19,7 +19,7 @@ Row = tuple[str, str, str | None]
 
 
 def _nothing(*_: Any) -> None:
-    """The default of what a report may say."""
+    """The default of a report's optional notes."""
 
 
 class Column(NamedTuple, Generic[T]):
@@ -43,7 +43,7 @@ class Column(NamedTuple, Generic[T]):
 
 
 class Section(NamedTuple):
-    """A titled part of a record at length.
+    """A titled part of a detailed record.
 
     Attributes:
         title: Its title; empty for none.
@@ -64,7 +64,7 @@ class View(NamedTuple, Generic[T]):
         item_id: The ID, for `-o ids`; None if the record has none.
         sample: Any record, for the header of a CSV file without lines.
         columns: For tables and plain lines. Without any, plain has a line for each field.
-        sections: The record at length, in place of a row of a table.
+        sections: The detailed record, in place of a table row.
         data: The payload, for `-o data`; None if the record has none.
         nested: The fields that are an object or null, with their inner fields: CSV has a column
             for each.
@@ -120,12 +120,12 @@ class Records(Generic[T]):
 
 @dataclass(eq=False, repr=False)
 class Batch(Generic[T]):
-    """What was done to each item, written as it is acknowledged, and a summary.
+    """The outcome for each item, written as it is acknowledged, and a summary.
 
     Attributes:
         view: How a record looks in `jsonl`, `csv` and `ids`.
         batches: The records, in the batches that were acknowledged; reading them does the work.
-        count: The number of records of a batch by word.
+        count: Counts the records of a batch, by word.
         word: The word of one record.
         counted: The words that the summary always has, in order.
         failed: Words that count as failure.
@@ -136,7 +136,7 @@ class Batch(Generic[T]):
         also_done: Words of `extra` that count as success.
         extra: Further counts; called at the end.
         prefix: The beginning of the summary line.
-        suffix: Its end; called when all is done.
+        suffix: The end of the summary line; called when the work is done.
     """
 
     view: View[T]

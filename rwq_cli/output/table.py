@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 # A thin rule under the header and nothing else.
 _RULE = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
-# So many rows are laid out together; a longer table is drawn in pieces.
+# Rows that are laid out together; a longer table is drawn in pieces.
 _ROWS_AT_ONCE = 1000
 _GUTTER = 2
 # The least width of a column that shrinks.
@@ -30,7 +30,7 @@ class _Screen(Console):
     """A console on stdout that prints text as it is.
 
     It is wider than any terminal: tables are fitted before, and the terminal wraps what cannot fit.
-    A closed stdout is left to the caller.
+    The caller handles a closed stdout.
     """
 
     def __init__(self, options: OutputOptions) -> None:
@@ -147,7 +147,7 @@ def _fit(natural: list[int], shrinks: list[int], width: int) -> list[int]:
 
 
 def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) -> None:
-    """Write records at length."""
+    """Write detailed records."""
     assert view.sections is not None
     screen = _Screen(options)
     for number, record in enumerate(records):

@@ -1,17 +1,17 @@
 """Undo files: the items that `rm`, `mv` and `purge` removed, written before they were removed.
 
 An undo file is an export, under the user's state directory: items, then results. `rwq undo` is an
-import of it, which marks on the server what is restored; so the file is not touched until that has
-come to its end. Among the items stand marks of the file itself:
+import of it, which marks restored lines on the server; the file itself is changed only at the end.
+Between the items there are marks:
 
 - `"kept": true` cancels the lines of that item above it: it was not removed after all.
-- `"taken": n` says that the n items above it that were not kept are known to be removed. What
-  stands behind the last of them is in doubt: whoever wrote it may have died before removing it.
-- `"restored": true` says which lines an undo has restored that could not restore all of them.
-- `"tried": true` ends a file that was tried, and of which something is left.
+- `"taken": n` says that the n items above it that were not kept are known to be removed. The
+  items after the last such mark are in doubt: the writer may have died before removing them.
+- `"restored": true` gives the lines that an incomplete undo has restored.
+- `"tried": true` ends a file that an undo could not restore completely.
 
-Whoever writes or restores a file holds a lock on it, which ends with the process. A file that was
-restored wholly is renamed.
+The process that writes or restores a file holds a lock on it. A file that was restored completely
+is renamed.
 """
 
 import fcntl
@@ -48,15 +48,15 @@ def undo_directory(variables: Mapping[str, str]) -> Path:
 
 
 class UndoFile:
-    """Writes an undo file, as the journal of a removal; it is made when there is something in it.
+    """Writes an undo file, as the journal of a removal; it is created with the first item.
 
     Args:
         directory: Where.
-        header: What to write into its first line; called then.
+        header: Returns the first line; called when the file is created.
 
     Attributes:
         path: The file; None if there is none.
-        items: How many items in it were removed, or may be.
+        items: How many items in it were removed, or may have been.
         results: How many results are in it.
     """
 
@@ -72,25 +72,25 @@ class UndoFile:
         self.results = 0
 
     def write(self, items: Sequence[ItemSnapshot]) -> None:
-        """Write items so that they outlast a crash of this machine.
+        """Write items so that they survive a crash of this machine.
 
         Raises:
-            UndoFileError: That failed. What was written before is still good.
+            UndoFileError: Writing failed. What was written before is intact.
         """
         self._write(items)
         self.items += len(items)
 
     def write_results(self, results: Sequence[Result]) -> None:
-        """Write results so that they outlast a crash of this machine.
+        """Write results so that they survive a crash of this machine.
 
         Raises:
-            UndoFileError: That failed. What was written before is still good.
+            UndoFileError: Writing failed. What was written before is intact.
         """
         self._write(results)
         self.results += len(results)
 
     def settle(self, kept: Sequence[bytes]) -> None:
-        """All items that were written are removed now, but for these, which were not."""
+        """Record that all written items are removed, except these."""
         self.items -= len(kept)
         lines = b"".join(mark_line(Mark(MarkWord.KEPT, item_id)) for item_id in kept)
         self._pending = lines + mark_line(Mark(MarkWord.TAKEN), self.items)
@@ -98,7 +98,7 @@ class UndoFile:
             self._write_pending()
 
     def close(self) -> None:
-        """Nothing more comes. A file that holds nothing is deleted."""
+        """Close the file. An empty one is deleted."""
         if self._file is None or self.path is None:
             return
         if self.items or self.results:
@@ -124,12 +124,11 @@ class UndoFile:
             reason = (error.strerror or str(error)).lower()
             raise UndoFileError(
                 f"cannot write the undo file {self.path or self._directory}: {reason}",
-                "nothing is removed that is not written first: make room there, or set "
-                "XDG_STATE_HOME",
+                "items are written before they are removed: make room there, or set XDG_STATE_HOME",
             ) from error
 
     def _write_pending(self) -> None:
-        # If that fails, an undo finds those items there, or is in doubt of them.
+        # Without these marks an undo finds the items in the queue, or counts them as in doubt.
         with suppress(OSError):
             if self._file is not None:
                 self._append(self._pending)
@@ -144,10 +143,10 @@ class UndoFile:
         path = self._directory / name
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file, self.path = os.fdopen(descriptor, "wb", buffering=0), path
-        # Some file systems have no locks; and whoever locks it now lets go, because it is empty.
+        # Some file systems have no locks. A reader that locks an empty file releases it.
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # The name, too, has to outlast a crash.
+        # The name, too, has to survive a crash.
         folder = os.open(self._directory, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -39,15 +39,15 @@ class UndoReader:
 
     Attributes:
         header: The first line.
-        taken: What it says of how the items were removed.
+        taken: How the items were removed, by its header.
         file_id: The SHA-256 of the file, in hexadecimal.
-        rejected: Lines that could not be used, with their numbers and why.
+        rejected: Bad lines, each with its number and the reason.
         in_doubt: Items that may not have been removed.
         unrecorded: Why the file cannot be changed; None if it can.
 
     Raises:
         InvalidArgument: It cannot be read, or is no undo file.
-        UndoFileBusy: Somebody has its lock.
+        UndoFileBusy: Another process holds its lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -129,7 +129,7 @@ class UndoReader:
             self.rejected.append((number, str(error)))
             return
         if isinstance(entry, ItemSnapshot):
-            # All that a purge removed was there before whatever came after it.
+            # Everything that a purge removed was there before whatever was added later.
             is_purge = self.header.taken is not None and self.header.taken.verb == "purge"
             ends = (End.NEXT, End.LAST) if is_purge else (End.NEXT,)
             (self._front if entry.nearer in ends else self._back).append(number)
@@ -184,7 +184,7 @@ class UndoReader:
         return not self.rejected and left is None
 
     def finish(self, restored: bytes, *, complete: bool) -> None:
-        """All was tried: `rwq undo` without a name passes this file over from now on.
+        """Record the end of an undo: `rwq undo` without a name skips this file from now on.
 
         Args:
             restored: A bitmap of the lines that are restored.
@@ -200,7 +200,7 @@ class UndoReader:
             return
         lines = mark_line(Mark(MarkWord.RESTORED, lines=_either(self._restored, restored)))
         try:
-            # A line that was written in part must not begin ours.
+            # A partial line must not begin ours.
             os.ftruncate(self._file.fileno(), self._end)
             self._file.seek(self._end)
             self._file.write(lines + TRIED_LINE)
@@ -212,7 +212,7 @@ class UndoReader:
                 os.ftruncate(self._file.fileno(), self._end)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file and release its lock."""
         with suppress(OSError):
             self._file.close()
 
@@ -232,12 +232,12 @@ def _unreadable(path: Path, error: OSError) -> InvalidArgument:
 def open_latest(
     directory: Path, queue: bytes | None, skipped: Callable[[Path], object]
 ) -> UndoReader:
-    """The latest undo file that was not restored, nor tried to its end.
+    """The latest undo file that no undo has finished with.
 
     Args:
         directory: Where they are.
         queue: Only of this queue; None for any.
-        skipped: Called for files that are passed over because another rwq works on them.
+        skipped: Called for files that are skipped because another rwq uses them.
 
     Raises:
         InvalidArgument: The latest cannot be read.
@@ -250,7 +250,7 @@ def open_latest(
         except OSError as error:
             raise _unreadable(path, error)
         if not line.endswith(b"\n"):
-            # Its writer was killed before it removed anything, or has only begun.
+            # Its writer was killed before it removed anything, or has just started.
             continue
         if queue is not None:
             try:
@@ -271,7 +271,7 @@ def open_latest(
         reader.close()
     hint = f"undo files are in {directory}"
     if tried is not None:
-        hint = f"what could not be put back is in {tried}; name it to try again"
+        hint = f"what could not be restored is in {tried}; name it to try again"
     raise NothingToUndo("there is nothing to undo", hint)
 
 

@@ -1,4 +1,4 @@
-"""A queue in numbers: `rwq stats` and `rwq queues`."""
+"""The counts of queues: `rwq stats` and `rwq queues`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -19,12 +19,12 @@ class Explanation(NamedTuple):
 
     Attributes:
         meaning: The state in words.
-        next: What happens if nobody does anything.
+        next: What happens next without intervention.
         next_in_s: Seconds until then; None if nothing will happen, or the time is unknown.
         commands: Command lines that help.
         findings: The findings of the doctor.
         causes: Their causes.
-        cures: How to fix them.
+        fixes: How to fix them.
     """
 
     meaning: str
@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
     commands: tuple[str, ...]
     findings: tuple[Code, ...]
     causes: tuple[str, ...]
-    cures: tuple[str, ...]
+    fixes: tuple[str, ...]
 
 
 def explain(
@@ -101,11 +101,11 @@ def explain(
         ),
         State.DUPLICATED: (
             "It is in the lists more than once.",
-            "It can be leased twice at a time; once it is completed, the other entry is a ghost.",
+            "Two workers can lease it at once; after a complete, the other entry is a ghost.",
             ("doctor --fix", "clean deep"),
         ),
         State.GHOST: (
-            "The ID has an entry but no data: the item was completed from elsewhere.",
+            "The ID has an entry but no data: the item was completed by another worker.",
             f"A {ghost_clean} drops the entry.",
             (f"{ghost_clean}",),
         ),
@@ -138,7 +138,7 @@ def explain(
         tuple(commands),
         tuple(findings),
         tuple(remedy.cause for remedy in remedies),
-        tuple(remedy.cure for remedy in remedies),
+        tuple(remedy.fix for remedy in remedies),
     )
 
 
@@ -174,7 +174,7 @@ def _due(item_report: ItemReport) -> str:
     if facts.due_ms is None:
         return ""
     if facts.has_invalid_score:
-        return "It is never due: its score is no time."
+        return "It is never due: its score is not a time."
     ahead_s = max((facts.due_ms - facts.now_ms) / 1000, -facts.now_ms / 1000)
     due = f"is due in {human.duration(ahead_s)}; then"
     if ahead_s <= 0:

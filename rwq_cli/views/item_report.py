@@ -22,7 +22,7 @@ _NO_ITEM = (State.GONE, State.STRAY_LEASE, State.GHOST)
 
 @dataclass(frozen=True)
 class Shown:
-    """One ID with all that is shown of it.
+    """One ID with everything that is shown of it.
 
     Attributes:
         item: The item.
@@ -86,7 +86,7 @@ def _fields(record: Shown) -> dict[str, Any]:
         "next_in_seconds": explanation.next_in_s,
         "findings": [code.value for code in explanation.findings],
         "cause": " ".join(explanation.causes) or None,
-        "cure": " ".join(explanation.cures) or None,
+        "fix": " ".join(explanation.fixes) or None,
         "places_per_second": record.forecast.rate_per_s if record.forecast else None,
         "result": _result_fields(record.kept),
         "facts": {
@@ -128,15 +128,15 @@ def _sections(record: Shown) -> list[Section]:
         ("", explanation.meaning, None),
         ("next", explanation.next, None),
     ]
-    # The meaning has said what the state itself is.
+    # The meaning has already explained the state.
     also = [
         cause
         for code, cause in zip(explanation.findings, explanation.causes, strict=True)
         if code.value != item.state.value
     ]
-    commands = "its result" if item.state is State.GONE else "to move it on"
+    commands = "result" if item.state is State.GONE else "commands"
     rows += [("also", cause, "red") for cause in also]
-    rows += _labelled("cure", explanation.cures, None)
+    rows += _labelled("fix", explanation.fixes, None)
     rows += _labelled(commands, explanation.commands, COMMAND_STYLE)
     sections = [Section(escaped(item.item_id), rows)]
     if record.wrong_types:
@@ -202,7 +202,7 @@ def _fact_rows(record: Shown) -> list[Row]:
 def _time(score: float, unix_ms: int | None) -> str:
     """A score of a sorted set."""
     if unix_ms is None:
-        return f"{score:g}, which is no time"
+        return f"{score:g}, which is not a time"
     return f"{unix_ms} (unix ms), {human.moment(unix_ms)}"
 
 

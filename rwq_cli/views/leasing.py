@@ -1,4 +1,4 @@
-"""Items that were leased by hand, and why others were not."""
+"""Items that were leased, and why others were not."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
@@ -89,7 +89,7 @@ def _refusal(queue: bytes, item: Item) -> str:
     """Why an item was not leased, and what to do about it."""
     shown = escaped(item.item_id)
     if item.lease is not None:
-        holder = escaped(item.lease.holder) or "somebody unknown"
+        holder = escaped(item.lease.holder) or "an unknown holder"
         left = "without expiry"
         if item.lease.ttl_ms is not None:
             left = f"for {human.duration(item.lease.ttl_ms / 1000)} more"
@@ -100,6 +100,6 @@ def _refusal(queue: bytes, item: Item) -> str:
     returns = command_line("release", queue, item.item_id)
     clean = "light" if item.state is State.ABANDONED else "deep"
     return (
-        f"{shown} is {item.state.value} and does not wait; to put it back: {returns} "
+        f"{shown} is {item.state.value} and does not wait; to return it: {returns} "
         f"(so does a {clean} clean)"
     )

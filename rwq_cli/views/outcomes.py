@@ -44,7 +44,7 @@ def batch_of_ids(
         count=lambda batch: {status.value: n for status, n in batch.counts().items()},
         word=lambda outcome: outcome.status.value,
         counted=(done.value, *(status.value for status in failures)),
-        # An item that is not any more what it was chosen for is left alone.
+        # An item that has changed since it was chosen is left alone.
         failed=frozenset(status.value for status in (*failures, Status.CHANGED)),
         shown=frozenset({done.value}),
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},

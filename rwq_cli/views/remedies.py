@@ -1,4 +1,4 @@
-"""What each of the doctor's findings means: its cause, its cure, and the command for it."""
+"""What each of the doctor's findings means: its cause, its fix, and the command for it."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ class Remedy(NamedTuple):
 
     Attributes:
         cause: What it is, and what causes it.
-        cure: How to fix it.
+        fix: How to fix it.
         command: The command that fixes it or shows more. ` ID` stands for an ID after a command of
             rwq, `KEY` for a key elsewhere; without either the command is for the whole queue.
         kept: Why `--fix` does not fix all of them; None if it does.
     """
 
     cause: str
-    cure: str
+    fix: str
     command: str
     kept: str | None = None
 
@@ -30,7 +30,7 @@ REMEDIES = {
         "A key holds another type than the protocol says: something else writes under this name.",
         "Find out whose key it is, and rename or delete it.",
         "redis-cli TYPE KEY",
-        "nothing can be concluded from it, and deleting it could lose somebody's data",
+        "its owner is unknown, and deleting it could lose data",
     ),
     Code.HELD: Remedy(
         "A lease has no expiry. No worker sets such a lease: somebody removed the expiry.",
@@ -49,10 +49,10 @@ REMEDIES = {
         "of one generation returned it while a worker of the other held it.",
         "Let both leases expire, or choose one and release the item from the other.",
         "rwq show ID",
-        "either worker may be the one that completes it",
+        "either worker may complete it",
     ),
     Code.EVICTING_SERVER: Remedy(
-        "The server's maxmemory-policy evicts keys once maxmemory is reached, also if that is "
+        "The server's maxmemory-policy evicts keys once maxmemory is reached, even if that is "
         "set later: items and leases can vanish.",
         "Set its maxmemory-policy to noeviction.",
         "redis-cli CONFIG SET maxmemory-policy noeviction",
@@ -91,14 +91,14 @@ REMEDIES = {
         "rwq clean deep",
     ),
     Code.INVALID_SCORE: Remedy(
-        "Delayed or buried items have a score that is no time: infinite, or far too large. "
+        "Delayed or buried items have a score that is not a time: infinite, or far too large. "
         "Somebody wrote it.",
         "Release them, or delay or bury them again.",
         "rwq release ID",
         "rwq cannot know when they are due",
     ),
     Code.ENDLESS_LEASE: Remedy(
-        "Leases without expiry belong to no item: they would stay forever.", "Delete them.", _FIX
+        "Leases without expiry belong to no item and would stay forever.", "Delete them.", _FIX
     ),
     Code.STALE_SCHEDULE: Remedy(
         "Items that wait or are leased also have an entry as delayed or buried.",
@@ -131,9 +131,9 @@ REMEDIES = {
         "Returns of completed items are still counted.", "Remove the counts.", _FIX
     ),
     Code.INVALID_RETURNS: Remedy(
-        "The count of an item's returns is no number, and counts as none: somebody wrote it by "
+        "The count of an item's returns is not a number, and counts as zero: somebody wrote it "
         "hand.",
-        "Nothing needs to be done: the next return writes a number.",
+        "Nothing: the next return writes a number.",
         "rwq show ID",
         "the next return writes a number",
     ),
@@ -141,7 +141,7 @@ REMEDIES = {
         "Keys begin with the queue's name but are no part of any queue.",
         "Nothing; purge leaves them alone.",
         "redis-cli TYPE KEY",
-        "they may be somebody's",
+        "something else may use them",
     ),
     Code.NO_PERSISTENCE: Remedy(
         "The server writes nothing to disk: when it stops, the queue is lost.",

@@ -42,7 +42,7 @@ def _note(look: ResultLook, output: OutputFormat) -> str | None:
     shown = escaped(look.item_id)
     if look.state is not State.GONE:
         return (
-            f"note: {shown} was added again since, and is {look.state.value} now; this is the "
+            f"note: {shown} was added again, and is {look.state.value} now; this is the "
             "result of the earlier item"
         )
     if look.result.verdict is Verdict.REJECTED and output in _BARE:
@@ -53,7 +53,7 @@ def _note(look: ResultLook, output: OutputFormat) -> str | None:
 def _missing(look: ResultLook) -> str:
     shown = escaped(look.item_id)
     if look.state is State.GONE:
-        return f"no result of {shown}: there is no such item, and nothing is kept of one"
+        return f"no result of {shown}: there is no such item, and no result is kept"
     still = "still " if look.waited_out else ""
     return f"no result of {shown}: it is {still}{look.state.value}"
 

@@ -231,16 +231,16 @@ class TestConfirmation:
 
     def test_the_question_has_the_number_of_items(self, rwq: Rwq, filled: Foreign) -> None:
         code, seen = rwq.on_terminal(
-            "complete", "--match", "of w", type_in=[(b"Go on? [y/N] ", b"n\n")]
+            "complete", "--match", "of w", type_in=[(b"Continue? [y/N] ", b"n\n")]
         )
         assert code == 1
-        assert b"rwq will complete, with their data gone, 2 items of jobs. Go on?" in seen
+        assert b"rwq will complete 2 items of jobs and delete their data. Continue?" in seen
         assert b"declined, nothing was changed" in seen
         assert filled.raw.exists("jobs:item:w1") == 1
 
     def test_yes_completes_the_selection(self, rwq: Rwq, filled: Foreign) -> None:
         code, _ = rwq.on_terminal(
-            "complete", "--state", "abandoned", type_in=[(b"Go on? [y/N] ", b"y\n")]
+            "complete", "--state", "abandoned", type_in=[(b"Continue? [y/N] ", b"y\n")]
         )
         assert code == 0
         assert filled.raw.exists("jobs:item:a1", "jobs:item:a2") == 0

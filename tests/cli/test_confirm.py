@@ -10,38 +10,38 @@ from tests.driver import Rwq
 class TestConfirm:
     @pytest.mark.parametrize("answer", ["y\n", "Y\n", "yes\n", "YES\n", " y \n"])
     def test_y_and_yes_confirm(self, answer: str) -> None:
-        confirm("remove", 3, "jobs", ask=lambda _: answer)
+        confirm("remove {}", 3, "jobs", ask=lambda _: answer)
 
     @pytest.mark.parametrize("answer", ["", "\n", "n\n", "no\n", "yep\n", "jobs\n", "\x04"])
     def test_any_other_answer_declines(self, answer: str) -> None:
         with pytest.raises(Declined):
-            confirm("remove", 3, "jobs", ask=lambda _: answer)
+            confirm("remove {}", 3, "jobs", ask=lambda _: answer)
 
     def test_the_question_has_the_number_and_the_queue(self) -> None:
         asked: list[str] = []
-        confirm("remove", 1, "jobs", ask=lambda text: asked.append(text) or "y")
-        confirm("remove", 999, "jobs", ask=lambda text: asked.append(text) or "y")
+        confirm("remove {}", 1, "jobs", ask=lambda text: asked.append(text) or "y")
+        confirm("remove {}", 999, "jobs", ask=lambda text: asked.append(text) or "y")
         assert asked == [
-            "rwq will remove 1 item of jobs. Go on? [y/N] ",
-            "rwq will remove 999 items of jobs. Go on? [y/N] ",
+            "rwq will remove 1 item of jobs. Continue? [y/N] ",
+            "rwq will remove 999 items of jobs. Continue? [y/N] ",
         ]
 
     def test_a_thousand_items_need_the_queues_name(self) -> None:
         asked: list[str] = []
-        confirm("remove", 1000, "jobs", ask=lambda text: asked.append(text) or "jobs\n")
-        assert asked == ["rwq will remove 1,000 items of jobs. Type the queue's name to go on: "]
+        confirm("remove {}", 1000, "jobs", ask=lambda text: asked.append(text) or "jobs\n")
+        assert asked == ["rwq will remove 1,000 items of jobs. Type the queue's name to continue: "]
         for answer in ("y\n", "yes\n", "", "Jobs\n", "job\n"):
             with pytest.raises(Declined):
-                confirm("remove", 1000, "jobs", ask=lambda _, a=answer: a)
+                confirm("remove {}", 1000, "jobs", ask=lambda _, a=answer: a)
 
     def test_spaces_around_a_name_count(self) -> None:
-        confirm("remove", 1000, " jobs ", ask=lambda _: " jobs \n")
+        confirm("remove {}", 1000, " jobs ", ask=lambda _: " jobs \n")
 
     def test_no_items_need_no_question(self) -> None:
         def never(_: str) -> str:
             raise AssertionError("asked")
 
-        confirm("remove", 0, "jobs", ask=never)
+        confirm("remove {}", 0, "jobs", ask=never)
 
 
 class TestOnTerminal:
@@ -101,7 +101,7 @@ class TestOnTerminal:
         done, seen = rwq.on_terminal(
             *("release", "-", "--force"),
             stdin=b"\n".join(ids),
-            type_in=[(b"Type the queue's name to go on: ", typed)],
+            type_in=[(b"Type the queue's name to continue: ", typed)],
         )
         assert done == code
         assert b"1,000 items of jobs" in seen

@@ -136,7 +136,7 @@ class TestRoot:
         result = rwq()
         assert (result.code, result.text) == (2, "")
         assert result.notes.startswith("Usage: rwq ")
-        assert "Keeping it healthy" in result.notes
+        assert "Maintenance" in result.notes
 
     def test_help_is_also_a_command(self, rwq: Rwq) -> None:
         """`gh help`, `kubectl help` and `git help` all are."""

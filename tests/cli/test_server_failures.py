@@ -566,7 +566,7 @@ class TestResultsDenied:
             (
                 "purge --dry-run",
                 0,
-                "rwq: this user may not touch results; those there are stay\n"
+                "rwq: this user may not access results; they are left\n"
                 "dry run, nothing changed: removed 2\n",
             ),
         ],
@@ -589,7 +589,7 @@ class TestResultsDenied:
         result = rwq("purge", "--yes", "-u", url)
         assert (result.code, result.notes.splitlines()[0]) == (
             0,
-            "rwq: this user may not touch results; those there are stay",
+            "rwq: this user may not access results; they are left",
         )
         assert raw.keys() == [b"jobs:result:d"]
 

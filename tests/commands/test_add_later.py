@@ -179,7 +179,7 @@ class TestAt:
         assert rwq("add", f"--at={text}", "x").as_tuple() == (
             2,
             "",
-            f"rwq: error: too far off: {text!r}; give a time before the year 2200\n",
+            f"rwq: error: too far in the future: {text!r}; give a time before the year 2200\n",
         )
         assert raw.keys() == []
 

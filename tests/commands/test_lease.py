@@ -280,8 +280,8 @@ class TestSeveralQueues:
         assert rwq("lease", *QUEUES, "-o", "ids").as_tuple() == (
             2,
             "",
-            "rwq: error: IDs alone do not say which of several queues they are of; use -o jsonl, "
-            "csv or plain\n",
+            "rwq: error: IDs alone do not say which of several queues they belong to; "
+            "use -o jsonl, csv or plain\n",
         )
         assert raw.exists("normal:processing") == 0
         assert rwq("lease", "-q", "low", "-q", "low", "-o", "ids").text == "l1\n"
@@ -365,12 +365,12 @@ class TestById:
             ),
             (
                 lambda there: there.abandoned(b"a"),
-                "a is abandoned and does not wait; to put it back: rwq release -q jobs a (so does "
+                "a is abandoned and does not wait; to return it: rwq release -q jobs a (so does "
                 "a light clean)",
             ),
             (
                 lambda there: there.data(b"a"),
-                "a is orphaned and does not wait; to put it back: rwq release -q jobs a (so does "
+                "a is orphaned and does not wait; to return it: rwq release -q jobs a (so does "
                 "a deep clean)",
             ),
             (lambda _: None, "no such item: a"),
@@ -378,7 +378,7 @@ class TestById:
         ids=["held", "abandoned", "orphaned", "gone"],
     )
     @pytest.mark.parametrize("more", [(), ("--dry-run",)])
-    def test_wait_is_a_usage_error(
+    def test_an_item_that_does_not_wait_is_refused_with_a_hint(
         self,
         rwq: Rwq,
         foreign: Foreign,
@@ -398,7 +398,7 @@ class TestById:
     def test_the_hint_works(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a b")
         said = rwq("lease", "--id", "a b").notes
-        command = said.partition("put it back: ")[2].partition(" (")[0]
+        command = said.partition("return it: ")[2].partition(" (")[0]
         assert rwq(*shlex.split(command)[1:]).code == 0
         assert rwq("lease", "--id", "a b", "-o", "ids").as_tuple() == (0, "a b\n", "")
 
@@ -423,7 +423,8 @@ class TestById:
         assert rwq("lease", "--id", "a", *more.split()).as_tuple() == (
             2,
             "",
-            "rwq: error: --id excludes -n, --wait, --timeout and --fair; it does not wait\n",
+            "rwq: error: --id excludes -n, --wait, --timeout and --fair; "
+            "it takes these items only\n",
         )
 
     def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:

@@ -75,7 +75,7 @@ def test_undo_returns_the_items_that_still_wait(rwq: Rwq, foreign: Foreign) -> N
         3,
         "",
         "restored 2, already there 0, conflicts 0, rejected 0, not owner 1; "
-        f"mv of jobs, from {file}; what was not put back is tried again only by that name\n",
+        f"mv of jobs, from {file}; to try the rest again, name this file\n",
     )
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"c", b"b"]
     # It is kept, to be tried again.

@@ -22,12 +22,12 @@ def test_no_key_is_left(rwq: Rwq, foreign: Foreign) -> None:
 def test_it_needs_the_name_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(1000)))
     foreign.data(b"orphan")
-    asks = b"rwq will remove all 1,001 items of jobs. Type the queue's name to go on: "
+    asks = b"rwq will remove all 1,001 items of jobs. Type the queue's name to continue: "
     before = contents(foreign.raw)
-    code, seen = rwq.on_terminal("purge", type_in=[(b"to go on: ", b"y\n")])
+    code, seen = rwq.on_terminal("purge", type_in=[(b"to continue: ", b"y\n")])
     assert (code, asks in seen) == (1, True)
     assert contents(foreign.raw) == before
-    code, _ = rwq.on_terminal("purge", type_in=[(b"to go on: ", b"jobs\n")])
+    code, _ = rwq.on_terminal("purge", type_in=[(b"to continue: ", b"jobs\n")])
     assert (code, foreign.raw.keys()) == (0, [])
 
 
@@ -70,7 +70,7 @@ class TestResults:
         self.keep(foreign)
         foreign.raw.hset("jobs:result:odd", "x", "y")
         foreign.raw.set("jobs:result:s", "t")
-        said = "rwq: 2 keys are named like results, but none of ours; left\n"
+        said = "rwq: 2 keys are named like results but are something else; left\n"
         dry = rwq("purge", "--dry-run")
         assert dry.notes == f"{said}dry run, nothing changed: removed 0, results 2\n"
         result = rwq("purge", "--yes")
@@ -79,7 +79,7 @@ class TestResults:
         assert sorted(foreign.raw.keys()) == [b"jobs:result:odd", b"jobs:result:s"]
         foreign.raw.delete("jobs:result:s")
         assert rwq("purge", "-o", "json").notes == (
-            "rwq: 1 key is named like results, but none of ours; left\n"
+            "rwq: 1 key is named like results but are something else; left\n"
         )
 
     def test_results_alone_are_purged(self, rwq: Rwq, foreign: Foreign) -> None:

@@ -93,7 +93,7 @@ class TestDelay:
         ("words", "said"),
         [
             ("--front --delay 1h", "--front and --delay exclude each other; give one of them"),
-            ("--delay 0.0001", "a delay is at least 1ms; leave it out to put them back now"),
+            ("--delay 0.0001", "a delay is at least 1ms; leave --delay out to return them now"),
         ],
     )
     def test_bad_delays_are_usage_errors(

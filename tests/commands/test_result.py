@@ -105,7 +105,7 @@ def test_no_result_is_a_failure(rwq: Rwq, foreign: Foreign, output: str) -> None
     assert rwq("result", "x", "-o", output).as_tuple() == (
         1,
         "",
-        "no result of x: there is no such item, and nothing is kept of one\n",
+        "no result of x: there is no such item, and no result is kept\n",
     )
 
 
@@ -125,8 +125,7 @@ def test_an_older_result_is_printed_with_a_note(rwq: Rwq, foreign: Foreign) -> N
     assert rwq("result", "a", "-o", "data").as_tuple() == (
         0,
         "old",
-        "note: a was added again since, and is waiting now; this is the result of the earlier "
-        "item\n",
+        "note: a was added again, and is waiting now; this is the result of the earlier item\n",
     )
 
 
@@ -144,7 +143,7 @@ class TestWait:
         assert rwq("result", "a", "--wait", "-o", "data").as_tuple() == (
             1,
             "",
-            "no result of a: there is no such item, and nothing is kept of one\n",
+            "no result of a: there is no such item, and no result is kept\n",
         )
 
     def test_a_timeout_ends_the_wait(self, rwq: Rwq, foreign: Foreign) -> None:

@@ -93,12 +93,12 @@ def test_all_of_a_waiting_item(rwq: Rwq, foreign: Foreign) -> None:
     foreign.unused_for(b"a", 30 * 3600 + 60)
     assert rwq("show", "a", "-o", "table").lines == [
         "a",
-        "        queue  jobs",
-        "        state  waiting",
-        "               It waits to be leased.",
-        "         next  It is leased after the item ahead of it.",
-        "to move it on  rwq release --front -q jobs a",
-        "               rwq complete -q jobs a",
+        "   queue  jobs",
+        "   state  waiting",
+        "          It waits to be leased.",
+        "    next  It is leased after the item ahead of it.",
+        "commands  rwq release --front -q jobs a",
+        "          rwq complete -q jobs a",
         "",
         "Facts",
         "           data  9 B, last used 1d6h ago",
@@ -361,7 +361,7 @@ class TestResults:
         assert record["meaning"] == "There is no such item any more: it was rejected."
         assert record["commands"] == ["rwq result -q jobs a"]
         lines = rwq("show", "a", "-o", "table").lines
-        assert any(line.strip() == "its result  rwq result -q jobs a" for line in lines)
+        assert any(line.strip() == "result  rwq result -q jobs a" for line in lines)
         assert any(line.endswith(", 4 B, no expiry") for line in lines)
 
     def test_the_result_of_an_earlier_item_is_shown(self, rwq: Rwq, foreign: Foreign) -> None:

@@ -86,7 +86,7 @@ def test_an_id_that_was_used_anew_is_left(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.get("jobs:item:a") == b"anew"
     (file,) = undo_files(rwq)
     assert result.notes.endswith(
-        f"; rm of jobs, from {file}; what was not put back is tried again only by that name\n"
+        f"; rm of jobs, from {file}; to try the rest again, name this file\n"
     )
 
 
@@ -105,7 +105,7 @@ def test_what_was_put_back_never_is_a_second_time(rwq: Rwq, foreign: Foreign) ->
     nothing = rwq("undo")
     assert (nothing.code, nothing.notes) == (
         1,
-        "rwq: error: there is nothing to undo; what could not be put back is in "
+        "rwq: error: there is nothing to undo; what could not be restored is in "
         f"{file}; name it to try again\n",
     )
     assert rwq("undo", str(file), "-o", "ids").text == "a\n"
@@ -226,7 +226,7 @@ def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
         result = rwq("undo", "-o", "ids")
         assert result.text == "a\n"
         assert result.notes.startswith(
-            f"rwq: another rwq is writing or restoring {file}; passed over\n"
+            f"rwq: another rwq is writing or restoring {file}; skipped\n"
         )
     assert rwq("undo", "-o", "ids").text == "b\n"
 
@@ -258,8 +258,8 @@ def test_what_is_in_doubt_is_told(rwq: Rwq, foreign: Foreign) -> None:
     assert (dry["restored"], dry["in_doubt"]) == (299, 49)
     assert result.notes == (
         "restored 299, already there 1, conflicts 0, rejected 0, in doubt 49; rm of jobs, from "
-        f"{file}; in doubt: rm ended before it knew whether it had removed them, so a worker may "
-        "have completed them\n"
+        f"{file}; in doubt: rm was interrupted before it knew whether they were "
+        "removed, so a worker may have completed them\n"
     )
 
 
