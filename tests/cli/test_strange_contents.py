@@ -115,7 +115,7 @@ def test_a_time_that_is_none_is_null(
     (shown,) = rwq("show", "d", "-o", "jsonl").jsonl
     assert (shown["due_ms"], shown["next_in_seconds"]) == (None, None)
     assert shown["findings"] == ["invalid-score"]
-    assert "which is no time" in rwq("show", "d", "-o", "table").text
+    assert "which is not a time" in rwq("show", "d", "-o", "table").text
     (finding,) = rwq("doctor", "--grace", "0", "--only", "invalid-score", "-o", "jsonl").jsonl
     assert (finding["count"], finding["examples"]) == (1, ["d"])
 
