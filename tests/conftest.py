@@ -17,6 +17,7 @@ import redis
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
+from rwq_cli.core.server.pipeline import SENT_AHEAD
 from tests.driver import Rwq
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
@@ -473,60 +474,90 @@ def settling(raw: redis.Redis, name: bytes = QUEUE) -> dict[str, list[bytes]]:
     return found
 
 
-# How long a server takes for this on a fast machine that does nothing else.
-_REFERENCE = "for _ = 1, 50000 do redis.call('EXISTS', 'x') end"
-_REFERENCE_MS = 10
+# How many list entries one call may pass in searches: about 50 ms of a server's time.
+SEARCHED_MAX = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWork:
+    """What a server did, by its own counts, which are the same on a busy machine.
+
+    Attributes:
+        calls: By command, how often it ran, in scripts or by itself.
+        bytes_sent: How long its replies were.
+    """
+
+    calls: dict[str, int]
+    bytes_sent: int
+
+    @property
+    def searches(self) -> int:
+        """How often it passed a list: by an LREM, an LPOS or an LINSERT."""
+        return sum(self.calls.get(name, 0) for name in ("lrem", "lpos", "linsert"))
+
+    @property
+    def commands(self) -> int:
+        """How many commands it ran."""
+        return sum(self.calls.values())
+
+
+def work_of(raw: redis.Redis) -> ServerWork:
+    """What the server has done so far."""
+    stats = raw.info("commandstats")
+    calls = {name.removeprefix("cmdstat_"): int(each["calls"]) for name, each in stats.items()}
+    return ServerWork(calls, int(raw.info("stats")["total_net_output_bytes"]))
 
 
 @contextmanager
-def no_call_over(raw: redis.Redis, over_ms: int) -> Iterator[None]:
-    """Fails if one call held the server for longer than this.
+def work_between_calls(interleaved: Interleaved, raw: redis.Redis) -> Iterator[list[ServerWork]]:
+    """What the server does from one call to the next; the list is filled at the end of the block.
 
-    The time is that of a machine on which the reference script takes 10 ms. Where it takes longer,
-    because the machine is slow or busy, calls may take as many times longer.
+    Where calls are sent ahead of their replies, `CALLS_AT_ONCE` may come together.
     """
-    raw.config_set("slowlog-log-slower-than", 1000)
-    raw.config_set("slowlog-max-len", 100_000)
-    raw.slowlog_reset()
-    try:
-        raw.eval(_REFERENCE, 0)
-        yield
-        raw.eval(_REFERENCE, 0)
-        entries = [(entry["duration"], entry["command"]) for entry in raw.slowlog_get(-1)]
-        references = [us for us, command in entries if _REFERENCE.encode() in command]
-        limit_us = over_ms * max(1000, *(us / _REFERENCE_MS for us in references))
-        assert [(us, command[:80]) for us, command in entries if us > limit_us] == []
-    finally:
-        raw.slowlog_reset()
-        raw.config_set("slowlog-log-slower-than", 10_000)
-        raw.config_set("slowlog-max-len", 128)
-
-
-# How many list entries one call may pass in searches: about 50 ms of a server's time.
-SEARCHED_MAX = 5_000_000
+    seen: list[ServerWork] = []
+    works: list[ServerWork] = []
+    interleaved.before = lambda _name: seen.append(work_of(raw))
+    seen.append(work_of(raw))
+    yield works
+    seen.append(work_of(raw))
+    interleaved.before = None
+    for before, after in pairwise(seen):
+        calls = {name: n - before.calls.get(name, 0) for name, n in after.calls.items()}
+        # Our own looks are no work of the call.
+        del calls["info"]
+        works.append(ServerWork(calls, after.bytes_sent - before.bytes_sent))
 
 
 @contextmanager
 def no_call_searches_often(
     interleaved: Interleaved, raw: redis.Redis, searches_max: int
 ) -> Iterator[None]:
-    """Fails if between two calls the server searched lists more often than this.
+    """Fails if between two calls the server searched lists more often than this."""
+    with work_between_calls(interleaved, raw) as works:
+        yield
+    assert max(work.searches for work in works) <= searches_max
 
-    A search is an LREM, an LPOS or an LINSERT, in a script or by itself, by what the server counts.
+
+# How many calls may be carried out between two of our looks, where they are sent ahead.
+CALLS_AT_ONCE = SENT_AHEAD + 1
+# How many commands one call may run: about 10 ms of a server's time.
+COMMANDS_MAX = 20_000
+
+
+@contextmanager
+def no_call_is_long(interleaved: Interleaved, raw: redis.Redis, list_length: int) -> Iterator[None]:
+    """Fails if between two calls the server passed too many list entries, or ran too many commands.
+
+    Args:
+        interleaved: The connection of the calls.
+        raw: The server.
+        list_length: How long the longest list is.
     """
-    counted: list[int] = []
-
-    def searches() -> int:
-        stats = raw.info("commandstats")
-        names = ("cmdstat_lrem", "cmdstat_lpos", "cmdstat_linsert")
-        return sum(int(stats[name]["calls"]) for name in names if name in stats)
-
-    interleaved.before = lambda _name: counted.append(searches())
-    counted.append(searches())
-    yield
-    counted.append(searches())
-    interleaved.before = None
-    assert max(after - before for before, after in pairwise(counted)) <= searches_max
+    with work_between_calls(interleaved, raw) as works:
+        yield
+    for work in works:
+        assert work.searches * list_length <= SEARCHED_MAX, work
+        assert work.commands <= COMMANDS_MAX, work
 
 
 def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:

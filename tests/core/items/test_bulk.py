@@ -10,7 +10,7 @@ from redis import Redis
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.remove import NoJournal
-from tests.conftest import QUEUE, Backend, Foreign, Interleaved, no_call_over
+from tests.conftest import QUEUE, Backend, Foreign, Interleaved, no_call_is_long
 from tests.servers import PrivateServer
 
 
@@ -280,9 +280,10 @@ class TestWhatAnOldCleanerHadInHand:
         list(queue.complete(ids))
         assert raw.lrange(b"jobs:cleaning", 0, -1) == numbered(1000)[:49:-1]
 
-    def test_a_long_list(self, queue: WorkQueue, raw: Redis, place: bytes) -> None:
+    def test_a_long_list(self, interleaved: Interleaved, raw: Redis, place: bytes) -> None:
+        queue = WorkQueue(interleaved, QUEUE)
         ids = self.fill(raw, place, 300_000)
-        with no_call_over(raw, 300):
+        with no_call_is_long(interleaved, raw, 301_000):
             outcomes = list(queue.complete(ids))
         assert [outcome.status for outcome in outcomes] == [Status.COMPLETED] * 1000
         assert raw.keys() == [b"jobs:cleaning"]

@@ -6,17 +6,20 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
+from rwq_cli.core.batches import BATCH_BYTES
 from rwq_cli.core.errors import InvalidArgument, OutOfMemory, PermissionDenied, WrongType
 from rwq_cli.core.inspect.results import Verdict
 from rwq_cli.core.items.results import ResultOptions, result_args
 from tests.conftest import (
+    CALLS_AT_ONCE,
+    COMMANDS_MAX,
     HOLDER,
     QUEUE,
     AsUser,
     Foreign,
     Interleaved,
     contents,
-    no_call_over,
+    work_between_calls,
 )
 from tests.servers import PrivateServer
 
@@ -294,14 +297,20 @@ def test_a_user_who_may_not(as_user: AsUser, server: PrivateServer, lacking: str
         assert contents(raw) == before
 
 
-def test_no_call_is_long(queue: WorkQueue, raw: Redis) -> None:
+def test_no_call_is_long(interleaved: Interleaved, raw: Redis) -> None:
+    """None keeps more than about a megabyte of results, or one result that is larger."""
+    queue = WorkQueue(interleaved, QUEUE)
     for count, size in ((5000, 10), (40, 1_000_000), (3, 10_000_000)):
         raw.flushall()
         ids = [b"%05d" % number for number in range(count)]
         raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
         raw.lpush(b"jobs:processing", *ids)
-        with no_call_over(raw, 300):
+        with work_between_calls(interleaved, raw) as works:
             list(queue.complete(ids, result_options=ResultOptions(b"x" * size)))
+        kept = [work.calls.get("pexpire", 0) for work in works]
+        assert sum(kept) == count
+        assert max(kept) * size <= CALLS_AT_ONCE * max(size, BATCH_BYTES)
+        assert max(work.commands for work in works) <= COMMANDS_MAX
         assert raw.dbsize() == count
 
 

@@ -26,6 +26,7 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
+from rwq_cli.core.items import lease as lease_module
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
@@ -263,6 +264,11 @@ def waiting_lease(backend: Backend) -> Waiter:
     return Waiter(lambda: queue.lease(wait_s=FOREVER))
 
 
+def only_a_push_wakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait in one go for longer than a test waits for its outcome."""
+    monkeypatch.setattr(lease_module, "_WAIT_SLICE_S", 1000.0)
+
+
 def until_blocked(raw: Redis, clients: int = 1) -> None:
     """Until so many clients of the server wait in a blocking command."""
     deadline = time.monotonic() + 30
@@ -305,17 +311,16 @@ def waits(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Waits:
 
 class TestWaiting:
     def test_a_push_wakes_it_and_waiting_changes_nothing(
-        self, backend: Backend, raw: Redis, foreign: Foreign
+        self, backend: Backend, raw: Redis, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        only_a_push_wakes(monkeypatch)
         waiter = waiting_lease(backend)
         until_blocked(raw)
         assert contents(raw) == {}
-        began = time.monotonic()
         foreign.data(b"1", b"2", b"3")
         # Three at once: the wait's own move must put the right one back in its place.
         raw.lpush(b"jobs:queue", b"1", b"2", b"3")
         assert waiter.outcome().item_id == b"1"
-        assert time.monotonic() - began < 0.5
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"2"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"1"]
 
@@ -358,7 +363,7 @@ class TestWaiting:
     def test_the_time_is_over(self, backend: Backend, raw: Redis) -> None:
         began = time.monotonic()
         assert WorkQueue(backend.connect(), QUEUE).lease(wait_s=0.15) is None
-        assert 0.14 < time.monotonic() - began < 1.0
+        assert time.monotonic() - began > 0.14
         assert contents(raw) == {}
 
     def test_a_wait_is_cut_into_slices(
@@ -499,15 +504,16 @@ class TestSeveralQueues:
             lease_from(queues, 1)
 
     @pytest.mark.parametrize("name", [b"high", b"normal", b"low"])
-    def test_a_push_onto_any_wakes_it(self, backend: Backend, raw: Redis, name: bytes) -> None:
+    def test_a_push_onto_any_wakes_it(
+        self, backend: Backend, raw: Redis, name: bytes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        only_a_push_wakes(monkeypatch)
         connection = backend.connect()
         queues = [WorkQueue(connection, each) for each in (b"high", b"normal", b"low")]
         waiter = Waiter(lambda: list(lease_from(queues, 2, wait_s=FOREVER)))
         until_blocked(raw, 3)
-        began = time.monotonic()
         Foreign(raw, name).waiting(b"1")
         (item,) = waiter.outcome()
-        assert time.monotonic() - began < 0.5
         assert (item.queue, item.item_id) == (name, b"1")
         until_blocked(raw, 0)
 

@@ -10,7 +10,14 @@ from rwq_cli.core.inspect.results import Result, Verdict, all_results
 from rwq_cli.core.items.importing import OnConflict, lines_of
 from rwq_cli.core.items.results import ResultLook, ResultOptions, ResultTally, delete_results
 from rwq_cli.core.queue import FOREVER
-from tests.conftest import FakeClock, Foreign, Interleaved, contents, no_call_over
+from tests.conftest import (
+    COMMANDS_MAX,
+    FakeClock,
+    Foreign,
+    Interleaved,
+    contents,
+    work_between_calls,
+)
 from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
 
 
@@ -206,11 +213,15 @@ class TestRestore:
         list(queue.restore([*lines_of(given), FLUSH, *lines_of(large)]))
         assert sizes == [250, 250, 100, 2, 1]
 
-    def test_no_call_is_long(self, queue: WorkQueue, raw: Redis) -> None:
-        with no_call_over(raw, 100):
+    def test_no_call_is_long(self, interleaved: Interleaved, raw: Redis) -> None:
+        queue = WorkQueue(interleaved, b"jobs")
+        with work_between_calls(interleaved, raw) as works:
             self.put(queue, *(a_result(b"%d" % n) for n in range(5000)))
             self.put(queue, *(a_result(b"l%d" % n, b"x" * 2_000_000) for n in range(10)))
             list(all_results(queue))
+        assert max(work.commands for work in works) <= COMMANDS_MAX
+        # Results of about a megabyte, and the one that crosses it.
+        assert max(work.bytes_sent for work in works) <= 3_100_000
         assert raw.dbsize() == 5010
 
 
