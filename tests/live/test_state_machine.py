@@ -1125,7 +1125,6 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
     monkeypatch.setattr(bulk, "STRETCH_ENTRIES", 3)
     monkeypatch.setattr(bulk, "_STRETCH_IDS", 2)
-    monkeypatch.setattr(bulk, "_SLACK", 1)
     monkeypatch.setitem(ListCursor.__init__.__kwdefaults__, "page_size", 3)
 
 
