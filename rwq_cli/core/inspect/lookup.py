@@ -44,7 +44,13 @@ class Found(NamedTuple):
     processing: Positions
 
 
-def look_up(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) -> Iterator[Found]:
+def look_up(
+    queue: Queue,
+    ids: Collection[bytes],
+    *,
+    main_twice: bool = True,
+    fingerprints: bool = False,
+) -> Iterator[Found]:
     """Look up IDs in both lists and in that of 0.1 cleaners.
 
     A few IDs, or IDs in short lists, are looked for by name, each at one instant. Otherwise each
@@ -57,6 +63,7 @@ def look_up(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) ->
         ids: The IDs.
         main_twice: Read main again. Without it an item that moves may seem duplicated or orphaned:
             for a first look only.
+        fingerprints: Whether to read `Facts.fingerprint`.
 
     Yields:
         What was found of each ID, in order.
@@ -65,7 +72,9 @@ def look_up(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) ->
         return
     lengths: list[int]
     if len(ids) <= BATCH_ITEMS:
-        lengths, *facts = queue.run("look_up", SCAN_BUDGET_ENTRIES, LPOS_LENGTH_MAX, *ids)
+        lengths, *facts = queue.run(
+            "look_up", SCAN_BUDGET_ENTRIES, LPOS_LENGTH_MAX, int(fingerprints), *ids
+        )
         if facts:
             yield from _found(queue, ids, lengths, facts[0])
             return
@@ -76,19 +85,28 @@ def look_up(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) ->
     length = sum(lengths)
     is_quick = len(ids) <= _FEW_IDS or len(ids) * length <= _CALLS * SCAN_BUDGET_ENTRIES
     if is_quick and max(lengths) <= LPOS_LENGTH_MAX:
-        yield from _by_name(queue, ids, length)
+        yield from _by_name(queue, ids, length, fingerprints)
     else:
-        yield from _by_walk(queue, ids, lengths[2] > 0, main_twice)
+        yield from _by_walk(queue, ids, lengths[2] > 0, main_twice, fingerprints)
 
 
-def facts_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = True) -> Iterator[Facts]:
+def facts_of(
+    queue: Queue,
+    ids: Collection[bytes],
+    *,
+    main_twice: bool = True,
+    fingerprints: bool = False,
+) -> Iterator[Facts]:
     """The facts about IDs, in order; see `look_up`."""
-    return (found.facts for found in look_up(queue, ids, main_twice=main_twice))
+    found = look_up(queue, ids, main_twice=main_twice, fingerprints=fingerprints)
+    return (each.facts for each in found)
 
 
-def _by_name(queue: Queue, ids: Collection[bytes], length: int) -> Iterator[Found]:
+def _by_name(
+    queue: Queue, ids: Collection[bytes], length: int, fingerprints: bool
+) -> Iterator[Found]:
     batches = list(in_batches(ids, items_max=ids_per_call(length)))
-    calls = [(LONGEST_LIST, LONGEST_LIST, *batch) for batch in batches]
+    calls = [(LONGEST_LIST, LONGEST_LIST, int(fingerprints), *batch) for batch in batches]
     for batch, reply in zip(batches, queue.run_each("look_up", calls), strict=True):
         if reply is not REFUSED:
             yield from _found(queue, batch, *reply)
@@ -99,20 +117,24 @@ def _found(
 ) -> Iterator[Found]:
     """What a reply of the script says."""
     now, *values = facts_reply
-    fields = FACT_FIELDS + 3
+    fields = FACT_FIELDS + 4
     for at, item_id in enumerate(ids):
         own = values[at * fields : (at + 1) * fields]
         main, processing, cleaning = (
             [length - 1 - int(index) for index in reversed(indexes.split())]
-            for length, indexes in zip(lengths, own[FACT_FIELDS:], strict=True)
+            for length, indexes in zip(lengths, own[FACT_FIELDS:-1], strict=True)
         )
         counts = (len(main), len(processing), len(cleaning))
-        facts = facts_from(queue.keys, item_id, own[:FACT_FIELDS], int(now), *counts)
+        facts = facts_from(queue.keys, item_id, own[:FACT_FIELDS], int(now), *counts, own[-1])
         yield Found(facts, main, processing)
 
 
 def _by_walk(
-    queue: Queue, ids: Collection[bytes], has_cleaning: bool, main_twice: bool
+    queue: Queue,
+    ids: Collection[bytes],
+    has_cleaning: bool,
+    main_twice: bool,
+    fingerprints: bool,
 ) -> Iterator[Found]:
     keys, wanted = queue.keys, ids if isinstance(ids, Set) else frozenset(ids)
     queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
@@ -124,7 +146,7 @@ def _by_walk(
     working = _entries(walk_processing(queue, page_size=WALK_ENTRIES), wanted)
     after = _entries(walk(keys.main), wanted) if main_twice else before
     cleaning = _entries(walk(keys.cleaning), wanted) if has_cleaning else {}
-    for facts in probe(queue, ids):
+    for facts in probe(queue, ids, fingerprints=fingerprints):
         item_id = facts.item_id
         seen = before.get(item_id, ()), working.get(item_id, ()), after.get(item_id, ())
         main, processing = _settled(*seen) if any(seen) else ((), ())

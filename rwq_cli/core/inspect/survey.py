@@ -13,6 +13,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.server.scan import SCAN_COUNT, scan_keys
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
+from rwq_cli.core.state.seen import Seen
 
 # Takes pages of keys that are not data keys.
 Others = Callable[[list[bytes]], object]
@@ -34,6 +35,7 @@ class Survey:
         stale_schedule: Items in main or in processing that are in the delayed or buried sorted set
             all the same, with its name.
         stale_returns: IDs with a count of returns that have no data.
+        seen: What tells the orphaned and the duplicated items from later ones of their IDs.
     """
 
     orphaned: list[bytes] = field(default_factory=list)
@@ -46,6 +48,7 @@ class Survey:
     stale_cleaning: list[bytes] = field(default_factory=list)
     stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
     stale_returns: list[bytes] = field(default_factory=list)
+    seen: Seen = field(default_factory=Seen)
 
     @property
     def is_broken(self) -> bool:
@@ -82,10 +85,12 @@ class Survey:
             self.stale_returns.append(item_id)
         if state is State.ORPHANED:
             self.orphaned.append(item_id)
+            self.seen.note(item_id, facts.fingerprint)
         elif state is State.UNLISTED:
             self.unlisted.append(item_id)
         elif state is State.DUPLICATED:
             self.duplicated.append(item_id)
+            self.seen.note(item_id, facts.fingerprint)
         elif state is State.HELD and not facts.in_processing:
             self.held.append(item_id)
 
@@ -162,7 +167,7 @@ def survey_facts(
         if facts.has_data:
             totals.returned += 1
             totals.returns += facts.returns or 0
-    yield from facts_of(queue, suspects.keys(), main_twice=False)
+    yield from facts_of(queue, suspects.keys(), main_twice=False, fingerprints=True)
 
 
 def _walk_lists(queue: Queue) -> tuple[set[bytes], dict[bytes, None]]:

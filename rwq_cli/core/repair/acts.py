@@ -10,8 +10,9 @@ from rwq_cli.core.batches import BATCH_ITEMS
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Operation, act
 from rwq_cli.core.model import OutcomeBatch, State, Status
+from rwq_cli.core.state.expected import Expected
+from rwq_cli.core.state.seen import Seen
 
-STALE_SCHEDULE = "stale-schedule"
 LOST_REASON = b"its reason was lost with its guard"
 # How scripts take a `bury_after` of None.
 _NEVER = -1
@@ -23,8 +24,9 @@ _REPAIR_ITEMS = 250
 def repair(
     queue: Queue,
     ids: Collection[bytes],
-    expected: Iterable[State | str],
+    expected: Iterable[State],
     *,
+    seen: Seen | None = None,
     bury_after: int | None = None,
     dry_run: bool = False,
 ) -> Iterator[OutcomeBatch]:
@@ -37,8 +39,9 @@ def repair(
     Args:
         queue: The queue.
         ids: The IDs.
-        expected: The states, or `STALE_SCHEDULE`: an item in a list that has an entry in the
-            delayed or buried sorted set all the same.
+        expected: The states; none for items in a list that have an entry in the delayed or buried
+            sorted set all the same, which goes.
+        seen: What a look a grace period ago saw of them; an item that is another by now is skipped.
         bury_after: An item that was returned this often already, 0 or more, is buried instead;
             None for never.
         dry_run: Change nothing, and report what would be done.
@@ -48,16 +51,17 @@ def repair(
     """
     if not ids:
         return
-    states = tuple(expected)
-    claims_first = states == (State.ORPHANED,)
+    states = frozenset(expected)
+    claims_first = states == {State.ORPHANED}
     operation = Operation(
         "repair",
-        (";".join(states), _NEVER if bury_after is None else bury_after),
+        (_NEVER if bury_after is None else bury_after,),
         "repairing",
         pushes=True,
         claims_first=claims_first,
         # The keys of what is claimed exist.
         items_max=BATCH_ITEMS if claims_first else _REPAIR_ITEMS,
+        expected=Expected(states, fingerprints=seen),
     )
     for batch in act(queue, operation, ids, dry_run=dry_run):
         if skipped := batch.ids_with(Status.SKIPPED):

@@ -9,17 +9,19 @@ leased by nobody, is due.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import lengths_of, walk_processing
+from rwq_cli.core.inspect.cursor import WALK_ENTRIES, lengths_of, walk_processing
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.survey import Survey, find_unguarded, stale_returns, survey
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import CleanAction, OutcomeBatch, Repair, State, Status
-from rwq_cli.core.repair.acts import STALE_SCHEDULE, repair, restore_guards
-from rwq_cli.core.state.probe import states
+from rwq_cli.core.repair.acts import repair, restore_guards
+from rwq_cli.core.state.probe import states_in_processing
+from rwq_cli.core.state.seen import Seen
 
 _REPAIRS = {
     Status.RETURNED: Repair.RETURNED,
@@ -98,27 +100,62 @@ def deep_clean(
         pass
 
 
-def broken_in_processing(queue: Queue) -> dict[bytes, State]:
+@dataclass(slots=True)
+class Suspects:
+    """What a look at processing found to be broken.
+
+    Attributes:
+        abandoned: Items that look abandoned.
+        ghosts: IDs that look like ghosts.
+    """
+
+    abandoned: Seen = field(default_factory=Seen)
+    ghosts: dict[bytes, None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.abandoned or self.ghosts)
+
+
+def broken_in_processing(queue: Queue) -> Suspects:
     """The IDs in processing that look abandoned, or like ghosts."""
-    found: dict[bytes, State] = {}
+    found = Suspects()
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
-    for page in walk_processing(queue):
-        for item_id, state in zip(page, states(queue, page, in_processing=1), strict=True):
-            if state is State.ABANDONED or state is State.GHOST:
-                found[item_id] = state
+    pages = walk_processing(queue)
+    for page in pages:
+        for index, item_id, state, fingerprint in states_in_processing(queue, page):
+            if state is State.GHOST:
+                found.ghosts[item_id] = None
+            elif item_id not in found.abandoned:
+                found.abandoned.note(item_id, fingerprint, pages.offset + index)
     return found
 
 
+def _not_moved(queue: Queue, seen: Seen) -> list[bytes]:
+    """The IDs without those whose entry in processing was pushed since they were seen."""
+    done: set[bytes] = set()
+    moved: set[bytes] = set()
+    pages = walk_processing(queue, page_size=WALK_ENTRIES)
+    for page in pages:
+        # Of two entries, that at the right end was there first.
+        last = pages.offset + len(page) - 1
+        places = dict(zip(reversed(page), range(last, pages.offset - 1, -1), strict=True))
+        moved.update(item_id for item_id in seen.moved(places) if item_id not in done)
+        done.update(places)
+    return [item_id for item_id in seen if item_id not in moved] if moved else list(seen)
+
+
 def _repair_processing(
-    queue: Queue, suspects: dict[bytes, State], bury_after: int | None, dry_run: bool
+    queue: Queue, suspects: Suspects, bury_after: int | None, dry_run: bool
 ) -> Iterator[CleanAction]:
-    ghosts = [item_id for item_id, state in suspects.items() if state is State.GHOST]
-    abandoned = [item_id for item_id, state in suspects.items() if state is State.ABANDONED]
     # One that waits as well is duplicated: its entry in processing goes.
     expected = (State.ABANDONED, State.DUPLICATED)
-    for batch in repair(queue, abandoned, expected, bury_after=bury_after, dry_run=dry_run):
+    seen = suspects.abandoned
+    abandoned = _not_moved(queue, seen) if seen else []
+    for batch in repair(
+        queue, abandoned, expected, seen=seen, bury_after=bury_after, dry_run=dry_run
+    ):
         yield from _actions(batch, State.ABANDONED, "processing", dropped=State.DUPLICATED)
-    for batch in repair(queue, ghosts, (State.GHOST,), dry_run=dry_run):
+    for batch in repair(queue, list(suspects.ghosts), (State.GHOST,), dry_run=dry_run):
         yield from _actions(batch, State.GHOST, "processing")
 
 
@@ -134,7 +171,12 @@ def _repair_lists(
         (found.duplicated, State.DUPLICATED, "main"),
     ):
         repaired = repair(
-            queue, _without(ids, done), (state,), bury_after=bury_after, dry_run=dry_run
+            queue,
+            _without(ids, done),
+            (state,),
+            seen=None if state is State.GHOST else found.seen,
+            bury_after=bury_after,
+            dry_run=dry_run,
         )
         for batch in repaired:
             done.update(batch.ids)
@@ -153,7 +195,7 @@ def _prune_entries(
     entries: dict[bytes, list[str]] = {}
     for item_id, where in found.stale_schedule:
         entries.setdefault(item_id, []).append(where)
-    for batch in repair(queue, _without(entries, done), (STALE_SCHEDULE,), dry_run=dry_run):
+    for batch in repair(queue, _without(entries, done), (), dry_run=dry_run):
         for item_id in batch.ids:
             for where in entries[item_id]:
                 yield _pruned(item_id, where)

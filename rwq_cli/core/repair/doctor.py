@@ -21,24 +21,27 @@ from rwq_cli.core.inspect.foreign_keys import (
     may_be_nested,
     shadowed_by_name,
 )
-from rwq_cli.core.inspect.lookup import facts_of
+from rwq_cli.core.inspect.lookup import look_up
 from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.survey import Totals, scheduled_ids, survey_facts
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import State
-from rwq_cli.core.repair.acts import STALE_SCHEDULE, repair, restore_guards
+from rwq_cli.core.repair.acts import repair, restore_guards
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code, Finding, Severity
 from rwq_cli.core.server.config import hash_tag, server_config
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
+from rwq_cli.core.state.seen import Seen
 
 # By ID, what looks wrong with it.
 _Suspects = dict[bytes, tuple[Code, ...]]
 # By code, the IDs of which it was found.
 _Found = dict[Code, dict[bytes, None]]
 
+# Findings that a later item of the same ID may seem to confirm.
+_OF_ONE_ITEM = frozenset({Code.ABANDONED, Code.ORPHANED, Code.DUPLICATED})
 # What the lease keys of an ID show, wherever the ID is.
 _OF_LEASES = frozenset({Code.TWO_HOLDERS, Code.STRAY_LEASE, Code.ENDLESS_LEASE})
 
@@ -95,17 +98,18 @@ def diagnose(
         findings.append(_about_keys(Code.WRONG_TYPE, wrong))
         return _diagnosis(queue, findings, wanted, None, dry_run)
     findings += _about_wrong_keys(queue)
-    foreign, totals = ForeignKeys(queue.keys), Totals()
-    suspects = _only(_first_look(queue, foreign, totals), wanted)
+    foreign, totals, seen = ForeignKeys(queue.keys), Totals(), Seen()
+    suspects = _only(_first_look(queue, foreign, totals, seen), wanted)
     findings.append(_about_keys(Code.FOREIGN_KEY, foreign.nobodys()))
     if suspects:
         queue.clock.sleep(grace_s)
-    found, in_cleaning = _second_look(queue, suspects)
-    fixed = _fix(queue, found, in_cleaning, dry_run) if fix else {}
+    found, in_cleaning = _second_look(queue, suspects, seen)
+    fixed = _fix(queue, found, seen, in_cleaning, dry_run) if fix else {}
     left = {code: _without(ids, fixed.get(code, ())) for code, ids in found.items()}
     if fixed and not dry_run:
         # What we did not fix another may have, or it is gone.
-        left, _ = _second_look(queue, _by_id(left))
+        # The fixes rotate processing, so its places prove nothing any more.
+        left, _ = _second_look(queue, _by_id(left), Seen())
     for code, ids in found.items():
         remaining = left.get(code, {})
         examples = (*(i for i in ids if i in remaining), *(i for i in ids if i not in remaining))
@@ -163,31 +167,45 @@ def _wrong_structures(queue: Queue) -> Tally:
     return wrong
 
 
-def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals) -> _Suspects:
-    """All IDs that look broken; one that a worker is in the middle of looks so, too."""
+def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) -> _Suspects:
+    """All IDs that look broken; one that a worker is in the middle of looks so, too.
+
+    `seen` takes what tells the items from later ones of their IDs.
+    """
     keys, suspects = queue.keys, _Suspects()
     leases = (keys.lease_prefix, keys.old_lease_prefix)
     ours = (*leases, keys.result_prefix, keys.undo_prefix)
 
-    def note(facts: Facts) -> None:
+    def note(facts: Facts, *place: int) -> None:
         if codes := findings_about(facts):
             suspects[facts.item_id] = codes
+            if facts.item_id not in seen and not _OF_ONE_ITEM.isdisjoint(codes):
+                seen.note(facts.item_id, facts.fingerprint, *place)
         else:
             suspects.pop(facts.item_id, None)
 
     queue.progress.begin("reading processing", lengths_of(queue, keys.processing))
     done: set[bytes] = set()
-    for in_processing, pages in ((1, walk_processing(queue)), (0, scheduled_ids(queue))):
-        for page in pages:
-            fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
-            done.update(fresh)
-            for facts in probe(queue, fresh, in_processing=in_processing):
-                note(facts)
+    pages = walk_processing(queue)
+    for page in pages:
+        fresh: dict[bytes, int] = {}
+        for place, item_id in enumerate(page, pages.offset):
+            if item_id not in done:
+                fresh.setdefault(item_id, place)
+        done.update(fresh)
+        found = probe(queue, fresh, in_processing=1, fingerprints=True)
+        for facts, place in zip(found, fresh.values(), strict=True):
+            note(facts, place)
+    for page in scheduled_ids(queue):
+        scheduled = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
+        done.update(scheduled)
+        for facts in probe(queue, scheduled):
+            note(facts)
 
     def look_at_keys(page: list[bytes]) -> None:
         leased = [key[len(prefix) :] for prefix in leases for key in page if key.startswith(prefix)]
-        fresh = [i for i in dict.fromkeys(leased) if i not in done and not may_be_nested(i)]
-        for facts in probe(queue, fresh):
+        unlisted = [i for i in dict.fromkeys(leased) if i not in done and not may_be_nested(i)]
+        for facts in probe(queue, unlisted):
             codes = tuple(code for code in findings_about(facts) if code in _OF_LEASES)
             if codes:
                 suspects[facts.item_id] = codes
@@ -211,15 +229,18 @@ def _only(suspects: _Suspects, wanted: frozenset[Code]) -> _Suspects:
     return {item_id: codes for item_id, codes in chosen.items() if codes}
 
 
-def _second_look(queue: Queue, suspects: _Suspects) -> tuple[_Found, set[bytes]]:
+def _second_look(queue: Queue, suspects: _Suspects, seen: Seen) -> tuple[_Found, set[bytes]]:
     """What is still wrong with the suspects, and those in the list of 0.1 cleaners."""
     found: _Found = {}
     in_cleaning: set[bytes] = set()
-    for facts in facts_of(queue, suspects.keys()):
+    for facts, _, processing in look_up(queue, suspects.keys(), fingerprints=True):
         if facts.in_cleaning:
             in_cleaning.add(facts.item_id)
+        is_same = seen.is_same(facts.item_id, facts.fingerprint) and not (
+            processing and seen.moved({facts.item_id: processing[0]})
+        )
         for code in findings_about(facts):
-            if code in suspects[facts.item_id]:
+            if code in suspects[facts.item_id] and (is_same or code not in _OF_ONE_ITEM):
                 found.setdefault(code, {})[facts.item_id] = None
     return found, in_cleaning
 
@@ -237,7 +258,7 @@ def _without(ids: Iterable[bytes], others: Collection[bytes]) -> dict[bytes, Non
 
 
 def _fix(
-    queue: Queue, found: _Found, in_cleaning: set[bytes], dry_run: bool
+    queue: Queue, found: _Found, seen: Seen, in_cleaning: set[bytes], dry_run: bool
 ) -> dict[Code, set[bytes]]:
     """Act on what was seen twice; by code, the IDs that were fixed."""
     fixed: dict[Code, set[bytes]] = {}
@@ -249,7 +270,9 @@ def _fix(
             fixed[code] = returned & ids.keys()
             ids = _without(ids, returned)
         if ids:
-            fixed.setdefault(code, set()).update(ids.keys() & set(fix(queue, list(ids), dry_run)))
+            fixed.setdefault(code, set()).update(
+                ids.keys() & set(fix(queue, list(ids), seen, dry_run))
+            )
         if code in (Code.ABANDONED, Code.ORPHANED):
             returned |= fixed.get(code, set())
     if not dry_run:
@@ -258,38 +281,42 @@ def _fix(
     return fixed
 
 
-# Acts on the IDs of a finding; yields those that were fixed.
-_Fix = Callable[[Queue, Sequence[bytes], bool], Iterable[bytes]]
+# Acts on the IDs of a finding, of which the first look saw so much; yields those that were fixed.
+_Fix = Callable[[Queue, Sequence[bytes], Seen, bool], Iterable[bytes]]
 
 
-def _repair(*states: State | str) -> _Fix:
-    def fix(queue: Queue, ids: Sequence[bytes], dry_run: bool) -> Iterator[bytes]:
-        batches = repair(queue, ids, states, dry_run=dry_run)
+def _repair(*states: State) -> _Fix:
+    def fix(queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool) -> Iterator[bytes]:
+        batches = repair(queue, ids, states, seen=seen, dry_run=dry_run)
         return chain.from_iterable(batch.ids for batch in batches)
 
     return fix
 
 
-def _return_orphans(queue: Queue, ids: Sequence[bytes], dry_run: bool) -> Iterable[bytes]:
+def _return_orphans(
+    queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool
+) -> Iterable[bytes]:
     keys = queue.keys
     # A queue whose items looked like ours may have been created since.
     own = exclude_nested_queues(
         queue, ids, (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
     )
-    return _repair(State.ORPHANED)(queue, own, dry_run)
+    return _repair(State.ORPHANED)(queue, own, seen, dry_run)
 
 
-def _drop_ghosts(queue: Queue, ids: Sequence[bytes], dry_run: bool) -> Iterator[bytes]:
-    yield from _repair(State.GHOST)(queue, ids, dry_run)
+def _drop_ghosts(queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool) -> Iterator[bytes]:
+    yield from _repair(State.GHOST)(queue, ids, seen, dry_run)
     for name in ("delayed", "buried"):
         yield from prune(queue, name, ids, dry_run=dry_run)
 
 
-def _promote(queue: Queue, _ids: Sequence[bytes], dry_run: bool) -> Iterator[bytes]:
+def _promote(queue: Queue, _ids: Sequence[bytes], _seen: Seen, dry_run: bool) -> Iterator[bytes]:
     return chain.from_iterable(batch.ids for batch in promote(queue, dry_run=dry_run))
 
 
-def _delete_endless_leases(queue: Queue, ids: Sequence[bytes], dry_run: bool) -> Iterator[bytes]:
+def _delete_endless_leases(
+    queue: Queue, ids: Sequence[bytes], _seen: Seen, dry_run: bool
+) -> Iterator[bytes]:
     for batch in in_batches(ids):
         yield from queue.run("delete_endless_leases", *batch, dry_run=dry_run)
 
@@ -300,10 +327,12 @@ _FIXES: Mapping[Code, _Fix] = {
     Code.DUPLICATED: _repair(State.DUPLICATED),
     Code.GHOST: _drop_ghosts,
     Code.EMPTY_ID: _drop_ghosts,
-    Code.STALE_SCHEDULE: _repair(STALE_SCHEDULE),
-    Code.UNGUARDED: lambda queue, ids, dry_run: restore_guards(queue, ids, dry_run=dry_run),
+    Code.STALE_SCHEDULE: _repair(),
+    Code.UNGUARDED: lambda queue, ids, _, dry: restore_guards(queue, ids, dry_run=dry),
     Code.DUE: _promote,
-    Code.STALE_CLEANING: lambda queue, ids, dry_run: prune_cleaning(queue, ids, dry_run=dry_run),
-    Code.STALE_RETURNS: lambda queue, ids, dry_run: prune(queue, "returns", ids, dry_run=dry_run),
+    Code.STALE_CLEANING: lambda queue, ids, _, dry_run: prune_cleaning(queue, ids, dry_run=dry_run),
+    Code.STALE_RETURNS: lambda queue, ids, _, dry_run: prune(
+        queue, "returns", ids, dry_run=dry_run
+    ),
     Code.ENDLESS_LEASE: _delete_endless_leases,
 }

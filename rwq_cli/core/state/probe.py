@@ -12,10 +12,17 @@ from rwq_cli.core.state.rules import Facts
 # How many fields of a reply an ID has.
 FACT_FIELDS = 8
 _STATE_OF_CODE = {code: state for state, code in STATE_CODES.items()}
+_ABANDONED, _GHOST = STATE_CODES[State.ABANDONED], STATE_CODES[State.GHOST]
+_FINGERPRINT_DIGITS = 12
 
 
 def probe(
-    queue: Queue, ids: Iterable[bytes], *, in_main: int = 0, in_processing: int = 0
+    queue: Queue,
+    ids: Iterable[bytes],
+    *,
+    in_main: int = 0,
+    in_processing: int = 0,
+    fingerprints: bool = False,
 ) -> Iterator[Facts]:
     """The facts about IDs, in order, read in batches; those of a batch are of one instant.
 
@@ -24,13 +31,24 @@ def probe(
         ids: The IDs.
         in_main: How often each is in main; not read.
         in_processing: How often each is in processing; not read.
+        fingerprints: Whether to read `Facts.fingerprint`.
     """
+    length = FACT_FIELDS + fingerprints
     for batch in in_batches(ids):
-        reply = queue.run("probe", *batch)
+        reply = queue.run("probe", int(fingerprints), *batch)
         now_ms = int(reply[0])
         for at, item_id in enumerate(batch):
-            fields = reply[1 + at * FACT_FIELDS : 1 + (at + 1) * FACT_FIELDS]
-            yield facts_from(queue.keys, item_id, fields, now_ms, in_main, in_processing)
+            fields = reply[1 + at * length : 1 + (at + 1) * length]
+            fingerprint = fields.pop() if fingerprints else b""
+            yield facts_from(
+                queue.keys,
+                item_id,
+                fields,
+                now_ms,
+                in_main,
+                in_processing,
+                fingerprint=fingerprint,
+            )
 
 
 def facts_from(
@@ -41,6 +59,7 @@ def facts_from(
     in_main: int,
     in_processing: int,
     in_cleaning: int = 0,
+    fingerprint: bytes = b"",
 ) -> Facts:
     """The facts of a reply, as `facts_reply` in `lua/lib/facts.lua` gives them.
 
@@ -52,6 +71,7 @@ def facts_from(
         in_main: How often the ID is in main.
         in_processing: How often it is in processing.
         in_cleaning: How often it is in the list of a 0.1 cleaner.
+        fingerprint: See `Facts`.
     """
     kind, new, new_ms, old, old_ms, due, buried, returned = fields
     returns = returns_from(returned)
@@ -69,6 +89,7 @@ def facts_from(
         returns,
         wrong_types_from(keys, item_id, kind, new_ms, old_ms),
         returned is not None and returns is None,
+        fingerprint,
     )
 
 
@@ -78,9 +99,36 @@ def states(
     """The states of IDs, in order; as `probe`, but decided on the server."""
     found: list[State] = []
     for batch in in_batches(ids):
-        codes = queue.run("states", in_main, in_processing, *batch).decode("ascii")
-        found += map(_STATE_OF_CODE.__getitem__, codes)
+        codes, _ = queue.run("states", in_main, in_processing, 0, *batch)
+        found += map(_STATE_OF_CODE.__getitem__, codes.decode("ascii"))
     return found
+
+
+def states_in_processing(
+    queue: Queue, ids: Sequence[bytes]
+) -> Iterator[tuple[int, bytes, State, bytes]]:
+    """Find what looks broken among entries of processing.
+
+    Args:
+        queue: The queue.
+        ids: The entries.
+
+    Yields:
+        The index, the ID and the state of each that is abandoned or a ghost, and the fingerprint of
+        an abandoned one, else b"".
+    """
+    first = 0
+    for batch in in_batches(ids):
+        reply, fingerprints = queue.run("states", 0, 1, 1, *batch)
+        at = 0
+        for index, code in enumerate(reply.decode("ascii")):
+            if code == _ABANDONED:
+                fingerprint = fingerprints[at : at + _FINGERPRINT_DIGITS]
+                at += _FINGERPRINT_DIGITS
+                yield first + index, batch[index], State.ABANDONED, fingerprint
+            elif code == _GHOST:
+                yield first + index, batch[index], State.GHOST, b""
+        first += len(batch)
 
 
 def lease_from(value: bytes, left_ms: int) -> Lease | None:

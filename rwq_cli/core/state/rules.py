@@ -37,6 +37,8 @@ class Facts:
         returns: How often a cleaner returned it; None if none did.
         wrong_types: Keys that hold another type than the protocol says, with that type.
         has_invalid_returns: Whether its count of returns is no number.
+        fingerprint: A fingerprint of the data, where it was asked for, and neither a session nor a
+            guard protects the item; else b"".
     """
 
     item_id: bytes
@@ -52,6 +54,7 @@ class Facts:
     returns: int | None = None
     wrong_types: Mapping[bytes, str] = field(default_factory=dict)
     has_invalid_returns: bool = False
+    fingerprint: bytes = b""
 
     @property
     def lease(self) -> Lease | None:

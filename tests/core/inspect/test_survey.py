@@ -66,10 +66,10 @@ def zoo(foreign: Foreign) -> None:
 def found(queue: WorkQueue) -> dict[str, Any]:
     """The survey, with what has no order of its own sorted."""
     report = asdict(survey(queue))
-    return {name: sorted(ids) for name, ids in report.items()}
+    return {name: sorted(ids) for name, ids in report.items() if name != "seen"}
 
 
-NOTHING = asdict(Survey())
+NOTHING = {name: ids for name, ids in asdict(Survey()).items() if name != "seen"}
 
 
 def test_an_empty_queue(queue: WorkQueue) -> None:

@@ -59,15 +59,17 @@ end
 
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
 -- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
--- the ID under both names. `without_leases` leaves the leases out, for operations that need none.
+-- the ID under both names. `without_leases` leaves the leases out, for operations that need none. `type_of`
+-- reads the type of an ID's data key, for operations that read the data, too.
 -- Returns also the scores of the IDs, as `scores_of` does.
-local function read_facts(ids, claim, without_leases)
+local function read_facts(ids, claim, without_leases, type_of)
   local facts = {}
   local values = without_leases and {} or lease_values(ids)
   local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
     local id = ids[i]
-    local data, new, old = redis.call('TYPE', item_prefix .. id).ok, values[2 * i - 1], values[2 * i]
+    local data = type_of and type_of(id) or redis.call('TYPE', item_prefix .. id).ok
+    local new, old = values[2 * i - 1], values[2 * i]
     local found
     if new or old or due[i] or burials[i] then
       -- Eight fields at most: a larger table would cost twice as much.
@@ -186,7 +188,7 @@ local function facts_reply(ids, append)
     reply[last + 7] = burials[i] or ''
     reply[last + 8] = counts[i] or false
     if append then
-      append(reply, ids[i])
+      append(reply, ids[i], found)
     end
   end
   return reply

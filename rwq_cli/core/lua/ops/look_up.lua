@@ -2,11 +2,13 @@
 --
 -- arg 1     how many entries to pass at most, all IDs together; one ID may always pass all of them
 -- arg 2     how many entries a list may have at most
--- arg 3..   IDs; each is looked for in the whole of the lists
+-- arg 3     '1' to add the `fingerprint_reply` of each ID to its facts, else '0'
+-- arg 4..   IDs; each is looked for in the whole of the lists
 -- Returns { lengths, facts }: how many entries main, processing and cleaning have; and what `facts_reply` gives
--- with three more fields for each ID, its places in these lists counted from the left end, joined by spaces.
+-- with three more fields for each ID, its places in these lists counted from the left end, joined by spaces;
+-- and then its fingerprint, or ''.
 -- If that would pass more entries, only { lengths }.
-local lists, lengths, ids = { main, processing, cleaning }, {}, args_from(3)
+local lists, lengths, ids = { main, processing, cleaning }, {}, args_from(4)
 local length, longest = 0, 0
 for i, list in ipairs(lists) do
   lengths[i] = redis.call('LLEN', list)
@@ -15,10 +17,12 @@ end
 if longest > tonumber(arg(2)) or (#ids > 1 and #ids * length > tonumber(arg(1))) then
   return { lengths }
 end
-local function add_places(reply, id)
+local identifies = arg(3) == '1'
+local function add_more(reply, id, facts)
   for i, list in ipairs(lists) do
     local places = lengths[i] > 0 and redis.call('LPOS', list, id, 'COUNT', 0) or {}
     reply[#reply + 1] = table.concat(places, ' ')
   end
+  reply[#reply + 1] = identifies and fingerprint_reply(id, facts) or ''
 end
-return { lengths, facts_reply(ids, add_places) }
+return { lengths, facts_reply(ids, add_more) }

@@ -2,19 +2,24 @@
 -- still do.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';', or
---           'stale-schedule'
--- arg 6     an item that was returned so often already is buried instead; -1 for never
--- arg 7..   IDs, each once
--- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere.
+-- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';'; '' for
+--           an item in a list with an entry in Q:delayed or Q:buried
+-- arg 6     unused
+-- arg 7     '1' if each ID is followed by the fingerprint that it had then, '' for none; else '0'
+-- arg 8     an item that was returned so often already is buried instead; -1 for never
+-- arg 9..   IDs, each once
+-- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. What has other
+-- data by now is another item, which is skipped like a healthy one.
 --   abandoned       returned
 --   orphaned        returned
 --   ghost           its entries in both lists are dropped
 --   duplicated      one entry stays: that of processing if a session works on it, else the next in main
---   stale-schedule  an item in a list with an entry in Q:delayed or Q:buried: the entry goes
-local expected, bury_after, ids = {}, tonumber(arg(6)), args_from(7)
-for state in string.gmatch(arg(5), '[^;]+') do
-  expected[state] = true
+--   ''              the entry goes
+local bury_after, ids, changed = tonumber(arg(8)), ids_from(9), {}
+local function type_of(id)
+  local kind, identity = identify(id)
+  changed[id] = expected_data[id] ~= '' and identity ~= expected_data[id]
+  return kind
 end
 if bury_after >= 0 and not dry_run then
   local refusal = denied('bury_returned')
@@ -22,7 +27,7 @@ if bury_after >= 0 and not dry_run then
     return refusal
   end
 end
-local facts = read_facts(ids, claim)
+local facts = read_facts(ids, claim, false, arg(7) == '1' and type_of)
 locate(ids, facts)
 local counts = returns_of(ids)
 local now_ms = clock_ms()
@@ -33,14 +38,14 @@ for i = 1, #ids do
   local state = found.main and state_of(found, now_ms)
   if not state then
     outcomes[id] = 'elsewhere'
-  elseif expected['stale-schedule'] then
+  elseif not expected_states then
     outcomes[id] = 'skipped'
     if found.data == 'string' and (found.due_ms or found.buried_ms)
         and (found.main > 0 or (found.processing > 0 and not is_guarded(found))) then
       outcomes[id] = 'pruned'
       stale[#stale + 1] = id
     end
-  elseif not expected[state] then
+  elseif not expected_states[state] or changed[id] then
     outcomes[id] = 'skipped'
   elseif state == 'orphaned' and not may_push_unlisted(found) then
     outcomes[id] = 'elsewhere'

@@ -2,18 +2,31 @@
 --
 -- arg 1     how often each is in main
 -- arg 2     how often each is in processing
--- arg 3..   IDs
--- Returns one string with a code for each ID in order. STATE_CODES is made from `core/model.py`.
-local in_main, in_processing, ids = tonumber(arg(1)), tonumber(arg(2)), args_from(3)
-local leases, now_ms, codes = lease_values(ids), clock_ms(), {}
+-- arg 3     '1' to return the fingerprints of abandoned items, else '0'
+-- arg 4..   IDs
+-- Returns one string with a code for each ID in order, and one with the 12 digits of the fingerprint of each
+-- abandoned item in order. STATE_CODES is made from `core/model.py`.
+local in_main, in_processing, ids = tonumber(arg(1)), tonumber(arg(2)), args_from(4)
+local identifies = arg(3) == '1'
+local leases, now_ms, codes, fingerprints = lease_values(ids), clock_ms(), {}, {}
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 -- One table for all: a table for each ID would take half of the time.
 local facts = { main = in_main, processing = in_processing }
 for i = 1, #ids do
-  facts.id, facts.data = ids[i], redis.call('TYPE', item_prefix .. ids[i]).ok
-  facts.new, facts.old = leases[2 * i - 1] or false, leases[2 * i] or false
+  local id = ids[i]
+  local identity
+  facts.id, facts.new, facts.old = id, leases[2 * i - 1] or false, leases[2 * i] or false
+  if identifies and not session_of(facts) then
+    facts.data, identity = identify(id)
+  else
+    facts.data = redis.call('TYPE', item_prefix .. id).ok
+  end
   facts.due_ms = due[i] and tonumber(due[i]) or nil
   facts.buried_ms = burials[i] and tonumber(burials[i]) or nil
-  codes[i] = STATE_CODES[state_of(facts, now_ms)]
+  local state = state_of(facts, now_ms)
+  codes[i] = STATE_CODES[state]
+  if identity and state == 'abandoned' then
+    fingerprints[#fingerprints + 1] = identity
+  end
 end
-return table.concat(codes)
+return { table.concat(codes), table.concat(fingerprints) }

@@ -1,0 +1,32 @@
+-- Telling whether an ID still names the item that was seen before: it may have been completed and added
+-- anew meanwhile.
+
+-- Of larger data, the two ends and the length.
+local END_BYTES = 256
+
+-- The type of an ID's data key; and for a string, a fingerprint of it: 48 bits as 12 hexadecimal digits.
+local function identify(id)
+  local key = item_prefix .. id
+  local data = redis.pcall('GETRANGE', key, 0, END_BYTES - 1)
+  if type(data) == 'table' then
+    if string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
+      error(data)
+    end
+    return redis.call('TYPE', key).ok
+  elseif data == '' and redis.call('EXISTS', key) == 0 then
+    return 'none'
+  elseif #data == END_BYTES then
+    data = redis.call('STRLEN', key) .. ':' .. data .. redis.call('GETRANGE', key, -END_BYTES, -1)
+  end
+  return 'string', string.sub(redis.sha1hex(data), 1, 12)
+end
+
+-- For replies: the fingerprint of an item that neither a session nor a guard protects, else ''. Any other is
+-- nothing that a second look could act on.
+local function fingerprint_reply(id, facts)
+  if facts.data ~= 'string' or session_of(facts) or is_guarded(facts) then
+    return ''
+  end
+  local _, identity = identify(id)
+  return identity or ''
+end

@@ -1,0 +1,67 @@
+"""What the first look of a clean saw of the items that looked broken."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_FINGERPRINT_BITS = 48
+_FINGERPRINT = (1 << _FINGERPRINT_BITS) - 1
+# No list is longer.
+_ANYWHERE = (1 << 40) - 1
+_NOT_SEEN = _ANYWHERE << _FINGERPRINT_BITS
+
+
+class Seen(Mapping[bytes, str]):
+    """Fingerprints of items by ID, and their places in processing: one integer for each.
+
+    The ID of an item that was completed and added anew since then names another item, which only
+    looks as broken. Its data differ, or its entry stands further to the left than the one that was
+    seen: entries are pushed at the left end, so one that stays only ever comes closer to the right
+    end. An operation that rotates the list moves entries to the left, too; what cannot be told from
+    a new item is left for the next clean.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, int] = {}
+
+    def note(self, item_id: bytes, fingerprint: bytes, place: int = _ANYWHERE) -> None:
+        """Note an item.
+
+        Args:
+            item_id: The ID.
+            fingerprint: What a script replied; b"" is not noted.
+            place: Where it is in processing, counted from the right end, if that is known.
+        """
+        if fingerprint:
+            self._values[item_id] = place << _FINGERPRINT_BITS | int(fingerprint, 16)
+
+    def moved(self, places: Mapping[bytes, int]) -> list[bytes]:
+        """The items that were in processing and stand further to the left now.
+
+        Args:
+            places: Where they are in processing now, counted from the right end.
+        """
+        get, bits = self._values.get, _FINGERPRINT_BITS
+        return [i for i, place in places.items() if get(i, _NOT_SEEN) >> bits < place]
+
+    def is_same(self, item_id: bytes, fingerprint: bytes) -> bool:
+        """Whether an item has the data that were seen; also if none were noted."""
+        value = self._values.get(item_id)
+        return value is None or (
+            fingerprint != b"" and int(fingerprint, 16) == value & _FINGERPRINT
+        )
+
+    def __contains__(self, item_id: object) -> bool:
+        return item_id in self._values
+
+    def get(self, item_id: bytes, default: Any = None) -> Any:
+        value = self._values.get(item_id)
+        return default if value is None else f"{value & _FINGERPRINT:012x}"
+
+    def __getitem__(self, item_id: bytes) -> str:
+        return f"{self._values[item_id] & _FINGERPRINT:012x}"
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
