@@ -181,17 +181,17 @@ _SAMPLE_ARGS = {
     "ZREMRANGEBYSCORE": ", 0, 0",
 }
 _KEYS = {
-    "item": ("item_prefix .. 'x'",),
-    "leases": ("lease_prefix .. 'x'", "old_lease_prefix .. 'x'"),
-    "result": ("result_prefix .. 'x'",),
+    "item": ("item_prefix .. '*'",),
+    "leases": ("lease_prefix .. '*'", "old_lease_prefix .. '*'"),
+    "result": ("result_prefix .. '*'",),
     # Arguments of the operations that need them.
     "marks": ("arg(1)",),
     "to_main": ("arg(8)",),
     "to_delayed": ("arg(10)",),
     "to_buried": ("arg(11)",),
     "to_returns": ("arg(12)",),
-    "renamed": ("item_prefix .. 'x', arg(13) .. 'x'",),
-    "to_leases": ("arg(14) .. 'x'", "arg(15) .. 'x'"),
+    "renamed": ("item_prefix .. '*', arg(13) .. '*'",),
+    "to_leases": ("arg(14) .. '*'", "arg(15) .. '*'"),
 }
 _HERE = Path(__file__).parent
 

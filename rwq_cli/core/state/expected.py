@@ -6,7 +6,7 @@ from hashlib import sha1
 
 from rwq_cli.core.model import State
 
-_FINGERPRINT_BYTES = 1024 * 1024
+_FINGERPRINT_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

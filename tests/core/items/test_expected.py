@@ -74,6 +74,23 @@ def test_an_item_that_a_worker_leased_meanwhile_is_left_to_it(
 
 @each_verb
 @few_or_many
+def test_an_item_that_was_leased_and_pushed_once_more_is_left(
+    queue: WorkQueue, foreign: Foreign, verb: Verb, others: int
+) -> None:
+    """A live worker popped it, and a cleaner pushed it a second time."""
+    rest = [b"other %d" % number for number in range(others)]
+    foreign.waiting(*rest)
+    foreign.leased(b"x")
+    foreign.raw.lpush(b"jobs:queue", b"x")
+    status, statuses = run(queue, verb, rest, Expected(states=frozenset({State.WAITING})))
+    assert status is Status.CHANGED
+    assert Status.CHANGED not in statuses
+    assert foreign.raw.get(b"jobs:item:x") == b"data of x"
+    assert foreign.raw.lrange(b"jobs:processing", 0, -1).count(b"x") == 1
+
+
+@each_verb
+@few_or_many
 @pytest.mark.parametrize("state", WAS)
 def test_an_item_that_is_still_what_it_was_chosen_for_is_acted_on(
     queue: WorkQueue, foreign: Foreign, verb: Verb, others: int, state: str

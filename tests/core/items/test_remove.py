@@ -274,7 +274,7 @@ class TestRemove:
         }
         assert len(prints) == 5
 
-    @pytest.mark.parametrize("size", [0, 1, 1024 * 1024, 1024 * 1024 + 1, 5_000_000])
+    @pytest.mark.parametrize("size", [0, 1, 4 * 1024 * 1024, 4 * 1024 * 1024 + 1, 9_000_000])
     def test_of_any_size(self, queue: WorkQueue, raw: Redis, size: int) -> None:
         raw.set("jobs:item:a", bytes(range(256)) * (size // 256 + 1))
         raw.setrange("jobs:item:a", 0, b"")

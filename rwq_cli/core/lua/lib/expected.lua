@@ -24,7 +24,7 @@ local function ids_from(n)
 end
 
 -- Of larger data, the two ends and the length: hashing takes two milliseconds a megabyte.
-local FINGERPRINT_BYTES = 1048576
+local FINGERPRINT_BYTES = 4194304
 local function fingerprint(id)
   local key, half = item_prefix .. id, FINGERPRINT_BYTES / 2
   local data = redis.call('GETRANGE', key, 0, FINGERPRINT_BYTES)
@@ -42,11 +42,12 @@ local function is_in_expected_state(facts, now_ms)
   if expected_states[state] or state ~= 'duplicated' then
     return expected_states[state] ~= nil
   end
-  local main = facts.main
+  local main, is_worked_on = facts.main, facts.processing > 0 and session_of(facts)
   facts.main = 0
   state = facts.processing > 0 and state_of(facts, now_ms)
   facts.main = main
-  return expected_states.waiting or expected_states[state] ~= nil
+  -- That it waits as well is no reason to take it from the session that has popped it.
+  return (expected_states.waiting and not is_worked_on) or expected_states[state] ~= nil
 end
 
 -- Whether a located item with data is not what it was chosen for any more. The idle time is read
