@@ -1,3 +1,18 @@
-"""rwq: the command line for redis-work-queue."""
+"""rwq: the command line for redis-work-queue.
+
+Where to look:
+
+| question                            | file                                              |
+| ----------------------------------- | ------------------------------------------------- |
+| how a lease is taken                | `core/items/lease.py`, `core/lua/ops/lease.lua`   |
+| which state an ID has               | `core/state/rules.py`, `core/lua/lib/state.lua`   |
+| what a clean decides                | `core/repair/clean.py`, `core/lua/ops/repair.lua` |
+| how a key is named                  | `core/keys.py`                                    |
+| which error has which exit code     | `exit_codes.py`                                   |
+| where server and queue are read     | `cli/settings.py`, with `environment.py`          |
+| what a command takes and calls      | `commands/NAME.py`                                |
+| what is shown of a result           | `views/`                                          |
+| how a table, JSON or CSV is written | `output/table.py`, `output/machine.py`            |
+"""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The settings of one run: global options, environment variables, defaults."""
+"""The settings of one run, among them server, queue and password: options, variables, defaults."""
 
 import os
 from collections.abc import Sequence

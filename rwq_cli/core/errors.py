@@ -27,7 +27,7 @@ class InvalidArgument(RwqError):
 
 
 class NotSupported(InvalidArgument):
-    """Something this version does not do yet, said plainly."""
+    """Something that this version does not support yet."""
 
     code = "not-supported"
 

@@ -47,7 +47,7 @@ class Queue:
 
     @property
     def progress(self) -> ProgressListener:
-        """Is told how long operations take."""
+        """The progress listener of operations."""
         return self.connection.progress
 
     def call(self, *command: Any) -> Any:
@@ -88,7 +88,7 @@ class Queue:
 
     def _head(self, dry_run: bool) -> tuple[bytes, ...]:
         if dry_run:
-            # Looking changes nothing, not even an idle time.
+            # A dry run changes nothing, not even idle times.
             self.connection.look_only()
         return queue_args(self.keys, dry_run=dry_run)
 

@@ -10,7 +10,7 @@
 | `Q:cleaning`               | list         | IDs that a cleaner of 0.1 has in hand             |
 | `Q:delayed`                | zset         | ID to due time, unix ms                           |
 | `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
-| `Q:returns`                | hash         | ID to how often a cleaner brought it back         |
+| `Q:returns`                | hash         | ID to how often a cleaner returned it             |
 | `Q:result:<id>`            | hash, TTL    | outcome that is kept after completion             |
 | `Q:undo:<file>`            | string, TTL  | bitmap: which lines of a file an undo or import   |
 |                            |              | has done, while it goes on; `<file>` is the       |
@@ -19,7 +19,7 @@
 The two lease names are one fact. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
 reads `leased_by_session`, later versions `lease`, and neither knows of the other. So an item is
 leased while *either* key exists, and a lease, guard or removal of ours always covers *both*:
-otherwise a cleaner of the one generation would take live work from the other.
+otherwise a cleaner of one generation would take live work from the other.
 """
 
 import re
@@ -147,3 +147,16 @@ def queue_of_list(key: bytes) -> bytes | None:
         if key.endswith(suffix) and len(key) > len(suffix):
             return key[: -len(suffix)]
     return None
+
+
+def hash_tag(name: bytes) -> bytes | None:
+    """The part of a queue's name that decides its keys' slot in a cluster.
+
+    A cluster hashes what is between the first `{` and the next `}`, if that is not empty.
+
+    Returns:
+        The tag; None if there is none, so that the keys are in different slots.
+    """
+    _, opened, rest = name.partition(b"{")
+    tag, closed, _ = rest.partition(b"}")
+    return tag if opened and closed and tag else None

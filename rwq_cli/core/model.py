@@ -109,7 +109,7 @@ class Item:
         due_ms: For delayed items, when they are due, unix ms; else None.
         buried_ms: For buried items, when that was, unix ms; else None.
         reason: For buried items, why; else None.
-        returns: How often a cleaner brought it back; None where nobody counted.
+        returns: How often a cleaner returned it; None if unknown.
     """
 
     queue: bytes
@@ -128,7 +128,7 @@ class Item:
 
 
 class Status(StrEnum):
-    """What became of one ID of a batch."""
+    """The outcome for one ID of a batch."""
 
     ADDED = "added"
     DUPLICATE = "duplicate"
@@ -159,9 +159,9 @@ class Status(StrEnum):
     PRUNED = "pruned"
     GUARDED = "guarded"
     IMPORTED_BEFORE = "imported-before"
-    # It may be between two commands of its worker or producer: it has to be looked at once more. No
-    # operation of the core reports it.
-    PASSING = "passing"
+    # Perhaps in transit between two commands of its worker or producer: it is checked again after
+    # the grace period. No operation of the core reports it.
+    IN_TRANSIT = "in-transit"
     # Not where the caller saw it: it has to be looked for again. No operation of the core reports
     # it.
     ELSEWHERE = "elsewhere"
@@ -189,7 +189,7 @@ class Outcome:
 
 
 class OutcomeBatch:
-    """What became of the IDs of one call, kept as compactly as the server replied.
+    """The outcomes for the IDs of one call, kept as compactly as the server replied.
 
     Args:
         ids: The IDs.

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 
 class ProgressListener:
-    """Hears of the stages of a long operation and of every step; this one ignores it all.
+    """Is called for each stage and step of a long operation; this base class does nothing.
 
-    A connection has one; whoever wants to show progress puts another in its place.
+    A connection has one; replace it to show progress.
     """
 
     def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:

@@ -54,7 +54,7 @@ def _missing(look: ResultLook) -> str:
     shown = escaped(look.item_id)
     if look.state is State.GONE:
         return f"no result of {shown}: there is no such item, and no result is kept"
-    still = "still " if look.waited_out else ""
+    still = "still " if look.timed_out else ""
     return f"no result of {shown}: it is {still}{look.state.value}"
 
 

@@ -10,9 +10,9 @@ import redis
 
 from tests.conftest import Foreign, StartServer, contents
 from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
+from tests.item_cases import BROKEN, real_items
 from tests.proxies import CuttingProxy, answering
 from tests.servers import PrivateServer
-from tests.zoo import BROKEN, real_items
 
 WRITERS = [
     *("add x", "lease", "complete a", "touch l", "release l --force --yes"),
@@ -218,8 +218,8 @@ class TestPermissions:
     def test_a_denied_doctor_loses_nothing(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
     ) -> None:
-        for name, animal in BROKEN.items():
-            animal.make(foreign, name.encode())
+        for name, case in BROKEN.items():
+            case.make(foreign, name.encode())
         before = real_items(foreign.raw, foreign)
         limited = lacking("+@all", f"-{missing}")
         result = rwq("doctor", "--fix", "--grace", "0", "-u", limited)

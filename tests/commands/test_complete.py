@@ -171,7 +171,7 @@ class TestResult:
             ),
             (
                 ("a", "--result-ttl", "0"),
-                "a result cannot be kept for no time; give a time to keep it of 1 ms or more",
+                "a result must be kept for at least 1 ms; give a longer time",
             ),
             (
                 ("a", "--result", "nowhere"),

@@ -14,28 +14,28 @@ from rwq_cli.core.clock import SystemClock
 from rwq_cli.views.remedies import REMEDIES
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq
-from tests.zoo import ANIMALS, BROKEN, STRANGE_IDS, real_items
+from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, real_items
 
 NOW = ("--grace", "0")
 # Of the server and the name, the same in all of these tests.
 AROUND = ["--skip", "no-persistence,no-hash-tag"]
 
 
-@pytest.mark.parametrize("name", ANIMALS)
+@pytest.mark.parametrize("name", ITEM_CASES)
 @pytest.mark.parametrize("item_id", STRANGE_IDS[1:2])
 def test_show_and_doctor_report_the_findings_of_each_state(
     rwq: Rwq, foreign: Foreign, name: str, item_id: bytes
 ) -> None:
-    animal = ANIMALS[name]
-    animal.make(foreign, item_id)
+    case = ITEM_CASES[name]
+    case.make(foreign, item_id)
     (shown,) = (
         rwq("show", "-", "-0", "-o", "jsonl", stdin=item_id).jsonl
         if (b"\0" not in item_id)
         else rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
     )
-    assert (shown["state"], sorted(shown["findings"])) == (animal.state, sorted(animal.findings))
+    assert (shown["state"], sorted(shown["findings"])) == (case.state, sorted(case.findings))
     found = rwq("doctor", *NOW, *AROUND, "-o", "jsonl").jsonl
-    assert sorted(finding["code"] for finding in found) == sorted(animal.findings)
+    assert sorted(finding["code"] for finding in found) == sorted(case.findings)
     for finding in found:
         remedy = REMEDIES[Code(finding["code"])]
         assert (finding["cause"], finding["fix"]) == (remedy.cause, remedy.fix)
@@ -45,7 +45,7 @@ def test_show_and_doctor_report_the_findings_of_each_state(
         assert example.endswith(item_id)
     done = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "jsonl").jsonl
     for finding in done:
-        left = animal.findings[finding["code"]]
+        left = case.findings[finding["code"]]
         assert (finding["fixed"], finding["left"]) == (0 if left else 1, 1 if left else 0)
         assert bool(finding["left_because"]) is left
     again = rwq("doctor", *NOW, *AROUND, "-o", "jsonl").jsonl
@@ -215,8 +215,8 @@ class TestDryRun:
     def test_a_dry_run_reports_the_repairs_and_changes_nothing(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
-        for name, animal in ANIMALS.items():
-            animal.make(foreign, name.encode())
+        for name, case in ITEM_CASES.items():
+            case.make(foreign, name.encode())
         before = contents(foreign.raw)
         dry = rwq("doctor", "--fix", "--dry-run", *NOW)
         assert contents(foreign.raw) == before
@@ -265,15 +265,15 @@ class TestGrace:
 
 
 def test_three_doctors_repair_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
-    for name, animal in BROKEN.items():
+    for name, case in BROKEN.items():
         for copy in range(20):
-            animal.make(foreign, b"%s %d" % (name.encode(), copy))
+            case.make(foreign, b"%s %d" % (name.encode(), copy))
     before = real_items(foreign.raw, foreign)
     words = ("doctor", "--fix", "--grace", "200ms", "-o", "jsonl", "--only", "abandoned,orphaned")
     doctors = [rwq.start(*words) for _ in range(3)]
     outputs = [doctor.communicate(timeout=TIMEOUT_S)[0] for doctor in doctors]
     assert [doctor.returncode for doctor in doctors] == [0, 0, 0]
     fixed = [int(number) for out in outputs for number in re.findall(rb'"fixed": (\d+)', out)]
-    cured = [animal for animal in BROKEN.values() if {"abandoned", "orphaned"} & {*animal.findings}]
+    cured = [case for case in BROKEN.values() if {"abandoned", "orphaned"} & {*case.findings}]
     assert sum(fixed) == 20 * len(cured)
     assert real_items(foreign.raw, foreign) == before

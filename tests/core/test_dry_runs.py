@@ -19,7 +19,7 @@ from rwq_cli.core.model import NewItem, State
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import contents, make_broken, make_idle, pad
 from tests.conftest import HOLDER, Foreign
-from tests.zoo import ANIMALS
+from tests.item_cases import ITEM_CASES
 
 Verb = Callable[[WorkQueue, list[bytes], bool], list[Any]]
 # RWQ_ITEMS=20000 for the long run.
@@ -165,9 +165,9 @@ def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
 
 def _arrange_by_hand(foreign: Foreign) -> list[bytes]:
     """One ID in each state that has a name, and a few more."""
-    animals = {name: animal for name, animal in ANIMALS.items() if "hash" not in name}
-    for name, animal in animals.items():
-        animal.make(foreign, name.encode())
+    cases = {name: case for name, case in ITEM_CASES.items() if "hash" not in name}
+    for name, case in cases.items():
+        case.make(foreign, name.encode())
     foreign.waiting(b"", b"\x00\xff")
     foreign.leased(b"mine", holder=HOLDER)
     foreign.leased(b"mine by 0.2", holder=HOLDER, generations="new")
@@ -176,7 +176,7 @@ def _arrange_by_hand(foreign: Foreign) -> list[bytes]:
         for claimed in (b"claimed", b"buried and due"):
             make(claimed)
     foreign.lease(b"claimed", holder=b"rwq-clean:x")
-    return [*(name.encode() for name in animals), b"", b"\x00\xff", b"mine", b"claimed", b"never"]
+    return [*(name.encode() for name in cases), b"", b"\x00\xff", b"mine", b"claimed", b"never"]
 
 
 @pytest.mark.needs("no-touch")

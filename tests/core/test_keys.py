@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import InvalidArgument
-from rwq_cli.core.keys import QueueKeys, escape_glob, queue_of_list
+from rwq_cli.core.keys import QueueKeys, escape_glob, hash_tag, queue_of_list
 
 STRANGE = [
     b"jobs",
@@ -111,3 +111,21 @@ def test_only_glob_characters_are_escaped() -> None:
 )
 def test_the_queue_that_a_key_gives_away(key: bytes, queue: bytes | None) -> None:
     assert queue_of_list(key) == queue
+
+
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [
+        (b"jobs", None),
+        (b"{jobs}", b"jobs"),
+        (b"a{jobs}b{x}", b"jobs"),
+        (b"{}", None),
+        (b"{}{x}", None),
+        (b"{jobs", None),
+        (b"}jobs{", None),
+        (b"a{{b}}", b"{b"),
+        (b"{\xff}", b"\xff"),
+    ],
+)
+def test_the_hash_tag_of_a_name(name: bytes, tag: bytes | None) -> None:
+    assert hash_tag(name) == tag

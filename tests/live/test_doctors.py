@@ -20,11 +20,11 @@ import redis_work_queue as upstream
 
 from rwq_cli.core import Code, Diagnosis, Server, WorkQueue, connect
 from tests.conftest import Foreign
+from tests.item_cases import BROKEN, real_items
 from tests.live.conftest import StartProcess
 from tests.live.peers import python_peer
 from tests.live.test_chaos import PYTHON_WORKERS, QUEUE, SECONDS, Chaos, Cleans
 from tests.servers import PrivateServer
-from tests.zoo import BROKEN, real_items
 
 KILLS = int(os.environ.get("RWQ_KILLS", "2"))
 COPIES = 50
@@ -160,9 +160,9 @@ def test_a_doctor_finishes_the_work_of_a_killed_one(
         there = Foreign(raw)
         pipeline = raw.pipeline()
         broken = Foreign(pipeline)
-        for name, animal in BROKEN.items():
+        for name, case in BROKEN.items():
             for copy in range(COPIES):
-                animal.make(broken, b"%s %d \xff" % (name.encode(), copy))
+                case.make(broken, b"%s %d \xff" % (name.encode(), copy))
         pipeline.execute()
         before = real_items(raw, there)
         words = [sys.executable, "-m", "rwq_cli", "doctor", "--fix", "--grace", "200ms"]
@@ -180,10 +180,7 @@ def test_a_doctor_finishes_the_work_of_a_killed_one(
         queue.diagnose(fix=True, grace_s=0)
         assert real_items(raw, there) == before
         left = Counter(
-            code
-            for animal in BROKEN.values()
-            for code, is_left in animal.findings.items()
-            if is_left
+            code for case in BROKEN.values() for code, is_left in case.findings.items() if is_left
         )
         assert findings(queue.diagnose(grace_s=0)) == {code: COPIES * n for code, n in left.items()}
         entries = raw.lrange("jobs:queue", 0, -1)

@@ -1,4 +1,4 @@
-"""Counting a queue's items by state, as deep as is asked for."""
+"""Counting a queue's items by state."""
 
 from collections import Counter
 from collections.abc import Sequence

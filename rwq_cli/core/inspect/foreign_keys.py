@@ -54,7 +54,7 @@ class ForeignKeys:
 
     def __init__(self, keys: QueueKeys) -> None:
         self._keys = keys
-        self._nobodys = Tally()
+        self._unowned = Tally()
         self._owned: dict[bytes, Tally] = {}
         self._queues: set[bytes] = set()
 
@@ -63,16 +63,16 @@ class ForeignKeys:
         match = _OWNED.search(key, len(self._keys.name) + 1)
         owner = key[: match.start()] if match else b""
         if match is None or (owner not in self._owned and len(self._owned) >= _OWNERS_MAX):
-            self._nobodys.add(key)
+            self._unowned.add(key)
             return
         self._owned.setdefault(owner, Tally()).add(key)
         if match[1] in (None, b"item"):
             # A structure or an item makes a queue; a lease that was left over does not.
             self._queues.add(owner)
 
-    def nobodys(self) -> Tally:
+    def unowned(self) -> Tally:
         """The keys that belong to no queue."""
-        found = Tally(self._nobodys.count, list(self._nobodys.examples))
+        found = Tally(self._unowned.count, list(self._unowned.examples))
         for owner, tally in self._owned.items():
             if owner not in self._queues:
                 found.count += tally.count

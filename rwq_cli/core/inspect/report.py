@@ -186,8 +186,8 @@ def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
 def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterator[Item]:
     """Add idle times, sizes, previews and data to items.
 
-    The idle time is read before the data: if the server counts reads as use, it is right all the
-    same.
+    The idle time is read before the data, so that it is right even if the server counts reads as
+    use.
     """
     if detail is Detail.BARE:
         yield from items

@@ -31,7 +31,7 @@ SELECTABLE = _MAIN | _PROCESSING | _DELAYED | _BURIED | FOUND_DEEP
 # Those of items: what has data that a verb may act on.
 ITEMS = SELECTABLE - _ANYWHERE
 # A healthy item may be in these for a moment, between two commands of a worker or producer.
-_PASSING = frozenset(
+_IN_TRANSIT = frozenset(
     {State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST}
 )
 
@@ -91,11 +91,11 @@ def choose(
         if len(chosen) == limit:
             break
     expected = Expected(states, selection.older_than_s, fingerprints if needs_data else None)
-    passing = [item_id for item_id, state in chosen.items() if state in _PASSING]
-    if not passing:
+    in_transit = [item_id for item_id, state in chosen.items() if state in _IN_TRANSIT]
+    if not in_transit:
         return Chosen(list(chosen), expected)
     queue.clock.sleep(grace_s)
-    for facts in facts_of(queue, passing):
+    for facts in facts_of(queue, in_transit):
         if facts.state is not chosen[facts.item_id]:
             del chosen[facts.item_id]
     return Chosen(list(chosen), expected)

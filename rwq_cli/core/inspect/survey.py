@@ -32,8 +32,8 @@ class Survey:
         scheduled_ghosts: IDs in the delayed or buried sorted set without data, with its name.
         duplicated: Items in main more than once, or in main and in processing.
         stale_cleaning: IDs in the list of a 0.1 cleaner that are gone, or in another list.
-        stale_schedule: Items in main or in processing that are in the delayed or buried sorted set
-            all the same, with its name.
+        stale_schedule: Items in main or in processing that are also in the delayed or buried sorted
+            set, with its name.
         stale_returns: IDs with a count of returns that have no data.
         seen: What tells the orphaned and the duplicated items from later ones of their IDs.
     """

@@ -1,4 +1,4 @@
-"""Putting items in."""
+"""Adding items: `lua/ops/add.lua`, or plain transactions for IDs that are known to be new."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -95,7 +95,7 @@ def add_batches(
             Batches with delayed items are cut into smaller ones.
         unique: The caller knows that no ID is in the queue: skip the check. If that is wrong, the
             item is replaced and its ID is in the queue twice. In a batch with a delayed item the
-            check is made all the same: it costs nothing beside the rest.
+            check is made anyway: it costs little there.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of IDs,
             because one may come twice.
 
@@ -169,7 +169,7 @@ def _if_new(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> 
 
 
 def _cut(batch: NewItems) -> Iterator[NewItems]:
-    """A batch with delayed items, in calls that are short all the same."""
+    """A batch with delayed items, cut into short calls."""
     assert batch.dues is not None
     for start in range(0, len(batch.ids), ADD_ITEMS_LATER):
         part = slice(start, start + ADD_ITEMS_LATER)

@@ -2,8 +2,8 @@
 
 A few IDs are looked for by name, each in all of both lists. For more, both lists are read once;
 then the IDs are acted on in pages of processing, in stretches of main, and, if they are in no list,
-in batches. The way affects only the speed: the scripts check every position again, and leave an ID
-that is not there any more for another try.
+in batches. The way affects only the speed: the scripts check every position again, and report
+an ID that has moved, which is then tried again.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ _STAYS = (
     Status.ELSEWHERE,
     Status.NOT_BURIED,
     Status.NOT_OWNER,
-    Status.PASSING,
+    Status.IN_TRANSIT,
     Status.SKIPPED,
     Status.WRONG_TYPE,
 )
@@ -201,7 +201,7 @@ def act(
     return run.act(ids, in_order=in_order)
 
 
-def act_unless_passing(
+def act_unless_in_transit(
     queue: Queue,
     operation: Callable[[bool], Operation],
     ids: Iterable[bytes | Flush],
@@ -226,14 +226,14 @@ def act_unless_passing(
         dry_run: See `act`.
     """
     with Acknowledged() as acknowledged:
-        for batch in _act_unless_passing(
+        for batch in _act_unless_in_transit(
             queue, operation, ids, looks_twice, grace_s, in_order, dry_run
         ):
             acknowledged.add(len(batch))
             yield batch
 
 
-def _act_unless_passing(
+def _act_unless_in_transit(
     queue: Queue,
     operation: Callable[[bool], Operation],
     ids: Iterable[bytes | Flush],
@@ -243,17 +243,17 @@ def _act_unless_passing(
     dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
     for block in blocks_of(ids, all_at_once=in_order):
-        passing: list[bytes] = []
+        in_transit: list[bytes] = []
         first = act(queue, operation(looks_twice), block, in_order=in_order, dry_run=dry_run)
         for batch in first:
-            found = batch.ids_with(Status.PASSING)
-            passing += found
+            found = batch.ids_with(Status.IN_TRANSIT)
+            in_transit += found
             rest = batch.only(set(batch.ids).difference(found)) if found else batch
             if len(rest):
                 yield rest
-        if passing:
+        if in_transit:
             queue.clock.sleep(grace_s)
-            yield from act(queue, operation(False), passing, in_order=in_order, dry_run=dry_run)
+            yield from act(queue, operation(False), in_transit, in_order=in_order, dry_run=dry_run)
 
 
 def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:
@@ -264,7 +264,7 @@ def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[li
 
 
 def new_mark() -> bytes:
-    """A value that is no ID of anybody's: it stands in a list only while one script runs."""
+    """A value that is nobody's ID; it is in a list only while one script runs."""
     return b"rwq-mark:" + urandom(16).hex().encode()
 
 
@@ -327,7 +327,7 @@ class BulkRun:
             queue.progress.begin(self._doing, len(left))
             before = len(left)
             for batch in self._act_by_places(left.keys(), places):
-                # A second entry of an ID that was acted on says nothing new.
+                # Ignore a second entry of an ID that was acted on.
                 known = batch.located().only(left.keys())
                 for item_id in known.ids:
                     del left[item_id]
@@ -385,7 +385,7 @@ class BulkRun:
                     yield batch
             alone = found >= expected
             if self._dry_run:
-                # Nothing is rotated, so the next window stands behind this one.
+                # Nothing is rotated, so the next window is behind this one.
                 skipped += len(window)
 
     def _page_ranges(
@@ -416,7 +416,7 @@ class BulkRun:
         places = {entry: at for at, entry in enumerate(page) if entry in wanted}
         gone: set[bytes] = set()
         for ids in in_batches(places, items_max=min(_STRETCH_IDS, self._items_max)):
-            # What was taken off before stood nearer to the right end.
+            # The entries removed before were nearer to the right end.
             first, last = places[ids[0]], places[ids[-1]]
             offset = max(0, cursor.offset + first - len(gone))
             for batch in self._perform([ListRange(Where.MAIN, offset, last - first + 1, ids)]):
@@ -447,7 +447,7 @@ class BulkRun:
             for batch in self._perform(self._unlisted_ranges(claimed)):
                 left += batch.ids_with(*_STAYS, Status.MISSING)
                 yield batch
-            # Somebody else has acted on these since.
+            # Others have acted on these meanwhile.
             self._unclaim(left)
 
     def _still_unlisted(self, ids: list[bytes]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Completing items."""
+"""Completing items: `lua/ops/complete.lua`."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ def complete(
     expected: Expected = ANY,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Complete items wherever they are; of all completes of an item, ever, one wins.
+    """Complete items wherever they are; exactly one complete of an item succeeds.
 
     The outcome is kept in the same step, and only of items that this call completes. If none is
     kept, the outcome of an earlier item with the same ID is deleted.

@@ -1,4 +1,4 @@
-"""Everything of a queue, item by item, in the order in which it can be restored."""
+"""Exporting a queue, item by item: `lua/ops/snapshot.lua`, and `results.lua` for results."""
 
 from collections.abc import Collection, Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""Restoring items and results as they were: what an export or an undo file holds."""
+"""Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -85,7 +85,7 @@ def restore(
         at_front: Put each item of main before all that wait instead of behind them. The lines must
             then come last first.
         file_id: The SHA-256 of the file; None to mark nothing.
-        results: Takes what becomes of results.
+        results: Counts what becomes of results.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of
             lines, because an ID may come twice.
 
@@ -110,7 +110,7 @@ def read_marks(queue: Queue, file_id: bytes) -> bytes:
 
 
 def forget_marks(queue: Queue, file_id: bytes) -> None:
-    """A file was restored to its end: delete its marks."""
+    """Delete the marks of a file that was restored completely."""
     queue.call("DEL", queue.keys.undo(file_id))
 
 
@@ -125,7 +125,7 @@ class _Restore:
         self._on_conflict = on_conflict
         self._at_front = at_front
         self._dry_run = dry_run
-        # In a dry run, what would be there of each ID that would go in.
+        # In a dry run, the data that each restored ID would have.
         self._items: dict[bytes, bytes] = {}
         self._results: set[bytes] = set()
         self._acknowledged = Acknowledged()

@@ -1,4 +1,4 @@
-"""Leasing the next items. The atomic step is `lua/ops/lease.lua`."""
+"""Leasing the next items: `lua/ops/lease.lua`."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -199,7 +199,7 @@ def _lease_batches(
             if left_s <= 0:
                 return
             waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
-    # Whatever becomes of the rest: what is leased is reported.
+    # Reported even if the rest fails.
     yield first.batch
     with hint_at_lost_leases():
         yield from _lease_more(first.queue, request, request.count - len(first.batch.ids))
@@ -217,7 +217,7 @@ def hint_at_lost_leases() -> Iterator[None]:
 
 
 class _First(NamedTuple):
-    """What came of one turn over the queues.
+    """The outcome of one attempt on the queues in turn.
 
     Attributes:
         queue: The queue that had something, or the last one.

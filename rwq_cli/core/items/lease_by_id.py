@@ -1,4 +1,4 @@
-"""Leasing items by their IDs, wherever they wait."""
+"""Leasing items by their IDs, wherever they wait: `lua/ops/lease_by_id.lua`."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _REFUSED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LeaseAttempt:
-    """What became of the attempt to lease one item.
+    """The outcome of the attempt to lease one item.
 
     Attributes:
         item: If it was leased, the item under its new lease, or in a dry run as it waits. If not,

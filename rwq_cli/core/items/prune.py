@@ -1,4 +1,4 @@
-"""Removing entries that belong to no item any more."""
+"""Removing entries of items that are gone: `lua/ops/prune.lua`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 

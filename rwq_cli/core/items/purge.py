@@ -1,4 +1,4 @@
-"""Removing a whole queue: every item, and every key that is left then."""
+"""Removing a whole queue: its items by `lua/ops/remove.lua`, then every other key."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -30,7 +30,7 @@ _BLOCK_IDS = 200_000
 
 @dataclass(slots=True)
 class Leftovers:
-    """What became of keys that are named like results.
+    """What a purge did with the keys that are named like results.
 
     Attributes:
         results: How many results were removed.
@@ -62,7 +62,7 @@ def purge(
         queue: The queue.
         journal: Where the items, and the results that are kept of others, are written first.
         grace_s: Seconds between the two looks at items in no list.
-        leftovers: Takes what becomes of results.
+        leftovers: Counts what becomes of results.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of
             items.
 

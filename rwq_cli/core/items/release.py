@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, act_unless_passing
+from rwq_cli.core.items.bulk import Operation, act_unless_in_transit
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.schedule import Delay, schedule
 from rwq_cli.core.model import Outcomes
@@ -27,7 +27,7 @@ def release(
     grace_s: float = 1.0,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Put items back into the main list, now or after a delay.
+    """Return items to the main list, now or after a delay.
 
     Args:
         queue: The queue.
@@ -63,7 +63,7 @@ def release(
             "release", args, "releasing", True, items_max=_RELEASE_ITEMS, expected=expected
         )
 
-    batches = act_unless_passing(
+    batches = act_unless_in_transit(
         queue,
         operation,
         ids,

@@ -1,6 +1,6 @@
-"""Taking items out of a queue: to remove them, or to move them to another queue.
+"""Removing items, or moving them to another queue: `lua/ops/remove.lua`.
 
-Whatever is taken is first written to a journal, so that it can be restored.
+Items are written to a journal before they are removed, so that they can be restored.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,10 +34,10 @@ _Written = tuple[ListRange, Mapping[bytes, str]]
 
 
 class Journal(Protocol):
-    """Where items are written down before they are taken."""
+    """Where items are written before they are removed."""
 
     def write(self, items: Sequence[ItemSnapshot]) -> None:
-        """Write items so that they outlast a crash of this machine; raise if that fails."""
+        """Write items so that they survive a crash of this machine; raise if that fails."""
 
     def write_results(self, results: Sequence[Result]) -> None:
         """The same for results."""
@@ -145,7 +145,7 @@ def move_back(
 ) -> Outcomes:
     """Move items back from the queue that they were moved to.
 
-    Items that somebody holds there by now, or whose data are others, stay there.
+    Items that have a lease there, or other data by now, stay there.
 
     Args:
         queue: The queue that they come back to.
@@ -248,7 +248,7 @@ class Remover:
                     for item_id in outcomes[-1].ids_with(Status.REMOVED, Status.MOVED):
                         left.pop(item_id, None)
             except ConnectionLost:
-                # Nobody knows whether it ran: what was written stays in doubt.
+                # It may have run: what was written stays in doubt.
                 raise
             except ServerError:
                 self._journal.settle(list(left))

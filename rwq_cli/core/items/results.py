@@ -1,4 +1,4 @@
-"""What is kept of an item after it was completed: asking for it, restoring and deleting it."""
+"""Results of completed items: waiting, and deleting by `lua/ops/delete_results.lua`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,9 +34,7 @@ class ResultOptions:
 
     def __post_init__(self) -> None:
         if self.ttl_ms < 1:
-            raise InvalidArgument(
-                "a result cannot be kept for no time", "give a time to keep it of 1 ms or more"
-            )
+            raise InvalidArgument("a result must be kept for at least 1 ms", "give a longer time")
 
     @property
     def items_max(self) -> int:
@@ -61,14 +59,14 @@ class ResultLook:
         item_id: The ID.
         state: The state of the item that has this ID now.
         result: What is kept of the item that was completed; None for nothing.
-        waited_out: Whether the item was waited for, and was still there when the time was up.
+        timed_out: Whether the wait for the item's completion timed out.
     """
 
     queue: bytes
     item_id: bytes
     state: State
     result: Result | None
-    waited_out: bool = False
+    timed_out: bool = False
 
 
 def result(
@@ -101,7 +99,7 @@ def result(
             if look.state is State.GONE:
                 return look
             if not waited.reached:
-                return replace(look, result=None, waited_out=True)
+                return replace(look, result=None, timed_out=True)
 
 
 def _look(queue: Queue, item_id: bytes) -> ResultLook:
@@ -116,7 +114,7 @@ def _state(queue: Queue, item_id: bytes) -> State:
     from rwq_cli.core.inspect.report import state
 
     found = state(queue, item_id)
-    # If it is gone since, a leftover lease is no item.
+    # If it is gone by now, a leftover lease is not an item.
     return State.GONE if found in (State.GHOST, State.STRAY_LEASE) else found
 
 

@@ -1,4 +1,4 @@
-"""Delayed and buried items: bury, delay, kick, promote."""
+"""Bury and delay: `lua/ops/schedule.lua`. Kick and promote: `lua/ops/push_scheduled.lua`."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.items.bulk import Operation, act, act_unless_passing
+from rwq_cli.core.items.bulk import Operation, act, act_unless_in_transit
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected
@@ -38,7 +38,7 @@ class Burial:
         if self.reason is not None and len(self.reason) > REASON_BYTES_MAX:
             raise InvalidArgument(
                 f"the reason has {len(self.reason)} bytes, and {REASON_BYTES_MAX} at most are kept",
-                "say it shorter, and keep the long story elsewhere",
+                "shorten it",
             )
 
     def args(self) -> tuple[object, ...]:
@@ -113,7 +113,7 @@ def schedule(
             "schedule", args, doing, True, items_max=_SCHEDULE_ITEMS, expected=expected
         )
 
-    batches = act_unless_passing(
+    batches = act_unless_in_transit(
         queue,
         operation,
         ids,
@@ -132,7 +132,7 @@ def kick(
     expected: Expected = ANY,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Put buried items at the end of the main list, and forget how often cleans returned them.
+    """Push buried items onto the end of the main list, and reset their counts of returns.
 
     Args:
         queue: The queue.
@@ -151,15 +151,15 @@ def kick(
 
 
 def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
-    """Put all items that are due at the end of the main list, the earliest due first.
+    """Push all due items onto the end of the main list, the earliest due first.
 
     Args:
         queue: The queue.
         dry_run: Change nothing, and report what would be done.
 
     Yields:
-        `PROMOTED` for an item that waits now, and `DROPPED` for an entry that means nothing any
-        more, because the item is gone or in a list all the same.
+        `PROMOTED` for an item that waits now, and `DROPPED` for a stale entry, whose item is gone
+        or is in a list.
     """
     if dry_run:
         queue.connection.look_only()

@@ -60,7 +60,7 @@ def wait(
     commands. So a queue is empty only if two looks in a row, a moment apart, say so.
 
     Items that fall due meanwhile are promoted, so that a wait does not last for lack of a clean; a
-    user who may not write waits all the same.
+    user who may not write can still wait.
 
     Args:
         queue: The queue.

@@ -1,7 +1,7 @@
-"""The acts of cleans and of the doctor.
+"""The repairs of cleans and of the doctor: `lua/ops/repair.lua` and `restore_guards.lua`.
 
-Each acts on IDs that looked broken in the same way a grace period ago. Its script looks once more
-and changes nothing that is not broken any more. A dry run is the same without the writes.
+Each takes IDs that looked broken in the same way a grace period ago. Its script checks them again
+and leaves alone what is no longer broken.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -39,8 +39,8 @@ def repair(
     Args:
         queue: The queue.
         ids: The IDs.
-        expected: The states; none for items in a list that have an entry in the delayed or buried
-            sorted set all the same, which goes.
+        expected: The states; none for items in a list that also have an entry in the delayed or
+            buried sorted set, which is removed.
         seen: What a look a grace period ago saw of them; an item that is another by now is skipped.
         bury_after: An item that was returned this often already, 0 or more, is buried instead;
             None for never.

@@ -1,11 +1,11 @@
-"""Light and deep cleans: two looks, a grace period apart, and an act that looks again.
+"""Light and deep cleans: two looks, a grace period apart, then `lua/ops/repair.lua` decides again.
 
 An upstream worker has a moment between its pop and its lease, and a producer one between its data
 and its push, in which a healthy item looks abandoned or orphaned. One look cannot tell. So a clean
-notes what looks broken, waits, and then acts by scripts that check the facts once more.
+notes what looks broken, waits, looks again, and then runs scripts that check the facts once more.
 
-What is due is promoted first. That needs no second look: an item with a due entry, in no list and
-leased by nobody, is due.
+Due items are promoted first. That needs no second look: no worker or producer leaves a healthy item
+in the state `due`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ _REPAIRS = {
 def light_clean(
     queue: Queue, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
 ) -> Iterator[CleanAction]:
-    """Return what dead workers left in processing, and drop what is no item any more.
+    """Return what dead workers left in processing, and drop ghosts.
 
     Items that are due are promoted, and counts of returns are pruned whose items are gone.
 
@@ -62,7 +62,7 @@ def light_clean(
 def deep_clean(
     queue: Queue, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
 ) -> Iterator[CleanAction]:
-    """Do what a light clean does, and repair what is in no list, in too many, or only in a list.
+    """Do what a light clean does, and repair orphans, duplicates and ghosts everywhere.
 
     Delayed and buried items that have lost their guard, or that of one lease name, are guarded
     anew, so that no cleaner returns them. That does not change the item, and is not reported.
@@ -88,7 +88,7 @@ def deep_clean(
     if not (suspects or unguarded or found.is_broken):
         return
     queue.clock.sleep(grace_s)
-    # What an act has repaired needs no other, and would in a dry run still look broken.
+    # A repaired ID needs no second repair; in a dry run it would still look broken.
     done: set[bytes] = set()
     for action in _repair_processing(queue, suspects, bury_after, dry_run):
         done.add(action.item_id)

@@ -1,7 +1,7 @@
 """The doctor: everything that is wrong with a queue, and fixes for what needs no decision.
 
-A finding is real when two looks, a grace period apart, saw the same: what a live worker is in the
-middle of looks broken only once. The fixes are the acts of the cleans and a few more scripts. Each
+A finding must be seen by two looks, a grace period apart: an item in transit between two commands
+looks broken only once. The fixes are the acts of the cleans and a few more scripts. Each
 looks once more as it acts, so that two doctors at once, or a doctor beside cleaners of any kind,
 act on an ID once.
 """
@@ -26,11 +26,12 @@ from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.survey import Totals, scheduled_ids, survey_facts
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
+from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.acts import repair, restore_guards
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code, Finding, Severity
-from rwq_cli.core.server.config import hash_tag, server_config
+from rwq_cli.core.server.durability import durability_of
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 from rwq_cli.core.state.seen import Seen
@@ -52,7 +53,7 @@ class Diagnosis:
 
     Attributes:
         queue: The queue's name.
-        findings: What is wrong, the gravest first.
+        findings: What is wrong, the most severe first.
         items: How many items there are; None if a key of the wrong type prevented the walk.
         dry_run: Whether nothing was changed.
     """
@@ -100,14 +101,14 @@ def diagnose(
     findings += _about_wrong_keys(queue)
     foreign, totals, seen = ForeignKeys(queue.keys), Totals(), Seen()
     suspects = _only(_first_look(queue, foreign, totals, seen), wanted)
-    findings.append(_about_keys(Code.FOREIGN_KEY, foreign.nobodys()))
+    findings.append(_about_keys(Code.FOREIGN_KEY, foreign.unowned()))
     if suspects:
         queue.clock.sleep(grace_s)
     found, in_cleaning = _second_look(queue, suspects, seen)
     fixed = _fix(queue, found, seen, in_cleaning, dry_run) if fix else {}
     left = {code: _without(ids, fixed.get(code, ())) for code, ids in found.items()}
     if fixed and not dry_run:
-        # What we did not fix another may have, or it is gone.
+        # What was not fixed may have been fixed by others, or is gone.
         # The fixes rotate processing, so its places prove nothing any more.
         left, _ = _second_look(queue, _by_id(left), Seen())
     for code, ids in found.items():
@@ -139,10 +140,10 @@ def _about_keys(code: Code, tally: Tally) -> Finding:
 
 
 def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
-    config = server_config(queue.connection)
-    if config.may_evict:
-        yield Finding(Code.EVICTING_SERVER, 1, ((config.eviction or "").encode(),), True, 0, 1)
-    if config.persists is False:
+    durability = durability_of(queue.connection)
+    if durability.may_evict:
+        yield Finding(Code.EVICTING_SERVER, 1, ((durability.eviction or "").encode(),), True, 0, 1)
+    if durability.persists is False:
         yield Finding(Code.NO_PERSISTENCE, 1, (), True, 0, 1)
     if hash_tag(queue.name) is None:
         yield Finding(Code.NO_HASH_TAG, 1, (queue.name,), True, 0, 1)
@@ -168,7 +169,7 @@ def _wrong_structures(queue: Queue) -> Tally:
 
 
 def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) -> _Suspects:
-    """All IDs that look broken; one that a worker is in the middle of looks so, too.
+    """All IDs that look broken, those in transit between two commands of a worker included.
 
     `seen` takes what tells the items from later ones of their IDs.
     """

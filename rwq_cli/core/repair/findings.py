@@ -1,11 +1,11 @@
-"""What can be wrong with a queue: the codes of the doctor's findings, and how grave each is."""
+"""What can be wrong with a queue: the codes of the doctor's findings, and how severe each is."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How grave a finding is. A healthy queue has notes at most."""
+    """How severe a finding is. A healthy queue has notes at most."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -41,7 +41,7 @@ class Code(StrEnum):
 
     @property
     def severity(self) -> Severity:
-        """How grave it is."""
+        """How severe it is."""
         if self in _ERRORS:
             return Severity.ERROR
         return Severity.NOTE if self in _NOTES else Severity.WARNING
@@ -88,7 +88,7 @@ class Finding:
 
     Attributes:
         code: What it is.
-        count: How many IDs or keys it was found of; 1 for what is about the server or the name.
+        count: The number of IDs or keys; 1 for findings about the server or the name.
         examples: A few of them, those that are left before those that were fixed.
         of_keys: Whether the examples are the names of keys and not IDs.
         fixed: How many were fixed, or in a dry run would be.

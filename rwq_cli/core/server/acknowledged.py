@@ -6,10 +6,10 @@ from rwq_cli.core.errors import ServerError
 
 
 class Acknowledged:
-    """Counts a stream's things in order; in a `with` block, tells the error that leaves it.
+    """Counts the items of a stream in order; as a `with` block, adds the counts to an error.
 
-    A call that was sent ahead may be carried out though the one before it was refused. Then what is
-    in is more than the first few, and the error has the exact ranges.
+    A call that was sent ahead may be carried out although the one before it was refused. The error
+    then has the exact ranges.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Acknowledged:
         self._ranges: list[tuple[int, int]] = []
 
     def add(self, count: int) -> None:
-        """The next `count` things are in."""
+        """The next `count` items were acknowledged."""
         if count and self._ranges and sum(self._ranges[-1]) == self._end:
             first, before = self._ranges.pop()
             self._ranges.append((first, before + count))
@@ -26,7 +26,7 @@ class Acknowledged:
         self._end += count
 
     def skip(self, count: int) -> None:
-        """The next `count` things were refused."""
+        """The next `count` items were refused."""
         self._end += count
 
     def __enter__(self) -> "Acknowledged":

@@ -25,7 +25,7 @@ _TLS_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a server is, and how to be let in.
+    """The address of a server, and the credentials for it.
 
     Attributes:
         url: `redis://`, `rediss://` or `unix://`, with user, password and database if any.
@@ -121,7 +121,7 @@ def _malformed(name: str, why: str | None = None, hint: str = _LOOKS_LIKE) -> In
 
 
 def _settings(server: Server, name: str) -> dict[str, Any]:
-    """What the URL says, as redis-py's settings."""
+    """The URL's options, as redis-py's settings."""
     try:
         parts = urlsplit(server.url)
         _ = parts.port

@@ -1,7 +1,7 @@
 """The connection to a server: a few ways to send commands.
 
-The core sends raw commands (`("LRANGE", key, 0, 9)`), so that what goes over the wire can be read
-where it is decided.
+The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows what goes over
+the wire.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -81,7 +81,7 @@ class Connection:
         reply_timeout_s: How long to wait for one reply, seconds.
 
     Attributes:
-        progress: Is told how long operations take.
+        progress: The progress listener of operations.
         stop: Ends `run_each` and `transact_each` so that no call's outcome is unknown.
     """
 
@@ -209,8 +209,8 @@ class Connection:
     def transact_each(self, transactions: Iterable[Sequence[Command] | None]) -> Iterator[Any]:
         """Run lists of commands, each in MULTI and EXEC, sending ahead of the replies.
 
-        For what needs no decision on the server: data that go through a script cost it twice what
-        it takes to store them.
+        For work that needs no decision on the server: passing data through a script costs twice
+        as much as storing them.
 
         Args:
             transactions: The commands of each; None says that the source pauses.

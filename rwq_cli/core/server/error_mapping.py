@@ -58,7 +58,7 @@ _MEANINGS = {
     ),
     "LOADING": _Meaning(errors.Loading, "is still loading its data", _NOT_READY),
     "BUSY": _Meaning(
-        errors.Busy, "is busy with somebody's script", "wait, or end that script with SCRIPT KILL"
+        errors.Busy, "is busy with a script", "wait, or end that script with SCRIPT KILL"
     ),
     "MASTERDOWN": _Meaning(
         errors.Unavailable, "has lost its primary", "point -u at the primary, or try again"
@@ -76,10 +76,10 @@ _MEANINGS = {
     ),
     "READONLY": _Meaning(errors.ReadOnly, "takes no writes", "point -u at the primary"),
     "MISCONF": _Meaning(
-        errors.ReadOnly, "takes no writes", "see to its disk, where it cannot save its data"
+        errors.ReadOnly, "takes no writes", "check its disk: it cannot save its data"
     ),
     "NOREPLICAS": _Meaning(
-        errors.ReadOnly, "takes no writes", "see to its replicas, of which it misses some"
+        errors.ReadOnly, "takes no writes", "check its replicas: some are missing"
     ),
     "OOM": _Meaning(
         errors.OutOfMemory, "is out of memory", "raise its maxmemory or complete some items"
@@ -223,7 +223,7 @@ def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:
     message = f"lost the connection to {server}: {reason}"
     if _is_timeout(error):
         message = f"{server} did not answer within {timeout_s:.3g} s"
-    return errors.ConnectionLost(message, "see what is in before you repeat it")
+    return errors.ConnectionLost(message, "check what was done before you repeat it")
 
 
 def _is_timeout(error: Exception) -> bool:

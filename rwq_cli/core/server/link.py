@@ -11,9 +11,9 @@ from rwq_cli.core import errors
 from rwq_cli.core.server.error_mapping import REPLIES, lost, translate, unreachable
 from rwq_cli.core.server.packing import pack
 
-# Only a reply tells that a load balancer has not forgotten a connection that was idle for so long.
+# After this long only a reply proves that a load balancer has not dropped an idle connection.
 PING_AFTER_S = 5.0
-# What a call gets beyond the caller's deadline: one that begins just before it is no lost cause.
+# Extra time beyond the caller's deadline, for a call that begins just before it.
 GRACE_S = 2.0
 # Read timeout in seconds: a readable TLS socket may hold no reply yet.
 _POLL_S = 0.001

@@ -20,8 +20,7 @@ class PushWaiter:
     """Waits for a push.
 
     Each list has a link on which `BLMOVE list list RIGHT RIGHT` blocks until the list has an entry,
-    and puts it back where it was, in one step. One that is not answered goes on from one wait to
-    the next.
+    and moves it to where it was, in one step. A command without a reply stays for the next wait.
 
     Args:
         connection: The server; its other calls are not held up.

@@ -119,7 +119,7 @@ class Facts:
 
     @property
     def has_stale_schedule(self) -> bool:
-        """Whether it is an item of a list with an entry in a sorted set all the same."""
+        """Whether it is an item in a list that also has an entry in a sorted set."""
         if not (self.is_scheduled and self.is_listed and self.has_data) or self.wrong_types:
             return False
         return self.state not in SCHEDULED

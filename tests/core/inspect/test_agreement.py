@@ -9,58 +9,60 @@ from rwq_cli.core import Selection, Source, State, WorkQueue
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
 from tests.conftest import Foreign
-from tests.zoo import ANIMALS, BROKEN
+from tests.item_cases import BROKEN, ITEM_CASES
 
 EVERYWHERE = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
 NOT_LISTED = (State.GONE, State.STRAY_LEASE)
-IDS = [name.encode() for name in ANIMALS]
+IDS = [name.encode() for name in ITEM_CASES]
 
 
 @pytest.fixture(params=[0, 31, 3000])
-def zoo(request: pytest.FixtureRequest, raw: Redis, foreign: Foreign) -> dict[bytes, State]:
+def states(request: pytest.FixtureRequest, raw: Redis, foreign: Foreign) -> dict[bytes, State]:
     """One of each among healthy items; their states."""
     pipeline = raw.pipeline()
     crowd = Foreign(pipeline)
     crowd.waiting(*(b"pad w%d" % number for number in range(request.param)))
     crowd.leased(*(b"pad l%d" % number for number in range(request.param)))
     pipeline.execute()
-    for name, animal in ANIMALS.items():
-        animal.make(foreign, name.encode())
-    return {name.encode(): animal.state for name, animal in ANIMALS.items()}
+    for name, case in ITEM_CASES.items():
+        case.make(foreign, name.encode())
+    return {name.encode(): case.state for name, case in ITEM_CASES.items()}
 
 
-def test_one_by_one_as_together(queue: WorkQueue, zoo: dict[bytes, State]) -> None:
-    assert {i: queue.state(i) for i in IDS} == zoo
+def test_one_by_one_as_together(queue: WorkQueue, states: dict[bytes, State]) -> None:
+    assert {i: queue.state(i) for i in IDS} == states
     many = [*IDS, *(b"pad w%d" % number for number in range(600))]
     together = {report.facts.item_id: report.facts.state for report in queue.inspect_items(many)}
-    assert {item_id: together[item_id] for item_id in IDS} == zoo
+    assert {item_id: together[item_id] for item_id in IDS} == states
 
 
-def test_a_deep_listing(queue: WorkQueue, zoo: dict[bytes, State]) -> None:
+def test_a_deep_listing(queue: WorkQueue, states: dict[bytes, State]) -> None:
     listed: dict[bytes, set[State]] = {}
     for item in queue.items(EVERYWHERE, Selection(id_glob=b"[!p]*"), bare=True):
         listed.setdefault(item.item_id, set()).add(item.state)
-    assert listed == {i: {state} for i, state in zoo.items() if state not in NOT_LISTED}
+    assert listed == {i: {state} for i, state in states.items() if state not in NOT_LISTED}
 
 
-def test_leases(queue: WorkQueue, zoo: dict[bytes, State]) -> None:
-    listed = {item.item_id: item.state for item in queue.leases(bare=True) if item.item_id in zoo}
+def test_leases(queue: WorkQueue, states: dict[bytes, State]) -> None:
+    listed = {
+        item.item_id: item.state for item in queue.leases(bare=True) if item.item_id in states
+    }
     # That an item waits as well, a look at processing does not show.
-    assert {i: s for i, s in listed.items() if zoo[i] is not State.DUPLICATED} == {
-        item_id: zoo[item_id] for item_id in listed if zoo[item_id] is not State.DUPLICATED
+    assert {i: s for i, s in listed.items() if states[i] is not State.DUPLICATED} == {
+        item_id: states[item_id] for item_id in listed if states[item_id] is not State.DUPLICATED
     }
 
 
 @pytest.mark.parametrize(
     "state", [State.ORPHANED, State.DUPLICATED, State.UNLISTED, State.HELD, State.ABANDONED]
 )
-def test_choosing(queue: WorkQueue, zoo: dict[bytes, State], state: State) -> None:
+def test_choosing(queue: WorkQueue, states: dict[bytes, State], state: State) -> None:
     chosen = queue.choose(Selection(states=frozenset({state}))).ids
-    assert sorted(chosen) == sorted(i for i, each in zoo.items() if each is state)
+    assert sorted(chosen) == sorted(i for i, each in states.items() if each is state)
 
 
-def test_counting(queue: WorkQueue, raw: Redis, zoo: dict[bytes, State]) -> None:
-    expected = Counter(zoo.values())
+def test_counting(queue: WorkQueue, raw: Redis, states: dict[bytes, State]) -> None:
+    expected = Counter(states.values())
     counts = queue.counts(deep=True)
     padding = sum(raw.exists(b"jobs:lease:pad l%d" % number) for number in range(3000))
     assert counts.leased == expected[State.LEASED] + padding
@@ -74,17 +76,17 @@ def test_counting(queue: WorkQueue, raw: Redis, zoo: dict[bytes, State]) -> None
 
 
 def test_the_doctor_finds_what_the_facts_of_each_say(
-    queue: WorkQueue, zoo: dict[bytes, State]
+    queue: WorkQueue, states: dict[bytes, State]
 ) -> None:
     found: dict[bytes, set[Code]] = {}
     for finding in queue.diagnose(all_ids=True).findings:
         for item_id in () if finding.of_keys else finding.examples:
             found.setdefault(item_id, set()).add(finding.code)
-    named = [i for i in IDS if zoo[i] is not State.WRONG_TYPE]
+    named = [i for i in IDS if states[i] is not State.WRONG_TYPE]
     expected = {r.facts.item_id: {*findings_about(r.facts)} for r in queue.inspect_items(named)}
     assert found == {item_id: codes for item_id, codes in expected.items() if codes}
     assert found == {
-        name.encode(): {*animal.findings}
-        for name, animal in BROKEN.items()
-        if animal.state is not State.WRONG_TYPE
+        name.encode(): {*case.findings}
+        for name, case in BROKEN.items()
+        if case.state is not State.WRONG_TYPE
     }

@@ -20,7 +20,7 @@ def foreign_keys(*keys: bytes) -> tuple[int, list[bytes]]:
     sorter = ForeignKeys(QueueKeys(b"jobs"))
     for key in keys:
         sorter.add(key)
-    tally = sorter.nobodys()
+    tally = sorter.unowned()
     return tally.count, tally.examples
 
 

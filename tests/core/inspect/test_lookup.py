@@ -11,15 +11,15 @@ from rwq_cli.core.inspect import lookup
 from rwq_cli.core.inspect.lookup import Found, facts_of, look_up
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, Foreign, Interleaved
-from tests.zoo import ANIMALS
+from tests.item_cases import ITEM_CASES
 
 
 @pytest.fixture
 def zoo(foreign: Foreign) -> list[bytes]:
     """One of each, by its name."""
-    for name, animal in ANIMALS.items():
-        animal.make(foreign, name.encode())
-    return [name.encode() for name in ANIMALS]
+    for name, case in ITEM_CASES.items():
+        case.make(foreign, name.encode())
+    return [name.encode() for name in ITEM_CASES]
 
 
 def comparable(found: Found) -> Found:
@@ -39,7 +39,7 @@ def comparable(found: Found) -> Found:
 
 def test_the_state_of_every_animal(queue: WorkQueue, zoo: list[bytes]) -> None:
     for facts in facts_of(queue, zoo):
-        assert facts.state is ANIMALS[facts.item_id.decode()].state, facts.item_id
+        assert facts.state is ITEM_CASES[facts.item_id.decode()].state, facts.item_id
 
 
 def test_by_name_as_by_a_walk(

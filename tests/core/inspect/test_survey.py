@@ -27,7 +27,7 @@ def numbered(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
-def zoo(foreign: Foreign) -> None:
+def arrange_all(foreign: Foreign) -> None:
     """One of each kind, two of some."""
     foreign.waiting(b"w1", b"w2", b"w2", b"w3", b"w3", b"w3")
     foreign.leased(b"l1", b"l2")
@@ -76,8 +76,8 @@ def test_an_empty_queue(queue: WorkQueue) -> None:
     assert survey(queue) == Survey()
 
 
-def test_the_zoo(queue: WorkQueue, foreign: Foreign) -> None:
-    zoo(foreign)
+def test_each_state_is_found(queue: WorkQueue, foreign: Foreign) -> None:
+    arrange_all(foreign)
     assert found(queue) == {
         "orphaned": [b"o in hand", b"o1", b"o2"],
         "unlisted": [b"u new", b"u old"],
@@ -93,7 +93,7 @@ def test_the_zoo(queue: WorkQueue, foreign: Foreign) -> None:
 
 
 def test_what_is_counted_on_the_way(queue: WorkQueue, foreign: Foreign) -> None:
-    zoo(foreign)
+    arrange_all(foreign)
     totals = Totals()
     survey(queue, totals=totals)
     assert totals == Totals(items=24, returned=1, returns=1)
@@ -111,12 +111,12 @@ def test_nothing_but_healthy_items_is_not_broken(queue: WorkQueue, foreign: Fore
 
 @pytest.mark.parametrize("name", [b"*", b"[j]obs", b"job?", b"\x00\xff\\"])
 def test_strange_names_beside_others(backend: Backend, raw: Redis, name: bytes) -> None:
-    zoo(Foreign(raw))
-    zoo(Foreign(raw, name))
+    arrange_all(Foreign(raw))
+    arrange_all(Foreign(raw, name))
     expected = found(WorkQueue(backend.connect(), b"jobs"))
     assert found(WorkQueue(backend.connect(), name)) == expected
     raw.flushall()
-    zoo(Foreign(raw))
+    arrange_all(Foreign(raw))
     assert found(WorkQueue(backend.connect(), name)) == NOTHING
 
 
@@ -124,7 +124,7 @@ def test_strange_names_beside_others(backend: Backend, raw: Redis, name: bytes) 
 def test_a_queue_whose_name_begins_like_our_data_keys(
     queue: WorkQueue, raw: Redis, other: bytes
 ) -> None:
-    zoo(Foreign(raw, other))
+    arrange_all(Foreign(raw, other))
     assert found(queue) == NOTHING
 
 
@@ -167,7 +167,7 @@ def test_thousands(queue: WorkQueue, raw: Redis) -> None:
 def test_the_same_is_found_among_any_number_of_others(
     queue: WorkQueue, raw: Redis, foreign: Foreign, padding: int
 ) -> None:
-    zoo(foreign)
+    arrange_all(foreign)
     alone = found(queue)
     pipeline = raw.pipeline()
     crowd = Foreign(pipeline)

@@ -94,7 +94,7 @@ class TestWait:
         clock.during_sleep = complete
         look = queue.result(b"a", wait=True, timeout_s=FOREVER)
         assert look.result is not None
-        assert (look.state, look.result.result, look.waited_out) == (State.GONE, b"new", False)
+        assert (look.state, look.result.result, look.timed_out) == (State.GONE, b"new", False)
         assert 5 < clock.now_s < 7
 
     def test_in_vain(
@@ -103,7 +103,7 @@ class TestWait:
         keep(raw, b"a")
         foreign.leased(b"a")
         look = queue.result(b"a", wait=True, timeout_s=3)
-        assert look == ResultLook(b"jobs", b"a", State.LEASED, None, waited_out=True)
+        assert look == ResultLook(b"jobs", b"a", State.LEASED, None, timed_out=True)
         assert clock.now_s == pytest.approx(3)
 
     def test_added_again_between_two_looks(

@@ -19,18 +19,18 @@ from tests.conftest import (
     contents,
     seconds_left,
 )
-from tests.zoo import ANIMALS, BROKEN, FAR_MS, HEALTHY, STRANGE_IDS, real_items
+from tests.item_cases import BROKEN, FAR_MS, HEALTHY, ITEM_CASES, STRANGE_IDS, real_items
 
 # Of the server and the queue's name, the same in all of these tests.
 AROUND = frozenset({Code.NO_PERSISTENCE, Code.NO_HASH_TAG, Code.EVICTING_SERVER})
 FIRST = STRANGE_IDS[:2]
-OF_IDS = [name for name, animal in BROKEN.items() if Code.WRONG_TYPE not in animal.findings]
+OF_IDS = [name for name, case in BROKEN.items() if Code.WRONG_TYPE not in case.findings]
 # The scripts that the doctor changes anything with.
 ACTS = (
     *("repair", "prune", "restore_guards", "push_scheduled", "delete_endless_leases"),
     *("claim", "unclaim"),
 )
-CURABLE = [name for name, animal in BROKEN.items() if not all(animal.findings.values())]
+CURABLE = [name for name, case in BROKEN.items() if not all(case.findings.values())]
 
 
 def counted(diagnosis: Diagnosis) -> dict[Code, tuple[int, int, int]]:
@@ -47,18 +47,18 @@ def finding(diagnosis: Diagnosis, code: Code) -> Finding:
     return found
 
 
-@pytest.mark.parametrize("name", ANIMALS)
+@pytest.mark.parametrize("name", ITEM_CASES)
 @pytest.mark.parametrize("item_id", FIRST)
 class TestEach:
     def test_is_found_exactly(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
     ) -> None:
-        animal = ANIMALS[name]
-        animal.make(foreign, item_id)
+        case = ITEM_CASES[name]
+        case.make(foreign, item_id)
         before = contents(raw)
         found = queue.diagnose()
-        assert counted(found) == dict.fromkeys(animal.findings, (1, 0, 1))
-        open_ones = [code for code in animal.findings if code.severity is not Severity.NOTE]
+        assert counted(found) == dict.fromkeys(case.findings, (1, 0, 1))
+        open_ones = [code for code in case.findings if code.severity is not Severity.NOTE]
         assert found.is_healthy is not bool(open_ones)
         for one in found.findings:
             if one.code not in AROUND:
@@ -68,25 +68,25 @@ class TestEach:
     def test_is_cured_or_left(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
     ) -> None:
-        animal = ANIMALS[name]
-        animal.make(foreign, item_id)
+        case = ITEM_CASES[name]
+        case.make(foreign, item_id)
         before = real_items(raw, foreign)
         planned = counted(queue.diagnose(fix=True, dry_run=True))
-        assert queue.state(item_id) is animal.state
+        assert queue.state(item_id) is case.state
         done = counted(queue.diagnose(fix=True))
         assert done == {
-            code: (1, 0, 1) if left else (1, 1, 0) for code, left in animal.findings.items()
+            code: (1, 0, 1) if left else (1, 1, 0) for code, left in case.findings.items()
         }
         assert planned == done
-        assert queue.state(item_id) is animal.state_after
+        assert queue.state(item_id) is case.state_after
         assert real_items(raw, foreign) == before
         again = counted(queue.diagnose(fix=True))
-        assert again == {code: (1, 0, 1) for code, left in animal.findings.items() if left}
+        assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}
 
 
 def test_healthy_ones_are_not_touched(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
-    for name, animal in HEALTHY.items():
-        animal.make(foreign, name.encode())
+    for name, case in HEALTHY.items():
+        case.make(foreign, name.encode())
     before = contents(raw)
     assert counted(queue.diagnose(fix=True)) == {}
     assert contents(raw) == before
@@ -95,23 +95,23 @@ def test_healthy_ones_are_not_touched(queue: WorkQueue, foreign: Foreign, raw: R
 def test_the_repair_of_one_item_leaves_another_alone(
     queue: WorkQueue, foreign: Foreign, raw: Redis
 ) -> None:
-    names = [*ANIMALS]
+    names = [*ITEM_CASES]
     for one, other in chain(pairwise(names), zip(names, names[9:], strict=False)):
         raw.flushall()
-        ANIMALS[one].make(foreign, b"one")
-        ANIMALS[other].make(foreign, b"other \xff")
+        ITEM_CASES[one].make(foreign, b"one")
+        ITEM_CASES[other].make(foreign, b"other \xff")
         before = real_items(raw, foreign)
-        found = Counter([*ANIMALS[one].findings, *ANIMALS[other].findings])
+        found = Counter([*ITEM_CASES[one].findings, *ITEM_CASES[other].findings])
         left = Counter(
             code
             for name in (one, other)
-            for code, is_left in ANIMALS[name].findings.items()
+            for code, is_left in ITEM_CASES[name].findings.items()
             if is_left
         )
         assert {code: n for code, (n, _, _) in counted(queue.diagnose(fix=True)).items()} == found
         assert real_items(raw, foreign) == before, (one, other)
-        assert queue.state(b"one") is ANIMALS[one].state_after, (one, other)
-        assert queue.state(b"other \xff") is ANIMALS[other].state_after, (one, other)
+        assert queue.state(b"one") is ITEM_CASES[one].state_after, (one, other)
+        assert queue.state(b"other \xff") is ITEM_CASES[other].state_after, (one, other)
         assert {code: n for code, (n, _, _) in counted(queue.diagnose()).items()} == left
 
 
@@ -119,8 +119,8 @@ def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw:
     pipeline = raw.pipeline()
     there = Foreign(pipeline)
     healthy = dict.fromkeys(b"%d \xfe" % number for number in range(10_000))
-    for item_id, animal in zip(healthy, cycle(HEALTHY.values()), strict=False):
-        animal.make(there, item_id)
+    for item_id, case in zip(healthy, cycle(HEALTHY.values()), strict=False):
+        case.make(there, item_id)
     broken = {
         (name, number): b"%s %d \xff" % (name.encode(), number)
         for name in BROKEN
@@ -247,8 +247,8 @@ class TestBesideOthers:
     ) -> None:
         queue = WorkQueue(interleaved, QUEUE, clock=clock)
         other = WorkQueue(backend.connect(), QUEUE, clock=clock)
-        for name, animal in BROKEN.items():
-            animal.make(foreign, name.encode())
+        for name, case in BROKEN.items():
+            case.make(foreign, name.encode())
         done: list[Diagnosis] = []
 
         def be_quicker(command: str) -> None:
@@ -322,8 +322,8 @@ class TestKilled:
         class Killed(Exception):
             pass
 
-        for name, animal in ANIMALS.items():
-            animal.make(foreign, name.encode())
+        for name, case in ITEM_CASES.items():
+            case.make(foreign, name.encode())
         before = real_items(raw, foreign)
         calls = 0
 
@@ -343,21 +343,21 @@ class TestKilled:
                 raw.delete(key)
         queue.diagnose(fix=True)
         assert real_items(raw, foreign) == before
-        for name, animal in ANIMALS.items():
-            assert queue.state(name.encode()) is animal.state_after, name
+        for name, case in ITEM_CASES.items():
+            assert queue.state(name.encode()) is case.state_after, name
         entries = raw.lrange("jobs:queue", 0, -1)
         assert len(entries) == len(set(entries))
 
 
 class TestCodes:
     def test_only_those_are_found_and_cured(self, queue: WorkQueue, foreign: Foreign) -> None:
-        for name, animal in BROKEN.items():
-            animal.make(foreign, name.encode())
+        for name, case in BROKEN.items():
+            case.make(foreign, name.encode())
         found = queue.diagnose(codes=[Code.ABANDONED, Code.HELD], fix=True)
         assert counted(found) == {Code.HELD: (3, 0, 3), Code.ABANDONED: (4, 4, 0)}
-        for name, animal in BROKEN.items():
-            cured = Code.ABANDONED in animal.findings
-            expected = animal.state_after if cured else animal.state
+        for name, case in BROKEN.items():
+            cured = Code.ABANDONED in case.findings
+            expected = case.state_after if cured else case.state
             assert queue.state(name.encode()) is expected, name
 
     def test_are_in_the_order_of_their_weight(self) -> None:

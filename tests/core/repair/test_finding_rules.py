@@ -7,16 +7,16 @@ import pytest
 from rwq_cli.core import Code, Facts, Lease, WorkQueue
 from rwq_cli.core.repair.finding_rules import findings_about
 from tests.conftest import Foreign
-from tests.zoo import ANIMALS
+from tests.item_cases import ITEM_CASES
 
 THEM, OTHERS = Lease(b"them", 1000), Lease(b"others", 1000)
 
 
-@pytest.mark.parametrize("name", ANIMALS)
+@pytest.mark.parametrize("name", ITEM_CASES)
 def test_as_the_doctor_finds_them(queue: WorkQueue, foreign: Foreign, name: str) -> None:
-    ANIMALS[name].make(foreign, b"x")
+    ITEM_CASES[name].make(foreign, b"x")
     (report,) = queue.inspect_items([b"x"])
-    assert set(findings_about(report.facts)) == set(ANIMALS[name].findings)
+    assert set(findings_about(report.facts)) == set(ITEM_CASES[name].findings)
 
 
 @pytest.mark.parametrize(("age_ms", "late"), [(59_000, False), (61_000, True)])

@@ -212,7 +212,7 @@ def test_a_server_that_hangs_up() -> None:
     assert caught.value.message == (
         f"lost the connection to redis://127.0.0.1:{port}: connection closed by server"
     )
-    assert caught.value.hint == "see what is in before you repeat it"
+    assert caught.value.hint == "check what was done before you repeat it"
     assert caught.value.code == "connection-lost"
 
 
@@ -229,7 +229,7 @@ def test_a_server_that_does_not_answer() -> None:
     with silent_server() as url, pytest.raises(ConnectionLost) as caught:
         connect(Server(url, reply_timeout_s=0.05)).call("PING")
     assert caught.value.message == f"{url} did not answer within 0.05 s"
-    assert caught.value.hint == "see what is in before you repeat it"
+    assert caught.value.hint == "check what was done before you repeat it"
 
 
 def test_the_password_is_part_of_connecting() -> None:

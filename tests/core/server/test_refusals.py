@@ -128,7 +128,7 @@ def test_a_primary_that_misses_its_replicas(
     with pytest.raises(ReadOnly) as caught:
         write(queue_at(private))
     assert "NOREPLICAS" in caught.value.message
-    assert caught.value.hint == "see to its replicas, of which it misses some"
+    assert caught.value.hint == "check its replicas: some are missing"
     assert contents(raw) == before
 
 

@@ -176,7 +176,7 @@ end
 
 -- Whether an item may be between two commands of its worker or producer, which only a second look can
 -- tell: see `core/repair/clean.py`.
-local function may_be_passing(facts, now_ms)
+local function may_be_in_transit(facts, now_ms)
   local state = state_of(facts, now_ms)
   return state == 'abandoned' or state == 'orphaned'
 end

@@ -15,19 +15,19 @@ end
 
 -- Whether an ID is to be buried instead of returned: it came back `bury_after` times already; -1 for
 -- never.
-local function is_worn_out(id, counts, bury_after)
+local function is_to_be_buried(id, counts, bury_after)
   return bury_after >= 0 and (counts[id] or 0) >= bury_after
 end
 
--- Push items that are in no list any more onto main, in this order, and count that; those that are
--- worn out are buried, and not counted.
+-- Push items that are in no list any more onto main, in this order, and count that; those that
+-- were returned often enough are buried, and not counted.
 local function return_all(ids, counts, bury_after)
   local pushed, fields, scores, guards = {}, {}, {}, {}
   local now_ms = clock_ms()
   for i = 1, #ids do
     local id = ids[i]
     local count = counts[id] or 0
-    if is_worn_out(id, counts, bury_after) then
+    if is_to_be_buried(id, counts, bury_after) then
       scores[#scores + 1] = as_ms(now_ms + i / 1000)
       scores[#scores + 1] = id
       -- As `guard_buried` does, for all of them in one call.

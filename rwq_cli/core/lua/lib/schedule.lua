@@ -60,7 +60,7 @@ end
 
 -- What an entry of Q:delayed or Q:buried says of an item that is located: 'push' if it is due or to be
 -- kicked; 'leased' if a session holds it; 'superseded' if the item is buried as well as due; 'stale'
--- if it has no data or is in a list all the same; nil if it is not due, its data are of another type, there
+-- if it has no data or is in a list; nil if it is not due, its data are of another type, there
 -- is no entry, or it is due, but a session holds it in no list: it is promoted when that lease has ended.
 local function entry_verdict(facts, which, now_ms)
   local at_ms = which == 'delayed' and facts.due_ms or which == 'buried' and facts.buried_ms

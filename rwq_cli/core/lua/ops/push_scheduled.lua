@@ -6,7 +6,7 @@
 -- arg 9..   IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
 -- changed, not-owner. Of delayed: promoted, dropped for an entry that means nothing any more, skipped.
--- The entry of an item without data, or of an item that is in a list all the same, goes, and with it
+-- The entry of an item without data, or of an item that is in a list, goes, and with it
 -- what is left of its guard. A kick also forgets how often cleans returned the item.
 local which, ids = arg(8), ids_from(9)
 local zset, is_promotion = which == 'delayed' and delayed or buried, which == 'delayed'

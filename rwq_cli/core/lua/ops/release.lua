@@ -8,7 +8,7 @@
 -- arg 11    '1' to make the items the next to be leased, '0' for the end of the queue
 -- arg 12..  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
--- passing, elsewhere.
+-- in-transit, elsewhere.
 local own_holder, force, is_first_look = arg(8), arg(9) == '1', arg(10) == '1'
 local front, ids = arg(11) == '1', ids_from(12)
 local facts = read_facts(ids, claim)
@@ -31,8 +31,8 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'already-waiting'
   elseif session and session ~= own_holder and not force then
     outcomes[id] = 'not-owner'
-  elseif is_first_look and may_be_passing(found, now_ms) then
-    outcomes[id] = 'passing'
+  elseif is_first_look and may_be_in_transit(found, now_ms) then
+    outcomes[id] = 'in-transit'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
     outcomes[id] = 'elsewhere'
   else

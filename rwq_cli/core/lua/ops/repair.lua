@@ -56,7 +56,7 @@ for i = 1, #ids do
     outcomes[id] = 'dropped'
     surplus[#surplus + 1] = id
   else
-    outcomes[id] = is_worn_out(id, counts, bury_after) and 'buried' or 'returned'
+    outcomes[id] = is_to_be_buried(id, counts, bury_after) and 'buried' or 'returned'
     removed[#removed + 1] = id
     returned[#returned + 1] = id
   end

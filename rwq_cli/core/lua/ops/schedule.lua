@@ -10,7 +10,7 @@
 -- arg 12    the reason to bury them, bytes
 -- arg 13..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
--- changed, passing, elsewhere.
+-- changed, in-transit, elsewhere.
 local own_holder, force, is_first_look = arg(8), arg(9) == '1', arg(10) == '1'
 local delay_ms, replaces_reason, reason = tonumber(arg(11)), arg(11) == 'rebury', arg(12)
 local ids = ids_from(13)
@@ -33,8 +33,8 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'changed'
   elseif session and session ~= own_holder and not force then
     outcomes[id] = 'not-owner'
-  elseif is_first_look and may_be_passing(found, now_ms) then
-    outcomes[id] = 'passing'
+  elseif is_first_look and may_be_in_transit(found, now_ms) then
+    outcomes[id] = 'in-transit'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
     outcomes[id] = 'elsewhere'
   elseif not delay_ms and found.buried_ms and found.main == 0 and (found.processing == 0 or is_guarded(found)) then

@@ -1,4 +1,4 @@
-"""The zoo: every state that an ID can be in, made with raw keys, and what is found in each."""
+"""Every state that an ID can be in, made with raw keys, and what the doctor finds in each."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ Make = Callable[[Foreign, bytes], object]
 
 
 @dataclass(frozen=True)
-class Animal:
+class ItemCase:
     """One way for an ID to be.
 
     Attributes:
@@ -31,11 +31,11 @@ class Animal:
 
     @property
     def state_after(self) -> State:
-        """Its state once the doctor is through, which is the same where nothing is cured."""
+        """Its state once the doctor is through, which is the same where nothing is fixed."""
         return self.after or self.state
 
 
-CURED, LEFT = False, True
+FIXED, LEFT = False, True
 
 
 def _twice(there: Foreign, item_id: bytes) -> None:
@@ -97,11 +97,11 @@ def _two_holders(there: Foreign, item_id: bytes) -> None:
     there.lease(item_id, generations="old", holder=b"old one")
 
 
-def _leased_beside_a_guard(put_away: Make) -> Make:
+def _leased_beside_a_guard(make: Make) -> Make:
     """A worker has it under the new name; the guard of the old one is left."""
 
     def made(there: Foreign, item_id: bytes) -> None:
-        put_away(there, item_id)
+        make(there, item_id)
         there.leased(item_id, generations="new", holder=b"worker-7")
 
     return made
@@ -171,151 +171,153 @@ def _list_for_lease(there: Foreign, item_id: bytes) -> None:
 
 
 HEALTHY = {
-    "waiting": Animal(lambda there, i: there.waiting(i), State.WAITING),
-    "leased": Animal(lambda there, i: there.leased(i), State.LEASED),
-    "leased by 0.1": Animal(lambda there, i: there.leased(i, generations="old"), State.LEASED),
-    "leased by 0.2": Animal(lambda there, i: there.leased(i, generations="new"), State.LEASED),
-    "delayed": Animal(_delayed(FAR_MS), State.DELAYED),
-    "buried": Animal(lambda there, i: there.buried(i), State.BURIED),
-    "gone": Animal(lambda _there, _i: None, State.GONE),
+    "waiting": ItemCase(lambda there, i: there.waiting(i), State.WAITING),
+    "leased": ItemCase(lambda there, i: there.leased(i), State.LEASED),
+    "leased by 0.1": ItemCase(lambda there, i: there.leased(i, generations="old"), State.LEASED),
+    "leased by 0.2": ItemCase(lambda there, i: there.leased(i, generations="new"), State.LEASED),
+    "delayed": ItemCase(_delayed(FAR_MS), State.DELAYED),
+    "buried": ItemCase(lambda there, i: there.buried(i), State.BURIED),
+    "gone": ItemCase(lambda _there, _i: None, State.GONE),
 }
 BROKEN = {
-    "held": Animal(lambda there, i: there.leased(i, ttl_ms=None), State.HELD, {Code.HELD: LEFT}),
-    "held by 0.1": Animal(
+    "held": ItemCase(lambda there, i: there.leased(i, ttl_ms=None), State.HELD, {Code.HELD: LEFT}),
+    "held by 0.1": ItemCase(
         lambda there, i: there.leased(i, ttl_ms=None, generations="old"),
         State.HELD,
         {Code.HELD: LEFT},
     ),
-    "held in no list": Animal(_unlisted(None), State.HELD, {Code.HELD: LEFT}),
-    "abandoned": Animal(
-        lambda there, i: there.abandoned(i), State.ABANDONED, {Code.ABANDONED: CURED}, State.WAITING
+    "held in no list": ItemCase(_unlisted(None), State.HELD, {Code.HELD: LEFT}),
+    "abandoned": ItemCase(
+        lambda there, i: there.abandoned(i), State.ABANDONED, {Code.ABANDONED: FIXED}, State.WAITING
     ),
-    "abandoned twice": Animal(
-        _abandoned_twice, State.ABANDONED, {Code.ABANDONED: CURED}, State.WAITING
+    "abandoned twice": ItemCase(
+        _abandoned_twice, State.ABANDONED, {Code.ABANDONED: FIXED}, State.WAITING
     ),
-    "orphaned": Animal(
-        lambda there, i: there.data(i), State.ORPHANED, {Code.ORPHANED: CURED}, State.WAITING
+    "orphaned": ItemCase(
+        lambda there, i: there.data(i), State.ORPHANED, {Code.ORPHANED: FIXED}, State.WAITING
     ),
-    "orphaned in a cleaner's hand": Animal(
-        _in_hand, State.ORPHANED, {Code.ORPHANED: CURED}, State.WAITING
+    "orphaned in a cleaner's hand": ItemCase(
+        _in_hand, State.ORPHANED, {Code.ORPHANED: FIXED}, State.WAITING
     ),
-    "unlisted": Animal(_unlisted(60_000), State.UNLISTED, {Code.UNLISTED: LEFT}),
-    "due": Animal(_delayed(1), State.DUE, {Code.DUE: CURED}, State.WAITING),
-    "due without a guard": Animal(
-        _without_guard(_delayed(1)), State.DUE, {Code.DUE: CURED}, State.WAITING
+    "unlisted": ItemCase(_unlisted(60_000), State.UNLISTED, {Code.UNLISTED: LEFT}),
+    "due": ItemCase(_delayed(1), State.DUE, {Code.DUE: FIXED}, State.WAITING),
+    "due without a guard": ItemCase(
+        _without_guard(_delayed(1)), State.DUE, {Code.DUE: FIXED}, State.WAITING
     ),
-    "delayed without a guard": Animal(
-        _without_guard(_delayed(FAR_MS)), State.DELAYED, {Code.UNGUARDED: CURED}
+    "delayed without a guard": ItemCase(
+        _without_guard(_delayed(FAR_MS)), State.DELAYED, {Code.UNGUARDED: FIXED}
     ),
-    "buried without a guard": Animal(
-        _without_guard(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: CURED}
+    "buried without a guard": ItemCase(
+        _without_guard(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: FIXED}
     ),
-    "delayed behind a guard that ends too early": Animal(
-        _weakly_guarded(_delayed(FAR_MS)), State.DELAYED, {Code.UNGUARDED: CURED}
+    "delayed behind a guard that ends too early": ItemCase(
+        _weakly_guarded(_delayed(FAR_MS)), State.DELAYED, {Code.UNGUARDED: FIXED}
     ),
-    "buried behind a guard that ends": Animal(
-        _weakly_guarded(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: CURED}
+    "buried behind a guard that ends": ItemCase(
+        _weakly_guarded(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: FIXED}
     ),
-    "waiting and delayed": Animal(
+    "waiting and delayed": ItemCase(
         _scheduled_and(lambda there, i: there.waiting(i)),
         State.WAITING,
-        {Code.STALE_SCHEDULE: CURED},
+        {Code.STALE_SCHEDULE: FIXED},
     ),
-    "leased and delayed by one name": Animal(
-        _leased_beside_a_guard(_delayed(FAR_MS)), State.LEASED, {Code.STALE_SCHEDULE: CURED}
+    "leased and delayed by one name": ItemCase(
+        _leased_beside_a_guard(_delayed(FAR_MS)), State.LEASED, {Code.STALE_SCHEDULE: FIXED}
     ),
-    "leased and buried by one name": Animal(
+    "leased and buried by one name": ItemCase(
         _leased_beside_a_guard(lambda there, item_id: there.buried(item_id)),
         State.LEASED,
-        {Code.STALE_SCHEDULE: CURED},
+        {Code.STALE_SCHEDULE: FIXED},
     ),
-    "waiting and buried": Animal(_buried_and_waiting, State.WAITING, {Code.STALE_SCHEDULE: CURED}),
-    "leased and delayed": Animal(
+    "waiting and buried": ItemCase(
+        _buried_and_waiting, State.WAITING, {Code.STALE_SCHEDULE: FIXED}
+    ),
+    "leased and delayed": ItemCase(
         _scheduled_and(lambda there, i: there.leased(i)),
         State.LEASED,
-        {Code.STALE_SCHEDULE: CURED},
+        {Code.STALE_SCHEDULE: FIXED},
     ),
-    "abandoned and delayed": Animal(
+    "abandoned and delayed": ItemCase(
         _scheduled_and(lambda there, i: there.abandoned(i)),
         State.ABANDONED,
-        {Code.ABANDONED: CURED, Code.STALE_SCHEDULE: CURED},
+        {Code.ABANDONED: FIXED, Code.STALE_SCHEDULE: FIXED},
         State.WAITING,
     ),
-    "thrice in main": Animal(_twice, State.DUPLICATED, {Code.DUPLICATED: CURED}, State.WAITING),
-    "in main and leased": Animal(
-        _main_and_leased, State.DUPLICATED, {Code.DUPLICATED: CURED}, State.LEASED
+    "thrice in main": ItemCase(_twice, State.DUPLICATED, {Code.DUPLICATED: FIXED}, State.WAITING),
+    "in main and leased": ItemCase(
+        _main_and_leased, State.DUPLICATED, {Code.DUPLICATED: FIXED}, State.LEASED
     ),
-    "in main and abandoned": Animal(
-        _main_and_abandoned, State.DUPLICATED, {Code.DUPLICATED: CURED}, State.WAITING
+    "in main and abandoned": ItemCase(
+        _main_and_abandoned, State.DUPLICATED, {Code.DUPLICATED: FIXED}, State.WAITING
     ),
-    "abandoned behind half a guard": Animal(
+    "abandoned behind half a guard": ItemCase(
         _half_guarded,
         State.ABANDONED,
-        {Code.ABANDONED: CURED, Code.STALE_SCHEDULE: CURED},
+        {Code.ABANDONED: FIXED, Code.STALE_SCHEDULE: FIXED},
         State.WAITING,
     ),
-    "delayed until a time that is none": Animal(
+    "delayed until a time that is none": ItemCase(
         _scored(math.inf), State.DELAYED, {Code.INVALID_SCORE: LEFT}
     ),
-    "due since a time that is none": Animal(
-        _scored(-math.inf), State.DUE, {Code.DUE: CURED}, State.WAITING
+    "due since a time that is none": ItemCase(
+        _scored(-math.inf), State.DUE, {Code.DUE: FIXED}, State.WAITING
     ),
-    "returned no number of times": Animal(
+    "returned no number of times": ItemCase(
         _returned_no_number, State.WAITING, {Code.INVALID_RETURNS: LEFT}
     ),
-    "held by two": Animal(_two_holders, State.LEASED, {Code.TWO_HOLDERS: LEFT}),
-    "ghost in main": Animal(
+    "held by two": ItemCase(_two_holders, State.LEASED, {Code.TWO_HOLDERS: LEFT}),
+    "ghost in main": ItemCase(
         lambda there, i: there.raw.lpush(there.keys.main, i),
         State.GHOST,
-        {Code.GHOST: CURED},
+        {Code.GHOST: FIXED},
         State.GONE,
     ),
-    "ghost in processing": Animal(
+    "ghost in processing": ItemCase(
         lambda there, i: there.raw.lpush(there.keys.processing, i),
         State.GHOST,
-        {Code.GHOST: CURED},
+        {Code.GHOST: FIXED},
         State.GONE,
     ),
-    "ghost under a lease": Animal(
+    "ghost under a lease": ItemCase(
         _ghost_with_lease,
         State.GHOST,
-        {Code.GHOST: CURED, Code.STRAY_LEASE: LEFT},
+        {Code.GHOST: FIXED, Code.STRAY_LEASE: LEFT},
         State.STRAY_LEASE,
     ),
-    "ghost everywhere": Animal(_ghost_everywhere, State.GHOST, {Code.GHOST: CURED}, State.GONE),
-    "buried ghost": Animal(_buried_ghost, State.GHOST, {Code.GHOST: CURED}, State.GONE),
-    "stray lease": Animal(
+    "ghost everywhere": ItemCase(_ghost_everywhere, State.GHOST, {Code.GHOST: FIXED}, State.GONE),
+    "buried ghost": ItemCase(_buried_ghost, State.GHOST, {Code.GHOST: FIXED}, State.GONE),
+    "stray lease": ItemCase(
         lambda there, i: there.lease(i), State.STRAY_LEASE, {Code.STRAY_LEASE: LEFT}
     ),
-    "endless stray lease": Animal(
+    "endless stray lease": ItemCase(
         lambda there, i: there.lease(i, ttl_ms=None),
         State.STRAY_LEASE,
-        {Code.ENDLESS_LEASE: CURED},
+        {Code.ENDLESS_LEASE: FIXED},
         State.GONE,
     ),
-    "endless lease of 0.1": Animal(
+    "endless lease of 0.1": ItemCase(
         lambda there, i: there.lease(i, ttl_ms=None, generations="old"),
         State.STRAY_LEASE,
-        {Code.ENDLESS_LEASE: CURED},
+        {Code.ENDLESS_LEASE: FIXED},
         State.GONE,
     ),
-    "waiting and in a cleaner's hand": Animal(
-        _noted_and_waiting, State.WAITING, {Code.STALE_CLEANING: CURED}
+    "waiting and in a cleaner's hand": ItemCase(
+        _noted_and_waiting, State.WAITING, {Code.STALE_CLEANING: FIXED}
     ),
-    "gone and in a cleaner's hand": Animal(
+    "gone and in a cleaner's hand": ItemCase(
         lambda there, i: there.raw.lpush(there.keys.cleaning, i),
         State.GONE,
-        {Code.STALE_CLEANING: CURED},
+        {Code.STALE_CLEANING: FIXED},
     ),
-    "gone and counted": Animal(
+    "gone and counted": ItemCase(
         lambda there, i: there.raw.hset(there.keys.returns, i, 3),
         State.GONE,
-        {Code.STALE_RETURNS: CURED},
+        {Code.STALE_RETURNS: FIXED},
     ),
-    "a hash for its data": Animal(_hash_for_data, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
-    "a list for its lease": Animal(_list_for_lease, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
+    "a hash for its data": ItemCase(_hash_for_data, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
+    "a list for its lease": ItemCase(_list_for_lease, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
 }
-ANIMALS = {**HEALTHY, **BROKEN}
+ITEM_CASES = {**HEALTHY, **BROKEN}
 STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:items:")
 
 

@@ -1,4 +1,4 @@
-"""How a server is set to treat a queue's keys: evict them, save them, spread them."""
+"""How safe keys are on a server: whether it may evict them, and whether it saves them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from rwq_cli.core.server.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class ServerConfig:
+class Durability:
     """How safe keys are on a server. None is unknown: managed services may refuse to say.
 
     Attributes:
@@ -26,8 +26,8 @@ class ServerConfig:
         return self.eviction not in (None, "noeviction")
 
 
-def server_config(connection: Connection) -> ServerConfig:
-    """Ask a server how it is set up.
+def durability_of(connection: Connection) -> Durability:
+    """Ask a server for these settings.
 
     Raises:
         ServerError: The connection was lost.
@@ -46,17 +46,4 @@ def server_config(connection: Connection) -> ServerConfig:
         persists = True
     elif appends is not None and rules is not None:
         persists = bool(rules)
-    return ServerConfig(info.get("maxmemory"), info.get("maxmemory_policy"), persists)
-
-
-def hash_tag(name: bytes) -> bytes | None:
-    """The part of a queue's name that decides its keys' slot in a cluster.
-
-    A cluster hashes what is between the first `{` and the next `}`, if that is not empty.
-
-    Returns:
-        The tag; None if there is none, so that the keys are in different slots.
-    """
-    _, opened, rest = name.partition(b"{")
-    tag, closed, _ = rest.partition(b"}")
-    return tag if opened and closed and tag else None
+    return Durability(info.get("maxmemory"), info.get("maxmemory_policy"), persists)

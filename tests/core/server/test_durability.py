@@ -1,0 +1,58 @@
+"""What a server says of how it keeps its keys, and what is made of its silence."""
+
+import pytest
+
+from rwq_cli.core import Connection, Server, connect
+from rwq_cli.core.server.durability import Durability, durability_of
+from tests.conftest import AsUser, StartServer
+
+
+def told_by(start_server: StartServer, *options: str) -> Durability:
+    connection = connect(Server(start_server(*options).url))
+    try:
+        return durability_of(connection)
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "may_evict"),
+    [
+        ((), Durability(0, "noeviction", False), False),
+        (("--maxmemory-policy", "allkeys-lru"), Durability(0, "allkeys-lru", False), True),
+        (
+            ("--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"),
+            Durability(2**30, "volatile-ttl", False),
+            True,
+        ),
+        (("--maxmemory", "1gb"), Durability(2**30, "noeviction", False), False),
+        (("--save", "60", "1000"), Durability(0, "noeviction", True), False),
+        (("--appendonly", "yes"), Durability(0, "noeviction", True), False),
+    ],
+)
+def test_what_it_says(
+    start_server: StartServer, options: tuple[str, ...], expected: Durability, may_evict: bool
+) -> None:
+    told = told_by(start_server, *options)
+    assert told == expected
+    assert told.may_evict is may_evict
+
+
+@pytest.mark.parametrize(
+    ("denied", "expected"),
+    [
+        (("-config",), Durability(0, "noeviction", None)),
+        (("-info",), Durability(None, None, None)),
+        (("-info", "-config"), Durability(None, None, None)),
+    ],
+)
+def test_what_it_will_not_say_is_unknown(
+    as_user: AsUser, denied: tuple[str, ...], expected: Durability
+) -> None:
+    told = durability_of(as_user("+@all", *denied))
+    assert told == expected
+    assert told.may_evict is False
+
+
+def test_the_fake_says_something_or_nothing(connection: Connection) -> None:
+    assert durability_of(connection).may_evict is False
