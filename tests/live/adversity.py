@@ -135,7 +135,7 @@ _SCRIPTS = (
     "unclaim",
     "prune",
     "restore_guards",
-    "delete_endless_leases",
+    "delete_stray_leases",
     "complete",
     "release",
     "schedule",

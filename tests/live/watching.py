@@ -29,7 +29,7 @@ _READING_SCRIPTS = frozenset(
     ("look_up", "probe", "states", "snapshot", "scheduled_page", "results")
 )
 _CLEANING_SCRIPTS = frozenset(
-    ("repair", "claim", "unclaim", "prune", "restore_guards", "delete_endless_leases")
+    ("repair", "claim", "unclaim", "prune", "restore_guards", "delete_stray_leases")
 )
 # What brings a delayed item back before its time, or a buried one at all: by name, when asked to.
 _BRINGING_BACK = frozenset(("release", "lease_by_id"))

@@ -234,7 +234,7 @@ class _Purge:
         queue, keys = self._queue, self._queue.keys
         for ids in self._own(keys.lease_prefix, keys.old_lease_prefix):
             if ids:
-                queue.run("delete_stray_leases", *ids)
+                queue.run("delete_stray_leases", "any", *ids)
         for ids in self._own(keys.undo_prefix):
             marks = list(map(keys.undo, ids))
             types = queue.call_all([("TYPE", key) for key in marks])

@@ -319,7 +319,7 @@ def _delete_endless_leases(
     queue: Queue, ids: Sequence[bytes], _seen: Seen, dry_run: bool
 ) -> Iterator[bytes]:
     for batch in in_batches(ids):
-        yield from queue.run("delete_endless_leases", *batch, dry_run=dry_run)
+        yield from queue.run("delete_stray_leases", "endless", *batch, dry_run=dry_run)
 
 
 _FIXES: Mapping[Code, _Fix] = {

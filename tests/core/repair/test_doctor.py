@@ -27,7 +27,7 @@ FIRST = STRANGE_IDS[:2]
 OF_IDS = [name for name, case in BROKEN.items() if Code.WRONG_TYPE not in case.findings]
 # The scripts that the doctor changes anything with.
 ACTS = (
-    *("repair", "prune", "restore_guards", "push_scheduled", "delete_endless_leases"),
+    *("repair", "prune", "restore_guards", "push_scheduled", "delete_stray_leases"),
     *("claim", "unclaim"),
 )
 CURABLE = [name for name, case in BROKEN.items() if not all(case.findings.values())]
@@ -267,7 +267,7 @@ class TestBesideOthers:
         self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock
     ) -> None:
         foreign.lease(b"x", ttl_ms=None)
-        act = "delete_endless_leases"
+        act = "delete_stray_leases"
         interleaved.before = lambda command: command == act and foreign.data(b"x")
         found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
         assert found == {Code.ENDLESS_LEASE: (1, 0, 0)}

@@ -1,13 +1,22 @@
--- Delete the leases of IDs that have no data.
+-- Delete leases of IDs that have no data. A worker sets its leases with an expiry, so nothing else would ever
+-- end a stray lease that has none.
 --
--- arg 1..   IDs
--- Returns how many keys were deleted. A key that holds no string belongs to somebody else.
-local strays = {}
-for _, id in ipairs(args_from(1)) do
+-- arg 1     'endless' for those without expiry alone, 'any' for all
+-- arg 2..   IDs
+-- Returns the IDs of which a lease was deleted. A key that holds no string belongs to somebody else.
+local which, deleted, strays = arg(1), {}, {}
+for _, id in ipairs(args_from(2)) do
+  local before = #strays
   for _, key in ipairs(has_data(id) and {} or lease_keys({ id })) do
-    if redis.call('TYPE', key).ok == 'string' then
+    if redis.call('TYPE', key).ok == 'string' and (which == 'any' or redis.call('PTTL', key) == -1) then
       strays[#strays + 1] = key
     end
   end
+  if #strays > before then
+    deleted[#deleted + 1] = id
+  end
 end
-return dry_run and #strays or for_all('DEL', nil, strays)
+if not dry_run then
+  for_all('DEL', nil, strays)
+end
+return deleted
