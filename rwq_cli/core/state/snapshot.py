@@ -10,7 +10,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.state.places import ListRange
 from rwq_cli.core.state.probe import lease_from, returns_from, wrong_types_from
-from rwq_cli.core.state.rules import Facts, effective_lease, reason_of, state_of
+from rwq_cli.core.state.rules import Facts, reason_of
 
 # One call takes the server about two milliseconds.
 SNAPSHOT_ITEMS = 500
@@ -150,10 +150,8 @@ def _snapshots(
                 buried_ms=_time_ms(buried),
                 now_ms=now_ms,
             )
-            # What a property of the facts keeps would not be used again.
-            state, lease = state_of(facts), effective_lease(facts.new_lease, facts.old_lease)
-            scores = facts.due_ms, facts.buried_ms
-            yield _snapshot(item_id, data, state, lease, where, length, returns, *scores)
+            known = facts.state, facts.lease, where, length, returns
+            yield _snapshot(item_id, data, *known, facts.due_ms, facts.buried_ms)
 
 
 def _plain_state(where: int | bytes) -> State:
@@ -163,7 +161,7 @@ def _plain_state(where: int | bytes) -> State:
 
 @cache
 def _state_in_list(in_main: bool, in_processing: bool) -> State:
-    return state_of(Facts(b"", True, int(in_main), int(in_processing)))
+    return Facts(b"", True, int(in_main), int(in_processing)).state
 
 
 def _time_ms(score: bytes) -> float | None:

@@ -20,6 +20,7 @@ if wrong then
 end
 locate(ids, facts)
 local outcomes, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
+local may_be_changed = expected_states or idle_min or next(expected_data)
 for i = 1, #ids do
   local id = ids[i]
   local found = facts[id]
@@ -27,7 +28,7 @@ for i = 1, #ids do
     outcomes[id] = 'elsewhere'
   elseif owner ~= '' and found.data == 'string' and (effective_lease(found) or '') ~= owner then
     outcomes[id] = 'not-owner'
-  elseif found.data == 'string' and is_changed(id, found, now_ms) then
+  elseif may_be_changed and found.data == 'string' and is_changed(id, found, now_ms) then
     outcomes[id] = 'changed'
   else
     finished[#finished + 1] = id
