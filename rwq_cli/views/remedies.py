@@ -131,8 +131,8 @@ REMEDIES = {
         "Returns of completed items are still counted.", "Remove the counts.", _FIX
     ),
     Code.INVALID_RETURNS: Remedy(
-        "The count of an item's returns is not a number, and counts as zero: somebody wrote it "
-        "hand.",
+        "The count of an item's returns is not a number, and counts as zero: something else wrote "
+        "it.",
         "Nothing: the next return writes a number.",
         "rwq show ID",
         "the next return writes a number",

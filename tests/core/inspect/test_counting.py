@@ -15,7 +15,7 @@ from tests.conftest import (
     contents,
     supports_no_touch,
 )
-from tests.core.inspect.test_survey import zoo
+from tests.core.inspect.test_survey import arrange_all
 from tests.servers import PrivateServer
 
 
@@ -40,14 +40,14 @@ def test_an_empty_queue(queue: WorkQueue) -> None:
 
 
 def test_lengths_cost_one_round_trip(interleaved: Interleaved, foreign: Foreign) -> None:
-    zoo(foreign)
+    arrange_all(foreign)
     assert WorkQueue(interleaved, QUEUE).lengths() == Counts(b"jobs", 10, 14, 4, 5, 2)
     assert interleaved.calls == ["LLEN+LLEN+ZCARD+ZCARD+HLEN"]
 
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_the_zoo(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> None:
-    zoo(foreign)
+    arrange_all(foreign)
     raw.pexpire(b"jobs:lease:l1", 10_000)
     raw.pexpire(b"jobs:leased_by_session:l1", 9000)
     raw.pexpire(b"jobs:lease:l2", 500_000)
@@ -208,7 +208,7 @@ def test_a_server_that_counts_uses_instead(start_server: StartServer) -> None:
 
 
 def test_counting_changes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    zoo(foreign)
+    arrange_all(foreign)
     before = contents(raw)
     queue.lengths()
     queue.counts(deep=True)

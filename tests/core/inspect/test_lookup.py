@@ -15,7 +15,7 @@ from tests.item_cases import ITEM_CASES
 
 
 @pytest.fixture
-def zoo(foreign: Foreign) -> list[bytes]:
+def arrange_all(foreign: Foreign) -> list[bytes]:
     """One of each, by its name."""
     for name, case in ITEM_CASES.items():
         case.make(foreign, name.encode())

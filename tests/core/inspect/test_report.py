@@ -21,7 +21,7 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.inspect import lookup
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, supports_no_touch
-from tests.core.inspect.test_survey import zoo
+from tests.core.inspect.test_survey import arrange_all
 from tests.servers import PrivateServer
 
 FAR_MS = 10**13
@@ -239,7 +239,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
 ) -> None:
     if not supports_no_touch(raw):
         pytest.skip("this server has no CLIENT NO-TOUCH (Redis before 7.2)")
-    zoo(foreign)
+    arrange_all(foreign)
     raw.hset(b"jobs:item:strange", "field", "value")
     raw.lpush(b"jobs:queue", b"strange")
     # Idle times are whole seconds; ours must not look at the keys either.
