@@ -182,7 +182,7 @@ complete -c rwq -n '__rwq_at' -a 'clean' -d 'Return what dead workers left behin
 complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find what is wrong with a queue; --fix fixes what needs no decision'
 complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s counts with limits, for monitoring: one line and an exit code'
 complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, then the results that are kept'
-complete -c rwq -n '__rwq_at' -a 'import' -d 'Put in what rwq export wrote, as it was: order, states, leases and results with the time left'
+complete -c rwq -n '__rwq_at' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'

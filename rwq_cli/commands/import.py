@@ -24,9 +24,9 @@ _COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
 
 @app.command(
     "import",
-    help="Put in what rwq export wrote, as it was: order, states, leases and results with the time "
-    "left. If it is interrupted, the same import of that file within a day goes on exactly; from a "
-    "pipe it restores what is not there.",
+    help="Restore what rwq export wrote: items in their order and states, leases and results with "
+    "the time left. An interrupted import of a file resumes exactly if it is run again within a "
+    "day; one from a pipe restores what is missing.",
     examples=(
         "rwq import -q jobs jobs.jsonl",
         "rwq import -q jobs --on-conflict skip jobs.jsonl",

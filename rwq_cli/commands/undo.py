@@ -31,10 +31,10 @@ _WORDS = {
 
 @app.command(
     help="Restore what rm, mv or purge removed: from FILE, else from the newest undo file "
-    "that was not used yet or was interrupted. Items come back as they were, and never "
-    "twice, also if undo is interrupted and run again within a day; waiting ones at the "
-    "end of the queue that they were nearer to. What was moved comes back to the end, if "
-    "nobody has touched it.",
+    "that was not used yet or was interrupted. Items are restored as they were, and never "
+    "twice, even if undo is interrupted and run again within a day; waiting ones at the end of "
+    "the queue that they were nearer to. Moved items return to the end of their queue, unless "
+    "they changed since.",
     examples=("rwq undo --dry-run", "rwq undo", "rwq undo -q jobs -o json"),
     exits={
         ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in conflict",

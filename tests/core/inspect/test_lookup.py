@@ -15,7 +15,7 @@ from tests.item_cases import ITEM_CASES
 
 
 @pytest.fixture
-def arrange_all(foreign: Foreign) -> list[bytes]:
+def every_case(foreign: Foreign) -> list[bytes]:
     """One of each, by its name."""
     for name, case in ITEM_CASES.items():
         case.make(foreign, name.encode())
@@ -37,17 +37,17 @@ def comparable(found: Found) -> Found:
     return Found(facts, list(found.main), list(found.processing))
 
 
-def test_the_state_of_every_animal(queue: WorkQueue, zoo: list[bytes]) -> None:
-    for facts in facts_of(queue, zoo):
+def test_the_state_of_every_case(queue: WorkQueue, every_case: list[bytes]) -> None:
+    for facts in facts_of(queue, every_case):
         assert facts.state is ITEM_CASES[facts.item_id.decode()].state, facts.item_id
 
 
 def test_by_name_as_by_a_walk(
-    queue: WorkQueue, zoo: list[bytes], monkeypatch: pytest.MonkeyPatch
+    queue: WorkQueue, every_case: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_name = list(map(comparable, look_up(queue, zoo)))
+    by_name = list(map(comparable, look_up(queue, every_case)))
     monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
-    assert list(map(comparable, look_up(queue, zoo))) == by_name
+    assert list(map(comparable, look_up(queue, every_case))) == by_name
 
 
 @pytest.mark.parametrize("by_walk", [False, True])
