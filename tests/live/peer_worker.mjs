@@ -36,7 +36,8 @@ async function beforeCommand(command) {
     book('dies', {before: command});
     process.exit(DEATH_STATUS);
   }
-  if (command !== 'EXEC' && Math.random() < STALL) {
+  // A lease is booked when the time is known.
+  if (!['EXEC', 'TIME'].includes(command) && Math.random() < STALL) {
     book('stalls', {before: command});
     await outliveLease();
   }

@@ -83,7 +83,8 @@ class Fate:
         if random.random() < _DEATHS.get(command, 0.0):
             self._book.write("dies", before=command)
             os._exit(DEATH_STATUS)
-        if command != "EXEC" and random.random() < _STALL:
+        # A lease is booked when the time is known.
+        if command not in ("EXEC", "TIME") and random.random() < _STALL:
             self._book.write("stalls", before=command)
             time.sleep(self._lease_s + random.uniform(0.2, 1.5))
 

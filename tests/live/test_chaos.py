@@ -280,6 +280,7 @@ class Chaos:
         self.cleans = Cleans(server.url)
         self.acts: Acts | None = None
         self._cleaner_books: list[Path] = []
+        self._cleaners: list[Popen[bytes]] = []
         self._backlog = 0
         self._later_pids: set[int] = set()
         self.added: dict[bytes, bytes] = {}
@@ -290,6 +291,7 @@ class Chaos:
 
     def close(self) -> None:
         (self._folder / "stop").touch()
+        (self._folder / "stop-cleaners").touch()
         if self.acts is not None:
             self.acts.close()
         self._db.close()
@@ -309,6 +311,10 @@ class Chaos:
     def drain(self) -> None:
         """Let no worker die or stall any more; go on until nothing is left."""
         (self._folder / "calm").touch()
+        # They push what is in their snapshots, also if it is complete by then.
+        (self._folder / "stop-cleaners").touch()
+        for cleaner in self._cleaners:
+            assert cleaner.wait(_END_TIMEOUT_S) == 0
         deadline = time.monotonic() + _DRAIN_TIMEOUT_S
         while not self.is_empty() and time.monotonic() < deadline:
             if self.acts is not None:
@@ -350,16 +356,15 @@ class Chaos:
             for verb in ("light", "deep"):
                 book = self._folder / f"cleaner-{old}-{verb}"
                 self._cleaner_books.append(book)
-                self._start(
-                    *snapshot_cleaner(old=old).command_line(
-                        do=verb,
-                        socket=self._server.socket,
-                        queue=QUEUE,
-                        book=book,
-                        stop=self._folder / "stop",
-                        walk_s=_WALK_S,
-                    )
+                cleaner = snapshot_cleaner(old=old).command_line(
+                    do=verb,
+                    socket=self._server.socket,
+                    queue=QUEUE,
+                    book=book,
+                    stop=self._folder / "stop-cleaners",
+                    walk_s=_WALK_S,
                 )
+                self._cleaners.append(self._start(*cleaner))
 
     def has_both_generations(self, completes: list[Entry]) -> bool:
         """Whether workers of both generations completed an item."""
