@@ -44,6 +44,22 @@ def test_a_malformed_url_is_a_usage_error(bare_rwq: Rwq, url: str) -> None:
     assert "this is a bug" not in result.notes
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://ops:hunter2",
+        "redis://127.0.0.1:1/0?auth=hunter2",
+        "redis://127.0.0.1:1,password=hunter2",
+        "redis://127.0.0.1:1/hunter2",
+        "hunter2",
+    ],
+)
+def test_no_secret_of_a_malformed_url_is_printed(bare_rwq: Rwq, url: str) -> None:
+    result = bare_rwq("-v", "--debug", "stats", "-q", "jobs", "-u", url)
+    assert (result.code, result.text) == (2, "")
+    assert "hunter2" not in result.notes
+
+
 @pytest.mark.parametrize("scheme", ["redis+sentinel://h1,h2/service/0", "redis+cluster://h1"])
 def test_sentinel_and_cluster_urls_are_not_supported(bare_rwq: Rwq, scheme: str) -> None:
     result = bare_rwq("ls", "-q", "jobs", "-u", scheme)

@@ -166,7 +166,7 @@ class TestUnknown:
             ),
             ("-q a -q b", "this command works on one queue; give -q once"),
             ("-o what", "-o cannot be 'what'; "),
-            ("-u http://host", "not a server's URL: http://host; "),
+            ("-u http://host", "not a server's URL: http://…; "),
             ("-u redis://127.0.0.1:1/0", "cannot reach redis://127.0.0.1:1/0: "),
             ("-u unix:///nowhere/a|b", "cannot reach unix:///nowhere/a\\x7cb: "),
         ],

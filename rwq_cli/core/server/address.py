@@ -129,7 +129,9 @@ def _settings(server: Server, name: str) -> dict[str, Any]:
         settings: dict[str, Any] = dict(parse_url(server.url))  # type: ignore[no-untyped-call]
     except ValueError:
         # What urllib says can hold the password.
-        raise _malformed(name) from None
+        why = "its host, port or database cannot be read"
+        hint = "it looks like redis://user:password@host:6379/0, with % escapes in the password"
+        raise _malformed(name, why, hint) from None
     if parts.fragment:
         raise _malformed(name, "it has a #", "write %23 for a # in a password")
     known = _OPTIONS + _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
@@ -142,8 +144,7 @@ def _settings(server: Server, name: str) -> dict[str, Any]:
         return settings
     database = unquote(parts.path).strip("/")
     if database and not database.isdecimal():
-        why = f"the database {database!r} is not a number"
-        raise _malformed(name, why, "it looks like redis://host:6379/0")
+        raise _malformed(name, "its database is not a number", "it looks like redis://host:6379/0")
     return {"socket_keepalive": True, **settings}
 
 

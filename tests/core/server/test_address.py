@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rwq_cli.core import InvalidArgument, NotSupported, Server, connect
+from rwq_cli.core import InvalidArgument, NotSupported, Server, connect, mask_url
 from tests.conftest import StartServer
 from tests.servers import PrivateServer
 from tests.tls import tls_front
@@ -17,19 +17,19 @@ from tests.tls import tls_front
         (
             "localhost:6379",
             InvalidArgument,
-            "not a server's URL: localhost:6379",
+            "not a server's URL: …",
             "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
         ),
         (
             "http://user:secret@host",
             InvalidArgument,
-            "not a server's URL: http://user:***@host",
+            "not a server's URL: http://…",
             "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
         ),
         (
             "redis:host",
             InvalidArgument,
-            "not a server's URL: redis:host",
+            "not a server's URL: …",
             "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
         ),
         (
@@ -53,7 +53,7 @@ from tests.tls import tls_front
         (
             "redis://host/zero",
             InvalidArgument,
-            "malformed server URL redis://host/zero: the database 'zero' is not a number",
+            "malformed server URL redis://…: its database is not a number",
             "it looks like redis://host:6379/0",
         ),
         (
@@ -95,7 +95,7 @@ def test_an_option_that_is_not_supported(option: str) -> None:
         with pytest.raises(InvalidArgument) as caught:
             connect(Server(f"{start}?{option}"))
         assert caught.value.message == (
-            f"the server's URL {start}?{option} has an option that is not supported"
+            f"the server's URL {mask_url(f'{start}?{option}')} has an option that is not supported"
         )
         assert caught.value.hint == "supported are db, username, password"
 
@@ -133,6 +133,17 @@ def test_the_options_of_a_tls_url() -> None:
         "redis://user:hunter2?more@host",
         "redis://user:hunter2\u2100@host",
         "unix://user:hunter2@",
+        "redis://ops:hunter2",
+        "redis://:hunter2",
+        "redis://host:1/0;password=hunter2",
+        "redis://host:1,password=hunter2",
+        "redis://host:1?auth=hunter2",
+        "redis://host:1/hunter2",
+        "redis://[hunter2/0",
+        "redis://host?db=hunter2",
+        "redis://host?hunter2",
+        "host:1,password=hunter2",
+        "hunter2",
     ],
 )
 def test_no_refusal_tells_a_password(url: str) -> None:

@@ -10,23 +10,26 @@ from rwq_cli.core import mask_url
     [
         ("redis://localhost:6379/0", "redis://localhost:6379/0"),
         ("redis://:secret@host", "redis://:***@host"),
-        ("redis://user:secret@host:1/2?a=b", "redis://user:***@host:1/2?a=b"),
+        ("redis://user:secret@host:1/2?a=b", "redis://user:***@host:1/2?a=***"),
         ("redis://user@host", "redis://user@host"),
         ("rediss://user:se:cret@host", "rediss://user:***@host"),
         ("redis://user:s@cr@t@host", "redis://user:***@host"),
         ("redis://user:se/cr/et@host/1", "redis://user:***@host/1"),
         ("redis://host?password=secret", "redis://host?password=***"),
-        ("redis://host/0?db=1&password=secret&x=y", "redis://host/0?db=1&password=***&x=y"),
+        ("redis://host/0?db=1&password=secret&x=y", "redis://host/0?db=1&password=***&x=***"),
         ("unix:///run/server.sock", "unix:///run/server.sock"),
         ("unix:///run/a@b.sock", "unix:///run/a@b.sock"),
         ("unix://user:secret@/run/server.sock?db=1", "unix://user:***@/run/server.sock?db=1"),
         ("unix:///run/server.sock?password=secret", "unix:///run/server.sock?password=***"),
         ("unix:///run/server.sock?password=se@cret", "unix:///run/server.sock?password=***"),
+        ("redis://[::1]:6379/0", "redis://[::1]:6379/0"),
+        ("rediss://h?ssl_ca_certs=/etc/ca.pem&db=2", "rediss://h?ssl_ca_certs=/etc/ca.pem&db=2"),
+        ("redis://host/?db", "redis://host/?db"),
         ("redis+sentinel://:secret@a,b:1/main/0", "redis+sentinel://:***@a,b:1/main/0"),
-        ("not a url", "not a url"),
-        ("localhost:6379", "localhost:6379"),
-        ("user:secret@host", "user:***@host"),
-        ("host?password=secret", "host?password=***"),
+        ("not a url", "…"),
+        ("localhost:6379", "…"),
+        ("user:secret@host", "…"),
+        ("host?password=secret", "…"),
         ("", ""),
     ],
 )
@@ -59,15 +62,55 @@ def test_options_whose_name_sounds_like_a_secret(name: str) -> None:
         ("redis://host?db=1;password=hunter2", "redis://host?db=***"),
         ("redis://host?db=password%3Dhunter2", "redis://host?db=***"),
         # How far the credentials go is not certain.
-        ("redis://user:hunter2?x@host/0", "redis://user:***"),
-        ("redis://user:hunter2#x@host/0", "redis://user:***"),
-        ("redis://user:?hunter2@host/0", "redis://user:***"),
-        ("redis://user:x?a@hunter2@host/0", "redis://user:***"),
-        ("redis://host?password=a@hunter2", "redis://***"),
-        ("redis://host:1?password=a@hunter2", "redis://host:***"),
-        ("redis://host/0#a@hunter2", "redis://***"),
+        ("redis://user:hunter2?x@host/0", "redis://…"),
+        ("redis://user:hunter2#x@host/0", "redis://…"),
+        ("redis://user:?hunter2@host/0", "redis://…"),
+        ("redis://user:x?a@hunter2@host/0", "redis://…"),
+        ("redis://host?password=a@hunter2", "redis://…"),
+        ("redis://host:1?password=a@hunter2", "redis://…"),
+        ("redis://host/0#a@hunter2", "redis://…"),
     ],
 )
 def test_other_places_where_a_secret_may_be(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+    assert "hunter2" not in masked
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        # The host was forgotten.
+        ("redis://ops:hunter2", "redis://…"),
+        ("redis://:hunter2", "redis://…"),
+        ("redis://ops:hunter2/0", "redis://…"),
+        ("unix://ops:hunter2", "unix://…"),
+        # Separators that other clients use.
+        ("redis://host:6379,password=hunter2", "redis://…"),
+        ("redis://host,password=hunter2", "redis://…"),
+        ("redis://host:6379/0;password=hunter2", "redis://…"),
+        ("redis://host:6379%2Cpassword%3Dhunter2", "redis://…"),
+        ("unix:///run/server.sock,password=hunter2", "unix://…"),
+        ("unix:///run/server.sock;password=hunter2", "unix://…"),
+        ("redis+sentinel://a,b,password=hunter2", "redis+sentinel://…"),
+        ("redis+cluster://a:1,hunter2=x", "redis+cluster://…"),
+        ("host:6379,password=hunter2", "…"),
+        # Parts that are not what belongs there.
+        ("redis://host:hunter2/0", "redis://…"),
+        ("redis://host/hunter2", "redis://…"),
+        ("redis://[hunter2/0", "redis://…"),
+        ("redis://hunter2 x/0", "redis://…"),
+        ("redis://x:hunter2://@host", "redis://x:***@host"),
+        ("redis://host?db=hunter2", "redis://host?db=***"),
+        ("redis://host?hunter2", "redis://host?***"),
+        ("redis://host?db=1&hunter2&db=2", "redis://host?db=1&***&db=2"),
+        ("redis://host?auth=hunter2", "redis://host?auth=***"),
+        ("redis://host?pwd=hunter2", "redis://host?pwd=***"),
+        ("redis://host?foo=hunter2", "redis://host?foo=***"),
+        ("redis://host?hunter2!=x", "redis://host?***=***"),
+        ("postgres://user:hunter2@host", "postgres://…"),
+        ("hunter2", "…"),
+    ],
+)
+def test_a_url_that_somebody_got_wrong(url: str, masked: str) -> None:
     assert mask_url(url) == masked
     assert "hunter2" not in masked
