@@ -28,7 +28,7 @@ def test_text_is_taken_as_utf8(backend: Backend, raw: Redis) -> None:
     assert raw.get("jöbs:lease:ïd") == "mé".encode()
 
 
-def test_an_empty_name(backend: Backend) -> None:
+def test_an_empty_name_is_an_error(backend: Backend) -> None:
     with pytest.raises(InvalidArgument):
         WorkQueue(backend.connect(), "")
 
@@ -41,7 +41,9 @@ def test_each_session_has_a_holder_of_its_own(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_life_under_any_name(backend: Backend, raw: Redis, clock: FakeClock, name: bytes) -> None:
+def test_an_item_is_added_leased_and_completed_under_any_name(
+    backend: Backend, raw: Redis, clock: FakeClock, name: bytes
+) -> None:
     """Beside queues of all the other names, which must stay as they are."""
     for other in STRANGE:
         if other != name:

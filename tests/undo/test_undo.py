@@ -18,7 +18,7 @@ from tests.driver import Rwq
 
 
 @pytest.mark.usefixtures("slept_s")
-def test_a_purge(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_purge_is_undone(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"\xff", b"c")
     foreign.leased(b"l", ttl_ms=None)
     foreign.buried(b"b")
@@ -263,7 +263,7 @@ def test_what_is_in_doubt_is_told(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_the_empty_id(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_item_with_an_empty_id_is_restored(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"", b"a")
     before = contents(foreign.raw)
     assert rwq("purge", "--yes").code == 0
@@ -305,7 +305,7 @@ def test_a_file_that_cannot_be_changed_stops_nothing(rwq: Rwq, foreign: Foreign)
     assert file.read_bytes() == before
 
 
-def test_another_server(rwq: Rwq, foreign: Foreign) -> None:
+def test_another_server_needs_anywhere(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     rwq("rm", "a", "--yes")
     elsewhere = rwq.variables["RWQ_URL"] + "?db=1"
@@ -350,7 +350,7 @@ def test_written_down_twice_counts_as_the_last_says(rwq: Rwq, foreign: Foreign) 
         ('{"rwq_export": 1, "queue": "jobs"}\n', "is an export and no undo file"),
     ],
 )
-def test_no_undo_file(rwq: Rwq, text: str, said: str) -> None:
+def test_without_an_undo_file_there_is_nothing_to_undo(rwq: Rwq, text: str, said: str) -> None:
     (rwq.home / "file").write_text(text)
     result = rwq("undo", str(rwq.home / "file"))
     assert (result.code, result.text, said in result.notes) == (2, "", True)

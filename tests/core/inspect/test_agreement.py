@@ -29,21 +29,21 @@ def states(request: pytest.FixtureRequest, raw: Redis, foreign: Foreign) -> dict
     return {name.encode(): case.state for name, case in ITEM_CASES.items()}
 
 
-def test_one_by_one_as_together(queue: WorkQueue, states: dict[bytes, State]) -> None:
+def test_states_one_by_one_equal_those_of_all(queue: WorkQueue, states: dict[bytes, State]) -> None:
     assert {i: queue.state(i) for i in IDS} == states
     many = [*IDS, *(b"pad w%d" % number for number in range(600))]
     together = {report.facts.item_id: report.facts.state for report in queue.inspect_items(many)}
     assert {item_id: together[item_id] for item_id in IDS} == states
 
 
-def test_a_deep_listing(queue: WorkQueue, states: dict[bytes, State]) -> None:
+def test_a_deep_listing_has_the_same_states(queue: WorkQueue, states: dict[bytes, State]) -> None:
     listed: dict[bytes, set[State]] = {}
     for item in queue.items(EVERYWHERE, Selection(id_glob=b"[!p]*"), bare=True):
         listed.setdefault(item.item_id, set()).add(item.state)
     assert listed == {i: {state} for i, state in states.items() if state not in NOT_LISTED}
 
 
-def test_leases(queue: WorkQueue, states: dict[bytes, State]) -> None:
+def test_leases_have_the_same_states(queue: WorkQueue, states: dict[bytes, State]) -> None:
     listed = {
         item.item_id: item.state for item in queue.leases(bare=True) if item.item_id in states
     }
@@ -56,12 +56,16 @@ def test_leases(queue: WorkQueue, states: dict[bytes, State]) -> None:
 @pytest.mark.parametrize(
     "state", [State.ORPHANED, State.DUPLICATED, State.UNLISTED, State.HELD, State.ABANDONED]
 )
-def test_choosing(queue: WorkQueue, states: dict[bytes, State], state: State) -> None:
+def test_a_choice_by_state_has_the_same_states(
+    queue: WorkQueue, states: dict[bytes, State], state: State
+) -> None:
     chosen = queue.choose(Selection(states=frozenset({state}))).ids
     assert sorted(chosen) == sorted(i for i, each in states.items() if each is state)
 
 
-def test_counting(queue: WorkQueue, raw: Redis, states: dict[bytes, State]) -> None:
+def test_counts_agree_with_the_states(
+    queue: WorkQueue, raw: Redis, states: dict[bytes, State]
+) -> None:
     expected = Counter(states.values())
     counts = queue.counts(deep=True)
     padding = sum(raw.exists(b"jobs:lease:pad l%d" % number) for number in range(3000))

@@ -46,7 +46,7 @@ def test_lengths_cost_one_round_trip(interleaved: Interleaved, foreign: Foreign)
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_the_zoo(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> None:
+def test_each_state_is_counted(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> None:
     arrange_all(foreign)
     raw.pexpire(b"jobs:lease:l1", 10_000)
     raw.pexpire(b"jobs:leased_by_session:l1", 9000)
@@ -135,7 +135,7 @@ def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Fore
     assert queue.counts().results is None
 
 
-def test_a_sample_of_both_ends(raw: Redis, queue: WorkQueue) -> None:
+def test_sizes_are_sampled_at_both_ends_of_main(raw: Redis, queue: WorkQueue) -> None:
     """50 of each end of main; with fewer than 100 each counts once."""
     ids = [b"%d" % number for number in range(300)]
     raw.mset({b"jobs:item:" + item_id: b"x" * int(item_id) for item_id in ids})

@@ -303,7 +303,9 @@ def test_the_caller_can_remove_entries_of_the_page(
 
 
 @DIRECTIONS
-def test_the_list_is_emptied(interleaved: Interleaved, raw: Redis, from_left: bool) -> None:
+def test_reading_ends_if_the_list_is_emptied(
+    interleaved: Interleaved, raw: Redis, from_left: bool
+) -> None:
     raw.rpush(LIST, *numbered(100))
     interleaved.before = once(lambda: raw.delete(LIST), 4)
     pages = walk(interleaved, from_left=from_left, page_size=10)

@@ -80,7 +80,9 @@ class TestWrongKeys:
         assert (found.wrong_type.count, found.shadowing) == (0, [])
 
     @pytest.mark.parametrize("prefix", ["item", "lease", "leased_by_session"])
-    def test_of_every_type(self, queue: WorkQueue, raw: Redis, prefix: str) -> None:
+    def test_keys_of_every_type_are_counted(
+        self, queue: WorkQueue, raw: Redis, prefix: str
+    ) -> None:
         raw.hset(f"jobs:{prefix}:hash", "x", "y")
         raw.lpush(f"jobs:{prefix}:list", "x")
         raw.sadd(f"jobs:{prefix}:set", "x")
@@ -116,7 +118,7 @@ class TestWrongKeys:
         assert found.shadowing == [b"jobs:item:x"]
         assert found.wrong_type.examples == [b"jobs:item:xy"]
 
-    def test_names_are_no_patterns(self, connection: Connection, raw: Redis) -> None:
+    def test_a_glob_in_a_name_is_literal(self, connection: Connection, raw: Redis) -> None:
         raw.hset("job1:item:a", "x", "y")
         raw.hset("job?:item:b", "x", "y")
         assert find_wrong_keys(WorkQueue(connection, b"job?")).wrong_type.examples == [

@@ -102,7 +102,7 @@ def test_data_of_the_wrong_type_has_none(queue: WorkQueue, raw: Redis) -> None:
 
 @pytest.mark.parametrize("tail", [False, True])
 @pytest.mark.parametrize(("limit", "offset"), [(None, 0), (7, 0), (7, 5), (None, 18), (5, 20)])
-def test_windows_of_main(
+def test_offset_and_limit_cut_a_window_of_main(
     queue: WorkQueue, foreign: Foreign, tail: bool, limit: int | None, offset: int
 ) -> None:
     foreign.waiting(*numbered(20))
@@ -121,7 +121,7 @@ def test_no_items_at_all_cost_nothing(interleaved: Interleaved, foreign: Foreign
 
 
 @pytest.mark.parametrize(("limit", "offset"), [(None, 0), (12, 0), (4, 8), (3, 11), (9, 19)])
-def test_windows_of_both_lists(
+def test_offset_and_limit_cut_a_window_of_both_lists(
     queue: WorkQueue, foreign: Foreign, limit: int | None, offset: int
 ) -> None:
     foreign.waiting(*numbered(10))
@@ -274,7 +274,7 @@ class TestLeases:
         foreign.abandoned(b"dead 2")
 
     @pytest.mark.usefixtures("in_work")
-    def test_the_most_urgent_first(self, queue: WorkQueue) -> None:
+    def test_the_most_urgent_lease_comes_first(self, queue: WorkQueue) -> None:
         items = list(queue.leases())
         assert [(item.item_id, item.state) for item in items] == [
             (b"dead 1", State.ABANDONED),
@@ -458,7 +458,9 @@ def test_a_deep_listing_has_each_item_once_by_its_state(queue: WorkQueue, foreig
 
 
 @pytest.mark.parametrize("score", [math.inf, -math.inf, 1e300])
-def test_a_time_that_is_none(queue: WorkQueue, foreign: Foreign, score: float) -> None:
+def test_a_score_that_is_not_a_time_is_none(
+    queue: WorkQueue, foreign: Foreign, score: float
+) -> None:
     foreign.delayed(b"d", FAR_MS)
     foreign.buried(b"b")
     foreign.raw.zadd(foreign.keys.delayed, {b"d": score})

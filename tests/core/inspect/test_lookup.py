@@ -42,7 +42,7 @@ def test_the_state_of_every_case(queue: WorkQueue, every_case: list[bytes]) -> N
         assert facts.state is ITEM_CASES[facts.item_id.decode()].state, facts.item_id
 
 
-def test_by_name_as_by_a_walk(
+def test_a_lookup_by_name_finds_the_same_as_a_walk(
     queue: WorkQueue, every_case: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_name = list(map(comparable, look_up(queue, every_case)))
@@ -51,7 +51,7 @@ def test_by_name_as_by_a_walk(
 
 
 @pytest.mark.parametrize("by_walk", [False, True])
-def test_positions(
+def test_positions_are_counted_from_the_right(
     queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, by_walk: bool
 ) -> None:
     if by_walk:

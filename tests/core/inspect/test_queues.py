@@ -8,7 +8,7 @@ from tests.conftest import Foreign, Interleaved
 from tests.core.test_keys import STRANGE
 
 
-def test_no_queues(connection: Connection) -> None:
+def test_an_empty_server_has_no_queues(connection: Connection) -> None:
     assert queue_names(connection) == []
 
 
@@ -24,7 +24,7 @@ def test_every_list_and_zset_gives_its_queue_away(connection: Connection, raw: R
     assert queue_names(connection) == [b"dead", b"later", b"old", b"once", b"waiting", b"working"]
 
 
-def test_what_is_no_queue(connection: Connection, raw: Redis, foreign: Foreign) -> None:
+def test_other_keys_are_not_queues(connection: Connection, raw: Redis, foreign: Foreign) -> None:
     foreign.data(b"orphan:queue")
     foreign.lease(b"stray")
     raw.set(b"text:queue", b"")
@@ -38,7 +38,7 @@ def test_what_is_no_queue(connection: Connection, raw: Redis, foreign: Foreign) 
     assert queue_names(connection) == []
 
 
-def test_strange_names(connection: Connection, raw: Redis) -> None:
+def test_names_can_be_any_bytes(connection: Connection, raw: Redis) -> None:
     for name in STRANGE:
         Foreign(raw, name).waiting(b"1")
     assert queue_names(connection) == sorted(STRANGE)

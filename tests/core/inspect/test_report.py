@@ -96,7 +96,7 @@ ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
 
 @pytest.mark.parametrize("name", ARRANGED)
 @pytest.mark.parametrize("long_lists", [False, True])
-def test_the_facts(
+def test_the_facts_of_each_state(
     queue: WorkQueue,
     foreign: Foreign,
     monkeypatch: pytest.MonkeyPatch,
@@ -192,7 +192,7 @@ def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
 
 
 @pytest.mark.parametrize("name", [b"*", b"\x00\xff", b"a:item:b"])
-def test_strange_names_and_ids(backend: Backend, raw: Redis, name: bytes) -> None:
+def test_names_and_ids_can_be_any_bytes(backend: Backend, raw: Redis, name: bytes) -> None:
     queue = WorkQueue(backend.connect(), name)
     for item_id in (b"", b"*", b"\x00\r\n", b"a:item:b"):
         Foreign(raw, name).waiting(item_id)

@@ -65,7 +65,7 @@ def test_only_the_structures_that_can_hold_it_are_walked(
 
 @pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize("state", sorted(SELECTABLE))
-def test_each_state(queue: WorkQueue, raw: Redis, state: State) -> None:
+def test_each_state_is_chosen(queue: WorkQueue, raw: Redis, state: State) -> None:
     before = contents(raw)
     expected = [state.value.encode()]
     if state is State.WAITING:
@@ -82,7 +82,7 @@ def test_no_state_is_every_item_and_each_once(queue: WorkQueue) -> None:
 
 
 @pytest.mark.usefixtures("one_of_each")
-def test_several_states(queue: WorkQueue) -> None:
+def test_several_states_are_chosen(queue: WorkQueue) -> None:
     wanted = states(State.BURIED, State.LEASED, State.WAITING, State.ORPHANED)
     # To find orphans all lists are read, which tells that the duplicated one does not only wait.
     assert queue.choose(wanted).ids == [b"waiting", b"leased", b"buried", b"orphaned"]
@@ -111,7 +111,7 @@ def test_by_what_is_in_them(queue: WorkQueue, foreign: Foreign) -> None:
     assert queue.choose(Selection(both, match=ones, id_glob=b"\xff*")).ids == [b"\xff1"]
 
 
-def test_by_age(queue: WorkQueue, foreign: Foreign) -> None:
+def test_items_are_chosen_by_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.abandoned(b"old", b"new")
     foreign.unused_for(b"old", 2)
     abandoned = frozenset({State.ABANDONED})

@@ -150,7 +150,7 @@ def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: 
         survey(queue)
 
 
-def test_thousands(queue: WorkQueue, raw: Redis) -> None:
+def test_thousands_of_items_are_surveyed(queue: WorkQueue, raw: Redis) -> None:
     pipeline = raw.pipeline()
     crowd = Foreign(pipeline)
     crowd.waiting(*(b"w%d" % number for number in range(2500)))

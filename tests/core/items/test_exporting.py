@@ -16,14 +16,14 @@ def all_of(export: Export) -> list[ItemSnapshot]:
     return [snapshot for batch in export.batches() for snapshot in batch]
 
 
-def test_nothing(queue: WorkQueue) -> None:
+def test_an_empty_queue_exports_nothing(queue: WorkQueue) -> None:
     export = queue.export()
     assert all_of(export) == []
     assert export.skipped == Skipped()
     assert (export.queue, export.exported_ms > 1_600_000_000_000) == (b"jobs", True)
 
 
-def test_the_order(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_items_are_exported_in_order(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.data(b"orphan")
     foreign.buried(b"b")
     foreign.delayed(b"d2", 4_000_000_000_000)
@@ -64,7 +64,7 @@ def test_each_once_and_what_is_no_item(
     assert export.skipped == Skipped([b"ghost", b"ghost2"], [b"hash"], [keys.item(b"hash")], 1)
 
 
-def test_many_pages(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
+def test_many_pages_are_exported_in_order(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
     ids = [b"%05d" % number for number in range(5000)]
     raw.mset({keys.item(item_id): b"d" + item_id for item_id in ids})
     raw.lpush(keys.main, *ids[:3000])
@@ -76,7 +76,7 @@ def test_many_pages(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_beside_a_live_worker(
+def test_no_item_is_missed_beside_a_live_worker(
     backend: Backend, interleaved: Interleaved, raw: Redis, back: bool
 ) -> None:
     """Before each call of ours another leases two items; some it gives back. None is missed."""

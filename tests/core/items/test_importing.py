@@ -75,7 +75,7 @@ def test_the_same_item_elsewhere_is_there_already(
 @pytest.mark.parametrize(
     ("on_conflict", "status"), [(FAIL, Status.CONFLICT), (SKIP, Status.SKIPPED)]
 )
-def test_other_data_stay(
+def test_an_item_with_other_data_stays(
     queue: WorkQueue, raw: Redis, foreign: Foreign, on_conflict: OnConflict, status: Status
 ) -> None:
     foreign.leased(b"a", ttl_ms=None)
@@ -86,7 +86,9 @@ def test_other_data_stay(
     assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
 
 
-def test_replace(queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys) -> None:
+def test_replace_overwrites_an_item(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+) -> None:
     foreign.waiting(b"w1", b"w2")
     foreign.leased(b"l", ttl_ms=None)
     foreign.buried(b"b")

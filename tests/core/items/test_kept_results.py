@@ -40,7 +40,7 @@ def statuses(queue: WorkQueue, *ids: bytes, **options: object) -> list[Status]:
     return [outcome.status for outcome in queue.complete(ids, **options)]  # type: ignore[arg-type]
 
 
-def test_no_time_at_all() -> None:
+def test_a_ttl_of_zero_is_an_error() -> None:
     with pytest.raises(InvalidArgument):
         ResultOptions(ttl_ms=0)
 
@@ -61,7 +61,7 @@ def test_what_a_script_is_told() -> None:
 
 
 class TestFew:
-    def test_the_fields(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_the_fields_of_a_result(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.leased(b"a", holder=b"\xffthem")
         assert statuses(queue, b"a", result_options=HALF_A_MINUTE) == [Status.COMPLETED]
         assert raw.keys() == [b"jobs:result:a"]
@@ -154,7 +154,9 @@ class TestFew:
 
 @pytest.mark.parametrize("place", [b"queue", b"processing"])
 @pytest.mark.parametrize("size", [3, 30_000, 200_000])
-def test_many(raw: Redis, place: bytes, size: int, interleaved: Interleaved) -> None:
+def test_results_of_many_items_are_kept(
+    raw: Redis, place: bytes, size: int, interleaved: Interleaved
+) -> None:
     """By pages, by stretches, and one by one where they are large."""
     count = 300 if size < 100_000 else 60
     ids = [b"%04d" % number for number in range(count)]
@@ -180,7 +182,7 @@ def test_many(raw: Redis, place: bytes, size: int, interleaved: Interleaved) -> 
 
 
 @pytest.mark.parametrize("place", [b"queue", b"processing"])
-def test_many_without_one(connection: Connection, raw: Redis, place: bytes) -> None:
+def test_many_items_without_a_result(connection: Connection, raw: Redis, place: bytes) -> None:
     """What earlier items of these IDs left goes; what is no result of ours stays."""
     ids = [b"%04d" % number for number in range(300)]
     raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
@@ -244,7 +246,7 @@ def test_a_hash_that_is_no_result_of_ours(
     assert contents(raw) == {key: before[key] for key in before if b":result:" in key}
 
 
-def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_a_dry_run_keeps_no_result(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.leased(b"a")
     raw.lpush("jobs:result:gone", "in nobody's way")
     before = contents(raw)

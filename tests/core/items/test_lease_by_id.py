@@ -86,7 +86,9 @@ WAITING: dict[str, Callable[[Foreign], object]] = {
 
 
 @pytest.mark.parametrize("case", WAITING)
-def test_wherever_it_waits(queue: WorkQueue, raw: Redis, foreign: Foreign, case: str) -> None:
+def test_an_item_is_leased_wherever_it_waits(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, case: str
+) -> None:
     WAITING[case](foreign)
     assert list(queue.lease_ids([b"a"], lease_s=60)) == [leased(b"a")]
     leased_alone(raw, b"a")
@@ -248,7 +250,7 @@ def test_several_in_the_order_given_each_once(
     assert raw.lrange(b"jobs:queue", 0, -1) == [b"2"]
 
 
-def test_without_the_data(queue: WorkQueue, foreign: Foreign) -> None:
+def test_the_data_can_be_left_out(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     (attempt,) = queue.lease_ids([b"a"], data=False)
     assert (attempt.is_leased, attempt.item.data) == (True, b"")
@@ -291,7 +293,9 @@ def test_nothing_is_written_where_a_command_is_denied(
     assert contents(raw) == before
 
 
-def test_of_a_long_queue(queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys) -> None:
+def test_a_lease_from_a_long_queue_searches_each_list_once(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+) -> None:
     """Once over each list, also behind a guard: a producer may have added it anew."""
     for first in range(0, 1_000_000, 100_000):
         raw.lpush(keys.main, *range(first, first + 100_000))

@@ -38,7 +38,9 @@ def broken(raw: Redis, foreign: Foreign) -> list[bytes]:
     return [b"w1", b"\xff", b"twice", b"l", b"a", b"d", b"b", b"o", b"u", b"h"]
 
 
-def test_every_key(queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock) -> None:
+def test_every_key_is_removed(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
+) -> None:
     items = broken(raw, foreign)
     journal = Journal()
     assert queue.count_items() == len(items)
@@ -70,7 +72,7 @@ def test_an_item_whose_lease_cannot_be_read_stays(
     assert [snapshot.item_id for snapshot in journal.written] == [b"b"]
 
 
-def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_a_dry_run_removes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     items = broken(raw, foreign)
     before = contents(raw)
     outcomes = list(queue.purge(NoJournal(), dry_run=True))
@@ -79,12 +81,12 @@ def test_a_dry_run(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     assert contents(raw) == before
 
 
-def test_nothing(queue: WorkQueue, clock: FakeClock) -> None:
+def test_an_empty_queue_is_purged(queue: WorkQueue, clock: FakeClock) -> None:
     assert list(queue.purge(NoJournal())) == []
     assert clock.slept_s == []
 
 
-def test_many(queue: WorkQueue, raw: Redis) -> None:
+def test_thousands_of_items_are_purged(queue: WorkQueue, raw: Redis) -> None:
     ids = many(raw, 5000)
     journal = Journal()
     assert [o.item_id for o in queue.purge(journal)] == ids
@@ -164,7 +166,9 @@ def test_beside_live_workers(backend: Backend, interleaved: Interleaved, raw: Re
 
 
 @pytest.mark.parametrize("at", [1, 5, 9, 20])
-def test_two_at_once(backend: Backend, interleaved: Interleaved, raw: Redis, at: int) -> None:
+def test_two_purges_at_once_remove_each_item_once(
+    backend: Backend, interleaved: Interleaved, raw: Redis, at: int
+) -> None:
     """A second one runs while the first is between two calls: each item is in one journal."""
     ids = many(raw, 3000)
     first, second = Journal(), Journal()
@@ -203,7 +207,7 @@ def test_it_goes_no_further_than_the_newest_of_its_start(
     assert raw.dbsize() == 101
 
 
-def test_what_a_dead_cleaner_of_01_had_in_hand(interleaved: Interleaved, raw: Redis) -> None:
+def test_the_list_of_a_dead_cleaner_of_01_is_removed(interleaved: Interleaved, raw: Redis) -> None:
     """However much it is, no call is long, and the key goes."""
     ids = many(raw, 1000)
     raw.lpush("jobs:cleaning", *ids, *(b"gone %d" % number for number in range(100_000)))

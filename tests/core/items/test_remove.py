@@ -65,7 +65,7 @@ def many(raw: Redis, number: int, key: str = "jobs:queue") -> list[bytes]:
 
 class TestRemove:
     @pytest.mark.parametrize("many_more", [False, True])
-    def test_every_trace(
+    def test_every_trace_of_an_item_is_removed(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, journal: Journal, many_more: bool
     ) -> None:
         """By name, and by pages."""

@@ -65,7 +65,7 @@ class TestEach:
                 assert one.examples == ((item_id,) if not one.of_keys else one.examples)
         assert contents(raw) == before
 
-    def test_is_cured_or_left(
+    def test_is_fixed_or_left(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
     ) -> None:
         case = ITEM_CASES[name]

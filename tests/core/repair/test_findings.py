@@ -11,5 +11,5 @@ def test_states_that_are_broken_have_their_own_names() -> None:
     }
 
 
-def test_every_weight_is_there() -> None:
+def test_every_severity_has_a_code() -> None:
     assert {code.severity for code in Code} == set(Severity)

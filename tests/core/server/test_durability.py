@@ -30,7 +30,7 @@ def told_by(start_server: StartServer, *options: str) -> Durability:
         (("--appendonly", "yes"), Durability(0, "noeviction", True), False),
     ],
 )
-def test_what_it_says(
+def test_settings_of_a_server(
     start_server: StartServer, options: tuple[str, ...], expected: Durability, may_evict: bool
 ) -> None:
     told = told_by(start_server, *options)

@@ -29,10 +29,10 @@ def pack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any
         (("ZADD", b"z", 2**53), b"*3\r\n$4\r\nZADD\r\n$1\r\nz\r\n$16\r\n9007199254740992\r\n"),
     ],
 )
-def test_a_command(pack: Any, command: Any, packed: bytes) -> None:
+def test_a_command_is_packed_in_the_protocol(pack: Any, command: Any, packed: bytes) -> None:
     assert pack(command) == packed
 
 
-def test_text_that_is_no_utf_8(pack: Any) -> None:
+def test_text_that_is_not_utf_8_is_an_error(pack: Any) -> None:
     with pytest.raises(UnicodeEncodeError):
         pack(("GET", "\udcff"))

@@ -12,14 +12,14 @@ def fill(raw: Redis) -> None:
     raw.rpush(b"list:2", b"x")
 
 
-def test_all_keys_in_pages(connection: Connection, raw: Redis) -> None:
+def test_all_keys_are_scanned_in_pages(connection: Connection, raw: Redis) -> None:
     fill(raw)
     pages = list(scan_keys(connection))
     assert all(pages)
     assert {key for page in pages for key in page} == set(raw.keys())
 
 
-def test_by_pattern_and_type(connection: Connection, raw: Redis) -> None:
+def test_keys_are_scanned_by_pattern_and_type(connection: Connection, raw: Redis) -> None:
     fill(raw)
     lists = {key for page in scan_keys(connection, kind="list") for key in page}
     assert lists == {b"list:1", b"list:2"}
@@ -29,5 +29,5 @@ def test_by_pattern_and_type(connection: Connection, raw: Redis) -> None:
     assert page == [b"list:2"]
 
 
-def test_no_keys(connection: Connection) -> None:
+def test_an_empty_server_has_no_keys(connection: Connection) -> None:
     assert list(scan_keys(connection)) == []

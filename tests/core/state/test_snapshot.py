@@ -28,7 +28,9 @@ def found(queue: WorkQueue, *ids: bytes) -> list[ItemSnapshot]:
     return [p for batch in read_snapshots(queue, by_name(*ids), Skipped()) for p in batch]
 
 
-def test_of_each_place(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign) -> None:
+def test_a_snapshot_of_an_item_in_each_place(
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
     foreign.waiting(b"w1", b"w2", b"w3")
     foreign.leased(b"l", holder=b"them", ttl_ms=None)
     foreign.abandoned(b"a")
@@ -66,7 +68,9 @@ def test_the_lease_that_counts_is_the_effective_one(queue: WorkQueue, foreign: F
     assert [p.lease for p in found(queue, b"settling", b"both")] == [None, Lease(b"worker", None)]
 
 
-def test_what_is_no_item(queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign) -> None:
+def test_ids_without_an_item_are_skipped(
+    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
+) -> None:
     foreign.waiting(b"a")
     raw.hset(keys.item(b"hash"), "x", "y")
     skipped = Skipped()
