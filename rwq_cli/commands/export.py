@@ -31,8 +31,8 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, is_optio
 @app.command(
     help="Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, "
     "then the results that are kept. Safe beside live workers: each item is written as it was "
-    "at one instant. IDs, or options other than --all, select items; results are then left out, as in the formats "
-    "json, csv, ids and data.",
+    "at one instant. IDs, or options other than --all, select items; results are then left "
+    "out, as in the formats json, csv, ids and data.",
     examples=(
         "rwq export -q jobs > jobs.jsonl",
         "rwq export -q jobs --state abandoned --match '\"user\": *42' > some.jsonl",
