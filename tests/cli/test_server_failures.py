@@ -599,5 +599,5 @@ class TestResultsDenied:
         before = contents(raw)
         result = rwq("complete", "b", "--rejected", "-u", url)
         assert result.code == 69
-        assert "run the 'exists' command on jobs:result:x" in result.notes
+        assert "run the 'exists' command on jobs:result:*" in result.notes
         assert contents(raw) == before

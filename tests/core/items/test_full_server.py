@@ -16,6 +16,7 @@ from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
 LATER = Due(3_600_000, from_now=True)
+PROCESSING = b"jobs:processing"
 
 
 @pytest.fixture
@@ -78,6 +79,69 @@ def test_what_adds_anything_is_refused_and_changes_nothing(
         ADDING[name](queue)
     assert caught.value.acknowledged == 0
     assert contents(full) == before
+
+
+# What adds leases or guards, also for a while only.
+GUARDING: dict[str, Callable[[WorkQueue], object]] = {
+    "lease": lambda q: list(q.lease_many(5)),
+    "lease an item that is due": lambda q: list(q.lease_ids([b"due"])),
+    "lease by ID": lambda q: list(q.lease_ids([b"5"])),
+    "touch": lambda q: list(q.touch([b"leased"], lease_s=5)),
+    "release": lambda q: list(q.release([b"leased"], force=True)),
+    "release to the front": lambda q: list(q.release([b"leased"], force=True, front=True)),
+    "release later": lambda q: list(q.release([b"leased"], force=True, delay_s=5)),
+    "release many later": lambda q: list(
+        q.release([b"%d" % n for n in range(100)], force=True, delay_s=5)
+    ),
+    "bury": lambda q: list(q.bury([b"5"])),
+    "bury many": lambda q: list(q.bury([b"%d" % n for n in range(100)])),
+    "bury with another reason": lambda q: list(q.bury([b"buried"], reason=b"other")),
+    "kick": lambda q: list(q.kick([b"buried"])),
+    "promote": lambda q: list(q.light_clean(grace_s=0)),
+}
+
+
+@pytest.mark.parametrize("name", GUARDING)
+def test_what_needs_leases_or_guards_is_refused_and_changes_nothing(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, name: str
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(100)))
+    foreign.leased(b"leased")
+    foreign.buried(b"buried")
+    foreign.delayed(b"due", 5)
+    before = contents(raw)
+    raw.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(OutOfMemory):
+            GUARDING[name](queue)
+        assert contents(raw) == before
+    finally:
+        raw.config_set("maxmemory", 0)
+
+
+@pytest.mark.parametrize("clean", ["light_clean", "deep_clean"])
+@pytest.mark.parametrize("bury_after", [None, 0])
+@pytest.mark.parametrize("how_many", [5, 500])
+def test_a_clean_that_would_return_or_bury_is_refused_and_changes_nothing(
+    queue: WorkQueue,
+    raw: Redis,
+    foreign: Foreign,
+    clean: str,
+    bury_after: int | None,
+    how_many: int,
+) -> None:
+    foreign.abandoned(*(b"%d" % number for number in range(how_many)))
+    foreign.data(*(b"o%d" % number for number in range(how_many if clean == "deep_clean" else 0)))
+    before = {**contents(raw), PROCESSING: None}
+    raw.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(OutOfMemory):
+            list(getattr(queue, clean)(grace_s=0, bury_after=bury_after))
+        # Its order means nothing: a call that was sent ahead may have turned a page of it round.
+        assert set(raw.lrange(PROCESSING, 0, -1)) == {b"%d" % n for n in range(how_many)}
+        assert {**contents(raw), PROCESSING: None} == before
+    finally:
+        raw.config_set("maxmemory", 0)
 
 
 def test_an_item_that_is_there_already_needs_no_memory(queue: WorkQueue, full: Redis) -> None:

@@ -71,12 +71,12 @@ def test_a_script_is_sent_where_the_server_has_lost_it(
 
 def test_a_script_among_several_commands(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2")
-    commands = [("SET", b"key", b"1"), queue.script("states", 1, 0, b"1", b"2"), ("GET", b"key")]
+    commands = [("SET", b"key", b"1"), queue.script("states", 1, 0, 0, b"1", b"2"), ("GET", b"key")]
     for _ in range(2):
         raw.script_flush()
-        assert queue.call_all(commands) == [True, b"ww", b"1"]
+        assert queue.call_all(commands) == [True, [b"ww", b""], b"1"]
         # The server has it now.
-        assert queue.call_all(commands) == [True, b"ww", b"1"]
+        assert queue.call_all(commands) == [True, [b"ww", b""], b"1"]
     raw.set(queue.keys.buried, b"")
     _, refusal, after = queue.call_all(commands, return_errors=True)
     assert (type(refusal), after) == (WrongType, b"1")

@@ -19,9 +19,10 @@ local function is_to_be_buried(id, counts, bury_after)
   return bury_after >= 0 and (counts[id] or 0) >= bury_after
 end
 
--- Push items that are in no list any more onto main, in this order, and count that; those that
--- were returned often enough are buried, and not counted.
-local function return_all(ids, counts, bury_after)
+-- Count that items return, and set what keeps cleaners off them: settling leases; guards for those that were
+-- returned often enough, which are buried instead and not counted. This has to be the first write, as in
+-- `settle_ids`. Returns the items to push, and the scores and items to bury.
+local function begin_returns(ids, counts, bury_after)
   local pushed, fields, scores, guards = {}, {}, {}, {}
   local now_ms = clock_ms()
   for i = 1, #ids do
@@ -42,8 +43,14 @@ local function return_all(ids, counts, bury_after)
       fields[#fields + 1] = count == 0 and '1' or string.format('%.0f', count + 1)
     end
   end
-  for_all('HSET', returns, fields)
+  settle_ids(pushed, 'returned')
   for_all('MSET', nil, guards)
+  for_all('HSET', returns, fields)
+  return pushed, scores
+end
+
+-- Push and bury, in this order, what `begin_returns` gave; the caller has taken it off every structure.
+local function end_returns(pushed, scores)
   for_all('ZADD', buried, scores)
-  push(pushed, 'returned')
+  push(pushed)
 end

@@ -87,27 +87,6 @@ local function entry_verdict(facts, which, now_ms)
   return (state == 'due' or state == 'buried') and 'push' or 'stale'
 end
 
--- Bury items that are in no list, in this order; the caller has unscheduled them.
-local function bury_all(ids, reason, now_ms)
-  local scores = {}
-  for i, id in ipairs(ids) do
-    scores[2 * i - 1], scores[2 * i] = as_ms(now_ms + i / 1000), id
-    guard_buried(id, reason)
-  end
-  for_all('ZADD', buried, scores)
-end
-
--- Delay items that are in no list; the first is promoted first. The caller has unscheduled them.
-local function delay_all(ids, delay_ms, now_ms)
-  local scores = {}
-  for i, id in ipairs(ids) do
-    local due_ms = now_ms + delay_ms + i / 1000
-    scores[2 * i - 1], scores[2 * i] = as_ms(due_ms), id
-    guard_delayed(id, due_ms, now_ms)
-  end
-  for_all('ZADD', delayed, scores)
-end
-
 -- A settling lease lasts this long, and longer where the lists are long: a cleaner of upstream's walks a
 -- snapshot of them, at about 10,000 entries a second.
 local SETTLING_MS = 30000
@@ -130,13 +109,17 @@ local function settle(keys, why, entries)
   end
 end
 
--- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at
--- its front. The caller has taken them off every other structure.
-local function push(ids, why, front)
-  if #ids == 0 then
-    return
+-- Set settling leases for items that are about to be pushed. This has to be the first write of a script: a
+-- server without memory refuses it, but lets a script go on that has written already.
+local function settle_ids(ids, why)
+  if #ids > 0 then
+    settle(lease_keys(ids), why, redis.call('LLEN', main) + redis.call('LLEN', processing))
   end
-  settle(lease_keys(ids), why, redis.call('LLEN', main) + redis.call('LLEN', processing))
+end
+
+-- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at
+-- its front. The caller has settled them, and has taken them off every other structure.
+local function push(ids, front)
   if not front then
     for_all('LPUSH', main, ids)
     return

@@ -146,6 +146,11 @@ end
 if dry_run then
   return reply
 end
+settle_ids(promoted, 'promoted')
+-- Before anything is popped, because a server without memory refuses it.
+for _, key in ipairs(lease_keys(leased)) do
+  redis.call('SET', key, holder, 'PX', lease_ms)
+end
 for _, id in ipairs(promoted) do
   if due_facts[id].processing > 0 then
     redis.call('LREM', processing, 0, id)
@@ -155,12 +160,9 @@ unschedule(promoted, due_facts)
 for_all('ZREM', delayed, stale)
 for_all('ZREM', delayed, entries)
 delete_guards(stale)
-push(promoted, 'promoted')
+push(promoted)
 if looked_at > 0 then
   redis.call('RPOP', main, looked_at)
   for_all('LPUSH', processing, leased)
-  for _, key in ipairs(lease_keys(leased)) do
-    redis.call('SET', key, holder, 'PX', lease_ms)
-  end
 end
 return reply

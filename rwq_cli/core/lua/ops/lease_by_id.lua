@@ -36,9 +36,10 @@ end
 local data = wants_data and redis.call('GET', item_prefix .. id) or ''
 local count = present[returns] and redis.call('HGET', returns, id) or ''
 if not dry_run then
+  -- First, because a server without memory refuses it.
+  set_lease(id, holder, lease_ms)
   remove_entries({ id }, facts)
   unschedule({ id }, facts)
   redis.call('LPUSH', processing, id)
-  set_lease(id, holder, lease_ms)
 end
 return { state, position, '', -2, data, count }

@@ -51,6 +51,7 @@ for _, id in ipairs(ids) do
   end
 end
 if not dry_run then
+  settle_ids(pushed, is_promotion and 'promoted' or 'kicked')
   remove_entries(pushed, facts)
   unschedule(pushed, facts)
   for_all('ZREM', zset, stale)
@@ -59,6 +60,6 @@ if not dry_run then
   if not is_promotion and present[returns] then
     for_all('HDEL', returns, pushed)
   end
-  push(pushed, is_promotion and 'promoted' or 'kicked')
+  push(pushed)
 end
 return outcome_reply(ids, outcomes, facts)

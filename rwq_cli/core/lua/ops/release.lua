@@ -41,8 +41,9 @@ for _, id in ipairs(ids) do
   end
 end
 if not dry_run then
+  settle_ids(released, 'released')
   remove_entries(released, facts)
   unschedule(released, facts)
-  push(released, 'released', front)
+  push(released, front)
 end
 return outcome_reply(ids, outcomes, facts)

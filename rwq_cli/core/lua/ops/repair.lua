@@ -64,6 +64,7 @@ end
 if dry_run then
   return outcome_reply(ids, outcomes, facts)
 end
+local pushed, scores = begin_returns(returned, counts, bury_after)
 remove_entries(removed, facts)
 for _, id in ipairs(surplus) do
   -- Duplicated IDs are looked for by name. From the left, so that the next entry keeps its place.
@@ -83,5 +84,5 @@ end
 unschedule(stale, facts)
 delete_guards(stale)
 unschedule(returned, facts)
-return_all(returned, counts, bury_after)
+end_returns(pushed, scores)
 return outcome_reply(ids, outcomes, facts)

@@ -93,7 +93,8 @@ for _, at in ipairs(restored) do
   end
 end
 for_all('DEL', nil, lease_keys(without_lease))
-push(for_main, 'restored', at_front)
+settle_ids(for_main, 'restored')
+push(for_main, at_front)
 for_all('LPUSH', processing, for_processing)
 for _, at in ipairs(restored) do
   local id, holder, left_ms, due, buried_at, count = words[at + 1], unpack(words, at + 5, at + 9)

@@ -46,9 +46,16 @@ for _, id in ipairs(ids) do
   end
 end
 if not dry_run then
-  local listed = {}
-  for _, id in ipairs(moved) do
-    listed[#listed + 1] = id
+  -- First of all the guards, which a server without memory refuses.
+  local zset, first_ms, scores, listed = delay_ms and delayed or buried, now_ms + (delay_ms or 0), {}, {}
+  for i, id in ipairs(moved) do
+    local at_ms = first_ms + i / 1000
+    if delay_ms then
+      guard_delayed(id, at_ms, now_ms)
+    else
+      guard_buried(id, reason)
+    end
+    scores[2 * i - 1], scores[2 * i], listed[i] = as_ms(at_ms), id, id
   end
   for _, id in ipairs(again) do
     -- It keeps the time at which it was buried, and its reason unless that is replaced.
@@ -61,10 +68,6 @@ if not dry_run then
   end
   remove_entries(listed, facts)
   unschedule(moved, facts)
-  if delay_ms then
-    delay_all(moved, delay_ms, now_ms)
-  else
-    bury_all(moved, reason, now_ms)
-  end
+  for_all('ZADD', zset, scores)
 end
 return outcome_reply(ids, outcomes, facts)
