@@ -25,7 +25,7 @@ def open_undo_file(
         verb: The command.
         to: For `mv`, the queue that they are moved to; else None.
     """
-    taken = Taken(verb, queue.connection.name, to)
+    taken = Taken(verb, queue.connection.address, to)
     return UndoFile(
         undo_directory(settings.environment.variables),
         lambda: Header(queue.name, queue.now_ms(), taken),

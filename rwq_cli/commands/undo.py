@@ -13,6 +13,8 @@ from rwq_cli.commands.putting import report_bad_line, restore_report
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.server.address import is_same_server
+from rwq_cli.core.server.connection import Connection
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report
@@ -48,7 +50,8 @@ def undo(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", help="The undo file. Else the latest, with -q of that queue."
+            metavar="[FILE]",
+            help="The undo file. Else the latest of this server, with -q of that queue.",
         ),
     ] = None,
     anywhere: Annotated[
@@ -57,12 +60,14 @@ def undo(
     dry_run: DryRunOption = False,
 ) -> Report:
     wanted = settings.queue if settings.given.get("queue") else None
-    reader = _open(settings, file, wanted)
+    connection = open_connection(settings)
+    reader = _open(settings, connection, file, wanted, anywhere=anywhere)
     try:
-        queue = _queue_of(settings, reader, wanted, anywhere=anywhere)
+        _check(reader, connection, wanted, anywhere=anywhere)
     except Exception:
         reader.close()
         raise
+    queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
     bad_line = report_bad_line(settings, str(reader.path))
     for number, reason in reader.rejected:
         bad_line(number, reason)
@@ -90,7 +95,14 @@ def undo(
     )
 
 
-def _open(settings: Settings, file: Path | None, wanted: bytes | None) -> UndoReader:
+def _open(
+    settings: Settings,
+    connection: Connection,
+    file: Path | None,
+    wanted: bytes | None,
+    *,
+    anywhere: bool,
+) -> UndoReader:
     if file is not None:
         return UndoReader(file)
 
@@ -99,25 +111,28 @@ def _open(settings: Settings, file: Path | None, wanted: bytes | None) -> UndoRe
             f"rwq: another rwq is writing or restoring {_shown(path)}; skipped"
         )
 
-    return open_latest(undo_directory(settings.environment.variables), wanted, skipped)
+    return open_latest(
+        undo_directory(settings.environment.variables),
+        wanted,
+        None if anywhere else lambda server: is_same_server(server, connection.address),
+        skipped,
+    )
 
 
-def _queue_of(
-    settings: Settings, reader: UndoReader, wanted: bytes | None, *, anywhere: bool
-) -> WorkQueue:
-    """The queue that the items were removed from, if it is the one that is meant."""
+def _check(
+    reader: UndoReader, connection: Connection, wanted: bytes | None, *, anywhere: bool
+) -> None:
+    """Refuse a file of another queue, or of another server unless that is meant."""
     header, taken = reader.header, reader.taken
     if wanted is not None and wanted != header.queue:
         raise InvalidArgument(
             f"these items were removed from the queue {escaped(header.queue)}", "leave out -q"
         )
-    connection = open_connection(settings)
-    if taken.server != connection.name and not anywhere:
+    if not anywhere and not is_same_server(taken.server, connection.address):
         raise InvalidArgument(
-            f"these items were removed from {taken.server}, and this is {connection.name}",
+            f"these items were removed from {taken.server}, and this is {connection.address}",
             "name that server with -u, or use --anywhere",
         )
-    return WorkQueue(connection, header.queue, holder=settings.holder)
 
 
 def _shown(path: Path) -> str:

@@ -23,7 +23,7 @@ class Taken:
 
     Attributes:
         verb: The command that took the items away: `rm`, `mv` or `purge`.
-        server: The server's URL, without its password.
+        server: The server's URL, without user and password.
         to: For `mv`, the queue that they went to; else None.
     """
 

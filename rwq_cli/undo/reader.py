@@ -15,7 +15,7 @@ from rwq_cli.core.items.importing import Line
 from rwq_cli.core.state.snapshot import End, ItemSnapshot
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
-from rwq_cli.output.export_file import TRIED_LINE, Mark, MarkWord, mark_line
+from rwq_cli.output.export_file import TRIED_LINE, Header, Mark, MarkWord, mark_line
 from rwq_cli.undo.file import SUFFIX, UNDONE
 
 
@@ -230,20 +230,24 @@ def _unreadable(path: Path, error: OSError) -> InvalidArgument:
 
 
 def open_latest(
-    directory: Path, queue: bytes | None, skipped: Callable[[Path], object]
+    directory: Path,
+    queue: bytes | None,
+    is_here: Callable[[str], bool] | None,
+    skipped: Callable[[Path], object],
 ) -> UndoReader:
     """The latest undo file that no undo has finished with.
 
     Args:
         directory: Where they are.
         queue: Only of this queue; None for any.
+        is_here: Only of servers for which this holds; None for any.
         skipped: Called for files that are skipped because another rwq uses them.
 
     Raises:
         InvalidArgument: The latest cannot be read.
         NothingToUndo: There is none.
     """
-    tried = None
+    tried = elsewhere = None
     for path in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
         try:
             line, end = _two_ends(path)
@@ -252,11 +256,14 @@ def open_latest(
         if not line.endswith(b"\n"):
             # Its writer was killed before it removed anything, or has just started.
             continue
-        if queue is not None:
-            try:
-                if parse_header(line.rstrip(b"\n"), str(path)).queue != queue:
-                    continue
-            except InvalidArgument:
+        header = _header(line, path)
+        if queue is not None and (header is None or header.queue != queue):
+            continue
+        if is_here is not None and header is not None and header.taken is not None:
+            server = header.taken.server
+            if not is_here(server):
+                if elsewhere is None and not end.endswith(TRIED_LINE):
+                    elsewhere = path, server
                 continue
         if end.endswith(TRIED_LINE):
             tried = tried or path
@@ -269,10 +276,22 @@ def open_latest(
         if not reader.is_done():
             return reader
         reader.close()
-    hint = f"undo files are in {directory}"
+    message, hint = "there is nothing to undo", f"undo files are in {directory}"
+    if elsewhere is not None:
+        path, server = elsewhere
+        message = f"there is nothing to undo on this server; {path} is of {server}"
+        hint = "name that server with -u, or use --anywhere"
     if tried is not None:
         hint = f"what could not be restored is in {tried}; name it to try again"
-    raise NothingToUndo("there is nothing to undo", hint)
+    raise NothingToUndo(message, hint)
+
+
+def _header(line: bytes, path: Path) -> Header | None:
+    """The header that this line is, or None."""
+    try:
+        return parse_header(line.rstrip(b"\n"), str(path))
+    except InvalidArgument:
+        return None
 
 
 def _two_ends(path: Path) -> tuple[bytes, bytes]:

@@ -309,7 +309,8 @@ def test_another_server_needs_anywhere(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     rwq("rm", "a", "--yes")
     elsewhere = rwq.variables["RWQ_URL"] + "?db=1"
-    result = rwq("undo", "-u", elsewhere)
+    (file,) = undo_files(rwq)
+    result = rwq("undo", str(file), "-u", elsewhere)
     assert (result.code, result.text) == (2, "")
     assert result.notes == (
         f"rwq: error: these items were removed from {rwq.variables['RWQ_URL']}, and this is "
@@ -317,6 +318,41 @@ def test_another_server_needs_anywhere(rwq: Rwq, foreign: Foreign) -> None:
     )
     assert rwq("undo", "-u", elsewhere, "--anywhere").code == 0
     assert rwq("ls", "-u", elsewhere, "-o", "ids").text == "a\n"
+
+
+def test_another_login_is_the_same_server(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    url = rwq.variables["RWQ_URL"]
+    rwq("rm", "a", "--yes", "-u", f"{url}?password=")
+    (file,) = undo_files(rwq)
+    assert f'"server": "{url}"' in file.read_text()
+    assert rwq("undo", "-o", "ids").text == "a\n"
+    # As older versions wrote it.
+    rwq("rm", "b", "--yes")
+    (file,) = (each for each in undo_files(rwq) if each.suffix == ".jsonl")
+    file.write_text(
+        file.read_text().replace(url, f"{url.replace('//', '//ops:***@')}?password=***")
+    )
+    assert rwq("undo", "-o", "ids").text == "b\n"
+
+
+def test_files_of_other_servers_are_passed_over(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    here = rwq.variables["RWQ_URL"]
+    elsewhere = f"{here}?db=1"
+    rwq("rm", "a", "--yes")
+    rwq("add", "--id", "x", "data", "-u", elsewhere)
+    rwq("rm", "x", "--yes", "-u", elsewhere)
+    file = undo_files(rwq)[-1]
+    assert rwq("undo", "-o", "ids").text == "a\n"
+    assert rwq("undo").as_tuple() == (
+        1,
+        "",
+        f"rwq: error: there is nothing to undo on this server; {file} is of {elsewhere}; "
+        "name that server with -u, or use --anywhere\n",
+    )
+    assert rwq("undo", "--anywhere", "-o", "ids").text == "x\n"
+    assert rwq("ls", "-o", "ids").text == "x\na\n"
 
 
 def test_what_was_written_down_but_not_taken_is_left(rwq: Rwq, foreign: Foreign) -> None:

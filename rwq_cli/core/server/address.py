@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -62,12 +62,46 @@ def connect(server: Server) -> Connection:
     make_client = _CLIENTS.get(scheme) if separator else None
     if make_client is None:
         raise InvalidArgument(f"not a server's URL: {name}", _LOOKS_LIKE)
+    client = make_client(server, name)
     return Connection(
-        make_client(server, name),
+        client,
         name,
+        address=_address(scheme, client.connection_pool.connection_kwargs),
         connect_timeout_s=server.connect_timeout_s,
         reply_timeout_s=server.reply_timeout_s,
     )
+
+
+def _address(scheme: str, settings: dict[str, Any]) -> str:
+    """Where the server with these settings is."""
+    db = settings.get("db") or 0
+    if "path" in settings:
+        return f"{scheme}://{quote(settings['path'])}{f'?db={db}' if db else ''}"
+    host = settings.get("host") or "localhost"
+    host = f"[{host}]" if ":" in host else quote(host)
+    return f"{scheme}://{host}:{settings.get('port') or 6379}/{db}"
+
+
+def is_same_server(one: str, other: str) -> bool:
+    """Whether two URLs name the same place, whoever logs in there and with TLS or without."""
+    return _place(one) == _place(other)
+
+
+def _place(url: str) -> tuple[object, ...]:
+    """Socket or host and port, then the database; a URL that cannot be read is its own place."""
+    scheme, _, rest = url.partition("://")
+    # Up to version 0.1 undo files have a masked user and password here.
+    place = rest if rest.startswith("/") else rest.rpartition("@")[2]
+    try:
+        parts = urlsplit(f"{scheme}://{place}")
+        (db,) = parse_qs(parts.query).get("db", ["0"])[:1]
+        if scheme == "unix":
+            return (unquote(parts.path), int(db))
+        if "db=" not in parts.query:
+            db = unquote(parts.path).strip("/") or "0"
+        return (unquote(parts.hostname or "localhost"), parts.port or 6379, int(db))
+    except ValueError:
+        return (url,)
 
 
 def _standalone(server: Server, name: str) -> redis.Redis:

@@ -77,6 +77,7 @@ class Connection:
     Args:
         client: A redis-py client with `protocol=2`, without `decode_responses` and retries.
         name: What to call the server in messages; must hold no password.
+        address: Where the server is, as a URL without user and password; `name` if not given.
         connect_timeout_s: How long a link may take to be made, seconds.
         reply_timeout_s: How long to wait for one reply, seconds.
 
@@ -90,12 +91,14 @@ class Connection:
         client: redis.Redis,
         name: str = "the server",
         *,
+        address: str | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         reply_timeout_s: float = REPLY_TIMEOUT_S,
     ) -> None:
         # redis-py types what it calls, not what it is called with.
         self._client: Any = client
         self.name = name
+        self.address = name if address is None else address
         self.progress = ProgressListener()
         self.stop = CancelToken()
         self._options = LinkOptions(name, connect_timeout_s, reply_timeout_s)

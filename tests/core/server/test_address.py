@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.core import InvalidArgument, NotSupported, Server, connect, mask_url
+from rwq_cli.core.server.address import is_same_server
 from tests.conftest import StartServer
 from tests.servers import PrivateServer
 from tests.tls import tls_front
@@ -236,3 +237,43 @@ def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path
             # Nor do they look like the end of the connection.
             assert len({connection.call("CLIENT", "ID") for _ in range(5)}) == 1
             connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("redis://ops:hunter2@localhost:7391/2", "redis://localhost:7391/2"),
+        ("redis://localhost?password=a@hunter2", "redis://localhost:6379/0"),
+        ("rediss://host/1?db=3&ssl_password=hunter2", "rediss://host:6379/3"),
+        ("redis://:hunter2@[::1]:7000", "redis://[::1]:7000/0"),
+        ("unix://:hunter2@/run/a%20b.sock?db=1", "unix:///run/a%20b.sock?db=1"),
+        ("unix:///run/server.sock", "unix:///run/server.sock"),
+    ],
+)
+def test_the_address_of_a_server_has_no_credentials(url: str, address: str) -> None:
+    made = connect(Server(url)).address
+    assert made == address
+    assert is_same_server(made, address)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("redis://:***@h:7391/0", "redis://h:7391/0", True),
+        ("redis://ops:***@h", "rediss://h:6379/0", True),
+        ("redis://H/2", "redis://h:6379?db=2", True),
+        ("redis://h?password=***&db=0", "redis://h:6379/0", True),
+        ("unix://:***@/run/s.sock?db=1", "unix:///run/s.sock?db=1", True),
+        ("unix:///run/a b.sock?password=***", "unix:///run/a%20b.sock", True),
+        ("redis://h:6379/0", "redis://h:6379/1", False),
+        ("redis://h:6379/0", "redis://h:6380/0", False),
+        ("redis://g:6379/0", "redis://h:6379/0", False),
+        ("unix:///run/s.sock", "unix:///run/s.sock?db=1", False),
+        ("unix:///run/s.sock", "unix:///run/t.sock", False),
+        # Names in older undo files that tell no place.
+        ("redis://***", "redis://h:6379/0", False),
+        ("redis://user:***", "redis://user:6379/0", False),
+    ],
+)
+def test_whether_two_urls_name_the_same_server(one: str, other: str, is_same: bool) -> None:
+    assert is_same_server(one, other) is is_same
