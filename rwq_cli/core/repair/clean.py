@@ -20,6 +20,7 @@ from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import CleanAction, OutcomeBatch, Repair, State, Status
 from rwq_cli.core.repair.acts import repair, restore_guards
+from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.probe import states_in_processing
 from rwq_cli.core.state.seen import Seen
 
@@ -45,9 +46,18 @@ def light_clean(
         bury_after: An item that a clean returned this often already, 0 or more, is buried instead
             of being returned; None for never.
 
+    Raises:
+        ServerError: `acknowledged` says how many actions were done.
+
     Yields:
         What was done, as the server acknowledges it.
     """
+    yield from _counted(_light_clean(queue, grace_s, dry_run, bury_after))
+
+
+def _light_clean(
+    queue: Queue, grace_s: float, dry_run: bool, bury_after: int | None
+) -> Iterator[CleanAction]:
     queue.connection.look_only()
     # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)
@@ -73,9 +83,18 @@ def deep_clean(
         dry_run: Look twice, but change nothing, and report what would be done.
         bury_after: See `light_clean`.
 
+    Raises:
+        ServerError: `acknowledged` says how many actions were done.
+
     Yields:
         What was done, as the server acknowledges it.
     """
+    yield from _counted(_deep_clean(queue, grace_s, dry_run, bury_after))
+
+
+def _deep_clean(
+    queue: Queue, grace_s: float, dry_run: bool, bury_after: int | None
+) -> Iterator[CleanAction]:
     queue.connection.look_only()
     # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)
@@ -98,6 +117,14 @@ def deep_clean(
     yield from _prune_entries(queue, found, done, due, dry_run)
     for _ in restore_guards(queue, _without(unguarded, done), dry_run=dry_run):
         pass
+
+
+def _counted(actions: Iterator[CleanAction]) -> Iterator[CleanAction]:
+    """The actions; an error that ends them says how many there were in all steps of a clean."""
+    with Acknowledged() as acknowledged:
+        for action in actions:
+            acknowledged.add(1)
+            yield action
 
 
 @dataclass(slots=True)

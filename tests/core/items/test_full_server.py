@@ -144,6 +144,21 @@ def test_a_clean_that_would_return_or_bury_is_refused_and_changes_nothing(
         raw.config_set("maxmemory", 0)
 
 
+def test_a_clean_that_is_refused_says_what_it_has_done(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.abandoned(b"1", b"2", b"3")
+    foreign.data(b"orphan")
+    clean = queue.deep_clean(grace_s=0)
+    next(clean)
+    raw.config_set("maxmemory", 1)
+    with pytest.raises(OutOfMemory) as caught:
+        list(clean)
+    raw.config_set("maxmemory", 0)
+    assert caught.value.acknowledged == 3
+    assert len(raw.lrange(b"jobs:queue", 0, -1)) == 3
+
+
 def test_an_item_that_is_there_already_needs_no_memory(queue: WorkQueue, full: Redis) -> None:
     before = contents(full)
     known = ItemSnapshot(b"5", b"data of 5", State.WAITING, Place.MAIN)
