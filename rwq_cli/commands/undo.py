@@ -142,7 +142,12 @@ def _shown(path: Path) -> str:
 def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
     """What else the summary has to say."""
     rest = ""
-    if run.in_doubt:
+    if run.in_doubt and run.lost_marks:
+        rest += (
+            "; in doubt: an earlier undo of this file was interrupted, and the server does not "
+            "know any more what it had restored, so a worker may have completed them"
+        )
+    elif run.in_doubt:
         rest += (
             f"; in doubt: {reader.taken.verb} was interrupted before it knew whether they were "
             "removed, so a worker may have completed them"

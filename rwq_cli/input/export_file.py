@@ -79,6 +79,7 @@ class _Record(Struct):
     # Of a mark.
     kept: bool = False
     taken: Any = UNSET
+    begun: Any = UNSET
     restored: Any = UNSET
     tried: Any = UNSET
     lines_b64: bytes = b""
@@ -147,7 +148,7 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
         result_of = _bytes(record.result_of, record.result_of_b64)
         if result_of is not None:
             return _result(record, result_of)
-        for word in (MarkWord.TAKEN, MarkWord.RESTORED, MarkWord.TRIED):
+        for word in (MarkWord.TAKEN, MarkWord.BEGUN, MarkWord.RESTORED, MarkWord.TRIED):
             if getattr(record, word) is not UNSET:
                 return Mark(word, lines=record.lines_b64)
         # An empty one is an ID like any other.

@@ -52,6 +52,7 @@ class MarkWord(StrEnum):
 
     KEPT = "kept"
     TAKEN = "taken"
+    BEGUN = "begun"
     RESTORED = "restored"
     TRIED = "tried"
 
@@ -160,5 +161,7 @@ def _line(fields: dict[str, Any]) -> bytes:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _ASCII_ENCODER = json.JSONEncoder(check_circular=False)
 
+# Written to an undo file before anything in it is restored.
+BEGUN_LINE = mark_line(Mark(MarkWord.BEGUN))
 # The last line of an undo file that could not be restored completely.
 TRIED_LINE = mark_line(Mark(MarkWord.TRIED))

@@ -1,12 +1,15 @@
 """Undo files: the items that `rm`, `mv` and `purge` removed, written before they were removed.
 
 An undo file is an export, under the user's state directory: items, then results. `rwq undo` is an
-import of it, which marks restored lines on the server; the file itself is changed only at the end.
+import of it, which marks restored lines on the server; the file itself records only that an undo
+has begun, and how it ended.
 Between the items there are marks:
 
 - `"kept": true` cancels the lines of that item above it: it was not removed after all.
 - `"taken": n` says that the n items above it that were not kept are known to be removed. The
   items after the last such mark are in doubt: the writer may have died before removing them.
+- `"begun": true` says that an undo may have restored any of the lines. It is not part of the
+  file's ID, which names the marks on the server.
 - `"restored": true` gives the lines that an incomplete undo has restored.
 - `"tried": true` ends a file that an undo could not restore completely.
 

@@ -15,7 +15,7 @@ from rwq_cli.core.items.importing import Line
 from rwq_cli.core.state.snapshot import End, ItemSnapshot
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
-from rwq_cli.output.export_file import TRIED_LINE, Header, Mark, MarkWord, mark_line
+from rwq_cli.output.export_file import BEGUN_LINE, TRIED_LINE, Header, Mark, MarkWord, mark_line
 from rwq_cli.undo.file import SUFFIX, UNDONE
 
 
@@ -40,7 +40,8 @@ class UndoReader:
     Attributes:
         header: The first line.
         taken: How the items were removed, by its header.
-        file_id: The SHA-256 of the file, in hexadecimal.
+        file_id: The SHA-256 of its whole lines but for `BEGUN_LINE`, in hexadecimal.
+        was_begun: Whether an undo has begun that did not end.
         rejected: Bad lines, each with its number and the reason.
         in_doubt: Items that may not have been removed.
         unrecorded: Why the file cannot be changed; None if it can.
@@ -55,6 +56,8 @@ class UndoReader:
         self.rejected: list[tuple[int, str]] = []
         self.in_doubt: frozenset[bytes] = frozenset()
         self.unrecorded: str | None = None
+        self.was_begun = False
+        self._begun_at: int | None = None
         # By the number of a line, where it begins.
         self._starts = array("Q", (0,))
         # The numbers of the lines of items that go to the front of main, of the others, of results.
@@ -98,7 +101,6 @@ class UndoReader:
         in_doubt: set[bytes] = set()
         start = 0
         for number, line in enumerate(self._file, 1):
-            digest.update(line)
             self._starts.append(start)
             if number == 1:
                 self.header = parse_header(line.rstrip(b"\n"), str(self.path))
@@ -107,6 +109,8 @@ class UndoReader:
                 break
             else:
                 self._read_line(number, line, in_doubt)
+            if line != BEGUN_LINE:
+                digest.update(line)
             start += len(line)
         else:
             if not start:
@@ -138,7 +142,10 @@ class UndoReader:
             self._results.append(number)
         elif entry.word is MarkWord.TAKEN:
             in_doubt.clear()
+        elif entry.word is MarkWord.BEGUN:
+            self.was_begun = True
         elif entry.word is MarkWord.RESTORED:
+            self.was_begun = False
             self._restored = _either(self._restored, entry.lines)
         elif entry.item_id is not None:
             self._kept[entry.item_id] = number
@@ -183,6 +190,17 @@ class UndoReader:
         left = next(self.items(), None) or next(self.others(), None)
         return not self.rejected and left is None
 
+    def begin(self) -> None:
+        """Record that an undo begins: another one needs the marks on the server to continue it."""
+        if not self.was_begun and not self.path.name.endswith(UNDONE):
+            self._begun_at = self._end
+            self._append(BEGUN_LINE)
+
+    def withdraw(self) -> None:
+        """Take back what `begin` has recorded: nothing was restored."""
+        if self._begun_at is not None:
+            self._cut(self._begun_at)
+
     def finish(self, restored: bytes, *, complete: bool) -> None:
         """Record the end of an undo: `rwq undo` without a name skips this file from now on.
 
@@ -196,20 +214,28 @@ class UndoReader:
             with suppress(OSError):
                 self.path.rename(f"{self.path}{UNDONE}")
                 return
+        lines = mark_line(Mark(MarkWord.RESTORED, lines=_either(self._restored, restored)))
+        self._append(lines + TRIED_LINE)
+
+    def _append(self, lines: bytes) -> None:
         if self.unrecorded is not None:
             return
-        lines = mark_line(Mark(MarkWord.RESTORED, lines=_either(self._restored, restored)))
         try:
             # A partial line must not begin ours.
             os.ftruncate(self._file.fileno(), self._end)
             self._file.seek(self._end)
-            self._file.write(lines + TRIED_LINE)
+            self._file.write(lines)
             self._file.flush()
             os.fsync(self._file.fileno())
+            self._end += len(lines)
         except OSError as error:
             self.unrecorded = (error.strerror or str(error)).lower()
-            with suppress(OSError):
-                os.ftruncate(self._file.fileno(), self._end)
+            self._cut(self._end)
+
+    def _cut(self, end: int) -> None:
+        with suppress(OSError):
+            os.ftruncate(self._file.fileno(), end)
+            self._end = end
 
     def close(self) -> None:
         """Close the file and release its lock."""

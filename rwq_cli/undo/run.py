@@ -1,8 +1,10 @@
 """Restoring what an undo file holds."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
-from rwq_cli.core.items.importing import Line, forget_marks, read_marks
+from rwq_cli.core.errors import ConnectionLost, ServerError
+from rwq_cli.core.items.importing import Line, forget_marks, has_marks, read_marks
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
@@ -22,7 +24,9 @@ class UndoRun:
     Attributes:
         results: What became of results.
         restored_before: How many items an earlier run had restored.
-        in_doubt: How many items were restored that may not have been removed.
+        in_doubt: How many items were restored that may not have been removed, or may have been
+            restored before.
+        lost_marks: Whether an undo has begun, and its marks are gone from the server.
         is_complete: Whether everything is restored now.
     """
 
@@ -33,16 +37,28 @@ class UndoRun:
         self.results = ResultTally()
         self.restored_before = reader.restored_before()
         self.in_doubt = 0
+        self.lost_marks = False
         self.is_complete = not reader.rejected
 
     def batches(self) -> Iterator[OutcomeBatch]:
         """What becomes of the items; reading them does the work."""
         reader = self._reader
         try:
+            self.lost_marks = reader.was_begun and not has_marks(self._queue, reader.file_id)
+            if not self._dry_run:
+                reader.begin()
             if reader.taken.to is None:
                 yield from self._restore()
             else:
                 yield from self._move_back(reader.taken.to)
+        except ConnectionLost:
+            # The last call may have restored something.
+            raise
+        except ServerError:
+            with suppress(ServerError):
+                if not has_marks(self._queue, reader.file_id):
+                    reader.withdraw()
+            raise
         finally:
             reader.close()
 
@@ -82,5 +98,6 @@ class UndoRun:
             if batch.count(*_RESTORED) < len(batch):
                 self.is_complete = False
             imported = set(batch.ids_with(Status.IMPORTED))
-            self.in_doubt += len(imported & self._reader.in_doubt)
+            doubtful = imported if self.lost_marks else imported & self._reader.in_doubt
+            self.in_doubt += len(doubtful)
             yield batch

@@ -1,6 +1,7 @@
 """`rwq undo`: what was removed comes back as it was, and once."""
 
 import fcntl
+from hashlib import sha256
 from itertools import islice
 
 import pytest
@@ -158,6 +159,63 @@ def test_one_that_was_interrupted_never_restores_what_was_completed_meanwhile(
     # The marks go at the end.
     assert foreign.raw.keys("jobs:undo:*") == []
     assert rwq("undo").code == 1
+
+
+@pytest.mark.usefixtures("slept_s")
+def test_one_that_was_interrupted_and_whose_marks_are_gone(
+    rwq: Rwq, queue: WorkQueue, foreign: Foreign
+) -> None:
+    """A day has passed, or the server has evicted them."""
+    foreign.waiting(*(b"%04d" % number for number in range(2000)))
+    rwq("rm", "--all", "--yes")
+    interrupt(rwq, queue, 1)
+    back = foreign.raw.lrange("jobs:queue", 0, -1)
+    list(queue.complete(back[:100]))
+    foreign.raw.delete(*foreign.raw.keys("jobs:undo:*"))
+    dry = rwq("undo", "--dry-run", "-o", "json").json
+    (file,) = undo_files(rwq)
+    result = rwq("undo")
+    restored = 2000 - len(back) + 100
+    assert (dry["restored"], dry["in_doubt"]) == (restored, restored)
+    assert (result.code, result.notes) == (
+        0,
+        f"restored {restored:,}, already there {len(back) - 100:,}, conflicts 0, rejected 0, "
+        f"in doubt {restored:,}; rm of jobs, from {file}; in doubt: an earlier undo of this file "
+        "was interrupted, and the server does not know any more what it had restored, so a worker "
+        "may have completed them\n",
+    )
+
+
+def test_a_file_keeps_its_id_when_an_undo_begins(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    rwq("rm", "a", "b", "--yes")
+    (file,) = undo_files(rwq)
+    whole = file.read_bytes()
+    # Its writer was killed while it wrote a line.
+    for text in (whole, whole + b'{"id": "c", "da'):
+        file.write_bytes(text)
+        reader = UndoReader(file)
+        assert (reader.was_begun, reader.file_id) == (False, sha256(whole).hexdigest().encode())
+        reader.begin()
+        reader.close()
+        again = UndoReader(file)
+        assert (again.was_begun, again.file_id) == (True, reader.file_id)
+        again.begin()
+        again.close()
+        assert file.read_bytes() == whole + b'{"begun": true}\n'
+
+
+def test_one_that_could_restore_nothing_has_not_begun(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    rwq("rm", "a", "--yes")
+    (file,) = undo_files(rwq)
+    before = file.read_bytes()
+    foreign.raw.set("jobs:queue", "not a list")
+    assert rwq("undo").code == 69
+    assert file.read_bytes() == before
+    foreign.raw.delete("jobs:queue")
+    result = rwq("undo", "-o", "json")
+    assert (result.code, result.json["restored"], result.json["in_doubt"]) == (0, 1, 0)
 
 
 def test_the_marks_of_an_interrupted_one_are_keys_of_the_queue(

@@ -109,6 +109,11 @@ def read_marks(queue: Queue, file_id: bytes) -> bytes:
     return queue.call("GET", queue.keys.undo(file_id)) or b""
 
 
+def has_marks(queue: Queue, file_id: bytes) -> bool:
+    """Whether the server knows which lines were restored."""
+    return bool(queue.call("EXISTS", queue.keys.undo(file_id)))
+
+
 def forget_marks(queue: Queue, file_id: bytes) -> None:
     """Delete the marks of a file that was restored completely."""
     queue.call("DEL", queue.keys.undo(file_id))
