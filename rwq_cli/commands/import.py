@@ -25,8 +25,9 @@ _COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
 @app.command(
     "import",
     help="Restore what rwq export wrote: items in their order and states, leases and results with "
-    "the time left. An interrupted import of a file resumes exactly if it is run again within a "
-    "day; one from a pipe restores what is missing.",
+    "the time left. If it is interrupted, running the same import again within a day resumes where "
+    "it stopped. Input from a pipe cannot be resumed: every missing item is imported again, even "
+    "one that was completed.",
     examples=(
         "rwq import -q jobs jobs.jsonl",
         "rwq import -q jobs --on-conflict skip jobs.jsonl",
