@@ -84,7 +84,9 @@ class UndoRun:
         reader = self._reader
         numbers = {line.entry.item_id: line.number for line in reader.items()}
         restored = bytearray(max(numbers.values(), default=0) // 8 + 1)
-        moved = self._queue.move_back(reader.items, came_to, dry_run=self._dry_run).batches
+        moved = self._queue.move_back(
+            reader.items, came_to, file_id=reader.file_id, dry_run=self._dry_run
+        ).batches
         for batch in self._counted(moved):
             for item_id in batch.ids_with(*_RESTORED):
                 at, bit = divmod(numbers[item_id], 8)
@@ -92,6 +94,7 @@ class UndoRun:
             yield batch
         if not self._dry_run:
             reader.finish(bytes(restored), complete=self.is_complete)
+            forget_marks(self._queue, reader.file_id)
 
     def _counted(self, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
         for batch in batches:

@@ -218,6 +218,29 @@ def test_one_that_could_restore_nothing_has_not_begun(rwq: Rwq, foreign: Foreign
     assert (result.code, result.json["restored"], result.json["in_doubt"]) == (0, 1, 0)
 
 
+@pytest.mark.parametrize("batches", [1, 3])
+@pytest.mark.parametrize("count", [20, 2000])
+@pytest.mark.usefixtures("slept_s")
+def test_one_of_a_move_that_was_interrupted_knows_what_it_had_moved_back(
+    rwq: Rwq, queue: WorkQueue, foreign: Foreign, batches: int, count: int
+) -> None:
+    foreign.waiting(*(b"%04d" % number for number in range(count)))
+    rwq("mv", "--all", "--to", "other", "--yes")
+    interrupt(rwq, queue, batches if count > 250 else 1)
+    assert len(foreign.raw.keys("jobs:undo:*")) == 1
+    back = foreign.raw.lrange("jobs:queue", 0, -1)
+    assert len(back) == (batches * 250 if count > 250 else count)
+    list(queue.complete(back))
+    dry = rwq("undo", "--dry-run", "-o", "json").json
+    result = rwq("undo", "-o", "json")
+    assert (result.code, dry) == (0, {**result.json, "dry_run": True})
+    assert result.json["restored"] == count - len(back)
+    assert (result.json["restored_before"], result.json["in_doubt"]) == (len(back), 0)
+    assert foreign.raw.llen("jobs:queue") == count - len(back)
+    assert foreign.raw.keys("jobs:undo:*") == []
+    assert rwq("undo").code == 1
+
+
 def test_the_marks_of_an_interrupted_one_are_keys_of_the_queue(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign
 ) -> None:

@@ -53,6 +53,7 @@ _STAYS = (
     Status.CHANGED,
     Status.CONFLICT,
     Status.ELSEWHERE,
+    Status.IMPORTED_BEFORE,
     Status.NOT_BURIED,
     Status.NOT_OWNER,
     Status.IN_TRANSIT,

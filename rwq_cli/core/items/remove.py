@@ -79,6 +79,23 @@ class Destination:
         return (*lists, *prefixes, int(self.force))
 
 
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Which lines of an undo file are done.
+
+    Attributes:
+        key: The key of the bitmap.
+        numbers: The number of each item's line.
+    """
+
+    key: bytes
+    numbers: Mapping[bytes, int]
+
+    def args(self, ids: Iterable[bytes]) -> tuple[object, ...]:
+        """The arguments that the script takes for it."""
+        return (self.key, ";".join(str(self.numbers[item_id]) for item_id in ids))
+
+
 def remove(
     queue: Queue,
     ids: Iterable[bytes | Flush],
@@ -141,7 +158,12 @@ def move(
 
 
 def move_back(
-    queue: Queue, lines: Callable[[], Iterable[Line]], came_to: bytes, *, dry_run: bool = False
+    queue: Queue,
+    lines: Callable[[], Iterable[Line]],
+    came_to: bytes,
+    *,
+    file_id: bytes | None = None,
+    dry_run: bool = False,
 ) -> Outcomes:
     """Move items back from the queue that they were moved to.
 
@@ -151,18 +173,28 @@ def move_back(
         queue: The queue that they come back to.
         lines: Gives the items as they were; called twice.
         came_to: The name of the queue that they were moved to.
+        file_id: The SHA-256 of the file, whose lines are marked as by `restore`; None to mark none.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
         ServerError: `acknowledged` says how many IDs were done.
 
     Returns:
-        For each item the same as `move`, or `ALREADY_THERE` if it is back.
+        For each item the same as `move`, or `ALREADY_THERE` if it is back; `IMPORTED_BEFORE` if a
+        run that was interrupted has moved it back.
     """
-    items = (line.entry for line in lines())
-    saved = {i.item_id: fingerprint(i.data) for i in items if isinstance(i, ItemSnapshot)}
+    saved: dict[bytes, str] = {}
+    numbers: dict[bytes, int] = {}
+    for number, item in lines():
+        assert isinstance(item, ItemSnapshot)
+        saved[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
     remover = Remover(
-        queue.sibling(came_to), NoJournal(), Destination(queue.keys), saved=saved, dry_run=dry_run
+        queue.sibling(came_to),
+        NoJournal(),
+        Destination(queue.keys),
+        saved=saved,
+        marks=None if file_id is None else Marks(queue.keys.undo(file_id), numbers),
+        dry_run=dry_run,
     )
     return Outcomes(_with_those_back(queue, remover.act(line.entry.item_id for line in lines())))
 
@@ -191,6 +223,7 @@ class Remover:
         destination: Where they are moved to; None to remove them.
         expected: What they were chosen for.
         saved: The fingerprints of items that are written down already; None to read and write them.
+        marks: Which lines of their file are done; None to keep no marks.
         dry_run: Change nothing, and report what would be done.
 
     Attributes:
@@ -205,6 +238,7 @@ class Remover:
         *,
         expected: Expected = ANY,
         saved: Mapping[bytes, str] | None = None,
+        marks: Marks | None = None,
         dry_run: bool = False,
     ) -> None:
         if not queue.connection.look_only():
@@ -215,6 +249,7 @@ class Remover:
         self._destination = destination
         self._expected = expected
         self._saved = saved
+        self._marks = marks
         self._dry_run = dry_run
         self._mark = new_mark()
         # Of a walk over main: where it is, and whether it is nearer to the last end.
@@ -262,7 +297,8 @@ class Remover:
         states, idle, _ = self._expected.args()
         own_args = (states, idle, "1", *(to.args() if to else (*[""] * 8, 0)))
         words = [word for i in seen.ids for word in (i, fingerprints.get(i, ""))]
-        args = (*seen.args(self._mark), *own_args, *words)
+        marks = self._marks.args(seen.ids) if self._marks else ("", "")
+        args = (*seen.args(self._mark), *own_args, *marks, *words)
         reply = self._queue.run("remove", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(seen.ids, reply)
 

@@ -37,7 +37,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/prune": ("schedule",),
     "ops/push_scheduled": ("locate", "expected", "schedule"),
     "ops/release": ("locate", "expected", "schedule"),
-    "ops/remove": ("locate", "expected", "schedule"),
+    "ops/remove": ("locate", "expected", "schedule", "marks"),
     "ops/repair": ("locate", "expected", "identity", "schedule", "returns"),
     "ops/restore": ("schedule", "marks"),
     "ops/restore_guards": ("locate", "schedule"),
@@ -183,7 +183,7 @@ _KEYS = {
     "leases": ("lease_prefix .. '*'", "old_lease_prefix .. '*'"),
     "result": ("result_prefix .. '*'",),
     # Arguments of the operations that need them.
-    "marks": ("arg(1)",),
+    "marks": ("arg(MARKS_AT)",),
     "to_main": ("arg(8)",),
     "to_delayed": ("arg(10)",),
     "to_buried": ("arg(11)",),
@@ -191,6 +191,8 @@ _KEYS = {
     "renamed": ("item_prefix .. '*', arg(13) .. '*'",),
     "to_leases": ("arg(14) .. '*'", "arg(15) .. '*'"),
 }
+# Which argument is the key of the marks, if not the first.
+_MARKS_AT = {"ops/remove": 17}
 _HERE = Path(__file__).parent
 
 
@@ -232,6 +234,8 @@ def load_script(name: str) -> Script:
         f"local {name} = {{ {', '.join(_codes(codes))} }}"
         for name, codes in (("CODES", STATUS_CODES), ("STATE_CODES", STATE_CODES))
     ]
+    if "marks" in libraries:
+        tables.append(f"local MARKS_AT = {_MARKS_AT.get(operation, 1)}")
     tables += [
         f"NEEDS['{group}'] = {{ {', '.join(_commands(group))} }}"
         for group in NEEDS

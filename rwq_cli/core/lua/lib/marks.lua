@@ -1,8 +1,8 @@
 -- Which lines of a file are done: a bitmap that an undo or an import keeps while it goes on, so that
 -- one that was interrupted knows exactly what is back when it is run again.
 --
--- arg 1  the key of the bitmap; '' to keep none
-local marks = arg(1)
+-- arg MARKS_AT  the key of the bitmap; '' to keep none
+local marks = arg(MARKS_AT)
 -- It ends by itself if nobody runs it again.
 local MARKS_MS = 86400000
 if marks ~= '' then

@@ -5,11 +5,13 @@
 -- arg 8..15  the queue to move them to: its main list, processing list, delayed, buried, returns, and
 --            its prefixes of data, new lease and old lease keys; all '' to remove them
 -- arg 16     '1' to move also items that have a lease, else '0'
--- arg 17..   ID, fingerprint of the data that the caller has saved ('' if it saw none), ID, ...; each ID
+-- arg 17     the bitmap of lines that are done, for an undo of a move: see `lib/marks.lua`
+-- arg 18     of each ID the number of its line, joined by ';', if there is a bitmap
+-- arg 19..   ID, fingerprint of the data that the caller has saved ('' if it saw none), ID, ...; each ID
 --            once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: removed, moved, missing, changed if it is not what it was
 -- chosen for or has other data than were saved, not-owner for a leased item, conflict if the other queue
--- has this ID, wrong-type, elsewhere. Entries without data are dropped. In a dry run, data for which
+-- has this ID, wrong-type, elsewhere, imported-before by its mark. Entries without data are dropped. In a dry run, data for which
 -- there is no fingerprint are taken for saved.
 local to_main, to_processing, to_delayed, to_buried = arg(8), arg(9), arg(10), arg(11)
 local to_returns, to_item, to_lease, to_old_lease = arg(12), arg(13), arg(14), arg(15)
@@ -32,7 +34,12 @@ if refusal then
   return refusal
 end
 
-local ids = ids_from(17)
+local ids, lines, line_of = ids_from(19), {}, {}
+for line in string.gmatch(arg(18), '%d+') do
+  lines[#lines + 1] = line
+  line_of[ids[#lines]] = line
+end
+local marked = read_marks(lines)
 for i = 1, #ids do
   -- None was given.
   if expected_data[ids[i]] == '' then
@@ -45,7 +52,9 @@ local may_conflict = moves and for_all('EXISTS', nil, prefixed(to_item, ids)) > 
 locate(ids, facts)
 
 local function outcome_of(id, found)
-  if not found.main then
+  if marked[line_of[id]] then
+    return 'imported-before'
+  elseif not found.main then
     return 'elsewhere'
   elseif state_of(found, now_ms) == 'wrong-type' then
     return 'wrong-type'
@@ -93,6 +102,11 @@ if moves and #taken > 0 then
   end
   settle(leases, 'moved', redis.call('LLEN', to_main) + redis.call('LLEN', to_processing))
 end
+local done = {}
+for i, id in ipairs(taken) do
+  done[i] = line_of[id]
+end
+mark_lines(done)
 if #taken > 0 then
   forget(taken, leased)
 end
