@@ -1,18 +1,21 @@
 """`python -m rwq_cli`, and the `rwq` command."""
 
-import gc
 import signal
-import sys
 
-from rwq_cli.cli.interrupts import end_at_once
+# Before any other import: until work begins, Ctrl-C ends the process at once, without a traceback,
+# unless it is ignored, as in a background job. See `rwq_cli.cli.interrupts`.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import gc
+import sys
 
 # Imports create many objects and no garbage. The program enables the collector when they are done.
 gc.disable()
 
 
 def main() -> None:
-    """Run rwq; Ctrl-C also ends it during its imports."""
-    end_at_once()
+    """Run rwq."""
     try:
         from rwq_cli.cli.program import main as program_main
 

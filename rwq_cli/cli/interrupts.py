@@ -1,8 +1,9 @@
 """What Ctrl-C does, and when.
 
-While modules are imported it ends the process at once: an exception in the middle of an import can
-be lost in a callback of the import system, and the command would go on. Once a command runs it
-raises `KeyboardInterrupt`; while calls wait for their replies, the first Ctrl-C waits with them.
+While modules are imported it ends the process at once (`rwq_cli.__main__` sets that): an exception
+in the middle of an import can be lost in a callback of the import system, and the command would go
+on. Once a command runs it raises `KeyboardInterrupt`; while calls wait for their replies, the first
+Ctrl-C waits with them.
 """
 
 import signal
@@ -18,12 +19,6 @@ class Listener(Protocol):
 
 
 _listeners: list[Listener] = []
-
-
-def end_at_once() -> None:
-    """Let Ctrl-C end the process, unless it is ignored, as in a background job."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end_in_order() -> None:

@@ -1,11 +1,13 @@
 """When Ctrl-C ends the process at once, and when it raises."""
 
 import signal
+import sys
 from collections.abc import Iterator
+from subprocess import run
 
 import pytest
 
-from rwq_cli.cli.interrupts import _listeners, end_at_once, end_in_order, listen
+from rwq_cli.cli.interrupts import _listeners, end_in_order, listen
 from rwq_cli.core.server.connection import CancelToken
 
 
@@ -17,10 +19,35 @@ def as_it_was() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_ctrl_c_ends_the_process_until_work_begins() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    end_at_once()
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+_AT_AN_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name.startswith("rwq_cli.") and name != "rwq_cli.__main__":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+{ignored}
+import rwq_cli.__main__ as rwq
+sys.argv = ["rwq", "--help"]
+rwq.main()
+"""
+
+
+def test_ctrl_c_ends_the_process_at_its_first_import() -> None:
+    result = run((sys.executable, "-c", _AT_AN_IMPORT.format(ignored="")), capture_output=True)
+    assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_ctrl_c_is_ignored_in_a_background_job() -> None:
+    ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    result = run((sys.executable, "-c", _AT_AN_IMPORT.format(ignored=ignored)), capture_output=True)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_ctrl_c_raises_when_work_begins() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_in_order()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
@@ -48,6 +75,5 @@ def test_handlers_of_others_stay() -> None:
 
     for handler in (signal.SIG_IGN, own):
         signal.signal(signal.SIGINT, handler)
-        end_at_once()
         end_in_order()
         assert signal.getsignal(signal.SIGINT) is handler
