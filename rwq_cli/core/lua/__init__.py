@@ -10,7 +10,13 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import (
+    BURIED_GUARD,
+    CLEANING_GUARD,
+    DELAYED_GUARD,
+    SETTLING_GUARD,
+    QueueKeys,
+)
 from rwq_cli.core.model import STATE_CODES, STATUS_CODES
 
 # The libraries of each operation, and the libraries that a library needs itself.
@@ -193,6 +199,13 @@ _KEYS = {
 }
 # Which argument is the key of the marks, if not the first.
 _MARKS_AT = {"ops/remove": 17}
+# What the lease values of ours begin with, by the names that the libraries have for them.
+_GUARDS = {
+    "delayed": DELAYED_GUARD,
+    "buried": BURIED_GUARD,
+    "settling": SETTLING_GUARD,
+    "cleaning": CLEANING_GUARD,
+}
 _HERE = Path(__file__).parent
 
 
@@ -236,6 +249,7 @@ def load_script(name: str) -> Script:
     ]
     if "marks" in libraries:
         tables.append(f"local MARKS_AT = {_MARKS_AT.get(operation, 1)}")
+    tables.append(_guards())
     tables += [
         f"NEEDS['{group}'] = {{ {', '.join(_commands(group))} }}"
         for group in NEEDS
@@ -257,7 +271,7 @@ def load_script(name: str) -> Script:
 def library_text(*names: str) -> str:
     """The text of libraries with all that they need, for tests of a library alone."""
     needed = dict.fromkeys(other for name in names for other in (*_libraries(name), name))
-    return "".join(_read(f"lib/{name}.lua") for name in needed)
+    return _guards() + "\n" + "".join(_read(f"lib/{name}.lua") for name in needed)
 
 
 @cache
@@ -276,6 +290,11 @@ def _libraries(name: str) -> Iterator[str]:
 def _uses(group: str, operation: str) -> bool:
     names = (f"{operation}.lua", *(f"lib/{library}.lua" for library in _libraries(operation)))
     return any(f"denied('{group}')" in _read(name) for name in names)
+
+
+def _guards() -> str:
+    prefixes = ", ".join(f"{name} = '{prefix.decode()}'" for name, prefix in _GUARDS.items())
+    return f"local GUARDS = {{ {prefixes} }}"
 
 
 def _codes(codes: Mapping[Any, str]) -> Iterator[str]:

@@ -14,7 +14,7 @@
 -- are read for that.
 local mode, offset, count, mark = arg(1), tonumber(arg(2)), tonumber(arg(3)), arg(4)
 -- The lease that the caller put on IDs that it saw in no list, so that no cleaner pushes them.
-local claim = 'rwq-clean:' .. mark
+local claim = GUARDS.cleaning .. mark
 local PUSHED_LATELY = 500
 -- Others may have pushed or popped this many entries since the caller read main.
 local SLACK = 500

@@ -90,7 +90,7 @@ local function settle_results(completed, known)
     if known.result then
       redis.call('HSET', key, 'result', known.result)
     end
-    if holder and holder ~= '' and string.sub(holder, 1, 10) ~= 'rwq-clean:' then
+    if holder and holder ~= '' and not is_claim(holder) then
       redis.call('HSET', key, 'holder', holder)
     end
     redis.call('PEXPIRE', key, known.keep_ms)

@@ -32,7 +32,7 @@ local function begin_returns(ids, counts, bury_after)
       scores[#scores + 1] = as_ms(now_ms + i / 1000)
       scores[#scores + 1] = id
       -- As `guard_buried` does, for all of them in one call.
-      local value = string.format('rwq-buried:returned %d time%s', count, count == 1 and '' or 's')
+      local value = GUARDS.buried .. string.format('returned %d time%s', count, count == 1 and '' or 's')
       for _, key in ipairs(lease_keys({ id })) do
         guards[#guards + 1] = key
         guards[#guards + 1] = value

@@ -8,7 +8,7 @@ local GUARD_MARGIN_MS = 60000
 local function delayed_guard(due_ms, now_ms)
   -- The score may be infinite.
   local left_ms = math.min(math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS, 2 ^ 52)
-  return string.format('rwq-delayed:%.0f', math.floor(due_ms)), string.format('%.0f', left_ms)
+  return GUARDS.delayed .. string.format('%.0f', math.floor(due_ms)), string.format('%.0f', left_ms)
 end
 
 local function guard_delayed(id, due_ms, now_ms)
@@ -17,13 +17,13 @@ end
 
 -- The guard of a buried item has no expiry; its value gives the reason.
 local function guard_buried(id, reason)
-  redis.call('SET', lease_prefix .. id, 'rwq-buried:' .. reason)
-  redis.call('SET', old_lease_prefix .. id, 'rwq-buried:' .. reason)
+  redis.call('SET', lease_prefix .. id, GUARDS.buried .. reason)
+  redis.call('SET', old_lease_prefix .. id, GUARDS.buried .. reason)
 end
 
 -- The reason that a guard of a buried item gives, or nil.
 local function reason_of(value)
-  return value and value ~= true and guard_kind(value) == 'buried' and string.sub(value, 12) or nil
+  return value and value ~= true and guard_kind(value) == 'buried' and string.sub(value, #GUARDS.buried + 1) or nil
 end
 
 -- Delete the guards of IDs, and neither a lease that somebody holds under the other name nor a settling
@@ -75,7 +75,7 @@ local function entry_verdict(facts, which, now_ms)
   if session then
     -- A cleaner that has claimed it is about to push it.
     local is_unlisted = facts.main + facts.processing == 0
-    if string.sub(session, 1, 10) == 'rwq-clean:' or (which == 'delayed' and (is_unlisted or session == '')) then
+    if is_claim(session) or (which == 'delayed' and (is_unlisted or session == '')) then
       return nil
     end
     return 'leased'
@@ -103,7 +103,7 @@ local SETTLING_MS_PER_ENTRY = 0.1
 -- entries  how many entries the two lists of that queue have
 local function settle(keys, why, entries)
   local settling_ms = string.format('%.0f', SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
-  local value = 'rwq-settling:' .. why
+  local value = GUARDS.settling .. why
   for i = 1, #keys do
     redis.call('SET', keys[i], value, 'PX', settling_ms)
   end

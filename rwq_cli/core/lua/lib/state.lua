@@ -12,15 +12,23 @@
 
 -- 'delayed', 'buried' or 'settling' for a lease value of ours that is nobody's lease; else nil.
 -- The facts about one ID ask for the same values several times.
-local GUARD_KINDS, known_kinds = { delayed = true, buried = true, settling = true }, {}
+-- GUARDS is made from `core/keys.py`.
+local GUARD_KINDS, known_kinds = {}, {}
+for _, kind in ipairs({ 'delayed', 'buried', 'settling' }) do
+  GUARD_KINDS[GUARDS[kind]] = kind
+end
 local function guard_kind(value)
   local kind = known_kinds[value]
   if kind == nil then
-    local word = string.match(value, '^rwq%-(%l+):')
-    kind = word and GUARD_KINDS[word] and word or false
+    kind = GUARD_KINDS[string.match(value, '^[^:]*:')] or false
     known_kinds[value] = kind
   end
   return kind or nil
+end
+
+-- Whether a lease is that of a clean of ours, which has claimed the ID.
+local function is_claim(holder)
+  return string.sub(holder, 1, #GUARDS.cleaning) == GUARDS.cleaning
 end
 
 -- How much the value of a lease key counts: a lease whose holder cannot be read before that of a
