@@ -1,4 +1,4 @@
-"""The findings of the doctor, each with its cause and its fix."""
+"""The findings of the doctor, each with its cause and its cure."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +52,7 @@ def _view(queue: bytes, *, fix: bool, dry_run: bool) -> View[Finding]:
             "examples_b64": [b64encode(example).decode() for example in finding.examples],
             "examples_are": "keys" if finding.of_keys else "ids",
             "cause": remedy.cause,
-            "fix": remedy.fix,
+            "cure": remedy.cure,
             "command": command_for(queue, finding),
             "left_because": kept_because(finding) if fix else None,
             "dry_run": dry_run,
@@ -85,7 +85,7 @@ def _section(queue: bytes, finding: Finding, *, fix: bool) -> Section:
     rows: list[Row] = [
         (severity.value, count, _STYLES[severity]),
         ("cause", remedy.cause, None),
-        ("fix", remedy.fix, None),
+        ("cure", remedy.cure, None),
     ]
     if fix and (because := kept_because(finding)):
         rows.append(("left because", because, None))

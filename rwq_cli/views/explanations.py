@@ -24,7 +24,7 @@ class Explanation(NamedTuple):
         commands: Command lines that help.
         findings: The findings of the doctor.
         causes: Their causes.
-        fixes: How to fix them.
+        cures: How to fix them.
     """
 
     meaning: str
@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
     commands: tuple[str, ...]
     findings: tuple[Code, ...]
     causes: tuple[str, ...]
-    fixes: tuple[str, ...]
+    cures: tuple[str, ...]
 
 
 def explain(
@@ -138,7 +138,7 @@ def explain(
         tuple(commands),
         tuple(findings),
         tuple(remedy.cause for remedy in remedies),
-        tuple(remedy.fix for remedy in remedies),
+        tuple(remedy.cure for remedy in remedies),
     )
 
 

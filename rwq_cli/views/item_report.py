@@ -86,7 +86,7 @@ def _fields(record: Shown) -> dict[str, Any]:
         "next_in_seconds": explanation.next_in_s,
         "findings": [code.value for code in explanation.findings],
         "cause": " ".join(explanation.causes) or None,
-        "fix": " ".join(explanation.fixes) or None,
+        "cure": " ".join(explanation.cures) or None,
         "places_per_second": record.forecast.rate_per_s if record.forecast else None,
         "result": _result_fields(record.kept),
         "facts": {
@@ -136,7 +136,7 @@ def _sections(record: Shown) -> list[Section]:
     ]
     commands = "result" if item.state is State.GONE else "commands"
     rows += [("also", cause, "red") for cause in also]
-    rows += _labelled("fix", explanation.fixes, None)
+    rows += _labelled("cure", explanation.cures, None)
     rows += _labelled(commands, explanation.commands, COMMAND_STYLE)
     sections = [Section(escaped(item.item_id), rows)]
     if record.wrong_types:

@@ -1,4 +1,4 @@
-"""What each of the doctor's findings means: its cause, its fix, and the command for it."""
+"""What each of the doctor's findings means: its cause, its cure, and the command for it."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ class Remedy(NamedTuple):
 
     Attributes:
         cause: What it is, and what causes it.
-        fix: How to fix it.
+        cure: How to fix it.
         command: The command that fixes it or shows more. ` ID` stands for an ID after a command of
             rwq, `KEY` for a key elsewhere; without either the command is for the whole queue.
         kept: Why `--fix` does not fix all of them; None if it does.
     """
 
     cause: str
-    fix: str
+    cure: str
     command: str
     kept: str | None = None
 

@@ -38,9 +38,9 @@ def test_show_and_doctor_report_the_findings_of_each_state(
     assert sorted(finding["code"] for finding in found) == sorted(case.findings)
     for finding in found:
         remedy = REMEDIES[Code(finding["code"])]
-        assert (finding["cause"], finding["fix"]) == (remedy.cause, remedy.fix)
+        assert (finding["cause"], finding["cure"]) == (remedy.cause, remedy.cure)
         assert finding["cause"] in shown["cause"]
-        assert finding["fix"] in shown["fix"]
+        assert finding["cure"] in shown["cure"]
         (example,) = map(base64.b64decode, finding["examples_b64"])
         assert example.endswith(item_id)
     done = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "jsonl").jsonl
@@ -64,7 +64,7 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
         "       error  2, 0 fixed, 2 left",
         "       cause  A lease has no expiry. No worker sets such a lease: somebody",
         "              removed the expiry.",
-        "         fix  Release the item, or give the lease an expiry.",
+        "        cure  Release the item, or give the lease an expiry.",
         "left because  it may be on purpose, to keep the item from the workers",
         "     command  rwq release --force -q jobs $'a\\xff'",
         " for example  a\\xff",
@@ -74,7 +74,7 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
         "    warning  1, 1 fixed, 0 left",
         "      cause  Items are in processing without a lease: their workers died or gave",
         "             up.",
-        "        fix  A light clean returns them.",
+        "       cure  A light clean returns them.",
         "for example  c",
     ]
     assert result.notes == "errors 1, warnings 1, notes 0; items 3; fixed 1, left 2\n"
@@ -95,7 +95,7 @@ def test_a_finding_in_json(rwq: Rwq, foreign: Foreign) -> None:
         "examples_b64": ["/w=="],
         "examples_are": "ids",
         "cause": REMEDIES[Code.ABANDONED].cause,
-        "fix": REMEDIES[Code.ABANDONED].fix,
+        "cure": REMEDIES[Code.ABANDONED].cure,
         "command": "rwq clean light -q jobs",
         "left_because": None,
         "dry_run": False,
@@ -180,7 +180,7 @@ def test_every_remedy_is_a_command_of_rwq_or_of_redis(rwq: Rwq, code: Code) -> N
     if program == "rwq":
         assert rwq(*(word for word in words if word != "ID"), "--help").code == 0
     assert re.fullmatch(r"[A-Z].*\.", remedy.cause)
-    assert re.fullmatch(r"[A-Z].*\.", remedy.fix)
+    assert re.fullmatch(r"[A-Z].*\.", remedy.cure)
     assert remedy.kept is not None or code.auto_fixable
 
 

@@ -25,7 +25,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -1074,10 +1073,7 @@ def _restorable(items: Iterable[ItemSnapshot]) -> Iterator[ItemSnapshot]:
             guard = BURIED_GUARD
         if scheduled and (item.lease is None or not item.lease.holder.startswith(guard)):
             continue
-        if item.place is Place.MAIN:
-            # Instead of a lease that it had there, it gets a settling lease.
-            yield replace(item, lease=None)
-        elif item.place is not None:
+        if item.place is not None:
             yield item
 
 

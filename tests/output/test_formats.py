@@ -19,12 +19,12 @@ ITEM_FIELDS = [
     *("reason_b64", "returns"),
 ]
 SHOW_FIELDS = [
-    *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "fix"),
+    *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
     *("places_per_second", "result", "facts"),
 ]
 FINDING_FIELDS = [
     *("queue", "queue_b64", "code", "severity", "count", "fixed", "left", "examples"),
-    *("examples_b64", "examples_are", "cause", "fix", "command", "left_because", "dry_run"),
+    *("examples_b64", "examples_are", "cause", "cure", "command", "left_because", "dry_run"),
 ]
 COUNT_FIELDS = [
     *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned", "delayed"),

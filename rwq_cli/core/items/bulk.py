@@ -14,12 +14,14 @@ from typing import NamedTuple
 from rwq_cli.core.batches import BATCH_ITEMS, Flush, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
+from rwq_cli.core.inspect.lookup import look_up
 from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
-from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.seen import Seen
 
 # Looking for one ID passes the whole list; reading the lists in pages costs about thirty times
 # that.
@@ -253,8 +255,27 @@ def _act_unless_in_transit(
             if len(rest):
                 yield rest
         if in_transit:
-            queue.clock.sleep(grace_s)
-            yield from act(queue, operation(False), in_transit, in_order=in_order, dry_run=dry_run)
+            same = _still_the_same(queue, in_transit, grace_s)
+            others = [Outcome(i, Status.CHANGED) for i in in_transit if i not in same]
+            if others:
+                yield OutcomeBatch.of(others)
+            left = [item_id for item_id in in_transit if item_id in same]
+            yield from act(queue, operation(False), left, in_order=in_order, dry_run=dry_run)
+
+
+def _still_the_same(queue: Queue, ids: Collection[bytes], grace_s: float) -> Set[bytes]:
+    """Those of the IDs that do not name other items after the grace period; see `Seen`."""
+    seen = Seen()
+    for found in look_up(queue, ids, fingerprints=True):
+        seen.note(found.facts.item_id, found.facts.fingerprint, *found.processing[:1])
+    queue.clock.sleep(grace_s)
+    return {
+        found.facts.item_id
+        for found in look_up(queue, ids, fingerprints=True)
+        # Of what has a lease or no data by now, the script says what it is.
+        if not found.facts.fingerprint
+        or seen.is_still(found.facts.item_id, found.facts.fingerprint, found.processing)
+    }
 
 
 def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:

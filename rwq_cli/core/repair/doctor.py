@@ -237,9 +237,7 @@ def _second_look(queue: Queue, suspects: _Suspects, seen: Seen) -> tuple[_Found,
     for facts, _, processing in look_up(queue, suspects.keys(), fingerprints=True):
         if facts.in_cleaning:
             in_cleaning.add(facts.item_id)
-        is_same = seen.is_same(facts.item_id, facts.fingerprint) and not (
-            processing and seen.moved({facts.item_id: processing[0]})
-        )
+        is_same = seen.is_still(facts.item_id, facts.fingerprint, processing)
         for code in findings_about(facts):
             if code in suspects[facts.item_id] and (is_same or code not in _OF_ONE_ITEM):
                 found.setdefault(code, {})[facts.item_id] = None

@@ -1,6 +1,6 @@
 """What the first look of a clean saw of the items that looked broken."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _FINGERPRINT_BITS = 48
@@ -48,6 +48,18 @@ class Seen(Mapping[bytes, str]):
         value = self._values.get(item_id)
         return value is None or (
             fingerprint != b"" and int(fingerprint, 16) == value & _FINGERPRINT
+        )
+
+    def is_still(self, item_id: bytes, fingerprint: bytes, places: Sequence[int]) -> bool:
+        """Whether an ID still names the item that was seen, by its data and its place.
+
+        Args:
+            item_id: The ID.
+            fingerprint: That of its data now.
+            places: Where it is in processing now, counted from the right end.
+        """
+        return self.is_same(item_id, fingerprint) and not (
+            places and self.moved({item_id: places[0]})
         )
 
     def __contains__(self, item_id: object) -> bool:

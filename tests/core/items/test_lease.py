@@ -1145,6 +1145,35 @@ class TestRelease:
         assert set(raw.lrange(b"jobs:processing", 0, -1)) == set(popped)
         assert Status.MISSING not in statuses.values()
 
+    @pytest.mark.parametrize("count", [1, 40])
+    @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
+    @pytest.mark.parametrize("data", [b"data of %s", b"other data"], ids=["same", "other"])
+    def test_an_item_that_was_added_anew_between_the_two_looks_is_left(
+        self,
+        queue: WorkQueue,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        act: Callable[..., Iterator[Outcome]],
+        count: int,
+        data: bytes,
+    ) -> None:
+        stay, again = b"stays", numbered(count)
+        foreign.abandoned(*again, stay)
+
+        def meanwhile() -> None:
+            # Their worker completes them; they are added and popped again.
+            for item_id in again:
+                raw.lrem(b"jobs:processing", 0, item_id)
+                raw.set(b"jobs:item:" + item_id, data.replace(b"%s", item_id))
+                raw.lpush(b"jobs:processing", item_id)
+
+        clock.during_sleep = meanwhile
+        statuses = {o.item_id: o.status for o in act(queue, [*again, stay])}
+        assert {statuses[item_id] for item_id in again} == {Status.CHANGED}
+        assert statuses[stay] is not Status.CHANGED
+        assert set(raw.lrange(b"jobs:processing", 0, -1)) == set(again)
+
     @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
     def test_what_has_a_lease_or_is_taken_by_force_needs_no_second_look(
         self,

@@ -91,6 +91,9 @@ end
 -- snapshot of them, at about 10,000 entries a second.
 local SETTLING_MS = 30000
 local SETTLING_MS_PER_ENTRY = 0.1
+local function settling_ms(entries)
+  return SETTLING_MS + entries * SETTLING_MS_PER_ENTRY
+end
 
 -- Set settling leases for items that are pushed onto a main list.
 --
@@ -102,10 +105,9 @@ local SETTLING_MS_PER_ENTRY = 0.1
 -- why      what pushed them
 -- entries  how many entries the two lists of that queue have
 local function settle(keys, why, entries)
-  local settling_ms = string.format('%.0f', SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
-  local value = GUARDS.settling .. why
+  local lease_ms, value = string.format('%.0f', settling_ms(entries)), GUARDS.settling .. why
   for i = 1, #keys do
-    redis.call('SET', keys[i], value, 'PX', settling_ms)
+    redis.call('SET', keys[i], value, 'PX', lease_ms)
   end
 end
 

@@ -96,12 +96,20 @@ for_all('DEL', nil, lease_keys(without_lease))
 settle_ids(for_main, 'restored')
 push(for_main, at_front)
 for_all('LPUSH', processing, for_processing)
+local waiting_ms = settling_ms(redis.call('LLEN', main) + redis.call('LLEN', processing))
 for _, at in ipairs(restored) do
-  local id, holder, left_ms, due, buried_at, count = words[at + 1], unpack(words, at + 5, at + 9)
-  if due ~= '' and tonumber(left_ms) >= 0 and guard_kind(holder) == 'delayed' then
+  local id, place, holder, left_ms, due, buried_at, count = words[at + 1], unpack(words, at + 4, at + 9)
+  local needed_ms = 0
+  if due ~= '' and guard_kind(holder) == 'delayed' then
     -- What was left of it then may be too little by this server's clock.
-    local _, needed = delayed_guard(tonumber(due), now_ms)
-    left_ms = string.format('%.0f', math.max(tonumber(left_ms), tonumber(needed)))
+    local _, guard_ms = delayed_guard(tonumber(due), now_ms)
+    needed_ms = tonumber(guard_ms)
+  elseif place == 'main' then
+    -- It stands where the settling lease would.
+    needed_ms = waiting_ms
+  end
+  if tonumber(left_ms) >= 0 then
+    left_ms = string.format('%.0f', math.max(tonumber(left_ms), needed_ms))
   end
   if left_ms == '-1' then
     redis.call('SET', lease_prefix .. id, holder)
