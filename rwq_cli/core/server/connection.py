@@ -14,7 +14,7 @@ import redis
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.lua import Script, load_script
+from rwq_cli.core.lua import NEEDS, Script, load_script
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.link import Link, LinkOptions
@@ -42,6 +42,14 @@ __all__ = [
 CONNECT_TIMEOUT_S = 5.0
 # Longer than any single call of ours takes the server.
 REPLY_TIMEOUT_S = 30.0
+
+_READS = frozenset(
+    (
+        *("CONFIG", "EXISTS", "GET", "HEXISTS", "HGET", "HLEN", "HMGET", "HSCAN", "HSTRLEN"),
+        *("INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT", "PTTL", "SCAN"),
+        *("STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE", "ZSCAN", "ZSCORE"),
+    )
+)
 
 
 class ScriptCommand(tuple[Any, ...]):
@@ -110,7 +118,7 @@ class Connection:
         Raises:
             ServerError: Its subclass says why the server did not do it.
         """
-        with self._lend() as link:
+        with self._lend(writes=_writes(command)) as link:
             reply = link.exchange(*command)
         return _raised(self._parsed(command, reply))
 
@@ -144,7 +152,7 @@ class Connection:
         return parsed if return_errors else list(map(_raised, parsed))
 
     def _batch(self, commands: Sequence[Command]) -> list[Any]:
-        with self._lend() as link:
+        with self._lend(writes=any(map(_writes, commands))) as link:
             link.send(b"".join(map(pack, commands)))
             replies = [link.read() for _ in commands]
             for at, command in enumerate(commands):
@@ -154,7 +162,7 @@ class Connection:
             return replies
 
     def _transaction(self, commands: Sequence[Command]) -> list[Any]:
-        with self._lend() as link:
+        with self._lend(writes=any(map(_writes, commands))) as link:
             link.send(pack_transaction(commands))
             replies = read_transaction(link, len(commands))
         if isinstance(replies, list):
@@ -173,7 +181,7 @@ class Connection:
             ServerError: The server refused it, or was lost.
         """
         script: Script = load_script(script_name)
-        with self._lend() as link:
+        with self._lend(writes=_script_writes(script_name)) as link:
             reply = link.exchange("EVALSHA", script.sha1, len(keys), *keys, *args)
             if isinstance(reply, rx.NoScriptError):
                 reply = link.exchange("EVAL", script.text, len(keys), *keys, *args)
@@ -275,16 +283,24 @@ class Connection:
             self._idle.pop().close()
 
     @contextmanager
-    def _lend(self) -> Iterator[Link]:
-        """A link that is ready for a command."""
+    def _lend(self, *, writes: bool = True) -> Iterator[Link]:
+        """A link that is ready for a command.
+
+        Args:
+            writes: Whether a command that is sent on it may have written something.
+        """
         try:
             link = self._idle.pop()
         except IndexError:
             link = self._new_link()
+        is_ready = False
         try:
             link.prepare()
+            is_ready = True
             yield link
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, errors.ConnectionLost) and not (is_ready and writes):
+                error.hint = "try again in a moment"
             # A reply may be outstanding.
             link.close()
             raise
@@ -303,6 +319,17 @@ class Connection:
             return translate(reply, self.name, key=key)
         callbacks = self._client.response_callbacks
         return callbacks[command[0]](reply) if command[0] in callbacks else reply
+
+
+def _writes(command: Command) -> bool:
+    """Whether a command may write; a script among those of `call_all` must not."""
+    return not isinstance(command, ScriptCommand) and command[0] not in _READS
+
+
+def _script_writes(name: str) -> bool:
+    """Whether an operation writes anything; one that does is in `NEEDS` with what it writes."""
+    needed = NEEDS.get(f"ops/{name}", {})
+    return any(word not in _READS for words in needed.values() for word in words.split())
 
 
 def _raised(reply: Any) -> Any:

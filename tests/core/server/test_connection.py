@@ -1,7 +1,8 @@
 """Sending commands, and every way in which a server can refuse or be lost."""
 
+import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha1
 from math import inf
@@ -11,7 +12,7 @@ from threading import Thread
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Server, WorkQueue, connect
+from rwq_cli.core import Connection, Server, WorkQueue, connect, lua
 from rwq_cli.core.errors import (
     AuthenticationFailed,
     ConnectionLost,
@@ -20,6 +21,7 @@ from rwq_cli.core.errors import (
 )
 from rwq_cli.core.lua import load_script
 from rwq_cli.core.server import link
+from rwq_cli.core.server.connection import ScriptCommand, _script_writes
 from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
 from tests.servers import PrivateServer
 from tests.tls import tls_front
@@ -230,6 +232,41 @@ def test_a_server_that_does_not_answer() -> None:
         connect(Server(url, reply_timeout_s=0.05)).call("PING")
     assert caught.value.message == f"{url} did not answer within 0.05 s"
     assert caught.value.hint == "check what was done before you repeat it"
+
+
+def test_the_hint_of_a_call_that_only_reads_speaks_of_no_writes() -> None:
+    calls: list[Callable[[Connection], object]] = [
+        lambda connection: connection.call("GET", b"key"),
+        lambda connection: connection.call_all([("LLEN", b"key"), ("TYPE", b"key")]),
+        lambda connection: connection.call_all([("LLEN", b"key"), ("TIME",)], atomic=True),
+        lambda connection: connection.call_all([ScriptCommand("states", [b"key"], [])]),
+        lambda connection: connection.run("results", [b"key"], []),
+        # What is sent first changes nothing.
+        lambda connection: connection.look_only(),
+    ]
+    for call in calls:
+        with silent_server() as url, pytest.raises(ConnectionLost) as caught:
+            call(connect(Server(url, reply_timeout_s=0.02)))
+        assert caught.value.hint == "try again in a moment"
+    writes: list[Callable[[Connection], object]] = [
+        lambda connection: connection.call("DEL", b"key"),
+        lambda connection: connection.call_all([("LLEN", b"key"), ("DEL", b"key")]),
+        lambda connection: connection.run("remove", [b"key"], []),
+        lambda connection: list(connection.run_each("release", [b"key"], [[b"id"]])),
+    ]
+    for call in writes:
+        with silent_server() as url, pytest.raises(ConnectionLost) as caught:
+            call(connect(Server(url, reply_timeout_s=0.02)))
+        assert caught.value.hint == "check what was done before you repeat it"
+
+
+def test_every_script_that_writes_is_known_to() -> None:
+    """By what stands in it, with what it includes."""
+    writing = {"SET", "DEL", "LPUSH", "RPUSH", "RPOP", "LREM", "ZADD", "ZREM", "HSET", "PEXPIRE"}
+    for file in (Path(lua.__file__).parent / "ops").glob("*.lua"):
+        found = set(re.findall(r"redis\.call\('([A-Z]+)'|for_all\('([A-Z]+)'", file.read_text()))
+        if writing.intersection(word for pair in found for word in pair):
+            assert _script_writes(file.stem), file.stem
 
 
 def test_the_password_is_part_of_connecting() -> None:
