@@ -64,9 +64,10 @@ def _run(arguments: Sequence[str], settings: Settings) -> Code:
         return ExitStatus(done.exit_code)
     from rwq_cli.output.render import render
 
-    # The collector need not look again at what was loaded.
-    gc.freeze()
-    gc.enable()
+    if not gc.isenabled():
+        # `__main__` loads without the collector, which need not look at what was loaded.
+        gc.freeze()
+        gc.enable()
     return render(report, settings.output_options)
 
 

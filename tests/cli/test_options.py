@@ -239,8 +239,8 @@ def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq, url: str) -> None:
         result = bare_rwq("ls", "-q", "jobs", "-u", url, *more)
         assert result.code in (2, 69)
         assert b"hunter2" not in result.out + result.err
-    if url.startswith(("redis:/", "unix:/", "rediss:/")):
-        assert b"***" in result.err
+        # Of a URL that cannot be read, the scheme at most.
+        assert b"***" in result.err or "…".encode() in result.err
 
 
 def test_a_traceback_does_not_show_the_password(bare_rwq: Rwq) -> None:

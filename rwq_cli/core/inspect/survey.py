@@ -48,7 +48,7 @@ class Survey:
     stale_cleaning: list[bytes] = field(default_factory=list)
     stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
     stale_returns: list[bytes] = field(default_factory=list)
-    seen: Seen = field(default_factory=Seen)
+    seen: Seen = field(default_factory=Seen, compare=False)
 
     @property
     def is_broken(self) -> bool:
