@@ -242,10 +242,18 @@ def _scores(flat: tuple[bytes, ...]) -> dict[bytes, float]:
 _STRUCTURES = (b"queue", b"processing", b"cleaning", b"delayed", b"buried", b"returns")
 
 
-def end_settling_leases(client: redis.Redis, queue: bytes) -> None:
-    """Let the settling leases end, each of which would do so by itself."""
-    prefixes = (queue + b":lease:", queue + b":leased_by_session:")
-    for key in client.scan_iter(b"*:lease*", count=10_000):
-        if key.startswith(prefixes) and (client.get(key) or b"").startswith(SETTLING_LEASE):
-            assert client.pttl(key) != -1, f"{key!r} would never end"
-            client.delete(key)
+def end_settling_leases(client: redis.Redis, queue: bytes, *, stray: bool = False) -> None:
+    """Let settling leases end, each of which would do so by itself.
+
+    With `stray`, also those that are left of an item, because a worker of the other generation
+    completed it.
+    """
+    for prefix in (queue + b":lease:", queue + b":leased_by_session:"):
+        for key in client.scan_iter(b"*:lease*", count=10_000):
+            if not key.startswith(prefix):
+                continue
+            is_settling = (client.get(key) or b"").startswith(SETTLING_LEASE)
+            item_id = key.removeprefix(prefix)
+            if is_settling or (stray and not client.exists(queue + b":item:" + item_id)):
+                assert client.pttl(key) != -1, f"{key!r} would never end"
+                client.delete(key)
