@@ -252,7 +252,8 @@ def _choice(
         int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
     ] = None,
     everything: Annotated[
-        bool, option("--all", "All items that the command is for, if they match.")
+        bool,
+        option("--all", "Every item that the command applies to, subject to the other filters."),
     ] = False,
     null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,
 ) -> None:

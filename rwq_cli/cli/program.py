@@ -75,7 +75,7 @@ class UsageError(InvalidArgument):
     """The command line cannot be parsed.
 
     Attributes:
-        help: The help, where that is all the answer; else None.
+        help: Help text to print instead of an error, or None.
     """
 
     code = "usage"
@@ -89,7 +89,7 @@ class OutputError(RwqError):
 
 
 class Bug(RwqError):
-    """An error that nothing in rwq expects."""
+    """An unexpected error."""
 
     code = "bug"
 
@@ -116,15 +116,17 @@ def _as_rwq_error(error: Exception) -> RwqError:
 
 
 def _acknowledged(error: ServerError) -> str | None:
-    """How much of a batch is done, in words; None for nothing."""
+    """Describe the part of a batch that was applied; None for nothing."""
     after = error.acknowledged_after
     if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):
         return None
-    done = f"{error.acknowledged:,} were acknowledged and are done"
+    done = f"the first {error.acknowledged:,} were acknowledged"
     if after:
         ranges = [f"{first + 1:,} to {first + count:,}" for first, count in after]
-        done = f"the first {done}, and so are {' and '.join(ranges)}, but nothing else"
-    return f"{done}, those sent after them all or not at all" if error.in_doubt else done
+        done = f"{done}, and {' and '.join(ranges)}, but nothing else"
+    return (
+        f"{done}; the batch sent last was applied in full or not at all" if error.in_doubt else done
+    )
 
 
 def _report(error: RwqError, arguments: Sequence[str], environment: Environment) -> None:

@@ -34,9 +34,9 @@ def batch_of_ids(
     dry_run: bool,
     also: Sequence[Status] = (),
 ) -> Batch[Outcome]:
-    """The report of a verb on IDs. Reading the outcomes does the work.
+    """The report of a verb on IDs. Iterating over it runs the operation.
 
-    The verb is for the status `done`; `failures` mean no, and JSON always counts `also`.
+    `done` is the success status, `failures` are the failed ones; JSON always counts `also`.
     """
     return Batch(
         view=outcome_view(queue),

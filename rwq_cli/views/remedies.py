@@ -92,7 +92,7 @@ REMEDIES = {
     ),
     Code.INVALID_SCORE: Remedy(
         "Delayed or buried items have a score that is not a time: infinite, or far too large. "
-        "Somebody wrote it.",
+        "rwq never writes one.",
         "Release them, or delay or bury them again.",
         "rwq release ID",
         "rwq cannot know when they are due",
@@ -125,7 +125,10 @@ REMEDIES = {
         "rwq cannot know which of them should move",
     ),
     Code.STRAY_LEASE: Remedy(
-        "Leases of completed items are left.", "Nothing: they expire.", "rwq show ID", "they expire"
+        "Leases of completed items are left.",
+        "None needed: they expire.",
+        "rwq show ID",
+        "they expire",
     ),
     Code.STALE_RETURNS: Remedy(
         "Returns of completed items are still counted.", "Remove the counts.", _FIX

@@ -112,19 +112,20 @@ def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:
     ("first", "after", "in_doubt", "said"),
     [
         (0, (), False, ""),
-        (104, (), False, "104 were acknowledged and are done; "),
+        (104, (), False, "the first 104 were acknowledged; "),
         (
             104,
             ((122, 8), (1200, 50)),
             False,
-            "the first 104 were acknowledged and are done, and so are 123 to 130 and "
+            "the first 104 were acknowledged, and 123 to 130 and "
             "1,201 to 1,250, but nothing else; ",
         ),
         (
             1104,
             (),
             True,
-            "1,104 were acknowledged and are done, those sent after them all or not at all; ",
+            "the first 1,104 were acknowledged; "
+            "the batch sent last was applied in full or not at all; ",
         ),
     ],
 )

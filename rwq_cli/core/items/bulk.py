@@ -29,7 +29,7 @@ FEW_IDS = 30
 # IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
 # walk over the lists serves a whole block.
 _BLOCK_IDS = 200_000
-# IDs that were not where they were seen are looked for by a walk over the lists this often.
+# How many walks over the lists look for IDs that have moved.
 _WALKS = 3
 # Pages of processing that are read ahead.
 _WINDOW_PAGES = 8

@@ -352,7 +352,7 @@ class Remover:
             yield self._in_order(seen, items)
 
     def _in_order(self, seen: ListRange, items: list[ItemSnapshot]) -> list[ItemSnapshot]:
-        """The same items, none of them nearer to the next end than one before it.
+        """The items, with `nearer` set to LAST once one of them was nearer to the last end.
 
         In a walk over main, items that were removed shift the middle of it.
         """

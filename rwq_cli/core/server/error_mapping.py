@@ -32,7 +32,7 @@ class _Meaning(NamedTuple):
 
 _AUTHENTICATION = _Meaning(
     errors.AuthenticationFailed,
-    "refused the password or wants one",
+    "rejected the password, or requires one",
     "give it in RWQ_PASSWORD or with --password-file",
 )
 _PERMISSION = _Meaning(

@@ -36,14 +36,14 @@ NEW = f" script: {SHA}, on @user_script:12."
 TRAP = "readonly-jobs:OOM LOADING NOPERM NOAUTH WRONGTYPE"
 
 REPLIES: list[tuple[str, type[ServerError], str, str | None]] = [
-    ("NOAUTH Authentication required.", AuthenticationFailed, "refused the password", "RWQ_PASS"),
+    ("NOAUTH Authentication required.", AuthenticationFailed, "rejected the password", "RWQ_PASS"),
     (
         "WRONGPASS invalid username-password pair",
         AuthenticationFailed,
         "invalid username",
         "RWQ_PASS",
     ),
-    ("ERR invalid password", AuthenticationFailed, "refused the password", "RWQ_PASS"),
+    ("ERR invalid password", AuthenticationFailed, "rejected the password", "RWQ_PASS"),
     (
         "ERR AUTH <password> called without any password configured for the default user. "
         "Are you sure your configuration is correct?",

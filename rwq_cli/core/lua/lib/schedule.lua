@@ -58,10 +58,13 @@ local function unschedule(ids, facts)
   end
 end
 
--- What an entry of Q:delayed or Q:buried says of an item that is located: 'push' if it is due or to be
--- kicked; 'leased' if a session holds it; 'superseded' if the item is buried as well as due; 'stale'
--- if it has no data or is in a list; nil if it is not due, its data are of another type, there
--- is no entry, or it is due, but a session holds it in no list: it is promoted when that lease has ended.
+-- What to do with an entry of Q:delayed or Q:buried of a located item:
+--   'push'        it is due or to be kicked
+--   'leased'      a session holds it
+--   'superseded'  it is due, but the item is buried, too
+--   'stale'       the item has no data, or is in a list
+--   nil           there is none, it is not due, or the data have another type; or the item is due, but a
+--                 session holds it in no list: it is promoted when that lease has ended
 local function entry_verdict(facts, which, now_ms)
   local at_ms = which == 'delayed' and facts.due_ms or which == 'buried' and facts.buried_ms
   if not at_ms or (which == 'delayed' and at_ms > now_ms) then

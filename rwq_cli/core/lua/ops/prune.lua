@@ -1,4 +1,4 @@
--- Remove entries of Q:cleaning, Q:delayed, Q:buried and Q:returns that belong to no item any more.
+-- Remove entries of Q:cleaning, Q:delayed, Q:buried and Q:returns whose item is gone.
 --
 -- arg 1     'cleaning' | 'delayed' | 'buried' | 'returns'
 -- arg 2     for 'cleaning', how many of its oldest entries to take off at once; those that are not among
