@@ -197,7 +197,9 @@ class TestPassword:
         result = bare_rwq("ls", "-q", "jobs", "-u", url)
         assert (result.code, result.text) == (69, "")
         assert "wrong@" not in result.notes
-        assert result.notes.startswith(f"rwq: error: unix://:***@{guarded.socket} refused the pass")
+        assert result.notes.startswith(
+            f"rwq: error: unix://:***@{guarded.socket} rejected the pass"
+        )
         assert result.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
 
     def test_a_missing_password_is_an_error_with_a_code(

@@ -5,6 +5,7 @@ from hashlib import sha256
 from itertools import islice
 
 import pytest
+from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.items.importing import RESTORE_ITEMS
@@ -117,7 +118,16 @@ def test_what_was_put_back_never_is_a_second_time(rwq: Rwq, foreign: Foreign) ->
     assert sorted(rwq("ls", "-o", "ids").text.split()) == ["a", "c", "older"]
 
 
-def interrupt(rwq: Rwq, queue: WorkQueue, batches: int) -> UndoReader:
+def until_idle(raw: Redis) -> None:
+    """Wait until the server has carried out what was sent to it; the next calls are sent ahead."""
+    idle = 0
+    while idle < 3:
+        raw.ping()
+        others = (each for each in raw.client_list() if int(each["id"]) != raw.client_id())
+        idle = 0 if any(int(each["qbuf"]) for each in others) else idle + 1
+
+
+def interrupt(rwq: Rwq, queue: WorkQueue, raw: Redis, batches: int) -> UndoReader:
     """Begin to undo the latest file, and die after so many batches were acknowledged."""
     reader = UndoReader(undo_files(rwq)[-1])
     run = UndoRun(reader, queue, dry_run=False)
@@ -128,6 +138,7 @@ def interrupt(rwq: Rwq, queue: WorkQueue, batches: int) -> UndoReader:
     reader.finish = reader.close = lambda *_, **__: None  # type: ignore[method-assign]
     each.close()  # type: ignore[attr-defined]
     reader._file.close()
+    until_idle(raw)
     return reader
 
 
@@ -140,7 +151,7 @@ def test_one_that_was_interrupted_never_restores_what_was_completed_meanwhile(
     ids = [b"%04d" % number for number in range(2000)]
     foreign.waiting(*ids)
     rwq(*verb.split())
-    reader = interrupt(rwq, queue, batches)
+    reader = interrupt(rwq, queue, foreign.raw, batches)
     (key,) = foreign.raw.keys("jobs:undo:*")
     assert key == b"jobs:undo:" + reader.file_id
     assert 86_000 < foreign.raw.ttl(key) <= 86_400
@@ -168,7 +179,7 @@ def test_one_that_was_interrupted_and_whose_marks_are_gone(
     """A day has passed, or the server has evicted them."""
     foreign.waiting(*(b"%04d" % number for number in range(2000)))
     rwq("rm", "--all", "--yes")
-    interrupt(rwq, queue, 1)
+    interrupt(rwq, queue, foreign.raw, 1)
     back = foreign.raw.lrange("jobs:queue", 0, -1)
     list(queue.complete(back[:100]))
     foreign.raw.delete(*foreign.raw.keys("jobs:undo:*"))
@@ -226,7 +237,7 @@ def test_one_of_a_move_that_was_interrupted_knows_what_it_had_moved_back(
 ) -> None:
     foreign.waiting(*(b"%04d" % number for number in range(count)))
     rwq("mv", "--all", "--to", "other", "--yes")
-    interrupt(rwq, queue, batches if count > 250 else 1)
+    interrupt(rwq, queue, foreign.raw, batches if count > 250 else 1)
     assert len(foreign.raw.keys("jobs:undo:*")) == 1
     back = foreign.raw.lrange("jobs:queue", 0, -1)
     assert len(back) == (batches * 250 if count > 250 else count)
@@ -246,7 +257,7 @@ def test_the_marks_of_an_interrupted_one_are_keys_of_the_queue(
 ) -> None:
     foreign.waiting(*(b"%04d" % number for number in range(1000)))
     rwq("rm", "--all", "--yes")
-    interrupt(rwq, queue, 1)
+    interrupt(rwq, queue, foreign.raw, 1)
     assert len(foreign.raw.keys("jobs:undo:*")) == 1
     assert "foreign-key" not in {f["code"] for f in rwq("doctor", "-o", "json").json}
     # Whatever else is named so stays; a purge deletes the marks.
@@ -280,7 +291,7 @@ def test_an_interrupted_one_with_conflicts_remembers_both_runs(
     foreign.waiting(*ids)
     rwq("rm", "--all", "--yes")
     (file,) = undo_files(rwq)
-    interrupt(rwq, queue, 1)
+    interrupt(rwq, queue, foreign.raw, 1)
     free = next(i for i in ids if not foreign.raw.exists(b"jobs:item:" + i))
     rwq("add", "--id", free.decode(), "anew")
     assert rwq("undo").code == 3
