@@ -59,7 +59,11 @@ class ChosenItems:
     def has(self, item_id: bytes, seen: RawKeys) -> bool:
         """Whether an item still is what it was chosen for."""
         same = self.data is None or seen.data.get(item_id) == self.data.get(item_id)
-        return same and bool(seen.states(item_id) & self.states)
+        states = seen.states(item_id)
+        if "leased" in states and "abandoned" not in states:
+            # It waits as well, but somebody works on it.
+            states.discard("waiting")
+        return same and bool(states & self.states)
 
 
 Adversary = Callable[[int, str], None]
