@@ -309,7 +309,7 @@ class TestLeasePromotes:
     def test_waiting_lasts_until_the_next_is_due(
         self, queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        foreign.delayed(b"a", round(time() * 1000) + 900)
+        foreign.delayed(b"a", int(time() * 1000) + 900)
         waited: list[float] = []
 
         def wait(_: PushWaiter, seconds: float) -> None:
