@@ -120,13 +120,16 @@ def _acknowledged(error: ServerError) -> str | None:
     after = error.acknowledged_after
     if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):
         return None
-    done = f"the first {error.acknowledged:,} were acknowledged"
-    if after:
-        ranges = [f"{first + 1:,} to {first + count:,}" for first, count in after]
-        done = f"{done}, and {' and '.join(ranges)}, but nothing else"
-    return (
-        f"{done}; the batch sent last was applied in full or not at all" if error.in_doubt else done
-    )
+    ranges = " and ".join(f"{first + 1:,} to {first + count:,}" for first, count in after)
+    if error.acknowledged:
+        done = f"the first {error.acknowledged:,} were acknowledged"
+        done += f", and {ranges}, but nothing else" if after else ""
+    else:
+        done = f"only {ranges} were acknowledged" if after else "none was acknowledged"
+    if error.in_doubt:
+        # Up to two calls are outstanding.
+        done += "; each batch without a reply was applied in full or not at all"
+    return done
 
 
 def _report(error: RwqError, arguments: Sequence[str], environment: Environment) -> None:

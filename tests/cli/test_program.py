@@ -125,7 +125,14 @@ def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:
             (),
             True,
             "the first 1,104 were acknowledged; "
-            "the batch sent last was applied in full or not at all; ",
+            "each batch without a reply was applied in full or not at all; ",
+        ),
+        (0, ((122, 8),), False, "only 123 to 130 were acknowledged; "),
+        (
+            0,
+            (),
+            True,
+            "none was acknowledged; each batch without a reply was applied in full or not at all; ",
         ),
     ],
 )

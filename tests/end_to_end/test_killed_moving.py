@@ -75,6 +75,19 @@ def written_down(home: Path) -> set[bytes]:
     return found
 
 
+def exported(server: PrivateServer, folder: Path) -> Path:
+    """A file with an export of the queue."""
+    file = folder / "export"
+    with file.open("wb") as out:
+        subprocess.run(
+            [sys.executable, "-m", "rwq_cli", "export", "-u", server.url, "-q", "jobs"],
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+    return file
+
+
 @pytest.mark.parametrize("number", range(KILLS))
 def test_a_killed_import_can_be_run_again(
     number: int, server: PrivateServer, tmp_path: Path
@@ -82,14 +95,7 @@ def test_a_killed_import_can_be_run_again(
     assert number >= 0
     with server.client() as raw:
         fill(raw)
-        file = tmp_path / "export"
-        with file.open("wb") as out:
-            subprocess.run(
-                [sys.executable, "-m", "rwq_cli", "export", "-u", server.url, "-q", "jobs"],
-                stdout=out,
-                stderr=subprocess.DEVNULL,
-                check=True,
-            )
+        file = exported(server, tmp_path)
         raw.flushall()
         kill_in_the_middle(command(server, tmp_path, "import", str(file)), raw, "jobs:queue", 0)
         there = held(raw, "jobs")
@@ -163,14 +169,7 @@ def test_a_killed_import_restores_nothing_that_was_completed_meanwhile(
     assert number >= 0
     with server.client() as raw:
         fill(raw)
-        file = tmp_path / "export"
-        with file.open("wb") as out:
-            subprocess.run(
-                [sys.executable, "-m", "rwq_cli", "export", "-u", server.url, "-q", "jobs"],
-                stdout=out,
-                stderr=subprocess.DEVNULL,
-                check=True,
-            )
+        file = exported(server, tmp_path)
         raw.flushall()
         kill_in_the_middle(command(server, tmp_path, "import", str(file)), raw, "jobs:queue", 0)
         there = complete_all(raw)
