@@ -1,4 +1,4 @@
-"""The streams and environment variables of a run, in one object that tests replace."""
+"""The streams and environment variables of a run, as one object that tests can replace."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ class Environment:
 
     @cached_property
     def stdout_is_pipe(self) -> bool:
-        """Whether another program reads the results; it may draw on the same terminal."""
+        """Whether another program reads the results; it may write to the same terminal."""
         try:
             mode = os.fstat(self.stdout.fileno()).st_mode
         except (OSError, ValueError):
@@ -90,7 +90,7 @@ class Environment:
             return self.width
 
     def flush(self) -> None:
-        """Flush stdout before waiting for something else; the next write finds out if it failed."""
+        """Flush stdout before waiting; if that fails, the next write raises."""
         with suppress(OSError):
             self.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""The exit codes of every command, what each means, and which error leads to which."""
+"""The exit codes, their meanings, and the exit code of each error."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -7,7 +7,7 @@ from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
 
 
 class ExitStatus(IntEnum):
-    """What a command's exit code says to a script."""
+    """The exit codes of all commands except `rwq check`."""
 
     OK = 0
     NO = 1
@@ -18,12 +18,12 @@ class ExitStatus(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """The code in words, as `--help` and the README give it."""
+        """The meaning, for `--help` and the README."""
         return _MEANINGS[self]
 
 
 class MonitoringStatus(IntEnum):
-    """What the exit code of `rwq check` says to a monitoring system."""
+    """The exit codes of `rwq check`, as monitoring systems expect them."""
 
     OK = 0
     WARNING = 1
@@ -42,18 +42,18 @@ _MEANINGS = {
     ExitStatus.INTERRUPTED: "interrupted",
 }
 
-# The exit code of each error; one that is not here has that of its nearest base class.
+# The exit code of each error. An error that is not listed has that of its nearest base class.
 EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
     InvalidArgument: ExitStatus.USAGE,
     ServerError: ExitStatus.SERVER,
     # Declined, no undo file, output that cannot be written, a bug in rwq.
     RwqError: ExitStatus.NO,
     KeyboardInterrupt: ExitStatus.INTERRUPTED,
-    # Whoever reads stdout has read enough, as in `rwq ls | head`.
+    # The reader of stdout has closed it, as in `rwq ls | head`.
     BrokenPipeError: ExitStatus.OK,
 }
 
 
 def exit_status_of(error: BaseException) -> ExitStatus:
-    """The exit code that an error leads to."""
+    """The exit code of an error."""
     return next(EXIT_STATUS_OF[kind] for kind in type(error).__mro__ if kind in EXIT_STATUS_OF)

@@ -39,7 +39,7 @@ class Root(HelpfulGroup):
         return self.commands[cmd_name]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        # Typer looks for near misses among the commands that are loaded.
+        # Typer suggests similar names only among the commands that are loaded.
         if args and args[0] not in COMMANDS:
             for name in COMMANDS:
                 self.get_command(ctx, name)
@@ -72,7 +72,7 @@ def load_command(name: str) -> Any:
 
 
 def leaves(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
-    """The commands below one that have no commands of their own, with their paths."""
+    """The commands below a command that have no subcommands, with their paths."""
     if isinstance(command, TyperGroup):
         for name, inner in command.commands.items():
             yield from leaves(inner, (*path, name))
@@ -110,12 +110,12 @@ def build_root() -> Root:
 
 
 @dataclass(frozen=True)
-class Described:
-    """A command as the README and the completions need it.
+class CommandInfo:
+    """A command, for the README and the completions.
 
     Attributes:
-        path: The words that name it, such as `clean light`.
-        command: The parser's own object.
+        path: Its name, with the group's, such as `clean light`.
+        command: Its Typer object.
         manual: Its examples and exit codes.
     """
 
@@ -124,10 +124,10 @@ class Described:
     manual: Manual
 
 
-def all_commands() -> list[Described]:
-    """Every command that can be run, in the order of the help."""
+def all_commands() -> list[CommandInfo]:
+    """Every command except groups, in the order of the help."""
     return [
-        Described(" ".join(path), leaf, leaf.manual)
+        CommandInfo(" ".join(path), leaf, leaf.manual)
         for name in COMMANDS
         for path, leaf in leaves(load_command(name), (name,))
     ]

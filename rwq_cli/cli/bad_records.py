@@ -1,4 +1,4 @@
-"""Reports of bad records in the input; the other records are used."""
+"""Reports bad records in the input, which are skipped."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, 
         consequence: The end of the message, such as `not added`.
 
     Returns:
-        The function. Its arguments: where the record was, its number from 1, and the reason.
+        The function. It takes the source of the record, its number from 1, and the reason.
     """
 
     def report(where: str, number: int, reason: str) -> None:

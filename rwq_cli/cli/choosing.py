@@ -58,7 +58,8 @@ def _regex(text: str) -> "re.Pattern[bytes]":
         return re.compile(os.fsencode(text))
     except re.error as error:
         raise InvalidArgument(
-            f"--match is not a regular expression: {error}", "escape what is meant literally"
+            f"--match is not a regular expression: {error}",
+            "escape characters that are meant literally",
         )
 
 
@@ -95,7 +96,7 @@ class Criteria:
         for name in state or ():
             if name.value not in self.offered:
                 raise InvalidArgument(
-                    f"this cannot be done to {name.value} items",
+                    f"this command does not apply to {name.value} items",
                     f"--state is one of {', '.join(self.offers)}",
                 )
         states = frozenset(State(name.value) for name in state) if state else None
@@ -112,7 +113,7 @@ def _criteria(
     ] = None,
     older_than: Annotated[
         float | None,
-        option("--older-than DUR", "Only items that were not used for this long.", _age),
+        option("--older-than DUR", "Only items last used longer ago than this.", _age),
     ] = None,
 ) -> None:
     """The parameters of `Criteria`."""
@@ -120,13 +121,13 @@ def _criteria(
 
 @dataclass(frozen=True)
 class Choice:
-    """The items that a command line chooses, by name or by a selection.
+    """The items that the command line chooses, by ID or by options.
 
     Attributes:
-        named: The IDs; None for a selection.
+        named: The IDs; None if options choose.
         selection: The selection, if there are no IDs.
         limit: How many items to select at most; None for all.
-        is_everything: Whether neither IDs nor options other than `--all` were given.
+        is_whole_queue: Whether the whole queue is chosen: no IDs, and no option except `--all`.
         from_stdin: Whether the IDs are read from stdin.
         has_states: Whether `--state` was given.
     """
@@ -134,7 +135,7 @@ class Choice:
     named: Iterator[bytes | Flush] | None
     selection: Selection
     limit: int | None
-    is_everything: bool = False
+    is_whole_queue: bool = False
     from_stdin: bool = False
     has_states: bool = False
 
@@ -144,7 +145,7 @@ class Choice:
         return self.named is not None
 
     def including(self, states: frozenset[State]) -> "Choice":
-        """The same, with items in these states, too, unless `--state` or IDs were given."""
+        """Return a choice that also selects these states, unless `--state` or IDs were given."""
         if self.has_states or self.selection.states is None:
             return self
         more = replace(self.selection, states=self.selection.states | states)
@@ -153,7 +154,7 @@ class Choice:
     def chosen(
         self, queue: WorkQueue, settings: Settings, *, confirm: str | None = None, yes: bool = False
     ) -> Chosen:
-        """The items: a stream of IDs if they were named; else they are selected now.
+        """Return the named IDs as a stream, or select the items now.
 
         Args:
             queue: The queue.
@@ -164,7 +165,7 @@ class Choice:
         if self.named is not None:
             chosen = Chosen(self.named)
         else:
-            warn_of_use(settings, queue, self.selection)
+            warn_of_idle_reset(settings, queue, self.selection)
             chosen = queue.choose(self.selection, limit=self.limit)
         if confirm is None or yes:
             return chosen
@@ -179,13 +180,13 @@ class SelectionScope:
         default: The states that are selected without `--state`.
         everything: The states that `--all` selects.
         offered: The states that `--state` accepts.
-        is_optional: Whether the verb acts on everything if nothing is chosen.
+        defaults_to_all: Whether the verb acts on the whole queue without IDs and options.
     """
 
     default: frozenset[State]
     everything: frozenset[State]
     offered: frozenset[State]
-    is_optional: bool = False
+    defaults_to_all: bool = False
 
     def parameters(self) -> Sequence[Parameter]:
         """The argument and the options."""
@@ -204,7 +205,7 @@ class SelectionScope:
         """The choice.
 
         Raises:
-            InvalidArgument: Nothing was chosen, or the options exclude each other.
+            InvalidArgument: Nothing was chosen, or the options cannot be used together.
         """
         names = {
             "state": "--state",
@@ -216,22 +217,22 @@ class SelectionScope:
         options += ["-n"] * bool(limit) + ["--all"] * everything
         if ids and (options or limit is not None):
             raise InvalidArgument(
-                f"IDs and {(options or ['-n'])[0]} exclude each other",
-                "name the items, or choose them by options",
+                f"IDs and {(options or ['-n'])[0]} cannot be used together",
+                "give IDs, or choose items by options",
             )
         if ids:
             named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
             return Choice(named, Selection(), None, from_stdin="-" in ids)
-        if self.is_optional and options in ([], ["--all"]):
-            return Choice(None, Selection(self.everything), None, is_everything=True)
+        if self.defaults_to_all and options in ([], ["--all"]):
+            return Choice(None, Selection(self.everything), None, is_whole_queue=True)
         if not options:
             raise InvalidArgument(
                 "no items chosen",
-                "name IDs, give - to read them from stdin, choose by --state, --match, --id-glob, "
-                "--older-than or -n, or use --all",
+                "give IDs, or - to read them from stdin; or choose by --state, --match, --id-glob, "
+                "--older-than or -n; or use --all",
             )
         if "--state" in options and everything:
-            raise InvalidArgument("--all and --state exclude each other", "give one of them")
+            raise InvalidArgument("--all and --state cannot be used together", "use one of them")
         selected = Criteria(self.offered).read(settings, **criteria)  # type: ignore[arg-type]
         has_states = selected.states is not None
         if not has_states:
@@ -245,7 +246,7 @@ def _choice(
         list[str] | None,
         typer.Argument(
             metavar="[ID...]",
-            help="IDs, or - to read them from stdin, one a line. Without any, the options choose.",
+            help="IDs, or - to read them from stdin, one a line. Without IDs, the options choose.",
         ),
     ] = None,
     limit: Annotated[
@@ -257,12 +258,12 @@ def _choice(
     ] = False,
     null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,
 ) -> None:
-    """The parameters of `SelectionScope`, but for those of `Criteria`."""
+    """The parameters of `SelectionScope`, except those of `Criteria`."""
 
 
-def warn_of_use(settings: Settings, queue: WorkQueue, selection: Selection) -> None:
-    """Print a note if `--match` makes items look fresh on this server."""
+def warn_of_idle_reset(settings: Settings, queue: WorkQueue, selection: Selection) -> None:
+    """Print a note if `--match` resets the idle times of items on this server."""
     if selection.match and not queue.connection.look_only():
         settings.environment.note(
-            "note: this server counts reading an item's data as use; --match resets idle times"
+            "note: --match resets idle times: on this server, reading an item's data counts as use"
         )

@@ -5,8 +5,8 @@
     @app.command(help="...", examples=("rwq kick -q jobs 4f2a9c",))
     def kick(settings: Settings, choice: Annotated[Choice, _SCOPE], ...) -> "Report": ...
 
-A command takes the run's settings first. A parameter whose annotation has an `OptionGroup` in its
-metadata stands for several options.
+A command takes the run's settings first. A parameter annotated with an
+`OptionGroup` stands for several options.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rwq_cli.cli.interrupts import end_in_order
+from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.options import option
 from rwq_cli.exit_codes import Code, ExitStatus
 
@@ -44,10 +44,10 @@ class Manual:
 
     Attributes:
         examples: Command lines that work.
-        exits: What exit codes mean here, besides those that mean the same everywhere.
+        exits: The meanings of exit codes that are specific to this command.
         reads_only: Whether it changes nothing on the server.
         monitors: Whether its exit codes are those of monitoring plugins, all of them in `exits`,
-            and its errors are one line on stdout and `UNKNOWN`.
+            and its errors are one line on stdout, with the code `UNKNOWN`.
     """
 
     examples: Sequence[str]
@@ -67,13 +67,13 @@ class Manual:
 
 @runtime_checkable
 class OptionGroup(Protocol):
-    """Options that several commands take together."""
+    """Options that commands declare together and read as one value."""
 
     def parameters(self) -> Sequence[Parameter]:
         """The options, as parameters of a command."""
 
     def read(self, settings: Any, **given: Any) -> Any:
-        """The one value that the options come to."""
+        """Combine the values of the options."""
 
 
 class HelpfulCommand(TyperCommand):
@@ -84,14 +84,14 @@ class HelpfulCommand(TyperCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        # Set before the options are read: they may be what is wrong.
+        # Set before parsing, which may fail.
         if parent is not None and parent.obj is not None and self.manual is not None:
             parent.obj.monitors = self.manual.monitors
         return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         # All modules are loaded by now.
-        end_in_order()
+        raise_on_interrupt()
         ctx.obj.check()
         return super().invoke(ctx)
 
@@ -111,7 +111,7 @@ class HelpfulCommand(TyperCommand):
 
 
 class HelpfulGroup(TyperGroup):
-    """A command with commands of its own."""
+    """A command with subcommands."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Exit codes"):
@@ -163,7 +163,7 @@ class CommandModule:
 
 
 def _with_settings(function: "Function", null: str | None) -> "Function":
-    """The function as Typer calls it: with a context, and each option by itself."""
+    """Wrap a command for Typer, which passes a context, and each option of a group separately."""
     groups: dict[str, tuple[OptionGroup, list[str]]] = {}
     parameters = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for parameter in list(signature(function).parameters.values())[1:]:
@@ -188,7 +188,7 @@ def _with_settings(function: "Function", null: str | None) -> "Function":
             given[name] = group.read(settings, **{member: given.pop(member) for member in members})
         return function(settings, **given)
 
-    # Typer reads both of these, and neither through the wrapping.
+    # Typer reads both, and does not follow `__wrapped__`.
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
@@ -196,14 +196,8 @@ def _with_settings(function: "Function", null: str | None) -> "Function":
 
 def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:
     """The names and the help of an option or argument; None for a hidden one."""
-    import re
-
-    record = parameter.get_help_record(ctx)
-    if record is None:
-        return None
-    names, text = record
-    # Typer adds the range of a number to its default: [default: 50; x>=0].
-    return names, re.sub(r"  \[x>=\d+\]", "", re.sub(r"; x>=\d+\]", "]", text))
+    record: tuple[str, str] | None = parameter.get_help_record(ctx)
+    return record
 
 
 def write_options(command: Any, ctx: Any, formatter: Any) -> None:

@@ -1,4 +1,4 @@
-"""The question before a destructive action, asked on the terminal."""
+"""Asks for confirmation of a destructive action, on the terminal."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -54,7 +54,7 @@ def confirm(
 def confirm_ids(what: str, ids: Iterable[bytes | Flush], queue: WorkQueue) -> list[bytes]:
     """Return the IDs, each once, only if the user agrees; see `confirm`.
 
-    All of them are read first: the question gives their number, and how many are leased.
+    All IDs are read first: the question says how many items there are, and how many are leased.
     """
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     leased = queue.count_leased(known)
@@ -69,7 +69,7 @@ def _ask_on_terminal(question: str) -> str:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except OSError:
         raise InvalidArgument(
-            "this needs a confirmation, and there is no terminal to ask on", "use --yes"
+            "this needs confirmation, and there is no terminal to ask on", "use --yes"
         )
     try:
         os.write(terminal, question.encode())
@@ -77,7 +77,7 @@ def _ask_on_terminal(question: str) -> str:
         while not answer.endswith(b"\n"):
             piece = os.read(terminal, 1024)
             if not piece:
-                # Ctrl-D leaves the cursor behind the question.
+                # Ctrl-D leaves the cursor on the line of the question.
                 os.write(terminal, b"\n")
                 break
             answer += piece

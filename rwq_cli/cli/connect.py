@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rwq_cli.cli.interrupts import listen
+from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.queue import WorkQueue
@@ -16,7 +16,7 @@ LOCAL = "local:"
 
 
 def open_connection(settings: Settings) -> Connection:
-    """The server that the settings name; an embedded one is started unless it runs.
+    """Connect to the server that the settings name; start an embedded one if necessary.
 
     Raises:
         InvalidArgument: The URL is malformed, or the password file cannot be read.
@@ -37,7 +37,7 @@ def open_connection(settings: Settings) -> Connection:
             tls_insecure=bool(settings.given.get("tls_insecure")),
         )
     )
-    listen(connection.stop)
+    cancel_on_interrupt(connection.stop)
     if settings.verbose:
         settings.environment.note(f"server {connection.name}")
     if settings.environment.stderr_is_terminal and not settings.environment.stdout_is_pipe:
@@ -58,7 +58,7 @@ def local_directory(settings: Settings, url: str) -> Path:
 
 
 def _local_url(settings: Settings) -> str:
-    """Start the embedded server unless it runs, and return the URL of its socket."""
+    """Start the embedded server if necessary, and return the URL of its socket."""
     from rwq_cli.local import LocalServer
 
     directory = local_directory(settings, settings.url)
@@ -71,7 +71,7 @@ def open_queue(settings: Settings) -> WorkQueue:
     """The one queue that the settings name; see `open_connection`.
 
     Raises:
-        InvalidArgument: They name none, or several.
+        InvalidArgument: No queue is named, or several are.
     """
     (queue,) = _open(settings, [settings.queue])
     return queue
@@ -81,7 +81,7 @@ def open_queues(settings: Settings) -> list[WorkQueue]:
     """The queues that the settings name, each once, on one connection; see `open_connection`.
 
     Raises:
-        InvalidArgument: They name none.
+        InvalidArgument: No queue is named.
     """
     return _open(settings, list(dict.fromkeys(settings.queues)) or [settings.queue])
 

@@ -1,9 +1,9 @@
-"""What Ctrl-C does, and when.
+"""How Ctrl-C is handled.
 
-While modules are imported it ends the process at once (`rwq_cli.__main__` sets that): an exception
-in the middle of an import can be lost in a callback of the import system, and the command would go
-on. Once a command runs it raises `KeyboardInterrupt`; while calls wait for their replies, the first
-Ctrl-C waits with them.
+While modules are imported, Ctrl-C ends the process at once (`rwq_cli.__main__` arranges that): an
+exception raised in a callback of the import system can be lost, and the command would continue.
+Once a command runs, Ctrl-C raises `KeyboardInterrupt`. While calls are outstanding, the first
+Ctrl-C only cancels the rest, so that their replies are still read.
 """
 
 import signal
@@ -11,30 +11,30 @@ from types import FrameType
 from typing import Protocol
 
 
-class Listener(Protocol):
+class Cancellable(Protocol):
     """Work that can be cancelled; see `rwq_cli.core.server.connection.CancelToken`."""
 
     asked: bool
     is_polled: bool
 
 
-_listeners: list[Listener] = []
+_cancellables: list[Cancellable] = []
 
 
-def end_in_order() -> None:
-    """Let Ctrl-C raise from now on, unless our caller has set another handler."""
+def raise_on_interrupt() -> None:
+    """Make Ctrl-C raise from now on, unless the caller has set another handler."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, _cancel_or_raise)
 
 
-def listen(listener: Listener) -> None:
-    """Cancel this work before raising."""
-    _listeners.append(listener)
+def cancel_on_interrupt(work: Cancellable) -> None:
+    """Make the first Ctrl-C cancel this work instead of raising."""
+    _cancellables.append(work)
 
 
 def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
-    for listener in _listeners:
-        if listener.is_polled and not listener.asked:
-            listener.asked = True
+    for work in _cancellables:
+        if work.is_polled and not work.asked:
+            work.asked = True
             return
     signal.default_int_handler(number, frame)

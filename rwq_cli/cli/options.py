@@ -1,4 +1,4 @@
-"""Options and arguments of several commands, and the types of their values."""
+"""Options and arguments that several commands share, and the types of their values."""
 
 import os
 from collections.abc import Callable
@@ -8,6 +8,17 @@ import typer
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.durations import parse_duration
+
+
+class UsageError(InvalidArgument):
+    """The command line cannot be parsed.
+
+    Attributes:
+        help: Help text to print instead of an error, or None.
+    """
+
+    code = "usage"
+    help: str | None = None
 
 
 class Duration(float):
@@ -35,7 +46,7 @@ def parse_id(text: str) -> bytes:
         InvalidArgument: It is empty.
     """
     if not text:
-        raise InvalidArgument("an ID is empty", "an unset variable in the script?")
+        raise InvalidArgument("an ID is empty", "is a variable in the script unset?")
     return os.fsencode(text)
 
 
@@ -47,30 +58,49 @@ def option(
     Args:
         usage: Its names and its metavar, as in `-n, --limit N`; a flag has no metavar.
         help: What it does.
-        parser: Makes the value of its text; None for Typer's own parser.
-        min: The least number.
+        parser: Parses its value; None for Typer's own parser.
+        min: For a whole number, the smallest one allowed.
     """
     words = usage.split()
     names = [word.rstrip(",") for word in words if word.startswith("-")]
     metavar = None if words[-1].startswith("-") else words[-1]
-    return typer.Option(*names, metavar=metavar, parser=parser, min=min, help=help)
+    if min is not None:
+        parser = _whole_number(names[0], min)
+    return typer.Option(*names, metavar=metavar, parser=parser, help=help)
+
+
+def _whole_number(name: str, least: int) -> Callable[[str], int]:
+    """A parser for a whole number; it raises `UsageError`."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise UsageError(
+                f"{name} cannot be {str(text)!r}", f"it is a whole number, {least} or more"
+            )
+        return number
+
+    return parse
 
 
 def _lease_duration(text: str) -> Duration:
     lease_s = Duration(text)
     if lease_s < 0.001:
-        raise InvalidArgument("a lease must last at least 1ms", "give --for a longer time")
+        raise InvalidArgument("a lease must last at least 1ms", "give a longer --for")
     return lease_s
 
 
 LeaseForOption = Annotated[
-    Duration, option("--for DUR", "How long the lease lasts, counted from now.", _lease_duration)
+    Duration, option("--for DUR", "How long the lease lasts from now.", _lease_duration)
 ]
 GraceOption = Annotated[
     Duration,
     option(
         "--grace DUR",
-        "How long an item must look broken; longer than any worker takes from pop to lease.",
+        "How long an item must look broken; longer than any worker takes between pop and lease.",
         Duration,
     ),
 ]
@@ -78,14 +108,14 @@ IdsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one a line."),
 ]
-# The help of `-0` of a command.
+# The help of `-0`.
 NULL_IDS = "End each ID of -o ids with NUL, and do not escape it."
 NULL_RECORDS = "End each record of -o ids and -o data with NUL, and do not escape it."
 NULL_IDS_BOTH_WAYS = "IDs end with NUL, on stdin and with -o ids."
 DryRunOption = Annotated[
     bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]
-YesOption = Annotated[bool, option("--yes", "Do not ask.")]
+YesOption = Annotated[bool, option("--yes", "Do not ask for confirmation.")]
 ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
 YesToForceOption = Annotated[bool, option("--yes", "Do not ask before --force ends leases.")]
 LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]

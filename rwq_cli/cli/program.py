@@ -1,4 +1,4 @@
-"""One run of rwq: parse, run, render; every error becomes one line and an exit code."""
+"""Runs one command line: parse, run, render; turns each error into a message and an exit code."""
 
 import gc
 import os
@@ -10,8 +10,9 @@ from contextlib import suppress
 import typer
 
 from rwq_cli.cli.app import build_root
+from rwq_cli.cli.options import UsageError
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
+from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
 
@@ -65,21 +66,10 @@ def _run(arguments: Sequence[str], settings: Settings) -> Code:
     from rwq_cli.output.render import render
 
     if not gc.isenabled():
-        # `__main__` loads without the collector, which need not look at what was loaded.
+        # `__main__` imports with the collector disabled; it need not traverse what was imported.
         gc.freeze()
         gc.enable()
     return render(report, settings.output_options)
-
-
-class UsageError(InvalidArgument):
-    """The command line cannot be parsed.
-
-    Attributes:
-        help: Help text to print instead of an error, or None.
-    """
-
-    code = "usage"
-    help: str | None = None
 
 
 class OutputError(RwqError):
@@ -112,7 +102,7 @@ def _as_rwq_error(error: Exception) -> RwqError:
         reason = (error.strerror or str(error)).lower()
         return OutputError(f"cannot write the output: {reason}")
     reason = f"{type(error).__name__}: {error}"
-    return Bug(f"this is a bug in rwq: {reason}", "--debug shows more")
+    return Bug(f"this is a bug in rwq: {reason}", "--debug shows the traceback")
 
 
 def _acknowledged(error: ServerError) -> str | None:
@@ -173,7 +163,7 @@ def _safe(text: str) -> str:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether errors are wanted as JSON, read from the words alone: parsing may be what failed."""
+    """Whether errors are to be JSON, read from the arguments directly: parsing may have failed."""
     wanted = False
     for index, word in enumerate(arguments):
         if word == "--":
@@ -193,8 +183,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def main() -> None:
     """The `rwq` command.
 
-    It ends by `os._exit`: to shut down the interpreter would cost a fifth of a short command's
-    time, and nothing is left to be closed.
+    It ends with `os._exit`: shutting down the interpreter takes a fifth of a short command's
+    time, and nothing is left to close.
     """
     environment = Environment.of_process()
     status = run(sys.argv[1:], environment)

@@ -1,6 +1,7 @@
-"""The generated parts of the README: the reference of the commands, and the doctor's findings.
+"""Generates parts of the README: the reference of the commands, and the doctor's findings.
 
-`python -m rwq_cli.cli.reference README.md` replaces them between their marks; a test compares.
+`python -m rwq_cli.cli.reference README.md` replaces the text between their markers; a test checks
+that it is current.
 """
 
 import sys
@@ -10,14 +11,14 @@ from typing import Any
 
 import typer
 
-from rwq_cli.cli.app import SECTIONS, Described, all_commands, build_root
+from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands, build_root
 from rwq_cli.cli.command import help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.remedies import REMEDIES
 
-_MADE = "made by python -m rwq_cli.cli.reference README.md"
+_GENERATED_BY = "made by python -m rwq_cli.cli.reference README.md"
 
 
 def reference() -> str:
@@ -37,7 +38,7 @@ def reference() -> str:
     return "\n".join(parts)
 
 
-def _command(described: Described) -> str:
+def _command(described: CommandInfo) -> str:
     context = typer.Context(described.command, info_name=f"rwq {described.path}")
     usage = " ".join(described.command.collect_usage_pieces(context))
     lines = [f"#### `rwq {described.path}`\n", f"{described.command.help}\n"]
@@ -82,9 +83,12 @@ def findings() -> str:
 
 
 def with_generated_parts(text: str) -> str:
-    """The README's text with everything between the marks replaced."""
+    """The README's text with the generated parts replaced."""
     for part in (findings, reference):
-        begin, end = f"<!-- {part.__name__}: {_MADE} -->", f"<!-- end of the {part.__name__} -->"
+        begin, end = (
+            f"<!-- {part.__name__}: {_GENERATED_BY} -->",
+            f"<!-- end of the {part.__name__} -->",
+        )
         before, _, rest = text.partition(begin)
         text = f"{before}{begin}\n\n{part()}\n{end}{rest.partition(end)[2]}"
     return text

@@ -24,7 +24,7 @@ class Settings:
         environment: The streams and environment variables.
         given: The global options of the command line, by name.
         null_separated: Whether `-0` was given.
-        monitors: Whether the command reports to a monitoring system, errors included.
+        monitors: Whether the command reports to a monitoring system, including its errors.
         progress: Shows progress on the terminal; None for no progress.
     """
 
@@ -39,7 +39,7 @@ class Settings:
         _ = self.output
 
     def end_progress(self) -> None:
-        """Remove the progress line: results are written now."""
+        """Remove the progress line, before results are written."""
         if self.progress is not None:
             self.progress.end()
 
@@ -103,21 +103,21 @@ class Settings:
 
     @property
     def queue(self) -> bytes:
-        """The name of the only queue.
+        """The name of the queue.
 
         Raises:
-            InvalidArgument: There is none, or several.
+            InvalidArgument: None is named, or several are.
         """
         names = self.queues
         if not names:
             raise InvalidArgument("no queue named", "give one with -q NAME or in RWQ_QUEUE")
         if len(names) > 1:
-            raise InvalidArgument("this command works on one queue", "give -q once")
+            raise InvalidArgument("this command takes one queue", "give -q once")
         return names[0]
 
     @property
     def password(self) -> str | None:
-        """The password besides the URL's: the first line of the file, else RWQ_PASSWORD.
+        """The password outside the URL: the first line of --password-file, else RWQ_PASSWORD.
 
         Raises:
             InvalidArgument: The file cannot be read.
@@ -140,10 +140,10 @@ class Settings:
 
     @property
     def holder(self) -> bytes:
-        """The value of our leases: `rwq:<user>@<host>:<session>`.
+        """The holder that leases of this run name: `rwq:<user>@<host>:<session>`.
 
         The session is RWQ_SESSION, else the ID of the process's session, so that the commands of
-        one shell or script recognise their own leases.
+        one shell or script recognize their own leases.
         """
         variables = self.environment.variables
         user = variables.get("USER") or variables.get("LOGNAME") or _account()
@@ -152,7 +152,7 @@ class Settings:
 
 
 def _account() -> str:
-    """The name of our account, or its number if it has no name."""
+    """The name of the current user, or the user ID if there is no name."""
     from pwd import getpwuid
 
     try:

@@ -100,9 +100,9 @@ def add(
     if data and file:
         raise InvalidArgument("items come from arguments or from files, not both", "drop one")
     if item_id is not None and id_from is not None:
-        raise InvalidArgument("--id and --id-from exclude each other", "give one of them")
+        raise InvalidArgument("--id and --id-from cannot be used together", "use one of them")
     if delay_s is not None and at is not None:
-        raise InvalidArgument("--delay and --at exclude each other", "give one of them")
+        raise InvalidArgument("--delay and --at cannot be used together", "use one of them")
     queue = open_queue(settings)
     reader = RecordReader(
         settings.environment,

@@ -25,7 +25,7 @@ app = CommandModule()
 
 # The formats in which an export has its own lines.
 _WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL)
-_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, is_optional=True)
+_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults_to_all=True)
 
 
 @app.command(
@@ -48,7 +48,7 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, is_optio
 def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
     queue = open_queue(settings)
     chosen: frozenset[bytes] | None = None
-    if not choice.is_everything:
+    if not choice.is_whole_queue:
         ids = choice.chosen(queue, settings).ids
         chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
     run = queue.export(chosen)

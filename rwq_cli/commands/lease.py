@@ -68,7 +68,8 @@ def lease(
     if ids:
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
-                "--id excludes -n, --wait, --timeout and --fair", "it takes these items only"
+                "--id cannot be used with -n, --wait, --timeout or --fair",
+                "it leases these items only",
             )
         queue = open_queue(settings)
         return lease_by_id_report(

@@ -35,7 +35,7 @@ def leases(
     data: DataOption = False,
 ) -> Report:
     if mine and holder is not None:
-        raise InvalidArgument("--mine excludes --holder", "give one of them")
+        raise InvalidArgument("--mine and --holder cannot be used together", "use one of them")
     queue = open_queue(settings)
     if mine:
         holder = glob.escape(queue.holder)

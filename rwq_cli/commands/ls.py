@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.choosing import Criteria, warn_of_use
+from rwq_cli.cli.choosing import Criteria, warn_of_idle_reset
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import NULL_RECORDS, DataOption, LimitOption, option
@@ -85,7 +85,7 @@ def ls(
         one_state = frozenset({_ONE_STATE[which]})
         selection = replace(selection, states=one_state & (states or one_state))
     queue = open_queue(settings)
-    warn_of_use(settings, queue, selection)
+    warn_of_idle_reset(settings, queue, selection)
     # More than the longest list means the same, and would overflow in the server.
     first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
     # An ID that is in processing twice is one item, so these have to be looked at.

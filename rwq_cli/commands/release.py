@@ -48,7 +48,7 @@ def release(
     dry_run: DryRunOption = False,
 ) -> Report:
     if front and delay_s is not None:
-        raise InvalidArgument("--front and --delay exclude each other", "give one of them")
+        raise InvalidArgument("--front and --delay cannot be used together", "use one of them")
     if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     queue = open_queue(settings)

@@ -37,7 +37,7 @@ def stats(
     ] = False,
 ) -> Report:
     if fast and deep:
-        raise InvalidArgument("--fast and --deep exclude each other", "give one of them")
+        raise InvalidArgument("--fast and --deep cannot be used together", "use one of them")
     queues = open_queues(settings)
     counts = (queue.lengths() if fast else queue.counts(deep=deep) for queue in queues)
     return stats_report(counts, deep=deep, one=len(queues) == 1)

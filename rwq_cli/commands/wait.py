@@ -57,7 +57,7 @@ def wait(
 ) -> Report:
     if until_empty + (below is not None) + bool(ids) > 1:
         raise InvalidArgument(
-            "--until-empty, --below and --id exclude each other", "wait for one of them"
+            "--until-empty, --below and --id cannot be used together", "wait for one of them"
         )
     queue = open_queue(settings)
     limit_s = FOREVER if timeout_s is None else timeout_s

@@ -26,7 +26,7 @@ def read_ids(
         raise InvalidArgument("no IDs given", "name them, or give - to read them from stdin")
     if "-" not in arguments:
         if "" in arguments:
-            raise InvalidArgument("an ID is empty", "an unset variable in the script?")
+            raise InvalidArgument("an ID is empty", "is a variable in the script unset?")
         return iter([os.fsencode(argument) for argument in arguments])
     if len(arguments) > 1:
         raise InvalidArgument("- reads the IDs from stdin and stands alone", "drop the other IDs")

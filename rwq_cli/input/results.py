@@ -14,7 +14,7 @@ def read_result(environment: Environment, name: str) -> bytes:
     """
     if not name:
         raise InvalidArgument(
-            "the name of the result's file is empty", "an unset variable in the script?"
+            "the name of the result's file is empty", "is a variable in the script unset?"
         )
     if name == "-":
         if environment.stdin_is_closed:

@@ -144,7 +144,10 @@ def test_a_malformed_number_is_a_usage_error(
     foreign.waiting(b"a")
     result = rwq(*line.split(), number)
     assert (result.code, result.text) == (2, "")
-    assert result.notes.startswith("rwq: error: invalid value for ")
+    name, least = line.split()[1], 1 if line == "lease -n" else 0
+    assert result.notes == (
+        f"rwq: error: {name} cannot be {number!r}; it is a whole number, {least} or more\n"
+    )
     assert result.notes.count("\n") == 1
     assert foreign.raw.llen("jobs:queue") == 1
 

@@ -12,12 +12,10 @@ pytestmark = pytest.mark.usefixtures("slept_s")
 
 VERBS = ["release", "complete", "touch", "bury", "kick"]
 NOTHING_CHOSEN = (
-    "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "
-    "--state, --match, --id-glob, --older-than or -n, or use --all\n"
+    "rwq: error: no items chosen; give IDs, or - to read them from stdin; or choose by "
+    "--state, --match, --id-glob, --older-than or -n; or use --all\n"
 )
-NO_TERMINAL = (
-    "rwq: error: this needs a confirmation, and there is no terminal to ask on; use --yes\n"
-)
+NO_TERMINAL = "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes\n"
 
 
 @pytest.fixture
@@ -69,12 +67,12 @@ class TestUsage:
         assert rwq(verb, *ids.split(), *words.split(), stdin=b"w1\n").as_tuple() == (
             2,
             "",
-            f"rwq: error: IDs and {option} exclude each other; name the items, or choose them "
-            "by options\n",
+            f"rwq: error: IDs and {option} cannot be used together; give IDs, or choose items by "
+            "options\n",
         )
 
     def test_all_excludes_a_state(self, rwq: Rwq, verb: str) -> None:
-        said = "rwq: error: --all and --state exclude each other; give one of them\n"
+        said = "rwq: error: --all and --state cannot be used together; use one of them\n"
         assert rwq(verb, "--all", "--state", "leased").as_tuple() == (2, "", said)
 
     @pytest.mark.parametrize("words", ["--match [", "--older-than soon", "--state nothing"])
@@ -93,7 +91,7 @@ def test_a_state_that_a_verb_does_not_apply_to_is_an_error(rwq: Rwq) -> None:
     assert rwq("touch", "--state", "waiting").as_tuple() == (
         2,
         "",
-        "rwq: error: this cannot be done to waiting items; --state is one of leased, held, "
+        "rwq: error: this command does not apply to waiting items; --state is one of leased, held, "
         "unlisted\n",
     )
 

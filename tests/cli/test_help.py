@@ -6,14 +6,14 @@ import shlex
 import pytest
 import redis
 
-from rwq_cli.cli.app import SECTIONS, Described, all_commands
+from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands
 from tests.conftest import Foreign
 from tests.driver import Rwq
 
 ALL = all_commands()
 
 
-def help_of(command: Described, rwq: Rwq) -> str:
+def help_of(command: CommandInfo, rwq: Rwq) -> str:
     """The help of a command, on a screen of 80 columns."""
     code, text = rwq.on_screen(*command.path.split(), "--help", columns=80)
     assert code == 0
@@ -22,7 +22,7 @@ def help_of(command: Described, rwq: Rwq) -> str:
 
 @pytest.mark.parametrize("command", ALL, ids=lambda command: command.path)
 class TestEveryCommand:
-    def test_has_its_usage_examples_and_exit_codes(self, rwq: Rwq, command: Described) -> None:
+    def test_has_its_usage_examples_and_exit_codes(self, rwq: Rwq, command: CommandInfo) -> None:
         text = help_of(command, rwq)
         assert text.startswith(f"Usage: rwq {command.path} ")
         for heading in ("Common options:", "Examples:", "Exit codes:"):
@@ -35,13 +35,13 @@ class TestEveryCommand:
         # A command for monitors has their codes alone.
         assert ({0, 130} if command.manual.monitors else {0, 2, 69, 130}) <= set(shown)
 
-    def test_no_line_is_too_long_for_a_screen_of_80(self, rwq: Rwq, command: Described) -> None:
+    def test_no_line_is_too_long_for_a_screen_of_80(self, rwq: Rwq, command: CommandInfo) -> None:
         text = help_of(command, rwq)
         examples = text.split("Examples:\n")[1].split("Exit codes:")[0]
         prose = text.replace(examples, "")
         assert [line for line in prose.splitlines() if len(line) > 80] == []
 
-    def test_every_option_says_what_it_does(self, rwq: Rwq, command: Described) -> None:
+    def test_every_option_says_what_it_does(self, rwq: Rwq, command: CommandInfo) -> None:
         text = help_of(command, rwq)
         for parameter in command.command.params:
             record = parameter.get_help_record(
@@ -51,7 +51,7 @@ class TestEveryCommand:
             assert record[1].strip(), parameter.name
             assert record[0].split(",")[0].split()[0] in text
 
-    def test_its_examples_run_it(self, command: Described) -> None:
+    def test_its_examples_run_it(self, command: CommandInfo) -> None:
         assert command.manual.examples
         for example in command.manual.examples:
             assert f"rwq {command.path}" in example

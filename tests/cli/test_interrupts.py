@@ -7,7 +7,7 @@ from subprocess import run
 
 import pytest
 
-from rwq_cli.cli.interrupts import _listeners, end_in_order, listen
+from rwq_cli.cli.interrupts import _cancellables, cancel_on_interrupt, raise_on_interrupt
 from rwq_cli.core.server.connection import CancelToken
 
 
@@ -15,7 +15,7 @@ from rwq_cli.core.server.connection import CancelToken
 def as_it_was() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
     yield
-    _listeners.clear()
+    _cancellables.clear()
     signal.signal(signal.SIGINT, before)
 
 
@@ -48,16 +48,16 @@ def test_ctrl_c_is_ignored_in_a_background_job() -> None:
 
 def test_ctrl_c_raises_when_work_begins() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    end_in_order()
+    raise_on_interrupt()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 
 
 def test_ctrl_c_asks_work_that_polls_first() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    end_in_order()
+    raise_on_interrupt()
     stop = CancelToken()
-    listen(stop)
+    cancel_on_interrupt(stop)
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     stop.is_polled = True
@@ -75,5 +75,5 @@ def test_handlers_of_others_stay() -> None:
 
     for handler in (signal.SIG_IGN, own):
         signal.signal(signal.SIGINT, handler)
-        end_in_order()
+        raise_on_interrupt()
         assert signal.getsignal(signal.SIGINT) is handler

@@ -110,7 +110,7 @@ def test_two_queues_for_a_command_that_takes_one_are_an_error(
     assert rwq(*command.split(), "-q", "one", "-q", "two").as_tuple() == (
         2,
         "",
-        "rwq: error: this command works on one queue; give -q once\n",
+        "rwq: error: this command takes one queue; give -q once\n",
     )
     assert raw.keys() == []
 

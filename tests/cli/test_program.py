@@ -5,7 +5,7 @@ import json
 import pytest
 import redis
 
-from rwq_cli.cli.app import Described, all_commands
+from rwq_cli.cli.app import CommandInfo, all_commands
 from rwq_cli.core.errors import OutOfMemory
 from tests.driver import Rwq
 
@@ -203,7 +203,7 @@ NEEDS = {
 
 @pytest.mark.parametrize("command", all_commands(), ids=lambda command: command.path)
 def test_no_command_starts_with_an_unknown_format(
-    rwq: Rwq, monkeypatch: pytest.MonkeyPatch, command: Described
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch, command: CommandInfo
 ) -> None:
     def never(*_: object) -> None:
         raise AssertionError("it was started")

@@ -42,8 +42,7 @@ class TestLeasesOfOtherSessions:
         assert rwq(*line.split(), "a", "--force").as_tuple() == (
             2,
             "",
-            "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
-            "use --yes\n",
+            "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes\n",
         )
         assert contents(foreign.raw) == before
 

@@ -66,7 +66,7 @@ class TestDelay:
         assert rwq("add", "--delay", "5m", "--at", "08:00", "x").as_tuple() == (
             2,
             "",
-            "rwq: error: --delay and --at exclude each other; give one of them\n",
+            "rwq: error: --delay and --at cannot be used together; use one of them\n",
         )
         assert raw.keys() == []
 

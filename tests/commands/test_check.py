@@ -153,8 +153,8 @@ class TestUnknown:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            ("--waiting-warn x", "invalid value for '--waiting-warn': "),
-            ("--waiting-warn -1", "invalid value for '--waiting-warn': "),
+            ("--waiting-warn x", "--waiting-warn cannot be 'x'; it is a whole number, 0 or more"),
+            ("--waiting-warn -1", "--waiting-warn cannot be '-1'; it is a whole number"),
             ("--what", "no such option: --what"),
             ("extra", "got unexpected extra argument"),
             ("--age-warn soon", "not a duration: 'soon'; "),
@@ -164,7 +164,7 @@ class TestUnknown:
                 "--orphaned-warn 1",
                 "only a walk over the whole queue counts orphaned items; add --deep",
             ),
-            ("-q a -q b", "this command works on one queue; give -q once"),
+            ("-q a -q b", "this command takes one queue; give -q once"),
             ("-o what", "-o cannot be 'what'; "),
             ("-u http://host", "not a server's URL: http://…; "),
             ("-u redis://127.0.0.1:1/0", "cannot reach redis://127.0.0.1:1/0: "),

@@ -225,8 +225,8 @@ class TestStdin:
         assert rwq("complete", stdin=b"a\n").as_tuple() == (
             2,
             "",
-            "rwq: error: no items chosen; name IDs, give - to read them from stdin, choose by "
-            "--state, --match, --id-glob, --older-than or -n, or use --all\n",
+            "rwq: error: no items chosen; give IDs, or - to read them from stdin; or choose by "
+            "--state, --match, --id-glob, --older-than or -n; or use --all\n",
         )
 
     def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -234,7 +234,7 @@ class TestStdin:
         assert rwq("complete", "a", "").as_tuple() == (
             2,
             "",
-            "rwq: error: an ID is empty; an unset variable in the script?\n",
+            "rwq: error: an ID is empty; is a variable in the script unset?\n",
         )
         assert foreign.raw.llen("jobs:queue") == 1
 
@@ -245,8 +245,8 @@ class TestResultFile:
         assert rwq("complete", "a", "--result", "").as_tuple() == (
             2,
             "",
-            "rwq: error: the name of the result's file is empty; an unset variable in the "
-            "script?\n",
+            "rwq: error: the name of the result's file is empty; is a variable in the "
+            "script unset?\n",
         )
         assert foreign.raw.llen("jobs:queue") == 1
 

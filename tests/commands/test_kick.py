@@ -71,5 +71,5 @@ def test_other_states_are_a_usage_error(rwq: Rwq) -> None:
     assert rwq("kick", "--state", "delayed").as_tuple() == (
         2,
         "",
-        "rwq: error: this cannot be done to delayed items; --state is one of buried\n",
+        "rwq: error: this command does not apply to delayed items; --state is one of buried\n",
     )

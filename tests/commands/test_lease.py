@@ -423,8 +423,8 @@ class TestById:
         assert rwq("lease", "--id", "a", *more.split()).as_tuple() == (
             2,
             "",
-            "rwq: error: --id excludes -n, --wait, --timeout and --fair; "
-            "it takes these items only\n",
+            "rwq: error: --id cannot be used with -n, --wait, --timeout or --fair; "
+            "it leases these items only\n",
         )
 
     def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -432,6 +432,6 @@ class TestById:
         assert rwq("lease", "--id", "").as_tuple() == (
             2,
             "",
-            "rwq: error: an ID is empty; an unset variable in the script?\n",
+            "rwq: error: an ID is empty; is a variable in the script unset?\n",
         )
         assert foreign.raw.exists("jobs:processing") == 0

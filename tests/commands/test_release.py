@@ -92,7 +92,7 @@ class TestDelay:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            ("--front --delay 1h", "--front and --delay exclude each other; give one of them"),
+            ("--front --delay 1h", "--front and --delay cannot be used together; use one of them"),
             ("--delay 0.0001", "a delay is at least 1ms; leave --delay out to return them now"),
         ],
     )

@@ -167,7 +167,7 @@ def test_bad_arguments_are_usage_errors(rwq: Rwq) -> None:
     assert rwq("result", "").as_tuple() == (
         2,
         "",
-        "rwq: error: an ID is empty; an unset variable in the script?\n",
+        "rwq: error: an ID is empty; is a variable in the script unset?\n",
     )
     assert rwq("result", "a", "--timeout", "soon").code == 2
     assert rwq("result").code == 2

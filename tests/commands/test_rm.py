@@ -94,8 +94,7 @@ class TestConfirmation:
         assert result.as_tuple() == (
             2,
             "",
-            "rwq: error: this needs a confirmation, and there is no terminal to ask on; "
-            "use --yes\n",
+            "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes\n",
         )
         assert contents(foreign.raw) == before
         assert undo_files(rwq) == []
