@@ -14,6 +14,7 @@ import typer
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands, build_root
 from rwq_cli.cli.command import help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
+from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.remedies import REMEDIES
@@ -75,9 +76,9 @@ def findings() -> str:
     rows = ["| code | severity | what it is | `--fix` |", "| --- | --- | --- | --- |"]
     for code in Code:
         remedy = REMEDIES[code]
-        outcome = "fixed" if code.auto_fixable else "left"
+        outcome = "fixed" if code in AUTO_FIXABLE else "left"
         if remedy.kept:
-            outcome += f"{'; left where' if code.auto_fixable else ':'} {remedy.kept}"
+            outcome += f"{'; left where' if code in AUTO_FIXABLE else ':'} {remedy.kept}"
         rows.append(f"| `{code.value}` | {code.severity.value} | {remedy.cause} | {outcome} |")
     return "\n".join(rows) + "\n"
 

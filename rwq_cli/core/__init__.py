@@ -1,8 +1,8 @@
-"""The core queue module: usable without the command line.
+"""The queue library, which can be used without the command line.
 
 `from rwq_cli.core import Server, WorkQueue, connect`
 
-It knows the standard library and redis, and nothing of the command line.
+It imports only the standard library and redis.
 """
 
 from importlib import import_module
@@ -86,7 +86,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Loading redis takes most of a command's start-up, and an error or `--version` needs none.
+    # Loading redis takes most of a command's start-up; errors and `--version` do not need it.
     for home, names in _HOMES.items():
         if name in names:
             value = getattr(import_module(f"{__name__}.{home}"), name)

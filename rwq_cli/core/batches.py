@@ -1,4 +1,4 @@
-"""Cutting work into calls that do not hold the server for long."""
+"""Splitting work into calls that do not block the server for long."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -7,14 +7,14 @@ T = TypeVar("T")
 
 
 class Flush:
-    """In a stream of entries: the source has nothing more for now, so do not wait to fill up."""
+    """In a stream: the source has no more entries for now, so send the batch as it is."""
 
 
 FLUSH = Flush()
 
-# What our scripts do with so many IDs takes the server two or three milliseconds.
+# A script takes two or three milliseconds for this many IDs.
 BATCH_ITEMS = 500
-# No list is longer: larger numbers mean the same, and would overflow in the server.
+# No list is longer. Larger numbers would overflow in the server.
 LONGEST_LIST = 2**62
 BATCH_BYTES = 4 * 1024 * 1024
 # LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
@@ -28,14 +28,14 @@ def in_batches(
     bytes_max: int = BATCH_BYTES,
     size: Callable[[T], int] | None = None,
 ) -> Iterator[list[T]]:
-    """Cut a stream into lists.
+    """Split a stream into lists.
 
     Args:
-        entries: The stream; it is read no further than the batch that is being filled. A `FLUSH`
-            in it ends the batch.
+        entries: The stream; it is not read beyond the batch that is being filled. A `FLUSH` in it
+            ends the batch.
         items_max: Entries in one batch at most.
         bytes_max: A batch ends when its sizes reach this many bytes.
-        size: The size of an entry in bytes; None counts entries only.
+        size: Gives the size of an entry in bytes; None to count entries only.
 
     Yields:
         Non-empty lists, in order.

@@ -1,11 +1,11 @@
-"""The client's clock, injected so that tests can replace it. Dates are the server's."""
+"""The client's clock, which tests can replace. Dates come from the server's clock."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Measures time, and waits."""
+    """Measures time and sleeps."""
 
     def monotonic(self) -> float:
         """Seconds since some fixed instant."""

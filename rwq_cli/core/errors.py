@@ -1,6 +1,6 @@
-"""The one tree of errors. The core raises these and never exits; the command line maps them.
+"""All errors of the core. It raises and never exits; the command line maps errors to exit codes.
 
-Every error has a `code`, a stable word for scripts, and a `hint`, what to do about it.
+Every error has a `code`, a stable word for scripts, and a `hint`, which says what to do about it.
 """
 
 
@@ -9,7 +9,7 @@ class RwqError(Exception):
 
     Args:
         message: What happened, in one line, without a final full stop.
-        hint: What to do about it, in one line; None where there is nothing to advise.
+        hint: What to do about it, in one line; None if there is no advice.
     """
 
     code = "error"
@@ -27,20 +27,20 @@ class InvalidArgument(RwqError):
 
 
 class NotSupported(InvalidArgument):
-    """Something that this version does not support yet."""
+    """A feature that this version does not support yet."""
 
     code = "not-supported"
 
 
 class ServerError(RwqError):
-    """The server could not be reached, was lost, or refused.
+    """The server is unreachable, the connection was lost, or the server refused a command.
 
     Attributes:
-        acknowledged: For a batch, how many of its items, from the first on, the server has
+        acknowledged: For a batch, how many of its items, counted from the first, the server has
             acknowledged; None for other calls.
-        acknowledged_after: What it has acknowledged beyond a refused part, as ranges of the index
-            of the first item and their number. Empty unless the calls of a batch were sent ahead.
-        in_doubt: Whether a call was sent that has no reply: it has run wholly, or not at all.
+        acknowledged_after: The items that it has acknowledged after a refused call, as pairs of
+            first index and count. Empty unless the calls of a batch were sent ahead.
+        in_doubt: Whether a call was sent that has no reply: it has run completely, or not at all.
     """
 
     code = "server-error"
@@ -63,19 +63,19 @@ class ConnectionLost(ServerError):
 
 
 class AuthenticationFailed(ServerError):
-    """The server wants a password, or refused the one it was given."""
+    """The server requires a password, or rejected the given one."""
 
     code = "authentication-failed"
 
 
 class PermissionDenied(ServerError):
-    """The ACL user may not run a command or touch a key."""
+    """The ACL user may not run a command or access a key."""
 
     code = "permission-denied"
 
 
 class WrongType(ServerError):
-    """A key of the queue holds another type than the protocol says."""
+    """A key of the queue has a type that the protocol does not allow."""
 
     code = "wrong-type"
 
@@ -88,7 +88,7 @@ class WrongType(ServerError):
 
     @classmethod
     def of(cls, key: bytes) -> "WrongType":
-        """The error about this key, as our scripts word it."""
+        """The error for this key, worded as in the scripts."""
         name = key.decode("utf-8", "backslashreplace")
         return cls(f"{name} holds another type than the protocol says")
 
@@ -100,7 +100,7 @@ class OutOfMemory(ServerError):
 
 
 class ReadOnly(ServerError):
-    """The server takes no writes: it is a replica, cannot save its data, or misses its replicas."""
+    """The server rejects writes: it is a replica, cannot save its data, or lacks replicas."""
 
     code = "read-only"
 
@@ -112,25 +112,25 @@ class Loading(ServerError):
 
 
 class Busy(ServerError):
-    """The server runs a script that takes too long."""
+    """The server is busy with a script that takes too long."""
 
     code = "busy"
 
 
 class Unavailable(ServerError):
-    """The server cannot answer for now: its primary or its cluster is down or being changed."""
+    """The server cannot answer now: its primary or its cluster is down or being reconfigured."""
 
     code = "unavailable"
 
 
 class WrongNode(ServerError):
-    """The server is a cluster's node, and the queue is on another."""
+    """The server is a cluster node that does not hold the queue."""
 
     code = "wrong-node"
 
 
 class ScriptError(ServerError):
-    """One of our scripts failed: a bug in rwq."""
+    """A script failed: a bug in rwq."""
 
     code = "script-error"
 

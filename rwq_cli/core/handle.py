@@ -1,4 +1,4 @@
-"""The queue handle: one value that every operation of the core takes first."""
+"""The queue handle: the first argument of every operation of the core."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -14,14 +14,15 @@ from rwq_cli.core.server.connection import Command, Connection, ScriptCommand
 class Queue:
     """A queue on a server.
 
-    Every method that talks to the server raises `ServerError` if the server is unreachable, lost,
-    or refuses the command; the operations that take a handle do, too, and do not repeat it.
+    Every method that sends a command raises `ServerError` if the server is unreachable, the
+    connection is lost, or the server refuses the command. So do the operations that take a handle;
+    their docstrings do not repeat it.
 
     Args:
         connection: The server, as `connect` gives it.
-        name: The queue's name, which is the prefix of its keys; text is taken as its UTF-8.
+        name: The queue's name, which is the prefix of its keys; text is encoded as UTF-8.
         holder: The value of the leases that are taken through this handle; None for a random one.
-        clock: Measures and waits; tests bring their own.
+        clock: The clock, which tests replace.
 
     Raises:
         InvalidArgument: The name is empty.
@@ -65,20 +66,20 @@ class Queue:
 
         Args:
             script: The operation.
-            args: Its own ARGV.
-            dry_run: Return what the script would reply, before its first write.
+            args: The operation's own arguments, after those of every script.
+            dry_run: Return the script's reply, but write nothing.
         """
         head = self._head(dry_run)
         return self.connection.run(script, queue_keys(self.keys), (*head, *args))
 
     def script(self, name: str, *args: Any) -> Command:
-        """The command that runs a script, which must write nothing, for `call_all`."""
+        """A command for `call_all` that runs a script; the script must be read-only."""
         return ScriptCommand(name, queue_keys(self.keys), (*self._head(dry_run=False), *args))
 
     def run_each(
         self, script: str, calls: Iterable[Sequence[Any] | None], *, dry_run: bool = False
     ) -> Iterator[Any]:
-        """Run a script once for each list of its own ARGV; see `Connection.run_each`."""
+        """Run a script once for each list of arguments; see `Connection.run_each`."""
         head = self._head(dry_run)
         return self.connection.run_each(
             script,
@@ -103,5 +104,5 @@ class Queue:
 
 
 def to_bytes(text: bytes | str) -> bytes:
-    """Bytes as they are, text as its UTF-8."""
+    """Encode text as UTF-8; return bytes unchanged."""
     return text.encode() if isinstance(text, str) else text

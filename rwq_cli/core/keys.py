@@ -11,15 +11,15 @@
 | `Q:delayed`                | zset         | ID to due time, unix ms                           |
 | `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
 | `Q:returns`                | hash         | ID to how often a cleaner returned it             |
-| `Q:result:<id>`            | hash, TTL    | outcome that is kept after completion             |
-| `Q:undo:<file>`            | string, TTL  | bitmap: which lines of a file an undo or import   |
-|                            |              | has done, while it goes on; `<file>` is the       |
-|                            |              | SHA-256 of the file                               |
+| `Q:result:<id>`            | hash, TTL    | result that is kept after completion              |
+| `Q:undo:<file>`            | string, TTL  | bitmap: the lines of a file that a running undo   |
+|                            |              | or import has restored; `<file>` is the SHA-256   |
+|                            |              | of the file                                       |
 
 The two lease names are one fact. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
 reads `leased_by_session`, later versions `lease`, and neither knows of the other. So an item is
-leased while *either* key exists, and a lease, guard or removal of ours always covers *both*:
-otherwise a cleaner of one generation would take live work from the other.
+leased while *either* key exists, and rwq always sets, guards or deletes *both*: otherwise a cleaner
+of one generation would take live work from the other.
 """
 
 import re
@@ -32,11 +32,10 @@ DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_GUARD = b"rwq-settling:"
 CLEANING_GUARD = b"rwq-clean:"
-# Long enough to read the lists of a very large queue; if we die, it ends by itself.
+# Long enough to read the lists of a very large queue; it expires if rwq dies.
 CLEANING_GUARD_MS = 120_000
 
-# What follows a queue's name in the keys that it has once, and in those that it has for each ID or
-# file.
+# The suffixes of the keys that a queue has once, and of those that it has for each ID or file.
 STRUCTURES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")
 MEMBERS = (b":item:", b":lease:", b":leased_by_session:", b":result:", b":undo:")
 
@@ -44,16 +43,16 @@ _GLOB_CHARACTERS = b"*?[]\\^-"
 
 
 def escape_glob(text: bytes) -> bytes:
-    """Escape what Redis's glob matching treats specially, so that `text` matches only itself."""
+    """Escape the special characters of Redis globs, so that `text` matches only itself."""
     return b"".join(
         b"\\" + bytes((byte,)) if byte in _GLOB_CHARACTERS else bytes((byte,)) for byte in text
     )
 
 
 def glob_pattern(glob: bytes) -> "re.Pattern[bytes]":
-    """What matches whole byte strings by a shell glob (`*`, `?`, `[...]`).
+    """Compile a shell glob (`*`, `?`, `[...]`) to a pattern for whole byte strings.
 
-    latin-1 maps each byte to one character and back, so that bytes can be globbed.
+    latin-1 maps each byte to one character and back, so it works on bytes.
     """
     return re.compile(translate(glob.decode("latin-1")).encode("latin-1"), re.DOTALL)
 
@@ -97,11 +96,11 @@ class QueueKeys:
         return self.old_lease_prefix + item_id
 
     def result(self, item_id: bytes) -> bytes:
-        """The key of what is kept of an item after it was completed."""
+        """The key of the result of a completed item."""
         return self.result_prefix + item_id
 
     def undo(self, file_id: bytes) -> bytes:
-        """The key that says which lines of a file an undo or import has done."""
+        """The key of the bitmap of the lines of a file that an undo or import has restored."""
         return self.undo_prefix + file_id
 
     @property

@@ -1,4 +1,4 @@
-"""What the core takes and returns: frozen dataclasses; bytes stay bytes, fields say their unit."""
+"""The types that the core takes and returns. Bytes stay bytes; field names give their units."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -27,7 +27,7 @@ class State(StrEnum):
     WRONG_TYPE = "wrong-type"
 
 
-# One letter for each state, in which scripts reply; made into a Lua table by `core/lua`.
+# The letters that scripts reply for states; `core/lua` makes a Lua table of them.
 STATE_CODES = dict(zip(State, "wlhaoudtbDgsGW", strict=True))
 
 
@@ -37,7 +37,7 @@ class Lease:
 
     Attributes:
         holder: The value of the lease key: who holds it.
-        ttl_ms: Milliseconds until it ends; None means that it has no expiry.
+        ttl_ms: Milliseconds until it ends; None for no expiry.
     """
 
     holder: bytes
@@ -45,16 +45,16 @@ class Lease:
 
     @property
     def ends(self) -> bool:
-        """Whether the lease ends by itself."""
+        """Whether the lease has an expiry."""
         return self.ttl_ms is not None
 
 
 class Due(NamedTuple):
-    """Until when something is put off, by the server's clock. What is past means at once.
+    """When a delayed item is due, by the server's clock. A time in the past means at once.
 
     Attributes:
-        ms: Milliseconds, or for a time unix ms, of which it is the whole ones that count.
-        from_now: Whether they count from the instant at which the server does it.
+        ms: The delay in milliseconds, or the due time in whole unix ms.
+        from_now: Whether `ms` is a delay, which starts when the server adds the item.
     """
 
     ms: float
@@ -67,7 +67,7 @@ class NewItem(NamedTuple):
     Attributes:
         item_id: Its ID; any bytes but the empty string.
         data: Its payload.
-        due: Until when it is put off; None for not at all.
+        due: When it is due; None if it is not delayed.
     """
 
     item_id: bytes
@@ -81,8 +81,8 @@ class NewItems(NamedTuple):
     Attributes:
         ids: Their IDs.
         data: Their payloads, in the same order.
-        dues: Until when each is put off, in the same order; None where none of them is.
-        random_ids: The IDs were made for these items: no item ever had one of them.
+        dues: When each is due, in the same order; None if none is delayed.
+        random_ids: The IDs were generated for these items: no item ever had one of them.
     """
 
     ids: list[bytes]
@@ -99,15 +99,15 @@ class Item:
         queue: The queue's name.
         item_id: The ID.
         state: Its state when it was read.
-        payload_bytes: Size of the data; None where it was not read, or there is none.
-        data: All of the data where it was asked for, else None.
-        preview: The first bytes of the data; None where they were not read.
+        payload_bytes: Size of the data; None if it was not read, or there are no data.
+        data: All of the data if requested, else None.
+        preview: The first bytes of the data; None if they were not read.
         position: 0 is next to be leased; None if it is not waiting.
         idle_s: Seconds since the data key was last used, which for a waiting item is about its
-            age; None where the server cannot say.
+            age; None if the server cannot tell.
         lease: The lease, or None.
         due_ms: For delayed items, when they are due, unix ms; else None.
-        buried_ms: For buried items, when that was, unix ms; else None.
+        buried_ms: For buried items, when they were buried, unix ms; else None.
         reason: For buried items, why; else None.
         returns: How often a cleaner returned it; None if unknown.
     """
@@ -128,7 +128,7 @@ class Item:
 
 
 class Status(StrEnum):
-    """The outcome for one ID of a batch."""
+    """What an operation did to one ID, or why it did nothing."""
 
     ADDED = "added"
     DUPLICATE = "duplicate"
@@ -160,26 +160,25 @@ class Status(StrEnum):
     GUARDED = "guarded"
     IMPORTED_BEFORE = "imported-before"
     # Perhaps in transit between two commands of its worker or producer: it is checked again after
-    # the grace period. No operation of the core reports it.
+    # the grace period. Internal to the core.
     IN_TRANSIT = "in-transit"
-    # Not where the caller saw it: it has to be looked for again. No operation of the core reports
-    # it.
+    # Not where the caller saw it, so it is looked up again. Internal to the core.
     ELSEWHERE = "elsewhere"
 
 
-# One letter for each status, in which scripts reply and batches are kept. Made into a Lua table by
-# `core/lua`; nothing else knows the letters.
+# The letters that scripts reply for statuses, and that batches store. `core/lua` makes a Lua table
+# of them; nothing else knows the letters.
 STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGIq-", strict=True))
 _STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one operation did to one ID.
+    """An ID and its status after an operation.
 
     Attributes:
         item_id: The ID.
-        status: What became of it.
+        status: Its status.
         holder: For `NOT_OWNER`, who holds the lease; else None.
     """
 
@@ -189,7 +188,7 @@ class Outcome:
 
 
 class OutcomeBatch:
-    """The outcomes for the IDs of one call, kept as compactly as the server replied.
+    """The outcomes of one call, stored as compactly as the server replied.
 
     Args:
         ids: The IDs.
@@ -216,12 +215,12 @@ class OutcomeBatch:
 
     @classmethod
     def all_of(cls, ids: Sequence[bytes], status: Status) -> "OutcomeBatch":
-        """A batch in which all IDs have one status."""
+        """A batch in which all IDs have the same status."""
         return cls(ids, STATUS_CODES[status] * len(ids))
 
     @classmethod
     def from_reply(cls, ids: Sequence[bytes], reply: Sequence[Any]) -> "OutcomeBatch":
-        """A batch of a script's reply: the codes, then the holders."""
+        """A batch from a script's reply: the codes, then the holders."""
         return cls(ids, reply[0].decode("ascii"), reply[1:])
 
     def __len__(self) -> int:
@@ -240,7 +239,7 @@ class OutcomeBatch:
         return map(_STATUS_OF_CODE.__getitem__, self._codes)
 
     def only(self, wanted: Set[bytes]) -> "OutcomeBatch":
-        """The outcomes of those IDs alone."""
+        """The outcomes of these IDs only."""
         if wanted >= set(self.ids):
             return self
         return OutcomeBatch.of(outcome for outcome in self if outcome.item_id in wanted)
@@ -266,7 +265,7 @@ class OutcomeBatch:
         return sum(self._codes.count(STATUS_CODES[status]) for status in statuses)
 
     def counts(self) -> dict[Status, int]:
-        """How many IDs have which status."""
+        """How many IDs have each status."""
         return {_STATUS_OF_CODE[code]: number for code, number in Counter(self._codes).items()}
 
 
@@ -297,13 +296,13 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CleanAction:
-    """One thing that a clean did, or in a dry run would do.
+    """One repair that a clean did, or in a dry run would do.
 
     Attributes:
         item_id: The ID.
-        action: What was done.
-        state: The state that both looks saw, and so the reason.
-        where: The list or zset that it concerned: `main`, `processing`, `cleaning`, `delayed`,
+        action: The repair.
+        state: The state that both looks saw, which is the reason.
+        where: The structure that was changed: `main`, `processing`, `cleaning`, `delayed`,
             `buried` or `returns`; None for an item that was in none.
     """
 
@@ -315,35 +314,38 @@ class CleanAction:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many items a queue has, by state. None is unknown: only a deep look counts it.
+    """How many items a queue has, by state.
+
+    A field is None if it was not counted: some need more than lengths, some a deep count.
 
     Attributes:
         queue: The queue's name.
         waiting: Length of the main list.
-        processing: Length of the processing list: leased and abandoned, and ghosts.
-        delayed: Entries of the delayed sorted set, due ones included. Unless only lengths were
-            read, an item in processing that is leased or abandoned is counted there alone, and not
-            in `delayed`, `due` or `buried`.
+        processing: Length of the processing list: leased and abandoned items, and ghosts.
+        delayed: Entries of the delayed sorted set, including due ones. Unless only lengths were
+            read, a leased or abandoned item in processing is counted only there, and not in
+            `delayed`, `due` or `buried`.
         buried: Entries of the buried sorted set.
-        returned: Items that a clean returned at least once; without a deep look also those that a
-            worker completed since the last clean.
-        leased: Items in processing with a lease that ends; None if only lengths were read. A
-            duplicated item is counted here, too, unless by a deep look.
-        held: Items with a lease that never ends and is no guard; None if only lengths were read.
-        abandoned: Items in processing without a lease, likewise; None if only lengths were read.
+        returned: Items that a clean returned at least once; without a deep count, this includes
+            those that a worker completed since the last clean.
+        leased: Items in processing with a lease that ends; None if only lengths were read. Without
+            a deep count, this includes duplicated items.
+        held: Items with a lease without expiry that is not a guard; None if only lengths were read.
+        abandoned: Items in processing without a lease; None if only lengths were read. Without a
+            deep count, this includes duplicated items.
         due: Entries of the delayed sorted set that are due; None if only lengths were read.
-        orphaned: Items in no list or sorted set without a lease; None without a deep look.
-        unlisted: Items in no list or sorted set with a lease that ends; None without a deep look.
-        duplicated: Items that are in the lists more than once; None without a deep look.
-        ghosts: IDs in a list or sorted set that have no data; None without a deep look.
+        orphaned: Items in no list or sorted set without a lease; None without a deep count.
+        unlisted: Items in no list or sorted set with a lease that ends; None without a deep count.
+        duplicated: Items that are in the lists more than once; None without a deep count.
+        ghosts: IDs in a list or sorted set that have no data; None without a deep count.
         stray_leases: IDs with a lease that have no data and are in no list or sorted set; None
-            without a deep look.
-        wrong_types: Keys of items and leases that hold another type than the protocol says; such
-            an item is counted where it is listed, too. None without a deep look.
-        returns: How often cleans returned those items, all together; None without a deep look.
-        results: Results that are kept of completed items; None without a deep look.
+            without a deep count.
+        wrong_types: Item and lease keys of the wrong type; such an item is also counted where it is
+            listed. None without a deep count.
+        returns: How often cleans returned those items in total; None without a deep count.
+        results: Results of completed items; None without a deep count.
         oldest_waiting_s: About how long the next item has waited, seconds; None if there is none,
-            or if the server cannot say.
+            or if the server cannot tell.
         lease_soonest_ms: The shortest time left of all leases, milliseconds; None without leases.
         lease_latest_ms: The longest, milliseconds; None without leases that end.
         payload_sampled: How many payload sizes were sampled; 0 if none could be.

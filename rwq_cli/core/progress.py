@@ -1,25 +1,25 @@
-"""What a long operation reports while it runs."""
+"""Progress reports of long operations."""
 
 from collections.abc import Callable
 
 
 class ProgressListener:
-    """Is called for each stage and step of a long operation; this base class does nothing.
+    """Receives the progress of long operations; this base class ignores it.
 
-    A connection has one; replace it to show progress.
+    Replace `Connection.progress` to show it.
     """
 
     def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
         """A stage begins.
 
         Args:
-            what: What is being done, such as `reading the data keys`.
+            what: A description, such as `reading the data keys`.
             total: About how many steps it has; None if unknown. A function is called only if the
-                progress is shown, before the stage sends anything.
+                progress is shown, and before the stage sends anything.
         """
 
     def advance(self, count: int) -> None:
         """`count` more items or entries are done."""
 
     def hide(self) -> None:
-        """Something else is about to be shown; the work goes on after it."""
+        """Make room for other output; the work continues after it."""

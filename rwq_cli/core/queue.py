@@ -41,13 +41,13 @@ FOREVER = float("inf")
 
 
 class _Operation:
-    """A function of the core as a method; its module is imported when it is first called.
+    """A function of the core as a method; its module is imported when it is first used.
 
-    A point command then loads one module and not ten, which a shell loop pays for on every turn.
+    So a command loads only the modules that it needs, which matters in shell loops.
 
     Args:
         module: The module, below `rwq_cli.core`.
-        name: The function, if it is not called like the method.
+        name: The function; "" if it has the method's name.
     """
 
     def __init__(self, module: str, name: str = "") -> None:
@@ -64,14 +64,14 @@ class _Operation:
 
 
 class WorkQueue(Queue):
-    """A queue of redis-work-queue, shared with workers in any language.
+    """A redis-work-queue queue, shared with workers in any language.
 
     >>> from rwq_cli.core import Server, WorkQueue, connect
     >>> queue = WorkQueue(connect(Server("redis://localhost:6379/0")), "jobs")
     >>> queue.add(b"some work")  # doctest: +SKIP
 
-    Every operation is atomic on the server: to be killed at any instant leaves no half step. Names
-    and IDs are bytes; text is taken as its UTF-8. Each method is documented where its function is:
+    Every operation is atomic on the server: a client that is killed leaves nothing half done. Names
+    and IDs are bytes; text is encoded as UTF-8. Each method is documented at its function:
     `help(rwq_cli.core.items.complete.complete)`.
     """
 

@@ -1123,8 +1123,8 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "_WINDOW_PAGES", 2)
     monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
-    monkeypatch.setattr(bulk, "STRETCH_ENTRIES", 3)
-    monkeypatch.setattr(bulk, "_STRETCH_IDS", 2)
+    monkeypatch.setattr(bulk, "MAIN_PAGE_ENTRIES", 3)
+    monkeypatch.setattr(bulk, "_MAIN_PAGE_IDS", 2)
     monkeypatch.setitem(ListCursor.__init__.__kwdefaults__, "page_size", 3)
 
 

@@ -36,13 +36,13 @@ _WINDOW_PAGES = 8
 # With smaller pages, rotating the list costs more than looking for each ID.
 _PAGE_MIN = 50
 # An ID may be missed in its page this often before it is looked for otherwise.
-_LOOKS = 5
+_MISSES_MAX = 5
 # Entries of main that are read at once, and IDs of them for one call, which passes half of the list
 # at most.
-STRETCH_ENTRIES = 4000
-_STRETCH_IDS = 250
+MAIN_PAGE_ENTRIES = 4000
+_MAIN_PAGE_IDS = 250
 # An ID that seems to be in processing more than once is looked at again this often.
-_REPEATED_LOOKS = 10
+_REREADS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
 
 
@@ -93,7 +93,7 @@ def find_places(queue: Queue, ids: Collection[bytes]) -> Places:
         ListCursor(queue, queue.keys.main, from_left=True, page_size=WALK_ENTRIES), wanted
     )
     processing, repeated = _places_in(walk_processing(queue, page_size=WALK_ENTRIES), wanted)
-    for _ in range(_REPEATED_LOOKS):
+    for _ in range(_REREADS):
         if len(repeated) <= FEW_IDS:
             break
         # While others rotate the list, entries that stand there once are read twice.
@@ -402,7 +402,9 @@ class BulkRun:
                 left.difference_update(done)
                 found += len(done)
                 # A page with IDs that were missed is worth another look.
-                fruitless = 0 if done else fruitless + len(page) / (_LOOKS if len(batch) else 1)
+                fruitless = (
+                    0 if done else fruitless + len(page) / (_MISSES_MAX if len(batch) else 1)
+                )
                 if len(batch):
                     yield batch
             alone = found >= expected
@@ -423,7 +425,7 @@ class BulkRun:
         if not wanted:
             return
         left = set(wanted)
-        cursor = ListCursor(self._queue, self._queue.keys.main, page_size=STRETCH_ENTRIES)
+        cursor = ListCursor(self._queue, self._queue.keys.main, page_size=MAIN_PAGE_ENTRIES)
         for page in cursor:
             for batch in self.act_on_page(cursor, page, left):
                 left.difference_update(batch.located().ids)
@@ -437,7 +439,7 @@ class BulkRun:
         """Act once on the wanted IDs of the page of main that the cursor has just read."""
         places = {entry: at for at, entry in enumerate(page) if entry in wanted}
         gone: set[bytes] = set()
-        for ids in in_batches(places, items_max=min(_STRETCH_IDS, self._items_max)):
+        for ids in in_batches(places, items_max=min(_MAIN_PAGE_IDS, self._items_max)):
             # The entries removed before were nearer to the right end.
             first, last = places[ids[0]], places[ids[-1]]
             offset = max(0, cursor.offset + first - len(gone))

@@ -15,7 +15,7 @@ from rwq_cli.core.inspect.nested_queues import (
     owners_of,
 )
 from rwq_cli.core.inspect.results import NOTHING, read_result_keys
-from rwq_cli.core.items.bulk import STRETCH_ENTRIES, find_places
+from rwq_cli.core.items.bulk import MAIN_PAGE_ENTRIES, find_places
 from rwq_cli.core.items.prune import prune, prune_cleaning_pages
 from rwq_cli.core.items.remove import Journal, Remover
 from rwq_cli.core.items.results import delete_results
@@ -145,7 +145,7 @@ class _Purge:
         if left and queue.call("LPOS", main, newest, "RANK", 2) is not None:
             # An ID that waits twice: the entry in front must not end the walk.
             newest = None
-        cursor = ListCursor(queue, main, page_size=STRETCH_ENTRIES)
+        cursor = ListCursor(queue, main, page_size=MAIN_PAGE_ENTRIES)
         while left > 0 and (page := next(cursor, None)):
             page = page[:left]
             if newest in page:

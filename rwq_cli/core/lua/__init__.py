@@ -206,6 +206,16 @@ _GUARDS = {
     "settling": SETTLING_GUARD,
     "cleaning": CLEANING_GUARD,
 }
+# How an item is recognised: by the first digits of a SHA-1 of its data.
+IDENTITY_DIGITS = 12
+# Of larger data, a fingerprint covers both ends and the length: hashing takes two milliseconds a
+# megabyte.
+FINGERPRINT_BYTES = 4 * 1024 * 1024
+# The constants that a library shares with Python.
+_CONSTANTS = {
+    "identity": {"IDENTITY_DIGITS": IDENTITY_DIGITS},
+    "expected": {"FINGERPRINT_BYTES": FINGERPRINT_BYTES},
+}
 _HERE = Path(__file__).parent
 
 
@@ -249,6 +259,9 @@ def load_script(name: str) -> Script:
     ]
     if "marks" in libraries:
         tables.append(f"local MARKS_AT = {_MARKS_AT.get(operation, 1)}")
+    for library in libraries:
+        constants = _CONSTANTS.get(library, {})
+        tables += [f"local {constant} = {value}" for constant, value in constants.items()]
     tables.append(_guards())
     tables += [
         f"NEEDS['{group}'] = {{ {', '.join(_commands(group))} }}"

@@ -89,3 +89,8 @@ def restore_guards(
         )
         for batch in act(queue, operation, ids, dry_run=dry_run):
             yield from batch.ids_with(Status.GUARDED)
+
+
+def without(ids: Iterable[bytes], others: Collection[bytes]) -> dict[bytes, None]:
+    """The IDs that are not among the others, in order."""
+    return {item_id: None for item_id in ids if item_id not in others}

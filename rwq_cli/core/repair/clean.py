@@ -8,7 +8,7 @@ Due items are promoted first. That needs no second look: no worker or producer l
 in the state `due`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rwq_cli.core.handle import Queue
@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.survey import Survey, find_unguarded, stale_returns, s
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import CleanAction, OutcomeBatch, Repair, State, Status
-from rwq_cli.core.repair.acts import repair, restore_guards
+from rwq_cli.core.repair.acts import repair, restore_guards, without
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.probe import states_in_processing
 from rwq_cli.core.state.seen import Seen
@@ -115,7 +115,7 @@ def _deep_clean(
     yield from _repair_lists(queue, found, done, bury_after, dry_run)
     done |= due
     yield from _prune_entries(queue, found, done, due, dry_run)
-    for _ in restore_guards(queue, _without(unguarded, done), dry_run=dry_run):
+    for _ in restore_guards(queue, without(unguarded, done), dry_run=dry_run):
         pass
 
 
@@ -191,7 +191,7 @@ def _repair_lists(
 ) -> Iterator[CleanAction]:
     # A queue whose items looked like ours may have been created since.
     prefixes = (queue.keys.item_prefix, queue.keys.lease_prefix, queue.keys.old_lease_prefix)
-    orphaned = exclude_nested_queues(queue, _without(found.orphaned, done), prefixes)
+    orphaned = exclude_nested_queues(queue, without(found.orphaned, done), prefixes)
     for ids, state, where in (
         (orphaned, State.ORPHANED, None),
         (found.main_ghosts, State.GHOST, "main"),
@@ -199,7 +199,7 @@ def _repair_lists(
     ):
         repaired = repair(
             queue,
-            _without(ids, done),
+            without(ids, done),
             (state,),
             seen=None if state is State.GHOST else found.seen,
             bury_after=bury_after,
@@ -215,21 +215,21 @@ def _prune_entries(
 ) -> Iterator[CleanAction]:
     # The script does not look for items in the lists.
     # Whether an entry of cleaning is stale may depend on the one that promotion has dropped.
-    stale_cleaning = _without(found.stale_cleaning, due)
+    stale_cleaning = without(found.stale_cleaning, due)
     stale = [f.item_id for f in facts_of(queue, stale_cleaning) if f.is_stale_in_cleaning]
     for item_id in dict.fromkeys(prune_cleaning(queue, stale, dry_run=dry_run)):
         yield _pruned(item_id, "cleaning")
     entries: dict[bytes, list[str]] = {}
     for item_id, where in found.stale_schedule:
         entries.setdefault(item_id, []).append(where)
-    for batch in repair(queue, _without(entries, done), (), dry_run=dry_run):
+    for batch in repair(queue, without(entries, done), (), dry_run=dry_run):
         for item_id in batch.ids:
             for where in entries[item_id]:
                 yield _pruned(item_id, where)
     for where in ("delayed", "buried"):
         ghosts = [item_id for item_id, name in found.scheduled_ghosts if name == where]
         # A ghost that was dropped from a list still has this entry; promotion drops its own.
-        for item_id in prune(queue, where, _without(ghosts, due), dry_run=dry_run):
+        for item_id in prune(queue, where, without(ghosts, due), dry_run=dry_run):
             yield _pruned(item_id, where)
     for item_id in prune(queue, "returns", found.stale_returns, dry_run=dry_run):
         yield _pruned(item_id, "returns")
@@ -255,8 +255,3 @@ def _actions(
 
 def _pruned(item_id: bytes, where: str) -> CleanAction:
     return CleanAction(item_id, Repair.PRUNED, State.GHOST, where)
-
-
-def _without(ids: Iterable[bytes], done: set[bytes]) -> list[bytes]:
-    """The IDs that were not repaired yet."""
-    return [item_id for item_id in ids if item_id not in done]

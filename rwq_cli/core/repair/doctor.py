@@ -6,7 +6,7 @@ looks once more as it acts, so that two doctors at once, or a doctor beside clea
 act on an ID once.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -28,7 +28,7 @@ from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import State
-from rwq_cli.core.repair.acts import repair, restore_guards
+from rwq_cli.core.repair.acts import repair, restore_guards, without
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code, Finding, Severity
 from rwq_cli.core.server.durability import durability_of
@@ -106,7 +106,7 @@ def diagnose(
         queue.clock.sleep(grace_s)
     found, in_cleaning = _second_look(queue, suspects, seen)
     fixed = _fix(queue, found, seen, in_cleaning, dry_run) if fix else {}
-    left = {code: _without(ids, fixed.get(code, ())) for code, ids in found.items()}
+    left = {code: without(ids, fixed.get(code, ())) for code, ids in found.items()}
     if fixed and not dry_run:
         # What was not fixed may have been fixed by others, or is gone.
         # The fixes rotate processing, so its places prove nothing any more.
@@ -252,10 +252,6 @@ def _by_id(found: _Found) -> _Suspects:
     return suspects
 
 
-def _without(ids: Iterable[bytes], others: Collection[bytes]) -> dict[bytes, None]:
-    return {item_id: None for item_id in ids if item_id not in others}
-
-
 def _fix(
     queue: Queue, found: _Found, seen: Seen, in_cleaning: set[bytes], dry_run: bool
 ) -> dict[Code, set[bytes]]:
@@ -267,7 +263,7 @@ def _fix(
         if code is Code.STALE_SCHEDULE:
             # What was returned has lost its entry with that.
             fixed[code] = returned & ids.keys()
-            ids = _without(ids, returned)
+            ids = without(ids, returned)
         if ids:
             fixed.setdefault(code, set()).update(
                 ids.keys() & set(fix(queue, list(ids), seen, dry_run))
@@ -335,3 +331,4 @@ _FIXES: Mapping[Code, _Fix] = {
     ),
     Code.ENDLESS_LEASE: _delete_endless_leases,
 }
+AUTO_FIXABLE = frozenset(_FIXES)

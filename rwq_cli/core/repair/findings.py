@@ -46,11 +46,6 @@ class Code(StrEnum):
             return Severity.ERROR
         return Severity.NOTE if self in _NOTES else Severity.WARNING
 
-    @property
-    def auto_fixable(self) -> bool:
-        """Whether it can be fixed without choosing for the user."""
-        return self in _AUTO_FIXABLE
-
 
 _ERRORS = frozenset(
     {Code.WRONG_TYPE, Code.HELD, Code.DUPLICATED, Code.TWO_HOLDERS, Code.EVICTING_SERVER}
@@ -63,21 +58,6 @@ _NOTES = frozenset(
         Code.FOREIGN_KEY,
         Code.NO_PERSISTENCE,
         Code.NO_HASH_TAG,
-    }
-)
-_AUTO_FIXABLE = frozenset(
-    {
-        Code.DUPLICATED,
-        Code.ABANDONED,
-        Code.ORPHANED,
-        Code.DUE,
-        Code.UNGUARDED,
-        Code.GHOST,
-        Code.ENDLESS_LEASE,
-        Code.STALE_SCHEDULE,
-        Code.STALE_CLEANING,
-        Code.EMPTY_ID,
-        Code.STALE_RETURNS,
     }
 )
 

@@ -1,4 +1,4 @@
-"""Which part of a stream the server has acknowledged, for the error that ends it."""
+"""Tracking which items of a stream the server has acknowledged."""
 
 from types import TracebackType
 
@@ -6,10 +6,10 @@ from rwq_cli.core.errors import ServerError
 
 
 class Acknowledged:
-    """Counts the items of a stream in order; as a `with` block, adds the counts to an error.
+    """Tracks the items of a stream in order; a `with` block adds the result to a `ServerError`.
 
-    A call that was sent ahead may be carried out although the one before it was refused. The error
-    then has the exact ranges.
+    A call that was sent ahead may succeed although the call before it was refused, so the error
+    gets exact ranges.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Acknowledged:
         self._ranges: list[tuple[int, int]] = []
 
     def add(self, count: int) -> None:
-        """The next `count` items were acknowledged."""
+        """Record that the next `count` items were acknowledged."""
         if count and self._ranges and sum(self._ranges[-1]) == self._end:
             first, before = self._ranges.pop()
             self._ranges.append((first, before + count))
@@ -26,7 +26,7 @@ class Acknowledged:
         self._end += count
 
     def skip(self, count: int) -> None:
-        """The next `count` items were refused."""
+        """Record that the next `count` items were refused."""
         self._end += count
 
     def __enter__(self) -> "Acknowledged":

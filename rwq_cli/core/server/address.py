@@ -1,4 +1,4 @@
-"""From a server's URL to a connection."""
+"""Server addresses, and connections to them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,15 +28,15 @@ class Server:
     """The address of a server, and the credentials for it.
 
     Attributes:
-        url: `redis://`, `rediss://` or `unix://`, with user, password and database if any.
+        url: `redis://`, `rediss://` or `unix://`, optionally with user, password and database.
         password: The password if the URL has none; None for none.
-        password_first: Prefer `password` to one in the URL.
+        password_first: Prefer `password` to the password in the URL.
         tls_ca: A file with the certificate authorities to trust; None for the system's.
         tls_cert: A file with the client's certificate; None for none.
         tls_key: A file with the client's key; None for none, or if it is in `tls_cert`.
         tls_insecure: Accept any server certificate.
-        connect_timeout_s: How long a connection may take to be made, seconds.
-        reply_timeout_s: How long to wait for one reply, seconds.
+        connect_timeout_s: The timeout for connecting, seconds.
+        reply_timeout_s: The timeout for one reply, seconds.
     """
 
     url: str = field(repr=False)
@@ -73,7 +73,7 @@ def connect(server: Server) -> Connection:
 
 
 def _address(scheme: str, settings: dict[str, Any]) -> str:
-    """Where the server with these settings is."""
+    """The URL of the server with these settings, without user and password."""
     db = settings.get("db") or 0
     if "path" in settings:
         return f"{scheme}://{quote(settings['path'])}{f'?db={db}' if db else ''}"
@@ -83,14 +83,14 @@ def _address(scheme: str, settings: dict[str, Any]) -> str:
 
 
 def is_same_server(one: str, other: str) -> bool:
-    """Whether two URLs name the same place, whoever logs in there and with TLS or without."""
+    """Whether two URLs name the same server and database, regardless of user and TLS."""
     return _place(one) == _place(other)
 
 
 def _place(url: str) -> tuple[object, ...]:
-    """Socket or host and port, then the database; a URL that cannot be read is its own place."""
+    """Socket, or host and port, then the database; a malformed URL equals only itself."""
     scheme, _, rest = url.partition("://")
-    # Up to version 0.1 undo files have a masked user and password here.
+    # Undo files of version 0.1 have a masked user and password here.
     place = rest if rest.startswith("/") else rest.rpartition("@")[2]
     try:
         parts = urlsplit(f"{scheme}://{place}")
@@ -105,12 +105,12 @@ def _place(url: str) -> tuple[object, ...]:
 
 
 def _standalone(server: Server, name: str) -> redis.Redis:
-    """A client of the one server at this address."""
+    """A client of a standalone server."""
     settings = _settings(server, name)
     if settings.get("password") is None or (server.password_first and server.password is not None):
         settings["password"] = server.password
     settings.update(_tls_files(server, name))
-    # A command that is sent again may run twice; a lost reply is reported instead.
+    # A retried command may run twice; report a lost reply instead.
     settings.update(protocol=2, retry=Retry(NoBackoff(), 0))
     # Saves two round trips for each connection; before redis-py 7.2 it had two other names.
     unnamed = ("driver_info",) if hasattr(redis, "DriverInfo") else ("lib_name", "lib_version")
@@ -124,7 +124,7 @@ def _standalone(server: Server, name: str) -> redis.Redis:
 
 
 def _sentinel(_: Server, name: str) -> redis.Redis:
-    """A client of the primary that Sentinel names, found again for each connection that is made."""
+    """A client of the primary, which Sentinel names for each new connection."""
     return _not_yet("Sentinel", name)
 
 
@@ -140,7 +140,7 @@ def _not_yet(kind: str, name: str) -> redis.Redis:
     )
 
 
-# How each kind of address becomes a client, whose pool makes the connections.
+# Makes the client for each scheme; its pool makes the connections.
 _CLIENTS: dict[str, Callable[[Server, str], redis.Redis]] = {
     "redis": _standalone,
     "rediss": _standalone,
@@ -162,7 +162,7 @@ def _settings(server: Server, name: str) -> dict[str, Any]:
         options = parse_qs(parts.query, keep_blank_values=True)
         settings: dict[str, Any] = dict(parse_url(server.url))  # type: ignore[no-untyped-call]
     except ValueError:
-        # What urllib says can hold the password.
+        # urllib's message may contain the password.
         why = "its host, port or database cannot be read"
         hint = "it looks like redis://user:password@host:6379/0, with % escapes in the password"
         raise _malformed(name, why, hint) from None
@@ -183,7 +183,7 @@ def _settings(server: Server, name: str) -> dict[str, Any]:
 
 
 def _tls_files(server: Server, name: str) -> dict[str, Any]:
-    """The TLS options beside the URL."""
+    """The TLS options that are not in the URL."""
     files = {
         "ssl_ca_certs": server.tls_ca,
         "ssl_certfile": server.tls_cert,

@@ -1,7 +1,6 @@
-"""The connection to a server: a few ways to send commands.
+"""The connection to a server, and the ways to send commands on it.
 
-The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows what goes over
-the wire.
+The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows what is sent.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +39,7 @@ __all__ = [
 ]
 
 CONNECT_TIMEOUT_S = 5.0
-# Longer than any single call of ours takes the server.
+# Longer than any single call of rwq takes the server.
 REPLY_TIMEOUT_S = 30.0
 
 _READS = frozenset(
@@ -53,7 +52,7 @@ _READS = frozenset(
 
 
 class ScriptCommand(tuple[Any, ...]):
-    """A run of one of our scripts among the commands of `Connection.call_all`.
+    """A script call among the commands of `Connection.call_all`.
 
     Args:
         script_name: The file's name in `core/lua/ops`, without `.lua`.
@@ -72,7 +71,7 @@ class ScriptCommand(tuple[Any, ...]):
         return made
 
     def by_text(self) -> Command:
-        """The command for a server that does not have the script."""
+        """The command for a server that has not loaded the script."""
         return ("EVAL", self.script.text, *self[2:])
 
 
@@ -80,18 +79,18 @@ class Connection:
     """A connection to one server.
 
     It opens a link when it needs one, keeps it for the next command, and opens another while that
-    one is taken: by calls sent ahead, or by a command that blocks.
+    link is in use: by calls sent ahead, or by a blocking command.
 
     Args:
         client: A redis-py client with `protocol=2`, without `decode_responses` and retries.
-        name: What to call the server in messages; must hold no password.
-        address: Where the server is, as a URL without user and password; `name` if not given.
-        connect_timeout_s: How long a link may take to be made, seconds.
-        reply_timeout_s: How long to wait for one reply, seconds.
+        name: The server's name in messages, without a password.
+        address: The server's URL without user and password; `name` if not given.
+        connect_timeout_s: The timeout for opening a link, seconds.
+        reply_timeout_s: The timeout for one reply, seconds.
 
     Attributes:
         progress: The progress listener of operations.
-        stop: Ends `run_each` and `transact_each` so that no call's outcome is unknown.
+        stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Connection:
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         reply_timeout_s: float = REPLY_TIMEOUT_S,
     ) -> None:
-        # redis-py types what it calls, not what it is called with.
+        # redis-py annotates its own calls, not those of its users.
         self._client: Any = client
         self.name = name
         self.address = name if address is None else address
@@ -116,7 +115,7 @@ class Connection:
         """Send one command.
 
         Raises:
-            ServerError: Its subclass says why the server did not do it.
+            ServerError: The command failed; the subclass gives the reason.
         """
         with self._lend(writes=_writes(command)) as link:
             reply = link.exchange(*command)
@@ -128,16 +127,16 @@ class Connection:
         """Send commands in one round trip.
 
         Args:
-            commands: The commands, each a sequence of the command's words.
-            atomic: In MULTI and EXEC, so that they see one instant; for commands without scripts.
-            return_errors: Return the `ServerError` for a refused command in the place of its reply.
+            commands: The commands, each a sequence of its arguments.
+            atomic: Send them in MULTI and EXEC, so that all see the same instant; not for scripts.
+            return_errors: Return the `ServerError` of a refused command instead of raising it.
 
         Raises:
-            ServerError: Any of them failed, and `return_errors` is off; the connection was lost; or
-                nothing of an atomic call was done.
+            ServerError: A command failed, and `return_errors` is off; the connection was lost; or
+                an atomic call was refused as a whole.
 
         Returns:
-            Their replies, in order; none for no commands.
+            The replies, in order.
         """
         given = list(commands)
         if not given:
@@ -145,8 +144,8 @@ class Connection:
         try:
             replies = self._transaction(given) if atomic else self._batch(given)
         except errors.OutOfMemory:
-            # Redis before 7.2 queues nothing while it has no memory, not even reads. What we ask in
-            # a transaction are reads, which it answers one by one.
+            # Redis before 7.2 queues no commands while it is out of memory, not even reads. All
+            # callers send reads, which it answers outside a transaction.
             replies = self._batch(given)
         parsed = list(map(self._parsed, given, replies))
         return parsed if return_errors else list(map(_raised, parsed))
@@ -170,7 +169,7 @@ class Connection:
         raise translate(replies, self.name) from replies
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        """Run one of our scripts, sending its text only where the server does not have it.
+        """Run a script, sending its text only if the server has not loaded it.
 
         Args:
             script_name: The file's name in `core/lua/ops`, without `.lua`.
@@ -178,7 +177,7 @@ class Connection:
             args: The ARGV of the script.
 
         Raises:
-            ServerError: The server refused it, or was lost.
+            ServerError: The server refused it, or the connection was lost.
         """
         script: Script = load_script(script_name)
         with self._lend(writes=_script_writes(script_name)) as link:
@@ -194,20 +193,20 @@ class Connection:
     ) -> Iterator[Any]:
         """Run a script once for each list of arguments, sending ahead of the replies.
 
-        Calls reach the server in order, and each is atomic as ever.
+        The server runs the calls in order, each atomically.
 
         Args:
             script_name: The file's name in `core/lua/ops`, without `.lua`.
             keys: The KEYS of the script.
-            calls: The ARGV of each call, read at most two ahead of the replies; None says that the
-                source pauses, and all replies are awaited.
+            calls: The ARGV of each call, read at most two ahead of the replies; None means that the
+                source pauses, so that all replies are awaited.
 
         Raises:
-            ServerError: A call was refused, or the connection was lost. A refusal is raised when
-                the calls that were sent after it are answered, too.
+            ServerError: A call was refused, or the connection was lost. A refusal is raised after
+                the replies to all later calls are read.
 
         Yields:
-            The replies; `REFUSED` in the place of one that was refused.
+            The replies; `REFUSED` for a refused call.
         """
         script: Script = load_script(script_name)
         return Pipeline(
@@ -224,14 +223,14 @@ class Connection:
         as much as storing them.
 
         Args:
-            transactions: The commands of each; None says that the source pauses.
+            transactions: The commands of each; None means that the source pauses.
 
         Raises:
-            ServerError: As for `run_each`. Where the server refuses a command before EXEC, none of
-                its transaction has run; one that fails in EXEC stops none of the others in it.
+            ServerError: As for `run_each`. If the server refuses a command before EXEC, nothing of
+                the transaction has run; if a command fails in EXEC, the others still run.
 
         Yields:
-            The list of replies of each transaction; `REFUSED` in the place of one that failed.
+            The list of replies of each transaction; `REFUSED` for a failed one.
         """
         return Pipeline(
             self._lend,
@@ -241,20 +240,20 @@ class Connection:
         ).replies(transactions)
 
     def open_link(self) -> Link:
-        """One more link to this server, for a command that blocks; the caller closes it.
+        """Open another link to this server for a blocking command; the caller closes it.
 
         Raises:
-            ServerError: It could not be made.
+            ServerError: It could not be opened.
         """
         link = self._new_link()
         link.prepare()
         return link
 
     def look_only(self) -> bool:
-        """From now on ask the server, on every link, not to count our reads as use of a key.
+        """Turn on CLIENT NO-TOUCH on every link, so that reads do not reset idle times.
 
         Returns:
-            Whether it agreed (Redis 7.2 and Valkey do); where it did not, reading an item's data
+            Whether the server supports it (Redis 7.2 and Valkey do). If not, reading an item's data
             or its size makes it look fresh.
         """
         if self._options.no_touch is False:
@@ -265,10 +264,10 @@ class Connection:
 
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Within the block, wait for a reply no longer than until a deadline and a grace of 2 s.
+        """Within the block, limit the wait for a reply to a deadline plus a grace period of 2 s.
 
         Args:
-            seconds: When the caller wants to be done, from now; 0 or infinity for no deadline.
+            seconds: The deadline, from now; 0 or infinity for none.
         """
         outer_s = self._options.deadline_s
         self._options.deadline_s = min(outer_s, monotonic() + seconds if seconds else inf)
@@ -278,16 +277,16 @@ class Connection:
             self._options.deadline_s = outer_s
 
     def close(self) -> None:
-        """Close what is open; the next command opens it again."""
+        """Close all idle links; the next command opens one again."""
         while self._idle:
             self._idle.pop().close()
 
     @contextmanager
     def _lend(self, *, writes: bool = True) -> Iterator[Link]:
-        """A link that is ready for a command.
+        """Lend a link that is ready for a command.
 
         Args:
-            writes: Whether a command that is sent on it may have written something.
+            writes: Whether a command that is sent on it may write.
         """
         try:
             link = self._idle.pop()
@@ -311,7 +310,7 @@ class Connection:
         return Link(self._client.connection_pool.make_connection(), self._options)
 
     def _parsed(self, command: Command, reply: Any) -> Any:
-        """A reply as redis-py's client returns it; an error reply as our error."""
+        """A reply as redis-py's client returns it; an error reply as a `ServerError`."""
         if isinstance(reply, rx.ResponseError):
             if isinstance(command, ScriptCommand):
                 return translate(reply, self.name, script=command.script)
@@ -322,12 +321,12 @@ class Connection:
 
 
 def _writes(command: Command) -> bool:
-    """Whether a command may write; a script among those of `call_all` must not."""
+    """Whether a command may write; a `ScriptCommand` must not."""
     return not isinstance(command, ScriptCommand) and command[0] not in _READS
 
 
 def _script_writes(name: str) -> bool:
-    """Whether an operation writes anything; one that does is in `NEEDS` with what it writes."""
+    """Whether an operation may write: one that does has its writes in `NEEDS`."""
     needed = NEEDS.get(f"ops/{name}", {})
     return any(word not in _READS for words in needed.values() for word in words.split())
 

@@ -1,4 +1,4 @@
-"""How safe keys are on a server: whether it may evict them, and whether it saves them."""
+"""A server's settings for eviction and persistence."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,11 +8,11 @@ from rwq_cli.core.server.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """How safe keys are on a server. None is unknown: managed services may refuse to say.
+    """A server's eviction and persistence; None if unknown, as managed services may hide them.
 
     Attributes:
-        maxmemory_bytes: The limit of its memory; 0 for none.
-        eviction: What it does at the limit, such as `noeviction` or `allkeys-lru`.
+        maxmemory_bytes: Its memory limit; 0 for none.
+        eviction: Its policy at the limit, such as `noeviction` or `allkeys-lru`.
         persists: Whether it saves its data to disk.
     """
 
@@ -22,12 +22,12 @@ class Durability:
 
     @property
     def may_evict(self) -> bool:
-        """Whether it is known to delete keys at its memory limit, or would if it had one."""
+        """Whether its policy is known and allows it to evict keys at a memory limit."""
         return self.eviction not in (None, "noeviction")
 
 
 def durability_of(connection: Connection) -> Durability:
-    """Ask a server for these settings.
+    """Read these settings from a server.
 
     Raises:
         ServerError: The connection was lost.

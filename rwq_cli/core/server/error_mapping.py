@@ -1,7 +1,7 @@
-"""From what redis-py raises to the core's errors: one table, by the code of the server's reply.
+"""Mapping redis-py's exceptions to the core's errors, by the code of the server's reply.
 
-A reply's code is its first word, and nothing else in it is looked at: a key, a command or a reason
-that happens to contain `readonly` or `OOM` says nothing about the server.
+The code is the first word of the reply. The rest is ignored, because a key or a command may contain
+`readonly` or `OOM`.
 """
 
 import re
@@ -12,16 +12,16 @@ from redis import exceptions as rx
 from rwq_cli.core import errors
 from rwq_cli.core.lua import Script
 
-# What redis-py raises for an error reply; it counts two kinds among the failures of a connection.
+# redis-py's exceptions for error replies; two of them are subclasses of its ConnectionError.
 REPLIES = (rx.ResponseError, rx.AuthenticationError, rx.BusyLoadingError)
 
 
 class _Meaning(NamedTuple):
-    """What a code means.
+    """The meaning of a code.
 
     Attributes:
         kind: The class of the error.
-        verb: What the server does or lacks, to be followed by its own words.
+        verb: What the server does or lacks; its own message follows.
         hint: What to do about it.
     """
 
@@ -86,7 +86,7 @@ _MEANINGS = {
     ),
 }
 
-# Of these redis-py has cut off the code. Versions that keep it in `status_code` are asked there.
+# redis-py strips the code from these. Newer versions keep it in `status_code`.
 _CUT_CODES: dict[type[Exception], str] = {
     rx.NoPermissionError: "NOPERM",
     rx.BusyLoadingError: "LOADING",
@@ -102,27 +102,27 @@ _CUT_CODES: dict[type[Exception], str] = {
 }
 _CODES = {*_MEANINGS, *_CUT_CODES.values(), "WRONGTYPE"}
 
-# Redis 6.2 wraps what went wrong in a script, with the place once or twice before it; later servers
-# put the place behind it. An error of Lua's own begins with the place everywhere.
+# Redis 6.2 puts the script's line before the error, once or twice; later servers put it after. An
+# error that Lua raises begins with the line on all servers.
 _OLD_SCRIPT_ERROR = re.compile(
     r"Error running script \(call to \w+\): @\w+:(\d+|\?): (?:@?user_script: ?\d+: )?-?(.*)"
 )
 _SCRIPT_ERROR = re.compile(r"(?:user_script:\d+: )?(.*) script: \w+, on @\w+:(\d+)\.?")
-# How a denied command inside a script is reported, by Redis up to 7.0 and by later servers.
+# A command that is denied inside a script, as reported by Redis up to 7.0 and by later servers.
 _DENIED_IN_SCRIPT = ("The user executing the script can't ", "ACL failure in script: ")
-# What Python says of a server that answers in plain text, or not at all.
+# Python's messages for a server that answers in plain text, or not at all.
 _NO_TLS = ("wrong version number", "record layer failure", "handshake operation timed out")
-# A client that gave no password may send short commands only.
+# An unauthenticated client may send only short commands.
 _NO_PASSWORD = "Protocol error: unauthenticated"
 
 
 class _Reply(NamedTuple):
-    """An error reply, taken apart.
+    """A parsed error reply.
 
     Attributes:
-        code: Its first word; `ERR` for one that says no more than that.
-        text: What follows the code.
-        line: Where in the script that was run; None where the server does not say.
+        code: Its first word; `ERR` if that is not a code.
+        text: The text after the code.
+        line: The line of the script that failed; None if the server does not give it.
     """
 
     code: str
@@ -131,12 +131,12 @@ class _Reply(NamedTuple):
 
     @property
     def whole(self) -> str:
-        """Code and text, without an `ERR` and the final full stop."""
+        """Code and text, without `ERR` and without the final full stop."""
         return (self.text if self.code == "ERR" else f"{self.code} {self.text}").rstrip(".")
 
 
 def _split(text: str) -> _Reply:
-    """A whole reply, cut behind its code."""
+    """Split a whole reply after its code."""
     first, _, rest = text.partition(" ")
     return _Reply(first, rest) if first in _CODES else _Reply("ERR", text.removeprefix("ERR "))
 
@@ -167,12 +167,12 @@ def _meaning(error: Exception, reply: _Reply) -> _Meaning | None:
 def translate(
     error: Exception, server: str, *, key: object = None, script: Script | None = None
 ) -> errors.ServerError:
-    """Turn an error reply into an error of ours.
+    """Turn an error reply into a `ServerError`.
 
     Args:
-        error: What redis-py made of the reply.
-        server: What to call the server in the message.
-        key: The key that the command was about, for a server's error that does not name it.
+        error: redis-py's exception for the reply.
+        server: The server's name in the message.
+        key: The key of the command, for an error that does not name it.
         script: The script that was run.
     """
     reply = _parse(error)
@@ -190,7 +190,7 @@ def translate(
 
 
 def _wrong_type(text: str, key: object) -> errors.WrongType:
-    # Our scripts name the key; the server does not.
+    # The scripts name the key; the server does not.
     if not text.startswith("Operation against"):
         return errors.WrongType(text)
     return errors.WrongType.of(key if isinstance(key, bytes) else b"a key of the queue")
@@ -200,9 +200,9 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
     """The error for a connection that could not be made.
 
     Args:
-        error: What redis-py or the operating system raised.
-        server: What to call the server in the message.
-        timeout_s: How long was waited, seconds.
+        error: The exception of redis-py or the operating system.
+        server: The server's name in the message.
+        timeout_s: The timeout, seconds.
     """
     reason, hint = _reason(error), "check -u or RWQ_URL, and that the server runs"
     if any(words in reason for words in _NO_TLS):
@@ -215,7 +215,7 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
 
 
 def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:
-    """The error for a connection that broke after it was made; arguments as of `unreachable`."""
+    """The error for a connection that broke after it was made; arguments as for `unreachable`."""
     reason = _reason(error)
     if reason == "max number of clients reached":
         hint = "raise its maxclients, or close idle connections"
@@ -231,7 +231,7 @@ def _is_timeout(error: Exception) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """The operating system's words, which redis-py wraps in an address that is named anyway."""
+    """The operating system's message, without the address that redis-py adds."""
     cause = error.__cause__ or error.__context__ or error
     reason = getattr(cause, "strerror", None) or str(cause if _is_timeout(error) else error)
     reason = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$|_ssl\.c:\d+: ", "", " ".join(reason.split()))

@@ -11,16 +11,16 @@ from rwq_cli.core import errors
 from rwq_cli.core.server.error_mapping import REPLIES, lost, translate, unreachable
 from rwq_cli.core.server.packing import pack
 
-# After this long only a reply proves that a load balancer has not dropped an idle connection.
+# After this time, only a reply proves that a load balancer has not dropped an idle connection.
 PING_AFTER_S = 5.0
 # Extra time beyond the caller's deadline, for a call that begins just before it.
 GRACE_S = 2.0
 # Read timeout in seconds: a readable TLS socket may hold no reply yet.
 _POLL_S = 0.001
-# A timeout limits what is sent at once, so a large command is sent in pieces.
+# The timeout applies to each send, so a large command is sent in pieces.
 _PIECE_BYTES = 1 << 20
 
-# In the place of a reply that has not arrived.
+# Returned if no reply has arrived.
 NO_REPLY = object()
 
 _FAILURES = (rx.RedisError, OSError)
@@ -28,13 +28,13 @@ _FAILURES = (rx.RedisError, OSError)
 
 @dataclass(slots=True)
 class LinkOptions:
-    """What all links of a connection share.
+    """Options that all links of a connection share.
 
     Attributes:
-        name: What to call the server in messages.
-        connect_timeout_s: How long a link may take to be made, with TLS, password and database.
-        reply_timeout_s: How long to wait for one reply.
-        deadline_s: When the caller wants to be done, on the clock of `time.monotonic`.
+        name: The server's name in messages.
+        connect_timeout_s: The timeout for connecting, including TLS, password and database.
+        reply_timeout_s: The timeout for one reply.
+        deadline_s: The caller's deadline, on the clock of `time.monotonic`.
         no_touch: Whether reads must not count as use; None if the server cannot do that.
     """
 
@@ -45,20 +45,20 @@ class LinkOptions:
     no_touch: bool | None = False
 
     def limited(self, timeout_s: float) -> float:
-        """This timeout, or what is left until the deadline and the grace."""
+        """The timeout, limited to the time left until the deadline plus the grace period."""
         if self.deadline_s == inf:
             return timeout_s
         return min(timeout_s, max(0.0, self.deadline_s - monotonic()) + GRACE_S)
 
 
 class Link:
-    """A connection of redis-py's, opened when it is first used and anew when it was lost.
+    """A redis-py connection, opened when it is first used and reopened after it was lost.
 
-    Nothing is ever sent twice: only `prepare`, which sends nothing of the caller's, reconnects.
+    No command is ever sent twice: only `prepare`, which sends no command of the caller, reconnects.
 
     Args:
         raw: The connection, not yet opened.
-        options: What all links of the connection share.
+        options: The options of all links of the connection.
     """
 
     def __init__(self, raw: Any, options: LinkOptions) -> None:
@@ -70,7 +70,7 @@ class Link:
         self._used_s = 0.0
 
     def prepare(self) -> None:
-        """Make the link ready for a command: open, not dropped meanwhile, and in the right mode.
+        """Make the link ready for a command: open, still alive, and in the right mode.
 
         Raises:
             ServerError: It could not be opened, or the server refused the password.
@@ -95,7 +95,7 @@ class Link:
 
     def _is_alive(self) -> bool:
         try:
-            # What can be read with no command outstanding is the end of the connection.
+            # Readable without an outstanding command means that the connection was closed.
             if self._raw.can_read(timeout=0):
                 return False
             if monotonic() - self._used_s > PING_AFTER_S:
@@ -124,7 +124,7 @@ class Link:
         return self.read()
 
     def send(self, packed: bytes) -> None:
-        """Send commands that were packed.
+        """Send packed commands.
 
         Raises:
             ServerError: The connection was lost.
@@ -140,7 +140,7 @@ class Link:
             raise lost(error, self._options.name, timeout_s) from error
 
     def read(self) -> Any:
-        """Read the next reply; one that is an error is returned as redis-py's exception.
+        """Read the next reply; an error reply is returned as redis-py's exception.
 
         Raises:
             ServerError: The connection was lost, or the server refuses all commands on it.
@@ -161,7 +161,7 @@ class Link:
         return reply
 
     def poll(self) -> Any:
-        """The next reply as of `read` if it has arrived, else `NO_REPLY`."""
+        """Read the next reply if it has arrived; otherwise return `NO_REPLY`."""
         self._set_timeout(_POLL_S)
         try:
             return self._raw.read_response(disconnect_on_error=False)
@@ -173,7 +173,7 @@ class Link:
             raise lost(error, self._options.name, _POLL_S) from error
 
     def fileno(self) -> int:
-        """The socket, which is readable when there is a reply or the connection is lost."""
+        """The socket's file descriptor, readable on a reply or a lost connection."""
         number: int = self._raw._sock.fileno()
         return number
 
@@ -187,6 +187,6 @@ class Link:
         return timeout_s
 
     def close(self) -> None:
-        """Close the connection, whatever is outstanding."""
+        """Close the connection, even if replies are outstanding."""
         self._is_open = False
         self._raw.disconnect()

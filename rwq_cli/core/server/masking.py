@@ -3,7 +3,7 @@
 import re
 from urllib.parse import unquote
 
-# What each part of a URL looks like when it is certain what it is.
+# Patterns for parts of a URL that certainly hold no password.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.ASCII | re.IGNORECASE)
 _HOST = r"(?:[\w.-]*|\[[0-9a-f:.]+(?:%[\w.-]+)?\])(?::\d{1,5})?"
 _ONE_SERVER = re.compile(rf"{_HOST}/?\d*/?", re.ASCII | re.IGNORECASE)
@@ -30,11 +30,11 @@ _REST = "…"
 
 
 def mask_url(url: str) -> str:
-    """The URL as it may be shown.
+    """Mask a URL for messages.
 
-    Masked are the password, a user that is not plainly a name, the value of every option but those
-    that hold no secret, and what follows a `#`. Of a URL with a part that is not what belongs there
-    only the scheme is left: a password may be anywhere in it.
+    This masks the password, a user that is not plainly a name, the value of every option that may
+    hold a secret, and the fragment. A malformed URL is reduced to its scheme, because the password
+    may be anywhere in it.
     """
     scheme, separator, rest = url.partition("://")
     if not url:
@@ -65,6 +65,6 @@ def _masked_option(option: str) -> str:
     shown = _SHOWN_OPTIONS.get(name)
     if shown is not None and shown.fullmatch(value):
         return option
-    # Without a value, it may be one.
+    # Without a value, the name itself may be the secret.
     is_name = _OPTION.fullmatch(name) and (sign or shown is not None)
     return f"{name if is_name else _MASK}{sign}{_MASK if value else ''}"

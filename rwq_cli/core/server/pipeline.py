@@ -1,15 +1,14 @@
-"""Calls sent ahead of their replies, so that the server never waits for its client.
+"""Sending calls ahead of their replies, so that the server never waits for its client.
 
-A call is made and sent while the server works on the one before it: two calls are outstanding, one
-at work and one in the server's socket. More would gain nothing.
+Two calls are outstanding: the server runs one while the next is in its socket. More would gain
+nothing.
 
-What a refusal means for the calls behind it: a server that refuses one for want of memory may carry
-out the next, which is smaller. That could be prevented, but only by waiting for each reply before
-the next call is sent (on a network it halves the throughput), or by a key that each call checks and
-advances (one more key on the server, which every other client of the queue would see, and
-transactions cannot check it). So it is not prevented but exact: after a refusal nothing more is
-sent, not even again, every outstanding reply is read, and each call's place in the stream says
-whether it took effect; see `Acknowledged`.
+A server that refuses a call because it is out of memory may still run the next one, which is
+smaller. To prevent that, the client would have to wait for each reply before it sends the next
+call, which halves the throughput on a network, or each call would have to check and advance a key,
+which every other client of the queue would see, and which transactions cannot check. Instead it is
+reported exactly: after a refusal, no more calls are sent, all outstanding replies are read, and
+each call's place in the stream says whether it took effect; see `Acknowledged`.
 """
 
 from collections import deque
@@ -27,17 +26,17 @@ from rwq_cli.core.server.packing import pack
 Command = Sequence[Any]
 
 SENT_AHEAD = 2
-# In the place of the reply to a call that was refused.
+# Returned instead of the reply to a refused call.
 REFUSED = object()
 
 
 class CancelToken:
-    """Asks work that sends ahead to end at its next safe point.
+    """Asks a pipeline to stop at its next safe point.
 
     Attributes:
-        asked: Set by whoever is in charge: send nothing more, read the outstanding replies, and
-            raise KeyboardInterrupt.
-        is_polled: Whether the work would notice now. While it waits for its source it would not.
+        asked: Set by the caller: send no more calls, read the outstanding replies, and raise
+            KeyboardInterrupt.
+        is_polled: Whether the pipeline would notice now; not while it waits for its source.
     """
 
     def __init__(self) -> None:
@@ -64,12 +63,12 @@ class Flight:
         raise NotImplementedError
 
     def receive(self) -> Any:
-        """The reply to the oldest call; a refusal is returned as redis-py's exception."""
+        """Read the reply to the oldest call; a refusal is returned as redis-py's exception."""
         raise NotImplementedError
 
 
 class ScriptFlight(Flight):
-    """Calls of one script, each given by its ARGV.
+    """Calls of one script; a call is its ARGV.
 
     Args:
         link: The link.
@@ -99,7 +98,7 @@ class ScriptFlight(Flight):
         return reply
 
     def _run_again(self) -> None:
-        """After a SCRIPT FLUSH: run by its text whatever did not run, until a call is refused."""
+        """After SCRIPT FLUSH, send the calls that did not run by text, until one is refused."""
         self._replies.extend(self._link.read() for _ in range(len(self._sent) - 1))
         for at, call in enumerate(self._sent):
             if self._is_refused:
@@ -110,7 +109,7 @@ class ScriptFlight(Flight):
 
 
 class TransactionFlight(Flight):
-    """Transactions, each given by its commands."""
+    """Transactions; a call is its commands."""
 
     def send(self, call: Sequence[Command]) -> None:
         self._link.send(pack_transaction(call))
@@ -125,19 +124,19 @@ class TransactionFlight(Flight):
 
 
 def pack_transaction(commands: Sequence[Command]) -> bytes:
-    """Commands in MULTI and EXEC."""
+    """Encode commands in MULTI and EXEC."""
     return b"".join(map(pack, (("MULTI",), *commands, ("EXEC",))))
 
 
 def read_transaction(link: Link, count: int) -> list[Any] | rx.ResponseError:
-    """The replies to the commands of a transaction.
+    """Read the replies to the commands of a transaction.
 
     Args:
         link: The link on which it was sent.
         count: How many commands it has.
 
     Returns:
-        What EXEC replied; if a command was refused before it, so that nothing ran, that refusal.
+        The reply to EXEC; or the refusal of a command before EXEC, so that nothing ran.
     """
     *queued, done = [link.read() for _ in range(count + 2)]
     if isinstance(done, list):
@@ -149,15 +148,15 @@ def read_transaction(link: Link, count: int) -> list[Any] | rx.ResponseError:
 
 
 class Pipeline:
-    """Sends calls ahead of their replies, and stops at the first that is refused.
+    """Sends calls ahead of their replies, and stops at the first refusal.
 
-    A link is taken for as long as calls are outstanding. So one that was dropped while the source
+    A link is held only while calls are outstanding. So a link that was dropped while the source
     paused is replaced before the next call is sent.
 
     Args:
         lend: Lends a link that is ready for a command.
         flight: Makes the flight for the calls on a link.
-        translate: Makes our error of a refusal.
+        translate: Turns a refusal into a `ServerError`.
         stop: Checked before each call is read from the source.
     """
 
@@ -179,16 +178,16 @@ class Pipeline:
         """Send the calls.
 
         Args:
-            calls: The calls; None says that the source pauses, so that all replies are awaited.
+            calls: The calls; None means that the source pauses, so that all replies are awaited.
 
         Raises:
-            ServerError: A call was refused, which is raised when all replies are read, or the
+            ServerError: A call was refused, which is raised after all replies are read; or the
                 connection was lost, with calls `in_doubt`.
 
         Yields:
-            The replies in order; `REFUSED` for each call that had no effect.
+            The replies in order; `REFUSED` for each refused call.
         """
-        # A server that is not there is noticed before the source is read.
+        # Notice an unreachable server before the source is read.
         with self._lend():
             pass
         source = iter(calls)
@@ -223,7 +222,7 @@ class Pipeline:
         except StopIteration:
             self._has_ended = True
         except BaseException as error:
-            # Raised when the outstanding replies are read: what was sent is reported first.
+            # Raised after the outstanding replies: what was sent is reported first.
             self._has_ended, self._failure = True, error
         finally:
             self._stop.is_polled = True

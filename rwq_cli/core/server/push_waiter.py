@@ -1,4 +1,4 @@
-"""Waiting for a push onto any of several lists, which pops nothing and costs the server nothing."""
+"""Waiting for a push onto any of several lists, without popping and without polling the server."""
 
 from collections.abc import Sequence
 from selectors import EVENT_READ, DefaultSelector
@@ -11,8 +11,8 @@ from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.link import NO_REPLY, Link
 from rwq_cli.core.server.packing import pack
 
-# Seconds until the server ends a blocked command: it may have no other way to find out that its
-# client is gone, and whatever lies between them drops a silent connection.
+# Seconds until the server ends a blocked command. It may not notice otherwise that its client is
+# gone, and a load balancer or firewall may drop an idle connection.
 _BLOCK_S = 30
 
 
@@ -20,10 +20,10 @@ class PushWaiter:
     """Waits for a push.
 
     Each list has a link on which `BLMOVE list list RIGHT RIGHT` blocks until the list has an entry,
-    and moves it to where it was, in one step. A command without a reply stays for the next wait.
+    which it puts back in its place atomically. A command without a reply is kept for the next wait.
 
     Args:
-        connection: The server; its other calls are not held up.
+        connection: The server; its other calls are not blocked.
         lists: The keys of the lists, each once.
     """
 
@@ -37,7 +37,7 @@ class PushWaiter:
         """Wait until one of the lists has an entry.
 
         Args:
-            seconds: How long at most.
+            seconds: The timeout.
 
         Raises:
             ServerError: The server refused, or was lost.
@@ -58,7 +58,7 @@ class PushWaiter:
                 self._unwatched.append(ready.data)
 
     def close(self) -> None:
-        """Close the links, and end with them what blocks on the server."""
+        """Close the links, which also ends their blocked commands."""
         for link in self._links.values():
             link.close()
         self._links.clear()

@@ -1,10 +1,10 @@
-"""All keys of a server, in short calls."""
+"""Scanning the keys of a server."""
 
 from collections.abc import Iterator
 
 from rwq_cli.core.server.connection import Connection
 
-# Keys that one call looks at, which takes the server about a third of a millisecond.
+# Keys that one call examines, which takes the server about a third of a millisecond.
 SCAN_COUNT = 1000
 
 
@@ -15,13 +15,13 @@ def scan_keys(
     kind: str | None = None,
     count: int = SCAN_COUNT,
 ) -> Iterator[list[bytes]]:
-    """The keys of a server, page by page; a key may be returned twice, as SCAN may do.
+    """Scan the keys of a server in pages; like SCAN, this may return a key twice.
 
     Args:
         connection: The server.
         pattern: Only keys that match this glob; None for all.
         kind: Only keys of this type, such as `list`; None for any.
-        count: About how many keys one call looks at.
+        count: About how many keys one call examines.
 
     Yields:
         Non-empty pages.

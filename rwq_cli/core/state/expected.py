@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 
+from rwq_cli.core.lua import FINGERPRINT_BYTES
 from rwq_cli.core.model import State
-
-_FINGERPRINT_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ ANY = Expected()
 
 def fingerprint(data: bytes) -> str:
     """A fingerprint of data, as scripts compare it: of larger data, of both ends and the length."""
-    length, half = len(data), _FINGERPRINT_BYTES // 2
-    if length > _FINGERPRINT_BYTES:
+    length, half = len(data), FINGERPRINT_BYTES // 2
+    if length > FINGERPRINT_BYTES:
         data = data[:half] + data[-half:]
     return sha1(b"%d:" % length + data, usedforsecurity=False).hexdigest()

@@ -6,6 +6,7 @@ from typing import Any
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.lua import IDENTITY_DIGITS
 from rwq_cli.core.model import STATE_CODES, Lease, State
 from rwq_cli.core.state.rules import Facts
 
@@ -13,7 +14,6 @@ from rwq_cli.core.state.rules import Facts
 FACT_FIELDS = 8
 _STATE_OF_CODE = {code: state for state, code in STATE_CODES.items()}
 _ABANDONED, _GHOST = STATE_CODES[State.ABANDONED], STATE_CODES[State.GHOST]
-_FINGERPRINT_DIGITS = 12
 
 
 def probe(
@@ -123,8 +123,8 @@ def states_in_processing(
         at = 0
         for index, code in enumerate(reply.decode("ascii")):
             if code == _ABANDONED:
-                fingerprint = fingerprints[at : at + _FINGERPRINT_DIGITS]
-                at += _FINGERPRINT_DIGITS
+                fingerprint = fingerprints[at : at + IDENTITY_DIGITS]
+                at += IDENTITY_DIGITS
                 yield first + index, batch[index], State.ABANDONED, fingerprint
             elif code == _GHOST:
                 yield first + index, batch[index], State.GHOST, b""

@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_FINGERPRINT_BITS = 48
+from rwq_cli.core.lua import IDENTITY_DIGITS
+
+_FINGERPRINT_BITS = 4 * IDENTITY_DIGITS
+_FORMAT = f"0{IDENTITY_DIGITS}x"
 _FINGERPRINT = (1 << _FINGERPRINT_BITS) - 1
 # No list is longer.
 _ANYWHERE = (1 << 40) - 1
@@ -67,10 +70,10 @@ class Seen(Mapping[bytes, str]):
 
     def get(self, item_id: bytes, default: Any = None) -> Any:
         value = self._values.get(item_id)
-        return default if value is None else f"{value & _FINGERPRINT:012x}"
+        return default if value is None else format(value & _FINGERPRINT, _FORMAT)
 
     def __getitem__(self, item_id: bytes) -> str:
-        return f"{self._values[item_id] & _FINGERPRINT:012x}"
+        return format(self._values[item_id] & _FINGERPRINT, _FORMAT)
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._values)

@@ -23,8 +23,8 @@ local function ids_from(n)
   return ids
 end
 
--- Of larger data, the two ends and the length: hashing takes two milliseconds a megabyte.
-local FINGERPRINT_BYTES = 4194304
+-- The same as `fingerprint` in `core/state/expected.py`. FINGERPRINT_BYTES is made from
+-- `core/lua/__init__.py`.
 local function fingerprint(id)
   local key, half = item_prefix .. id, FINGERPRINT_BYTES / 2
   local data = redis.call('GETRANGE', key, 0, FINGERPRINT_BYTES)

@@ -19,7 +19,8 @@ local function identify(id)
     data = redis.call('STRLEN', key) .. ':' .. data .. redis.call('GETRANGE', key, -END_BYTES, -1)
   end
   -- fakeredis has no sha1hex; there, only the state tells one item from another.
-  return 'string', redis.sha1hex and string.sub(redis.sha1hex(data), 1, 12) or string.rep('0', 12)
+  return 'string', redis.sha1hex and string.sub(redis.sha1hex(data), 1, IDENTITY_DIGITS)
+    or string.rep('0', IDENTITY_DIGITS)
 end
 
 -- For replies: the fingerprint of an item that neither a session nor a guard protects, else ''. Any other is

@@ -81,7 +81,7 @@ local function read(id)
   return data
 end
 
-local looks_left = math.max(1, math.floor(SCAN_BUDGET / (processing_length + 1)))
+local lookups_left = math.max(1, math.floor(SCAN_BUDGET / (processing_length + 1)))
 local reply, leased, seen = { 0, 0, -1, {} }, {}, {}
 local looked_at, bytes, stopped = 0, 0, false
 
@@ -90,10 +90,10 @@ local function is_worked_on(id, new, old)
   if is_promoted[id] or not (new or old)
       or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
     return false
-  elseif looks_left == 0 then
+  elseif lookups_left == 0 then
     return nil
   end
-  looks_left = looks_left - 1
+  lookups_left = lookups_left - 1
   return redis.call('LPOS', processing, id) ~= false
 end
 
