@@ -77,8 +77,8 @@ def findings() -> str:
     for code in Code:
         remedy = REMEDIES[code]
         outcome = "fixed" if code in AUTO_FIXABLE else "left"
-        if remedy.kept:
-            outcome += f"{'; left where' if code in AUTO_FIXABLE else ':'} {remedy.kept}"
+        if remedy.left_because:
+            outcome += f"{'; left where' if code in AUTO_FIXABLE else ':'} {remedy.left_because}"
         rows.append(f"| `{code.value}` | {code.severity.value} | {remedy.cause} | {outcome} |")
     return "\n".join(rows) + "\n"
 

@@ -67,8 +67,8 @@ def bury(
         queue.bury(
             chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
         ),
-        done=Status.BURIED,
+        success=Status.BURIED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
-        also=(Status.ALREADY_BURIED,),
+        neutral=(Status.ALREADY_BURIED,),
     )

@@ -88,7 +88,7 @@ def complete(
             expected=chosen.expected,
             dry_run=dry_run,
         ),
-        done=Status.COMPLETED,
+        success=Status.COMPLETED,
         failures=(Status.MISSING, Status.NOT_OWNER),
         dry_run=dry_run,
     )

@@ -9,7 +9,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.putting import report_bad_line, restore_report
+from rwq_cli.commands.restoring import report_bad_line, restore_report
 from rwq_cli.core.items.importing import OnConflict, forget_marks
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import OutcomeBatch

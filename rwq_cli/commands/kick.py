@@ -39,7 +39,7 @@ def kick(
     return batch_of_ids(
         queue.name,
         queue.kick(chosen.ids, expected=chosen.expected, dry_run=dry_run),
-        done=Status.KICKED,
+        success=Status.KICKED,
         failures=(Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
     )

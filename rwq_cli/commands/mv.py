@@ -63,7 +63,7 @@ def mv(
         queue,
         queue.move(chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run),
         undo,
-        done=Status.MOVED,
+        success=Status.MOVED,
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),
         dry_run=dry_run,
         fields=bytes_fields("to", to),

@@ -42,7 +42,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
         queue,
         queue.purge(undo, leftovers=leftovers, dry_run=dry_run),
         undo,
-        done=Status.REMOVED,
+        success=Status.REMOVED,
         failures=(),
         dry_run=dry_run,
     )
@@ -57,7 +57,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
                 f"rwq: {keys} named like results but are something else; left"
             )
 
-    report.also_done = frozenset({"results"})
+    report.extra_success = frozenset({"results"})
     report.batches = with_leftovers(report.batches)
     report.extra = lambda: {"results": leftovers.results}
     return report

@@ -64,8 +64,8 @@ def release(
             expected=chosen.expected,
             dry_run=dry_run,
         ),
-        done=Status.DELAYED if delay_s else Status.RELEASED,
+        success=Status.DELAYED if delay_s else Status.RELEASED,
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
-        also=() if delay_s else (Status.ALREADY_WAITING,),
+        neutral=() if delay_s else (Status.ALREADY_WAITING,),
     )

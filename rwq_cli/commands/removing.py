@@ -8,7 +8,7 @@ from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.export_file import Header, Taken
+from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.output.report import Batch
 from rwq_cli.undo.file import UndoFile, undo_directory
 from rwq_cli.views.outcomes import batch_of_ids
@@ -25,10 +25,10 @@ def open_undo_file(
         verb: The command.
         to: For `mv`, the queue that they are moved to; else None.
     """
-    taken = Taken(verb, queue.connection.address, to)
+    origin = UndoOrigin(verb, queue.connection.address, to)
     return UndoFile(
         undo_directory(settings.environment.variables),
-        lambda: Header(queue.name, queue.now_ms(), taken),
+        lambda: Header(queue.name, queue.now_ms(), origin),
     )
 
 
@@ -38,7 +38,7 @@ def removal_report(
     outcomes: Outcomes,
     undo: UndoFile,
     *,
-    done: Status,
+    success: Status,
     failures: Sequence[Status],
     dry_run: bool,
     fields: Mapping[str, object] | None = None,
@@ -50,12 +50,12 @@ def removal_report(
         queue: The queue that they are removed from.
         outcomes: What becomes of each ID; reading them does the work.
         undo: Where they are written first; it is closed at the end.
-        done: The status that the verb is for.
+        success: The status of an item on which the verb succeeded.
         failures: The statuses that mean no.
         dry_run: Whether nothing is changed.
         fields: Further fields of the summary.
     """
-    report = batch_of_ids(queue.name, outcomes, done=done, failures=failures, dry_run=dry_run)
+    report = batch_of_ids(queue.name, outcomes, success=success, failures=failures, dry_run=dry_run)
     report.failed |= {Status.CHANGED.value, Status.WRONG_TYPE.value}
     report.fields = {
         **bytes_fields("queue", queue.name),

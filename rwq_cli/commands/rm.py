@@ -45,7 +45,7 @@ def rm(
         queue,
         queue.remove(chosen.ids, undo, expected=chosen.expected, dry_run=dry_run),
         undo,
-        done=Status.REMOVED,
+        success=Status.REMOVED,
         failures=(Status.MISSING,),
         dry_run=dry_run,
     )

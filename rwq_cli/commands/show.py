@@ -86,7 +86,9 @@ def _look_up(
         forecasts: list[Forecast | None] = [None] * len(page)
         if eta_s is not None:
             forecasts = queue.forecast(reports, sample_s=eta_s)
-        for item, report, forecast, kept in zip(items, reports, forecasts, found, strict=True):
+        for item, report, forecast, result_key in zip(
+            items, reports, forecasts, found, strict=True
+        ):
             key = queue.keys.result(item.item_id)
-            wrong = {} if kept.kind in (NOTHING, A_RESULT) else {key: kept.kind}
-            yield Shown(item, report, forecast, kept.result, wrong)
+            wrong = {} if result_key.kind in (NOTHING, A_RESULT) else {key: result_key.kind}
+            yield Shown(item, report, forecast, result_key.result, wrong)

@@ -33,7 +33,7 @@ def touch(
     return batch_of_ids(
         queue.name,
         queue.touch(choice.chosen(queue, settings).ids, lease_s=lease_s, dry_run=dry_run),
-        done=Status.TOUCHED,
+        success=Status.TOUCHED,
         failures=(Status.NOT_LEASED, Status.MISSING),
         dry_run=dry_run,
     )

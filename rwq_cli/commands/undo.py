@@ -9,7 +9,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.putting import report_bad_line, restore_report
+from rwq_cli.commands.restoring import report_bad_line, restore_report
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
@@ -72,7 +72,7 @@ def undo(
     for number, reason in reader.rejected:
         bad_line(number, reason)
     run = UndoRun(reader, queue, dry_run=dry_run)
-    verb = reader.taken.verb
+    verb = reader.origin.verb
 
     def suffix() -> str:
         place = f"; {verb} of {escaped(queue.name)}, from {_shown(reader.path)}"
@@ -123,14 +123,14 @@ def _check(
     reader: UndoReader, connection: Connection, wanted: bytes | None, *, anywhere: bool
 ) -> None:
     """Refuse a file of another queue, or of another server unless that is meant."""
-    header, taken = reader.header, reader.taken
+    header, origin = reader.header, reader.origin
     if wanted is not None and wanted != header.queue:
         raise InvalidArgument(
             f"these items were removed from the queue {escaped(header.queue)}", "leave out -q"
         )
-    if not anywhere and not is_same_server(taken.server, connection.address):
+    if not anywhere and not is_same_server(origin.server, connection.address):
         raise InvalidArgument(
-            f"these items were removed from {taken.server}, and this is {connection.address}",
+            f"these items were removed from {origin.server}, and this is {connection.address}",
             "name that server with -u, or use --anywhere",
         )
 
@@ -149,7 +149,7 @@ def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
         )
     elif run.in_doubt:
         rest += (
-            f"; in doubt: {reader.taken.verb} was interrupted before it knew whether they were "
+            f"; in doubt: {reader.origin.verb} was interrupted before it knew whether they were "
             "removed, so a worker may have completed them"
         )
     if not dry_run and not run.is_complete:

@@ -21,7 +21,7 @@ from rwq_cli.core.state.snapshot import TIME_MS_MAX, End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
 from rwq_cli.input.streams import split
-from rwq_cli.output.export_file import VERSION, Header, Mark, MarkWord, Taken
+from rwq_cli.output.export_file import VERSION, Header, Mark, MarkWord, UndoOrigin
 
 _CHUNK_BYTES = 1 << 20
 
@@ -37,7 +37,7 @@ class _Lease(Struct):
     ttl_ms: _Whole | None = None
 
 
-class _Taken(Struct):
+class _Origin(Struct):
     verb: str
     server: str | None = None
     to: str | None = None
@@ -48,7 +48,7 @@ class _Header(Struct):
     queue: str | None = None
     queue_b64: bytes | None = None
     exported_ms: _Whole | None = None
-    undo: _Taken | None = None
+    undo: _Origin | None = None
 
 
 class _Record(Struct):
@@ -118,13 +118,15 @@ def parse_header(line: bytes, name: str) -> Header:
         header = _decode_header(line)
     except ValidationError as error:
         raise InvalidArgument(f"the header of {name} cannot be used: {_reason(error)}")
-    queue, taken = _bytes(header.queue, header.queue_b64), header.undo
+    queue, origin = _bytes(header.queue, header.queue_b64), header.undo
     if not queue:
         raise InvalidArgument(f"the header of {name} cannot be used: it names no queue")
     return Header(
         queue,
         header.exported_ms or 0,
-        Taken(taken.verb, str(taken.server), _bytes(taken.to, taken.to_b64)) if taken else None,
+        UndoOrigin(origin.verb, str(origin.server), _bytes(origin.to, origin.to_b64))
+        if origin
+        else None,
     )
 
 
@@ -148,13 +150,13 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
         result_of = _bytes(record.result_of, record.result_of_b64)
         if result_of is not None:
             return _result(record, result_of)
-        for word in (MarkWord.TAKEN, MarkWord.BEGUN, MarkWord.RESTORED, MarkWord.TRIED):
+        for word in (MarkWord.REMOVED, MarkWord.BEGUN, MarkWord.RESTORED, MarkWord.TRIED):
             if getattr(record, word) is not UNSET:
                 return Mark(word, lines=record.lines_b64)
         # An empty one is an ID like any other.
         raise BadRecord("it has no id")
     if record.kept:
-        return Mark(MarkWord.KEPT, item_id)
+        return Mark(MarkWord.NOT_REMOVED, item_id)
     data = _bytes(record.data, record.data_b64)
     if data is None:
         raise BadRecord("it has neither data nor data_b64")

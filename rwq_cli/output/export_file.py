@@ -13,18 +13,18 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import View
 
-# The version of the format: raised when an older reader would misread it.
+# The version of the format, which changes if older readers would misread the file.
 VERSION = 1
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What an undo file's header adds to that of an export.
+class UndoOrigin:
+    """The part of a header that only undo files have: what removed the items.
 
     Attributes:
-        verb: The command that took the items away: `rm`, `mv` or `purge`.
+        verb: The command that removed the items: `rm`, `mv` or `purge`.
         server: The server's URL, without user and password.
-        to: For `mv`, the queue that they went to; else None.
+        to: For `mv`, the queue that they were moved to; else None.
     """
 
     verb: str
@@ -39,19 +39,19 @@ class Header:
     Attributes:
         queue: The queue's name.
         exported_ms: The server's clock when reading began, unix ms.
-        taken: For undo files, how the items were taken away; else None.
+        origin: What removed the items; None for an export.
     """
 
     queue: bytes
     exported_ms: int
-    taken: Taken | None = None
+    origin: UndoOrigin | None = None
 
 
 class MarkWord(StrEnum):
     """The kind of a mark in an undo file; see `rwq_cli.undo.file`."""
 
-    KEPT = "kept"
-    TAKEN = "taken"
+    NOT_REMOVED = "kept"
+    REMOVED = "taken"
     BEGUN = "begun"
     RESTORED = "restored"
     TRIED = "tried"
@@ -59,12 +59,12 @@ class MarkWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A line of an undo file that is no item and no result.
+    """A line of an undo file that is neither an item nor a result.
 
     Attributes:
-        word: What it says.
-        item_id: Of `KEPT`, the item; else None.
-        lines: Of `RESTORED`, a bitmap of the lines, that of line 0 first.
+        word: Its kind.
+        item_id: For `NOT_REMOVED`, the item; else None.
+        lines: For `RESTORED`, a bitmap of the restored lines, beginning with line 0; else empty.
     """
 
     word: MarkWord
@@ -80,11 +80,11 @@ def header_line(header: Header) -> bytes:
         "exported_ms": header.exported_ms,
         "undo": None,
     }
-    if header.taken is not None:
+    if header.origin is not None:
         fields["undo"] = {
-            "verb": header.taken.verb,
-            "server": header.taken.server,
-            **bytes_fields("to", header.taken.to),
+            "verb": header.origin.verb,
+            "server": header.origin.server,
+            **bytes_fields("to", header.origin.to),
         }
     return _line(fields)
 
@@ -92,7 +92,7 @@ def header_line(header: Header) -> bytes:
 def entry_line(entry: ItemSnapshot | Result) -> bytes:
     """The line of an item or of a result, with its end.
 
-    A result's ID is under another name than an item's, which tells the two apart.
+    A result's ID has another field name than an item's, which distinguishes the two.
     """
     if isinstance(entry, ItemSnapshot):
         return _line(item_fields(entry))
@@ -109,9 +109,9 @@ def entry_line(entry: ItemSnapshot | Result) -> bytes:
 
 
 def mark_line(mark: Mark, items: int = 0) -> bytes:
-    """The line of a mark, with its end; `items` is the number that `TAKEN` gives."""
-    fields: dict[str, Any] = {mark.word.value: items if mark.word is MarkWord.TAKEN else True}
-    if mark.word is MarkWord.KEPT:
+    """The line of a mark, with its end; `items` is the number that `REMOVED` gives."""
+    fields: dict[str, Any] = {mark.word.value: items if mark.word is MarkWord.REMOVED else True}
+    if mark.word is MarkWord.NOT_REMOVED:
         fields.update(bytes_fields("id", mark.item_id))
     if mark.word is MarkWord.RESTORED:
         fields["lines_b64"] = b64encode(mark.lines).decode()
@@ -138,7 +138,7 @@ def item_fields(item: ItemSnapshot) -> dict[str, Any]:
 
 
 def item_view() -> View[ItemSnapshot]:
-    """Items of an export, for the formats that are not its own."""
+    """Items of an export in the formats other than its own."""
     nothing = ItemSnapshot(b"", b"", State.GONE, None)
     return View(
         item_fields,

@@ -132,8 +132,8 @@ class Batch(Generic[T]):
         shown: Words whose records `-o ids` prints.
         fields: Fields of the summary besides the counts.
         shows_all: Whether `jsonl` and `csv` print the records of all words.
-        also: Further words that JSON always has.
-        also_done: Words of `extra` that count as success.
+        json_counted: Further words that JSON always has.
+        extra_success: Words of `extra` that count as success.
         extra: Further counts; called at the end.
         prefix: The beginning of the summary line.
         suffix: The end of the summary line; called when the work is done.
@@ -148,8 +148,8 @@ class Batch(Generic[T]):
     shown: frozenset[str]
     fields: dict[str, Any]
     shows_all: bool = True
-    also: Sequence[str] = ()
-    also_done: frozenset[str] = frozenset()
+    json_counted: Sequence[str] = ()
+    extra_success: frozenset[str] = frozenset()
     extra: Callable[[], dict[str, int]] = dict
     prefix: str = ""
     suffix: Callable[[], str] = str
@@ -157,7 +157,7 @@ class Batch(Generic[T]):
 
     def totals(self) -> dict[str, int]:
         """The counts so far by word, in the order of the summary."""
-        totals = {word: self.counts[word] for word in (*self.counted, *self.also)}
+        totals = {word: self.counts[word] for word in (*self.counted, *self.json_counted)}
         return {**totals, **self.counts, **self.extra()}
 
     def summary(self) -> str:
@@ -175,7 +175,7 @@ class Batch(Generic[T]):
         if not any(totals.get(word, 0) for word in self.failed):
             return ExitStatus.OK
         successes = sum(n for word, n in self.counts.items() if word not in self.failed)
-        successes += sum(totals.get(word, 0) for word in self.also_done)
+        successes += sum(totals.get(word, 0) for word in self.extra_success)
         return ExitStatus.PARTIAL if successes else ExitStatus.NO
 
 

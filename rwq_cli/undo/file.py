@@ -92,12 +92,12 @@ class UndoFile:
         self._write(results)
         self.results += len(results)
 
-    def settle(self, kept: Sequence[bytes]) -> None:
+    def settle(self, not_removed: Sequence[bytes]) -> None:
         """Record that all written items are removed, except these."""
-        self.items -= len(kept)
-        lines = b"".join(mark_line(Mark(MarkWord.KEPT, item_id)) for item_id in kept)
-        self._pending = lines + mark_line(Mark(MarkWord.TAKEN), self.items)
-        if kept:
+        self.items -= len(not_removed)
+        lines = b"".join(mark_line(Mark(MarkWord.NOT_REMOVED, item_id)) for item_id in not_removed)
+        self._pending = lines + mark_line(Mark(MarkWord.REMOVED), self.items)
+        if not_removed:
             self._write_pending()
 
     def close(self) -> None:
@@ -138,11 +138,11 @@ class UndoFile:
                 self._pending = b""
 
     def _create(self, header: Header) -> None:
-        assert header.taken is not None
+        assert header.origin is not None
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         queue = re.sub(r"[^A-Za-z0-9._{}-]", "_", header.queue.decode("utf-8", "replace"))
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        name = f"{now}-{header.taken.verb}-{queue[:_NAME_MAX]}-{os.getpid()}{SUFFIX}"
+        name = f"{now}-{header.origin.verb}-{queue[:_NAME_MAX]}-{os.getpid()}{SUFFIX}"
         path = self._directory / name
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file, self.path = os.fdopen(descriptor, "wb", buffering=0), path

@@ -39,7 +39,7 @@ class UndoReader:
 
     Attributes:
         header: The first line.
-        taken: How the items were removed, by its header.
+        origin: What removed the items, from the header.
         file_id: The SHA-256 of its whole lines but for `BEGUN_LINE`, in hexadecimal.
         was_begun: Whether an undo has begun that did not end.
         rejected: Bad lines, each with its number and the reason.
@@ -115,15 +115,15 @@ class UndoReader:
         else:
             if not start:
                 self.header = parse_header(b"", str(self.path))
-        if self.header.taken is None:
+        if self.header.origin is None:
             raise InvalidArgument(
                 f"{self.path} is an export and no undo file",
                 f"rwq import reads it: rwq import {self.path}",
             )
-        self.taken = self.header.taken
+        self.origin = self.header.origin
         self.file_id = digest.hexdigest().encode()
         # An item that is moved back is in one of the two queues, so it cannot come twice.
-        self.in_doubt = frozenset(in_doubt) if self.taken.to is None else frozenset()
+        self.in_doubt = frozenset(in_doubt) if self.origin.to is None else frozenset()
         self._end = start
 
     def _read_line(self, number: int, line: bytes, in_doubt: set[bytes]) -> None:
@@ -134,13 +134,13 @@ class UndoReader:
             return
         if isinstance(entry, ItemSnapshot):
             # Everything that a purge removed was there before whatever was added later.
-            is_purge = self.header.taken is not None and self.header.taken.verb == "purge"
+            is_purge = self.header.origin is not None and self.header.origin.verb == "purge"
             ends = (End.NEXT, End.LAST) if is_purge else (End.NEXT,)
             (self._front if entry.nearer in ends else self._back).append(number)
             in_doubt.add(entry.item_id)
         elif isinstance(entry, Result):
             self._results.append(number)
-        elif entry.word is MarkWord.TAKEN:
+        elif entry.word is MarkWord.REMOVED:
             in_doubt.clear()
         elif entry.word is MarkWord.BEGUN:
             self.was_begun = True
@@ -285,8 +285,8 @@ def open_latest(
         header = _header(line, path)
         if queue is not None and (header is None or header.queue != queue):
             continue
-        if is_here is not None and header is not None and header.taken is not None:
-            server = header.taken.server
+        if is_here is not None and header is not None and header.origin is not None:
+            server = header.origin.server
             if not is_here(server):
                 if elsewhere is None and not end.endswith(TRIED_LINE):
                     elsewhere = path, server

@@ -47,10 +47,10 @@ class UndoRun:
             self.lost_marks = reader.was_begun and not has_marks(self._queue, reader.file_id)
             if not self._dry_run:
                 reader.begin()
-            if reader.taken.to is None:
+            if reader.origin.to is None:
                 yield from self._restore()
             else:
-                yield from self._move_back(reader.taken.to)
+                yield from self._move_back(reader.origin.to)
         except ConnectionLost:
             # The last call may have restored something.
             raise

@@ -12,7 +12,7 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import COMMAND_STYLE, Column, Records, Row, Section, View
 from rwq_cli.views.outcomes import DRY_RUN
-from rwq_cli.views.remedies import REMEDIES, command_for, kept_because
+from rwq_cli.views.remedies import REMEDIES, command_for, left_because
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
 
@@ -54,7 +54,7 @@ def _view(queue: bytes, *, fix: bool, dry_run: bool) -> View[Finding]:
             "cause": remedy.cause,
             "cure": remedy.cure,
             "command": command_for(queue, finding),
-            "left_because": kept_because(finding) if fix else None,
+            "left_because": left_because(finding) if fix else None,
             "dry_run": dry_run,
         }
 
@@ -87,7 +87,7 @@ def _section(queue: bytes, finding: Finding, *, fix: bool) -> Section:
         ("cause", remedy.cause, None),
         ("cure", remedy.cure, None),
     ]
-    if fix and (because := kept_because(finding)):
+    if fix and (because := left_because(finding)):
         rows.append(("left because", because, None))
     if finding.left:
         rows.append(("command", command_for(queue, finding), COMMAND_STYLE))

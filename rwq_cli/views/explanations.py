@@ -40,7 +40,7 @@ def explain(
     queue: bytes,
     item_report: ItemReport,
     forecast: Forecast | None = None,
-    kept: Result | None = None,
+    result: Result | None = None,
     wrong_keys: Sequence[bytes] = (),
 ) -> Explanation:
     """Explain the facts about one ID.
@@ -49,7 +49,7 @@ def explain(
         queue: The queue's name.
         item_report: The facts.
         forecast: When it will be leased; None if unknown.
-        kept: The result under the ID; None for none.
+        result: The result under the ID; None for none.
         wrong_keys: Further keys of a wrong type.
     """
     facts = item_report.facts
@@ -126,8 +126,8 @@ def explain(
         findings.append(Code.WRONG_TYPE)
     commands = [command_line(verb, queue, facts.item_id) for verb in verbs]
     commands += [f"redis-cli TYPE {shell_word(key)}" for key in facts.wrong_types]
-    if kept is not None and state is State.GONE:
-        meaning = f"There is no such item any more: it was {kept.verdict.value}."
+    if result is not None and state is State.GONE:
+        meaning = f"There is no such item any more: it was {result.verdict.value}."
         commands.append(command_line("result", queue, facts.item_id))
     commands += [f"redis-cli TYPE {shell_word(key)}" for key in wrong_keys]
     remedies = [REMEDIES[code] for code in findings]

@@ -28,14 +28,14 @@ class Shown:
         item: The item.
         report: The facts.
         forecast: When its turn comes; None if that was not asked for, or it does not wait.
-        kept: The result that is kept under this ID; None for none.
+        result: The result under this ID; None for none.
         wrong_result: The result's key with its type, if that is not the protocol's.
     """
 
     item: Item
     report: ItemReport
     forecast: Forecast | None = None
-    kept: Result | None = None
+    result: Result | None = None
     wrong_result: Mapping[bytes, str] = field(default_factory=dict)
 
     @property
@@ -47,7 +47,7 @@ class Shown:
     def explanation(self) -> Explanation:
         """What all this means."""
         return explain(
-            self.item.queue, self.report, self.forecast, self.kept, tuple(self.wrong_result)
+            self.item.queue, self.report, self.forecast, self.result, tuple(self.wrong_result)
         )
 
 
@@ -88,7 +88,7 @@ def _fields(record: Shown) -> dict[str, Any]:
         "cause": " ".join(explanation.causes) or None,
         "cure": " ".join(explanation.cures) or None,
         "places_per_second": record.forecast.rate_per_s if record.forecast else None,
-        "result": _result_fields(record.kept),
+        "result": _result_fields(record.result),
         "facts": {
             "data": facts.has_data,
             "in_main": facts.in_main,
@@ -109,14 +109,14 @@ def _fields(record: Shown) -> dict[str, Any]:
     }
 
 
-def _result_fields(kept: Result | None) -> dict[str, Any] | None:
-    if kept is None:
+def _result_fields(result: Result | None) -> dict[str, Any] | None:
+    if result is None:
         return None
     return {
-        "status": kept.verdict.value,
-        "completed_ms": kept.completed_ms,
-        "bytes": kept.result_bytes,
-        "ttl_ms": kept.ttl_ms,
+        "status": result.verdict.value,
+        "completed_ms": result.completed_ms,
+        "bytes": result.result_bytes,
+        "ttl_ms": result.ttl_ms,
     }
 
 
@@ -194,8 +194,8 @@ def _fact_rows(record: Shown) -> list[Row]:
     if facts.returns is not None:
         times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
         rows.append(("returns", f"cleans returned it {times}", None))
-    if record.kept is not None:
-        rows.append(("result", _kept(record.kept, item.state), None))
+    if record.result is not None:
+        rows.append(("result", _result_text(record.result, item.state), None))
     return rows
 
 
@@ -213,14 +213,14 @@ def _lease(lease: Lease) -> str:
     return f"{left}, held by {escaped(lease.holder)}"
 
 
-def _kept(kept: Result, state: State) -> str:
+def _result_text(result: Result, state: State) -> str:
     """What is kept under this ID, and of which item."""
     whose = "" if state in _NO_ITEM else ", of an earlier item with this ID"
-    given = "none given" if kept.result_bytes is None else human.size(kept.result_bytes)
+    given = "none given" if result.result_bytes is None else human.size(result.result_bytes)
     expiry = "no expiry"
-    if kept.ttl_ms is not None:
-        expiry = f"kept for {human.duration(kept.ttl_ms / 1000)} more"
-    return f"{kept.verdict.value} {human.moment(kept.completed_ms)}, {given}, {expiry}{whose}"
+    if result.ttl_ms is not None:
+        expiry = f"kept for {human.duration(result.ttl_ms / 1000)} more"
+    return f"{result.verdict.value} {human.moment(result.completed_ms)}, {given}, {expiry}{whose}"
 
 
 def _times(count: int) -> str:

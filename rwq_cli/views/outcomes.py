@@ -29,27 +29,27 @@ def batch_of_ids(
     queue: bytes,
     outcomes: Outcomes,
     *,
-    done: Status,
+    success: Status,
     failures: Sequence[Status],
     dry_run: bool,
-    also: Sequence[Status] = (),
+    neutral: Sequence[Status] = (),
 ) -> Batch[Outcome]:
     """The report of a verb on IDs. Iterating over it runs the operation.
 
-    `done` is the success status, `failures` are the failed ones; JSON always counts `also`.
+    `success` is the success status, `failures` are the failed ones; JSON always counts `neutral`.
     """
     return Batch(
         view=outcome_view(queue),
         batches=outcomes.batches,
         count=lambda batch: {status.value: n for status, n in batch.counts().items()},
         word=lambda outcome: outcome.status.value,
-        counted=(done.value, *(status.value for status in failures)),
+        counted=(success.value, *(status.value for status in failures)),
         # An item that has changed since it was chosen is left alone.
         failed=frozenset(status.value for status in (*failures, Status.CHANGED)),
-        shown=frozenset({done.value}),
+        shown=frozenset({success.value}),
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
-        also=tuple(status.value for status in also),
+        json_counted=tuple(status.value for status in neutral),
     )
 
 

@@ -14,13 +14,13 @@ class Remedy(NamedTuple):
         cure: How to fix it.
         command: The command that fixes it or shows more. ` ID` stands for an ID after a command of
             rwq, `KEY` for a key elsewhere; without either the command is for the whole queue.
-        kept: Why `--fix` does not fix all of them; None if it does.
+        left_because: Why `--fix` does not fix all of them; None if it does.
     """
 
     cause: str
     cure: str
     command: str
-    kept: str | None = None
+    left_because: str | None = None
 
 
 _FIX = "rwq doctor --fix"
@@ -173,8 +173,8 @@ def command_for(queue: bytes, finding: Finding) -> str:
     return command_line(verb, queue, example) if takes_id else f"rwq {verb} -q {shell_word(queue)}"
 
 
-def kept_because(finding: Finding) -> str | None:
+def left_because(finding: Finding) -> str | None:
     """Why some of a finding are left; None if none are."""
     if not finding.left:
         return None
-    return REMEDIES[finding.code].kept or "it changed meanwhile"
+    return REMEDIES[finding.code].left_because or "it changed meanwhile"

@@ -59,38 +59,42 @@ def _missing(look: ResultLook) -> str:
 
 
 def _fields(look: ResultLook) -> dict[str, Any]:
-    kept = look.result
+    result = look.result
     return {
         **bytes_fields("queue", look.queue),
         **bytes_fields("id", look.item_id),
         "state": look.state.value,
-        "status": None if kept is None else kept.verdict.value,
-        **bytes_fields("result", None if kept is None else kept.result),
-        "bytes": None if kept is None else kept.result_bytes,
-        "completed_ms": None if kept is None else kept.completed_ms,
-        "holder": None if kept is None or kept.holder is None else escaped(kept.holder),
-        "ttl_ms": None if kept is None else kept.ttl_ms,
+        "status": None if result is None else result.verdict.value,
+        **bytes_fields("result", None if result is None else result.result),
+        "bytes": None if result is None else result.result_bytes,
+        "completed_ms": None if result is None else result.completed_ms,
+        "holder": None if result is None or result.holder is None else escaped(result.holder),
+        "ttl_ms": None if result is None else result.ttl_ms,
     }
 
 
 def _sections(look: ResultLook) -> list[Section]:
-    kept = look.result
+    result = look.result
     rows: list[Row] = [("queue", escaped(look.queue), None)]
-    if kept is None:
+    if result is None:
         return [Section(escaped(look.item_id), [*rows, ("result", _missing(look), "red")])]
     expiry = "ever: it has no expiry"
-    if kept.ttl_ms is not None:
-        expiry = human.duration(kept.ttl_ms / 1000)
+    if result.ttl_ms is not None:
+        expiry = human.duration(result.ttl_ms / 1000)
     rows += [
-        ("status", kept.verdict.value, "green" if kept.verdict is Verdict.COMPLETED else "red"),
-        ("when", human.moment(kept.completed_ms), None),
-        ("held by", "nobody" if kept.holder is None else escaped(kept.holder), None),
-        ("size", "no result given" if kept.result is None else human.size(len(kept.result)), None),
+        ("status", result.verdict.value, "green" if result.verdict is Verdict.COMPLETED else "red"),
+        ("when", human.moment(result.completed_ms), None),
+        ("held by", "nobody" if result.holder is None else escaped(result.holder), None),
+        (
+            "size",
+            "no result given" if result.result is None else human.size(len(result.result)),
+            None,
+        ),
         ("kept for", expiry, None),
     ]
     sections = [Section(escaped(look.item_id), rows)]
-    if kept.result:
-        sections.append(Section("Result", [("", _shortened(kept.result), None)]))
+    if result.result:
+        sections.append(Section("Result", [("", _shortened(result.result), None)]))
     return sections
 
 

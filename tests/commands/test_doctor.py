@@ -182,7 +182,7 @@ def test_every_remedy_is_a_command_of_rwq_or_of_redis(rwq: Rwq, code: Code) -> N
         assert rwq(*(word for word in words if word != "ID"), "--help").code == 0
     assert re.fullmatch(r"[A-Z].*\.", remedy.cause)
     assert re.fullmatch(r"[A-Z].*\.", remedy.cure)
-    assert remedy.kept is not None or code in AUTO_FIXABLE
+    assert remedy.left_because is not None or code in AUTO_FIXABLE
 
 
 class TestCodes:

@@ -10,7 +10,7 @@ from redis import Redis
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.items.importing import RESTORE_ITEMS
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
-from rwq_cli.output.export_file import Header, Taken
+from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.undo.file import UndoFile
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
@@ -324,7 +324,7 @@ def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
 
 
 def test_a_writer_holds_the_lock_until_it_ends(rwq: Rwq) -> None:
-    taken = Taken("rm", rwq.variables["RWQ_URL"])
+    taken = UndoOrigin("rm", rwq.variables["RWQ_URL"])
     writer = UndoFile(rwq.home / ".local/state/rwq/undo", lambda: Header(b"jobs", 0, taken))
     writer.write([ItemSnapshot(b"a", b"data", State.WAITING, Place.MAIN)])
     assert rwq("undo", str(writer.path)).code == 1

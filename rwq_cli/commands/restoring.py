@@ -13,7 +13,7 @@ from rwq_cli.views.outcomes import DRY_RUN, outcome_view
 _FAILED = frozenset(
     {"conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"}
 )
-_RESULTS_DONE = frozenset({"results", "results-already-there"})
+_RESULTS_RESTORED = frozenset({"results", "results-already-there"})
 _WORDS = {Status.CONFLICT: "conflicts", Status.WRONG_TYPE: "rejected"}
 
 
@@ -50,7 +50,7 @@ def restore_report(
         word=lambda outcome: names[outcome.status],
         counted=counted,
         failed=_FAILED,
-        also_done=_RESULTS_DONE,
+        extra_success=_RESULTS_RESTORED,
         shown=frozenset({"imported", "replaced", "restored"}),
         fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
