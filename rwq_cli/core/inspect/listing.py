@@ -1,6 +1,7 @@
 """Listings: pages of items, oldest or next first, chosen by what they are."""
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from heapq import nsmallest
@@ -16,9 +17,9 @@ from rwq_cli.core.inspect.cursor import (
 )
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_details
-from rwq_cli.core.inspect.survey import survey_facts
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
+from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import SCHEDULED, Facts
 
@@ -188,7 +189,7 @@ def listed_ids(
     if not source.main:
         name = "delayed" if source.delayed else "buried"
         scheduled = walk_scheduled(queue, name, latest_first=tail, start=offset, page_size=size)
-        pages = (_listed_in(queue, name, [i for i, _ in page]) for page in scheduled)
+        pages = _listed_in(queue, name, ([i for i, _ in page] for page in scheduled))
     for page in pages:
         yield page[:left]
         left -= len(page)
@@ -196,11 +197,23 @@ def listed_ids(
             return
 
 
-def _listed_in(queue: Queue, name: str, ids: list[bytes]) -> list[bytes]:
-    """The IDs, of some in a sorted set, that are listed there."""
-    doubtful = [i for batch in in_batches(ids) for i in queue.run("doubtful", *batch)]
-    other = {f.item_id for f in facts_of(queue, doubtful) if f.state not in _LISTED_IN[name]}
-    return [item_id for item_id in ids if item_id not in other]
+def _listed_in(queue: Queue, name: str, pages: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+    """Pages of IDs in a sorted set without those that are listed elsewhere."""
+    sent: deque[list[bytes]] = deque()
+
+    def calls() -> Iterator[list[bytes]]:
+        for page in pages:
+            for batch in in_batches(page):
+                sent.append(batch)
+                yield batch
+
+    for doubtful in queue.run_each("doubtful", calls()):
+        ids = sent.popleft()
+        if doubtful is not REFUSED:
+            other = {
+                f.item_id for f in facts_of(queue, doubtful) if f.state not in _LISTED_IN[name]
+            }
+            yield [item_id for item_id in ids if item_id not in other] if other else ids
 
 
 class _Walk:
@@ -339,6 +352,8 @@ class _Walk:
 
 def _found_deep(queue: Queue) -> Iterator[Facts]:
     """Items in no list or sorted set, and those in the lists more than once."""
+    from rwq_cli.core.inspect.survey import survey_facts
+
     for facts in survey_facts(queue):
         state = facts.state
         if state is State.DUPLICATED or (state in FOUND_DEEP and not facts.in_processing):

@@ -21,7 +21,7 @@ from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import CleanAction, OutcomeBatch, Repair, State, Status
 from rwq_cli.core.repair.acts import repair, restore_guards, without
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.state.probe import states_in_processing
+from rwq_cli.core.state.probe import broken_in
 from rwq_cli.core.state.seen import Seen
 
 _REPAIRS = {
@@ -148,12 +148,12 @@ def broken_in_processing(queue: Queue) -> Suspects:
     found = Suspects()
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
     pages = walk_processing(queue)
-    for page in pages:
-        for index, item_id, state, fingerprint in states_in_processing(queue, page):
-            if state is State.GHOST:
-                found.ghosts[item_id] = None
-            elif item_id not in found.abandoned:
-                found.abandoned.note(item_id, fingerprint, pages.offset + index)
+    placed = ((pages.offset, page) for page in pages)
+    for place, item_id, state, fingerprint in broken_in(queue, placed):
+        if state is State.GHOST:
+            found.ghosts[item_id] = None
+        elif item_id not in found.abandoned:
+            found.abandoned.note(item_id, fingerprint, place)
     return found
 
 

@@ -1,5 +1,6 @@
 """Reading the facts about many IDs whose places in the lists the caller knows."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import IDENTITY_DIGITS
 from rwq_cli.core.model import STATE_CODES, Lease, State
+from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.rules import Facts
 
 # How many fields of a reply an ID has.
@@ -104,31 +106,43 @@ def states(
     return found
 
 
-def states_in_processing(
-    queue: Queue, ids: Sequence[bytes]
+def broken_in(
+    queue: Queue, pages: Iterable[tuple[int, Sequence[bytes]]]
 ) -> Iterator[tuple[int, bytes, State, bytes]]:
-    """Find what looks broken among entries of processing.
+    """Find entries of processing that look broken; each page is read while the last is looked at.
 
     Args:
         queue: The queue.
-        ids: The entries.
+        pages: Pages of processing, each with the place of its first entry.
 
     Yields:
-        The index, the ID and the state of each that is abandoned or a ghost, and the fingerprint of
+        The place, the ID and the state of each that is abandoned or a ghost, and the fingerprint of
         an abandoned one, else b"".
     """
-    first = 0
-    for batch in in_batches(ids):
-        reply, fingerprints = queue.run("states", 0, 1, 1, *batch)
+    sent: deque[tuple[int, list[bytes]]] = deque()
+
+    def calls() -> Iterator[Sequence[object]]:
+        for place, page in pages:
+            for batch in in_batches(page):
+                sent.append((place, batch))
+                place += len(batch)
+                yield (0, 1, 1, *batch)
+
+    for reply in queue.run_each("states", calls()):
+        first, batch = sent.popleft()
+        if reply is REFUSED:
+            continue
+        codes, fingerprints = reply
         at = 0
-        for index, code in enumerate(reply.decode("ascii")):
+        for place, (item_id, code) in enumerate(
+            zip(batch, codes.decode("ascii"), strict=True), first
+        ):
             if code == _ABANDONED:
                 fingerprint = fingerprints[at : at + IDENTITY_DIGITS]
                 at += IDENTITY_DIGITS
-                yield first + index, batch[index], State.ABANDONED, fingerprint
+                yield place, item_id, State.ABANDONED, fingerprint
             elif code == _GHOST:
-                yield first + index, batch[index], State.GHOST, b""
-        first += len(batch)
+                yield place, item_id, State.GHOST, b""
 
 
 def lease_from(value: bytes, left_ms: int) -> Lease | None:

@@ -4,9 +4,10 @@
 -- arg 1..   IDs
 -- Returns the doubtful IDs.
 local ids, doubtful = args_from(1), {}
-local values, due, burials = lease_values(ids), scores_of(delayed, ids), scores_of(buried, ids)
 -- Not `read_facts`: an ID behind a whole guard is listed whatever its data key holds, so that a listing
--- of IDs alone reads no data keys.
+-- of IDs alone reads no data keys. MGET gives nothing for a key that is not a string, which is not a guard.
+local values = #ids > 0 and read_all('MGET', nil, lease_keys(ids)) or {}
+local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 local found = {}
 for i = 1, #ids do
   found.new, found.old = values[2 * i - 1], values[2 * i]

@@ -1,0 +1,77 @@
+"""Counting what only a walk over the whole queue finds."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.foreign_keys import find_wrong_keys
+from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
+from rwq_cli.core.inspect.results import ResultCount
+from rwq_cli.core.inspect.survey import Totals, survey
+from rwq_cli.core.model import Counts, State
+from rwq_cli.core.state.probe import states
+
+
+def with_survey(queue: Queue, known: Counts) -> tuple[Counts, frozenset[bytes]]:
+    """The counts with what the walk finds, and the duplicated items."""
+    totals, others = Totals(), _OtherKeys(queue)
+    found = survey(queue, others.add, totals)
+    ghosts = found.ghosts
+    known = replace(
+        known,
+        returned=totals.returned,
+        held=len(found.held),
+        orphaned=len(found.orphaned),
+        unlisted=len(found.unlisted),
+        duplicated=len(found.duplicated),
+        ghosts=len(ghosts),
+        stray_leases=others.count_stray_leases(ghosts),
+        wrong_types=find_wrong_keys(queue).wrong_type.count,
+        returns=totals.returns,
+        results=others.count_results(),
+    )
+    return known, frozenset(found.duplicated)
+
+
+class _OtherKeys:
+    """Counts stray leases and results among the keys that a walk over all of them finds.
+
+    Some may belong to a queue whose name begins like our leases or results.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._stray: set[bytes] = set()
+        self._results: ResultCount | None = ResultCount(queue)
+
+    def add(self, page: Sequence[bytes]) -> None:
+        """Look at a page of keys."""
+        queue, keys = self._queue, self._queue.keys
+        for prefix in (keys.lease_prefix, keys.old_lease_prefix):
+            ids = _ids_in(page, prefix)
+            stray = _stray_among(queue, ids)
+            self._stray.update(exclude_nested_queues(queue, stray, (prefix,)))
+        ids = _ids_in(page, keys.result_prefix)
+        if ids and self._results is not None:
+            try:
+                self._results.add(exclude_nested_queues(queue, ids, (keys.result_prefix,)))
+            except PermissionDenied:
+                self._results = None
+
+    def count_stray_leases(self, ghosts: set[bytes]) -> int:
+        """How many IDs have a lease but no data, and are none of these ghosts."""
+        return len(_stray_among(self._queue, list(self._stray - ghosts)))
+
+    def count_results(self) -> int | None:
+        """How many results there are; None if this user may not read them."""
+        return None if self._results is None else self._results.results
+
+
+def _stray_among(queue: Queue, ids: Sequence[bytes]) -> list[bytes]:
+    found = zip(ids, states(queue, ids), strict=True)
+    return [item_id for item_id, state in found if state is State.STRAY_LEASE]
+
+
+def _ids_in(page: Sequence[bytes], prefix: bytes) -> list[bytes]:
+    return [key[len(prefix) :] for key in page if key.startswith(prefix)]
