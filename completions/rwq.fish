@@ -162,16 +162,16 @@ complete -c rwq -s h -l help -d 'Show this message and exit'
 complete -c rwq -n '__rwq_at' -s V -l version -d 'Show the version'
 complete -c rwq -n '__rwq_at' -a 'add' -d 'Add items from arguments, files or stdin'
 complete -c rwq -n '__rwq_at' -a 'lease' -d 'Lease the next items and print them'
-complete -c rwq -n '__rwq_at' -a 'complete' -d 'Complete items: remove them as done, whoever holds them; of several calls one wins'
-complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the outcome that complete kept of an item'
+complete -c rwq -n '__rwq_at' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
+complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the outcome that complete stored for an item'
 complete -c rwq -n '__rwq_at' -a 'touch' -d 'Renew live leases, counted from now'
 complete -c rwq -n '__rwq_at' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
 complete -c rwq -n '__rwq_at' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
-complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items in any state, also leased ones, without completing them'
+complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items in any state, even leased ones, without completing them'
 complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue on the same server'
 complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a queue with all its keys'
-complete -c rwq -n '__rwq_at' -a 'undo' -d 'Restore what rm, mv or purge removed: from FILE, else from the newest undo file that was not used yet or was interrupted'
+complete -c rwq -n '__rwq_at' -a 'undo' -d 'Restore what rm, mv or purge removed: from FILE, else from the newest undo file that is unused, or whose undo was interrupted'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items, the next to be leased first; in processing, the oldest entry first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
@@ -181,7 +181,7 @@ complete -c rwq -n '__rwq_at' -a 'wait' -d 'Wait until a queue is empty or short
 complete -c rwq -n '__rwq_at' -a 'clean' -d 'Return what dead workers left behind'
 complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find what is wrong with a queue; --fix fixes what needs no decision'
 complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s counts with limits, for monitoring: one line and an exit code'
-complete -c rwq -n '__rwq_at' -a 'export' -d 'Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, then the results that are kept'
+complete -c rwq -n '__rwq_at' -a 'export' -d 'Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its results'
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
@@ -200,11 +200,11 @@ complete -c rwq -n '__rwq_at add' -l dry-run -d 'Report what would be done, but 
 complete -c rwq -n '__rwq_at add' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq lease
-complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'How many items at most. [default: 1]'
+complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'Lease at most N items. [default: 1]'
 complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts from now'
 complete -c rwq -n '__rwq_at lease' -l id -x -d 'Lease this item if it waits, is delayed or buried; can be given several times'
-complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item'
-complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait no longer than this'
+complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item to lease'
+complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait at most this long'
 complete -c rwq -n '__rwq_at lease' -l fair -d 'Try several queues in random order, reshuffled for each attempt'
 complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d 'End each record of -o ids and -o data with NUL, and do not escape it'
@@ -218,15 +218,15 @@ complete -c rwq -n '__rwq_at complete' -s n -l limit -x -d 'The first N only; 0 
 complete -c rwq -n '__rwq_at complete' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only items that this session still holds'
-complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Keep the contents of this file as the result of each item; - is stdin'
-complete -c rwq -n '__rwq_at complete' -l rejected -d 'Mark the outcome as rejected: the item was given up'
-complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Keep the outcome this long. [default: 1h]'
-complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before items that options choose are completed'
+complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Store the contents of this file as the result of each item; - is stdin'
+complete -c rwq -n '__rwq_at complete' -l rejected -d 'Mark the outcome as rejected: processing was given up'
+complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Store the outcome for this long. [default: 1h]'
+complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before completing items that options chose'
 complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq result
-complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, in any state; due items are promoted'
-complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait no longer than this'
+complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, in any state. Due items are promoted meanwhile'
+complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait at most this long'
 
 # rwq touch
 complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. leased, held, unlisted'
@@ -261,7 +261,7 @@ complete -c rwq -n '__rwq_at bury' -l older-than -x -d 'Only items last used lon
 complete -c rwq -n '__rwq_at bury' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at bury' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at bury' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
-complete -c rwq -n '__rwq_at bury' -l reason -x -d 'The reason, up to 1,024 bytes; it replaces that of items that are buried already. [default: by hand]'
+complete -c rwq -n '__rwq_at bury' -l reason -x -d 'The reason, up to 1,024 bytes; replaces the reason of items that are already buried. [default: by hand]'
 complete -c rwq -n '__rwq_at bury' -l force -d 'Also items that another session holds'
 complete -c rwq -n '__rwq_at bury' -l yes -d 'Do not ask before --force ends leases'
 complete -c rwq -n '__rwq_at bury' -l dry-run -d 'Report what would be done, but change nothing'
@@ -306,7 +306,7 @@ complete -c rwq -n '__rwq_at purge' -l dry-run -d 'Report what would be done, bu
 complete -c rwq -n '__rwq_at purge' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq undo
-complete -c rwq -n '__rwq_at undo' -l anywhere -d 'Also on another server than they were removed from'
+complete -c rwq -n '__rwq_at undo' -l anywhere -d 'Allow another server than the one they were removed from'
 complete -c rwq -n '__rwq_at undo' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at undo' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at undo; and test $__rwq_count -eq 0' -F
@@ -332,12 +332,12 @@ complete -c rwq -n '__rwq_at leases' -s 0 -l null -d 'End each record of -o ids 
 
 # rwq show
 complete -c rwq -n '__rwq_at show' -l data -d 'Show whole payloads'
-complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue this long, to estimate when waiting items will be leased'
+complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue for this long, to estimate when waiting items will be leased'
 complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 
 # rwq stats
 complete -c rwq -n '__rwq_at stats' -l fast -d 'Read lengths only, in the same time for any queue'
-complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong types, returns and results, too; of returned items, those that still exist'
+complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to also count orphans, duplicates, ghosts, stray leases, wrong types, results, and the returns of items that still exist'
 
 # rwq queues
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d 'End each name of -o ids with NUL, and do not escape it'
@@ -369,7 +369,7 @@ complete -c rwq -n '__rwq_at doctor' -l fix -d 'Fix what needs no decision; safe
 complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at doctor' -l only -x -d 'Only these findings'
-complete -c rwq -n '__rwq_at doctor' -l skip -x -d 'All findings but these'
+complete -c rwq -n '__rwq_at doctor' -l skip -x -d 'All findings except these'
 complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq check
@@ -421,5 +421,5 @@ complete -c rwq -n '__rwq_at local stop; and test $__rwq_count -eq 0' -a '(__fis
 complete -c rwq -n '__rwq_at local status; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
 
 # rwq completion
-complete -c rwq -n '__rwq_at completion' -l install -d 'Write it where the shell looks for it, and print where'
+complete -c rwq -n '__rwq_at completion' -l install -d 'Write it to the directory where the shell looks for it, and print the path'
 complete -c rwq -n '__rwq_at completion; and test $__rwq_count -eq 0' -a 'bash\\t zsh\\t fish\\t'

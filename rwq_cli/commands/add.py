@@ -23,7 +23,7 @@ app = CommandModule()
 def _time(text: str) -> str:
     from rwq_cli.input.times import parse_time
 
-    # Checked early; the instant itself depends on the server's clock.
+    # Checked early; the time itself depends on the server's clock.
     parse_time(text, lambda: 0)
     return text
 
@@ -98,7 +98,9 @@ def add(
     if data == ["-"]:
         data, file = None, [*(file or ()), "-"]
     if data and file:
-        raise InvalidArgument("items come from arguments or from files, not both", "drop one")
+        raise InvalidArgument(
+            "items come from arguments or from files, not both", "use one of them"
+        )
     if item_id is not None and id_from is not None:
         raise InvalidArgument("--id and --id-from cannot be used together", "use one of them")
     if delay_s is not None and at is not None:
@@ -128,7 +130,7 @@ def add(
 
 
 def _due(queue: WorkQueue, delay_s: float | None, at: str | None) -> Due | None:
-    """Until when the items are delayed."""
+    """The due time of the items; None for no delay."""
     if at is not None:
         from rwq_cli.input.times import parse_time
 

@@ -18,10 +18,10 @@ from rwq_cli.views.outcomes import batch_of_ids
 app = CommandModule()
 
 
-# The states without a lease.
-_FREE = frozenset({State.WAITING, State.ABANDONED})
-_IN_HAND = frozenset({State.LEASED, State.HELD, State.UNLISTED})
-_SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
+# The states in which items have no lease.
+_UNLEASED = frozenset({State.WAITING, State.ABANDONED})
+_LEASED = frozenset({State.LEASED, State.HELD, State.UNLISTED})
+_SCOPE = SelectionScope(default=_UNLEASED, everything=_UNLEASED, offered=ITEMS)
 
 
 def _reason(text: str) -> bytes:
@@ -30,8 +30,8 @@ def _reason(text: str) -> bytes:
 
 @app.command(
     help="Bury items with a reason: workers and cleaners leave them alone until they are "
-    "kicked. Without --state, the options choose waiting and abandoned items, with --force "
-    "leased ones, too.",
+    "kicked. Without --state, the options choose waiting and abandoned items, and with --force "
+    "also leased ones.",
     examples=(
         "rwq bury -q jobs 4f2a9c --reason 'crashes the parser'",
         "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
@@ -49,7 +49,7 @@ def bury(
         bytes | None,
         option(
             "--reason TEXT",
-            "The reason, up to 1,024 bytes; it replaces that of items that are buried already.  "
+            "The reason, up to 1,024 bytes; replaces the reason of items that are already buried.  "
             "[default: by hand]",
             _reason,
         ),
@@ -60,7 +60,7 @@ def bury(
 ) -> Report:
     queue = open_queue(settings)
     question = "bury {} and end the leases of other sessions" if force and not dry_run else None
-    choice = choice.including(_IN_HAND) if force else choice
+    choice = choice.including(_LEASED) if force else choice
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,

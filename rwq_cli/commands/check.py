@@ -1,4 +1,4 @@
-"""`rwq check`: a queue's numbers against limits, for monitoring."""
+"""`rwq check`: compare a queue's counts with limits, for monitoring."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -20,14 +20,14 @@ app = CommandModule()
 
 
 class CheckFormat(StrEnum):
-    """For which kind of monitor."""
+    """The values of `--format`."""
 
     NAGIOS = "nagios"
     PROMETHEUS = "prometheus"
 
 
-# What is above a limit, as the help says it.
-_ABOVE = {
+# The condition of each limit, for the help.
+_CONDITIONS = {
     Measure.WAITING: "more items wait",
     Measure.AGE: "the next item waits for longer",
     Measure.ABANDONED: "more are abandoned",
@@ -42,15 +42,15 @@ class LimitOptions:
     """The options for the limits of every measure, as an `OptionGroup`."""
 
     def parameters(self) -> Sequence[Parameter]:
-        """A limit for warnings and a critical one of each measure."""
+        """The two limits of each measure."""
         return [
             Parameter(
                 f"{measure.value}_{level}",
                 Parameter.KEYWORD_ONLY,
                 default=None,
-                annotation=_limit(measure, level, f"{word} if {above}."),
+                annotation=_limit(measure, level, f"{word} if {condition}."),
             )
-            for measure, above in _ABOVE.items()
+            for measure, condition in _CONDITIONS.items()
             for level, word in (("warn", "WARNING"), ("critical", "CRITICAL"))
         ]
 
@@ -58,17 +58,18 @@ class LimitOptions:
         """The limits.
 
         Raises:
-            InvalidArgument: A limit for warnings is above the critical one.
+            InvalidArgument: A warning limit is above the critical one.
         """
         limits = {
             measure: Limits(given[f"{measure.value}_warn"], given[f"{measure.value}_critical"])
-            for measure in _ABOVE
+            for measure in _CONDITIONS
         }
         for measure, limit in limits.items():
             if limit.critical is not None and (limit.warn or 0) > limit.critical:
                 name = measure.value
                 raise InvalidArgument(
-                    f"--{name}-warn is above --{name}-critical", "a warning comes first"
+                    f"--{name}-warn is above --{name}-critical",
+                    "the warning limit must be the lower one",
                 )
         return limits
 
@@ -88,9 +89,9 @@ def _limit(measure: Measure, level: str, help: str) -> Any:
         "rwq check -q jobs -q mails --format prometheus",
     ),
     exits={
-        MonitoringStatus.OK: "OK: nothing is above its limits",
-        MonitoringStatus.WARNING: "WARNING: something is above its limit for warnings",
-        MonitoringStatus.CRITICAL: "CRITICAL: something is above its critical limit",
+        MonitoringStatus.OK: "OK: nothing exceeds a limit",
+        MonitoringStatus.WARNING: "WARNING: something exceeds its warning limit",
+        MonitoringStatus.CRITICAL: "CRITICAL: something exceeds its critical limit",
         MonitoringStatus.UNKNOWN: "UNKNOWN: the server is unreachable or refused, wrong "
         "usage, or a limited count is unknown",
     },

@@ -24,9 +24,9 @@ _SCOPE = SelectionScope(default=frozenset({State.WAITING}), everything=ITEMS, of
 
 
 @app.command(
-    help="Complete items: remove them as done, whoever holds them; of several calls one "
-    "wins. --result, --rejected and --result-ttl keep an outcome in the same step, "
-    "for rwq result.",
+    help="Complete items: remove them as done, whoever holds them. If several calls complete the "
+    "same item, one of them succeeds. --result, --rejected and --result-ttl store an outcome in "
+    "the same step, for rwq result.",
     examples=(
         "rwq complete -q jobs 4f2a9c",
         "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
@@ -50,24 +50,24 @@ def complete(
         str | None,
         option(
             "--result FILE",
-            "Keep the contents of this file as the result of each item; - is stdin.",
+            "Store the contents of this file as the result of each item; - is stdin.",
         ),
     ] = None,
     rejected: Annotated[
-        bool, option("--rejected", "Mark the outcome as rejected: the item was given up.")
+        bool, option("--rejected", "Mark the outcome as rejected: processing was given up.")
     ] = False,
     result_ttl_s: Annotated[
         Duration | None,
-        option("--result-ttl DUR", "Keep the outcome this long.  [default: 1h]", Duration),
+        option("--result-ttl DUR", "Store the outcome for this long.  [default: 1h]", Duration),
     ] = None,
     yes: Annotated[
-        bool, option("--yes", "Do not ask before items that options choose are completed.")
+        bool, option("--yes", "Do not ask before completing items that options chose.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
     if result == "-" and choice.from_stdin:
         raise InvalidArgument(
-            "stdin cannot hold both the IDs and the result", "put one of them into a file"
+            "stdin cannot hold both the IDs and the result", "put one of them in a file"
         )
     result_options = None
     if result is not None or rejected or result_ttl_s is not None:

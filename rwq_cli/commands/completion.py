@@ -31,7 +31,11 @@ def completion(
     settings: Settings,
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
     install: Annotated[
-        bool, option("--install", "Write it where the shell looks for it, and print where.")
+        bool,
+        option(
+            "--install",
+            "Write it to the directory where the shell looks for it, and print the path.",
+        ),
     ] = False,
 ) -> Report:
     text = script_for(shell, collect())

@@ -26,9 +26,9 @@ class Step(NamedTuple):
     """One command of the tour.
 
     Attributes:
-        text: The line above it.
+        text: The explanation above it.
         command: The shell command.
-        wait_s: How long to wait before it.
+        wait_s: How long to wait before it, seconds.
         fails: Whether it is expected to fail.
     """
 
@@ -56,7 +56,7 @@ _STEPS = (
     Step("Complete the item that was leased first:", "rwq complete 'resize cat.png'"),
     Step("The counts of the queue:", "rwq stats"),
 )
-# The exit codes of a shell and of a process whose stdout was closed.
+# The exit codes of a shell and of a process that wrote to a closed stdout.
 _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 
 

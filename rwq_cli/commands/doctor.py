@@ -52,13 +52,11 @@ def doctor(
         frozenset[Code] | None, option("--only CODE,...", "Only these findings.", _codes)
     ] = None,
     skip: Annotated[
-        frozenset[Code] | None, option("--skip CODE,...", "All findings but these.", _codes)
+        frozenset[Code] | None, option("--skip CODE,...", "All findings except these.", _codes)
     ] = None,
 ) -> Report:
     if dry_run and not fix:
-        raise InvalidArgument(
-            "--dry-run reports what --fix would do", "without --fix nothing is changed anyway"
-        )
+        raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
     queue = open_queue(settings)
     all_ids = settings.output is OutputFormat.IDS

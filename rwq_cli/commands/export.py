@@ -23,25 +23,25 @@ from rwq_cli.output.report import Report, Stream
 app = CommandModule()
 
 
-# The formats in which an export has its own lines.
+# The formats that write the lines of an export, which include results.
 _WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL)
 _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults_to_all=True)
 
 
 @app.command(
-    help="Write everything of a queue to stdout, as JSON lines that rwq import reads: its items, "
-    "then the results that are kept. Safe beside live workers: each item is written as it was "
-    "at one instant. IDs, or options other than --all, select items; results are then left "
-    "out, as in the formats json, csv, ids and data.",
+    help="Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its "
+    "results. Safe beside live workers: each item is written as it was at one instant. IDs, or "
+    "options other than --all, select items; results are then omitted, as they are in the formats "
+    "json, csv, ids and data.",
     examples=(
         "rwq export -q jobs > jobs.jsonl",
         "rwq export -q jobs --state abandoned --match '\"user\": *42' > some.jsonl",
         "rwq export -q jobs | rwq import -q jobs-copy -",
     ),
     exits={
-        ExitStatus.NO: "nothing was exported: no such items, or a key of each has a wrong type",
-        ExitStatus.PARTIAL: "some were left out: no such items, or a key of theirs holds "
-        "another type",
+        ExitStatus.NO: "nothing was exported: no such items, or all have a key of the wrong type",
+        ExitStatus.PARTIAL: "some items were skipped: they do not exist, or have a key of the "
+        "wrong type",
     },
     reads_only=True,
 )
@@ -54,7 +54,7 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
     run = queue.export(chosen)
 
     def missing(exported: int) -> int:
-        """How many named items do not exist."""
+        """How many of the named items do not exist."""
         if chosen is None or not choice.by_name:
             return 0
         return len(chosen) - exported - len(run.skipped.wrong_types)
@@ -74,12 +74,12 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
             settings.environment.note(
                 f"rwq: {escaped(key)} holds another type than the protocol says; not exported"
             )
-        nowhere = missing(exported)
-        said = f", missing {human.count(nowhere)}" if nowhere else ""
+        not_found = missing(exported)
+        counts = f", missing {human.count(not_found)}" if not_found else ""
         if run.results_read:
-            said += f", results {human.count(run.results_read)}"
-        left_out = _left_out(run, has_missing=choice.by_name)
-        return f"exported {human.count(exported)}{said}{left_out}"
+            counts += f", results {human.count(run.results_read)}"
+        skipped = _skipped_text(run, has_missing=choice.by_name)
+        return f"exported {human.count(exported)}{counts}{skipped}"
 
     def status(exported: int) -> ExitStatus:
         if not (run.skipped.wrong_types or missing(exported)):
@@ -96,17 +96,17 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
     )
 
 
-def _left_out(run: Export, *, has_missing: bool) -> str:
-    """The entries that are no items, in words.
+def _skipped_text(run: Export, *, has_missing: bool) -> str:
+    """The part of the summary on entries that were skipped.
 
     Args:
         run: The export.
         has_missing: Whether IDs without data are counted as missing already.
     """
-    met = (
+    counts = (
         (len(run.skipped.wrong_types), "of a wrong type"),
         (0 if has_missing else len(run.skipped.missing), "without data"),
         (run.skipped.stray_leases, "stray leases"),
     )
-    said = [f"{human.count(number)} {what}" for number, what in met if number]
-    return f"; left out {', '.join(said)}" if said else ""
+    texts = [f"{human.count(number)} {kind}" for number, kind in counts if number]
+    return f"; left out {', '.join(texts)}" if texts else ""

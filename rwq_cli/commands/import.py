@@ -27,14 +27,14 @@ _COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
     help="Restore what rwq export wrote: items in their order and states, leases and results with "
     "the time left. If it is interrupted, running the same import again within a day resumes where "
     "it stopped. Input from a pipe cannot be resumed: every missing item is imported again, even "
-    "one that was completed.",
+    "if it was completed in the meantime.",
     examples=(
         "rwq import -q jobs jobs.jsonl",
         "rwq import -q jobs --on-conflict skip jobs.jsonl",
         "rwq export -q jobs | rwq import -q jobs-copy -",
     ),
     exits={
-        ExitStatus.OK: "done; items that exist with the same data are counted as such",
+        ExitStatus.OK: "done; items that already exist with the same data are counted",
         ExitStatus.NO: "nothing was imported: every line was rejected or in conflict",
         ExitStatus.PARTIAL: "some lines were rejected or in conflict, the others were imported",
     },

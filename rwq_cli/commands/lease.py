@@ -44,7 +44,7 @@ app = CommandModule()
 def lease(
     settings: Settings,
     number: Annotated[
-        int | None, option("-n, --number N", "How many items at most.  [default: 1]", min=1)
+        int | None, option("-n, --number N", "Lease at most N items.  [default: 1]", min=1)
     ] = None,
     lease_s: LeaseForOption = FIVE_MINUTES,
     ids: Annotated[
@@ -55,9 +55,9 @@ def lease(
             parse_id,
         ),
     ] = None,
-    wait: Annotated[bool, option("--wait", "Wait until there is an item.")] = False,
+    wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,
     timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Wait no longer than this.", Duration)
+        Duration | None, option("--timeout DUR", "Wait at most this long.", Duration)
     ] = None,
     fair: Annotated[
         bool, option("--fair", "Try several queues in random order, reshuffled for each attempt.")
@@ -80,7 +80,7 @@ def lease(
         )
     if not wants_data and len(set(settings.queues)) > 1:
         raise InvalidArgument(
-            "IDs alone do not say which of several queues they belong to",
+            "-o ids does not show which of several queues an item comes from",
             "use -o jsonl, csv or plain",
         )
     queues = open_queues(settings)

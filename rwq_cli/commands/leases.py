@@ -48,7 +48,7 @@ def leases(
             bare=settings.output is OutputFormat.IDS,
         ),
         LEASES_COLUMNS,
-        what="leases",
+        noun="leases",
         source=Source(processing=True),
         lengths=queue.lengths,
         is_selected=holder is not None,

@@ -24,7 +24,7 @@ app = CommandModule()
 
 
 class Which(StrEnum):
-    """What `rwq ls` can list."""
+    """The values of WHICH."""
 
     WAITING = "waiting"
     PROCESSING = "processing"
@@ -64,8 +64,8 @@ def ls(
         Which | None,
         typer.Argument(
             metavar="[WHICH]",
-            help="waiting, processing, leased, abandoned, delayed, buried or all. Default: what "
-            "--state needs, else waiting.",
+            help="waiting, processing, leased, abandoned, delayed, buried or all. Default: "
+            "wherever items in --state are, else waiting.",
             show_default=False,
         ),
     ] = None,
@@ -86,10 +86,10 @@ def ls(
         selection = replace(selection, states=one_state & (states or one_state))
     queue = open_queue(settings)
     warn_of_idle_reset(settings, queue, selection)
-    # More than the longest list means the same, and would overflow in the server.
+    # A larger number than the longest list has the same meaning, but overflows in the server.
     first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
-    # An ID that is in processing twice is one item, so these have to be looked at.
-    ids_will_do = selection.is_all and source.is_one and not source.processing
+    # An ID that is in processing twice is one item, so its entries have to be compared.
+    needs_ids_only = selection.is_all and source.is_one and not source.processing
     return listing_report(
         queue.name,
         queue.items(
@@ -102,12 +102,12 @@ def ls(
             bare=settings.output is OutputFormat.IDS,
         ),
         columns_for(which, queue.now_ms),
-        what="items" if which in (None, Which.ALL) else f"{which} items",
+        noun="items" if which in (None, Which.ALL) else f"{which} items",
         source=source,
         lengths=queue.lengths,
         is_selected=is_selected,
         filters=not selection.is_all,
         id_batches=queue.listed_ids(source, limit=last, offset=first, tail=tail)
-        if ids_will_do
+        if needs_ids_only
         else None,
     )

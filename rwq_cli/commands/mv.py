@@ -21,14 +21,14 @@ from rwq_cli.output.report import Report
 app = CommandModule()
 
 
-# The states without a lease; --force also moves leased, delayed and buried items.
-_FREE = frozenset({State.WAITING, State.ABANDONED, State.ORPHANED, State.DUPLICATED})
-_SCOPE = SelectionScope(default=_FREE, everything=_FREE, offered=ITEMS)
+# The states in which items have no lease; --force also moves leased, delayed and buried items.
+_UNLEASED = frozenset({State.WAITING, State.ABANDONED, State.ORPHANED, State.DUPLICATED})
+_SCOPE = SelectionScope(default=_UNLEASED, everything=_UNLEASED, offered=ITEMS)
 
 
 @app.command(
-    help="Move items to the end of another queue on the same server. At every instant each"
-    " is in exactly one of the two. Without --state and --force, the options choose items that"
+    help="Move items to the end of another queue on the same server. Each is in exactly"
+    " one of the two at every instant. Without --state and --force, the options choose items that"
     " are neither leased nor delayed nor buried.",
     examples=(
         "rwq mv -q jobs --to slow-jobs --match '\"video\"' --yes",

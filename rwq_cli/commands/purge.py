@@ -19,11 +19,11 @@ app = CommandModule()
 
 @app.command(
     help="Remove a queue with all its keys. Items and results are written to an undo file "
-    "first. Items that are added meanwhile stay, and so do other keys that are named "
-    "like results.",
+    "first. Items that are added meanwhile stay, and so do unrelated keys with names "
+    "like those of results.",
     examples=("rwq purge -q jobs --dry-run", "rwq purge -q jobs --yes"),
     exits={
-        ExitStatus.OK: "done, also if the queue is empty",
+        ExitStatus.OK: "done, even if the queue is empty",
         ExitStatus.NO: "nothing was removed: declined",
         ExitStatus.PARTIAL: "some items are left: changed meanwhile, or a key has a wrong type",
     },

@@ -48,11 +48,11 @@ def removal_report(
     Args:
         settings: The run's settings.
         queue: The queue that they are removed from.
-        outcomes: What becomes of each ID; reading them does the work.
-        undo: Where they are written first; it is closed at the end.
+        outcomes: The outcomes; reading them does the work.
+        undo: The undo file; it is closed at the end.
         success: The status of an item on which the verb succeeded.
-        failures: The statuses that mean no.
-        dry_run: Whether nothing is changed.
+        failures: The statuses of an item on which it failed.
+        dry_run: Whether it is a dry run.
         fields: Further fields of the summary.
     """
     report = batch_of_ids(queue.name, outcomes, success=success, failures=failures, dry_run=dry_run)
@@ -64,23 +64,23 @@ def removal_report(
         "undo_file": None,
     }
 
-    def where() -> str:
+    def suffix() -> str:
         return "" if undo.path is None else f"; undo file {escaped(os.fsencode(undo.path))}"
 
-    def closing() -> Iterator[OutcomeBatch]:
-        """The batches; however they end, the undo file is closed, and its name is shown."""
+    def closing_batches() -> Iterator[OutcomeBatch]:
+        """The batches; in the end, even after an error, close the undo file and show its name."""
         try:
             yield from outcomes.batches
         except Exception:
             undo.close()
             # There will be no summary.
             if undo.path is not None:
-                settings.environment.note(f"stopped after removing some items{where()}")
+                settings.environment.note(f"stopped after removing some items{suffix()}")
             raise
         finally:
             undo.close()
             if undo.path is not None:
                 report.fields["undo_file"] = str(undo.path)
 
-    report.batches, report.suffix = closing(), where
+    report.batches, report.suffix = closing_batches(), suffix
     return report

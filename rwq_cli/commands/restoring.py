@@ -33,14 +33,14 @@ def restore_report(
 
     Args:
         queue: The queue's name.
-        batches: What becomes of the items; reading them does the work.
-        results: What becomes of results.
-        counted: The words of the summary that are always there, in order.
-        extra: Counts besides those of the items, which they are added to; called at the end.
-        dry_run: Whether nothing is changed.
-        words: What to call statuses other than by their names.
+        batches: The outcomes of items; reading them does the work.
+        results: The outcomes of results, counted.
+        counted: The words that the summary always has, in order.
+        extra: Returns counts to add to those of the items; called at the end.
+        dry_run: Whether it is a dry run.
+        words: Words for statuses that are not counted under their names.
         fields: Further fields of the summary.
-        suffix: Ends the summary line; called at the end.
+        suffix: Returns the end of the summary line; called at the end.
     """
     names = {status: status.value for status in Status} | _WORDS | dict(words or {})
     report = Batch(
@@ -66,7 +66,7 @@ def restore_report(
 
 
 def report_bad_line(settings: Settings, name: str) -> Callable[[int, str], None]:
-    """A function that reports a line of a file that cannot be used."""
+    """A function that reports an unusable line of a file."""
     place = "line" if name == "-" else f"{name}, line"
     report = bad_record_reporter(settings, "not imported")
     return lambda number, reason: report(place, number, reason)

@@ -1,4 +1,4 @@
-"""`rwq result`: show what was kept of an item when it was completed."""
+"""`rwq result`: show the outcome of a completed item."""
 
 from typing import Annotated
 
@@ -18,8 +18,8 @@ app = CommandModule()
 
 
 @app.command(
-    help="Show the outcome that complete kept of an item. --wait waits until the item is "
-    "gone; it may have no outcome then.",
+    help="Show the outcome that complete stored for an item. --wait waits until the item is gone, "
+    "even if it leaves no outcome.",
     examples=(
         "rwq result -q jobs 4f2a9c",
         "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
@@ -34,10 +34,13 @@ def result(
     settings: Settings,
     item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
     wait: Annotated[
-        bool, option("--wait", "Wait while the item exists, in any state; due items are promoted.")
+        bool,
+        option(
+            "--wait", "Wait while the item exists, in any state. Due items are promoted meanwhile."
+        ),
     ] = False,
     timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Wait no longer than this.", Duration)
+        Duration | None, option("--timeout DUR", "Wait at most this long.", Duration)
     ] = None,
 ) -> Report:
     if item_id == b"-":

@@ -19,7 +19,7 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
 
 
 @app.command(
-    help="Remove items in any state, also leased ones, without completing them. They are "
+    help="Remove items in any state, even leased ones, without completing them. They are "
     "written to an undo file first.",
     examples=(
         "rwq rm -q jobs --yes 4f2a9c",

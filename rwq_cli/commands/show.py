@@ -23,7 +23,7 @@ app = CommandModule()
 
 @app.command(
     help="Show everything about items: the state and its reasons, what happens next and "
-    "when, and the commands that help. To show the item named -, pipe that ID in.",
+    "when, and the commands that help. To show an item with the ID -, give it on stdin.",
     examples=(
         "rwq show -q jobs 4f2a9c",
         "rwq show -q jobs 4f2a9c -o data > job.json",
@@ -46,7 +46,7 @@ def show(
         Duration | None,
         option(
             "--eta DUR",
-            "Watch the queue this long, to estimate when waiting items will be leased.",
+            "Watch the queue for this long, to estimate when waiting items will be leased.",
             Duration,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def _look_up(
     data: bool,
     eta_s: float | None,
 ) -> Iterator[Shown]:
-    """All that is shown of each ID, read a page at a time."""
+    """Read everything that is shown of each ID, a page at a time."""
     may_read_results = True
     for page in in_batches(ids):
         reports = queue.inspect_items(page)

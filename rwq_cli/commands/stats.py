@@ -31,8 +31,8 @@ def stats(
         bool,
         option(
             "--deep",
-            "Walk the whole queue, to count orphans, duplicates, ghosts, stray leases, wrong "
-            "types, returns and results, too; of returned items, those that still exist.",
+            "Walk the whole queue, to also count orphans, duplicates, ghosts, stray leases, wrong "
+            "types, results, and the returns of items that still exist.",
         ),
     ] = False,
 ) -> Report:

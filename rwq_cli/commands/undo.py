@@ -33,15 +33,15 @@ _WORDS = {
 
 @app.command(
     help="Restore what rm, mv or purge removed: from FILE, else from the newest undo file "
-    "that was not used yet or was interrupted. Items are restored as they were, and never "
-    "twice, even if undo is interrupted and run again within a day; waiting ones at the end of "
-    "the queue that they were nearer to. Moved items return to the end of their queue, unless "
-    "they changed since.",
+    "that is unused, or whose undo was interrupted. Items get their former state back, and none "
+    "is restored twice, even if undo is interrupted and run again within a day. Waiting items "
+    "return to the front or the back of the queue, whichever was nearer; moved items to the "
+    "back, unless they have changed since.",
     examples=("rwq undo --dry-run", "rwq undo", "rwq undo -q jobs -o json"),
     exits={
-        ExitStatus.NO: "nothing was put back: there is no undo file, or every item is in conflict",
-        ExitStatus.PARTIAL: "some items were not put back; the file is kept, and tried again "
-        "by its name",
+        ExitStatus.NO: "nothing was restored: there is no undo file, or every item is in conflict",
+        ExitStatus.PARTIAL: "some items were not restored; to try again, give the name of the "
+        "undo file",
     },
     null=NULL_IDS,
 )
@@ -51,11 +51,11 @@ def undo(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="The undo file. Else the latest of this server, with -q of that queue.",
+            help="The undo file. Default: the latest of this server, with -q of that queue.",
         ),
     ] = None,
     anywhere: Annotated[
-        bool, option("--anywhere", "Also on another server than they were removed from.")
+        bool, option("--anywhere", "Allow another server than the one they were removed from.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
@@ -122,7 +122,7 @@ def _open(
 def _check(
     reader: UndoReader, connection: Connection, wanted: bytes | None, *, anywhere: bool
 ) -> None:
-    """Refuse a file of another queue, or of another server unless that is meant."""
+    """Raise for a file of another queue, or of another server without `--anywhere`."""
     header, origin = reader.header, reader.origin
     if wanted is not None and wanted != header.queue:
         raise InvalidArgument(
@@ -140,12 +140,12 @@ def _shown(path: Path) -> str:
 
 
 def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
-    """What else the summary has to say."""
+    """The end of the summary."""
     rest = ""
     if run.in_doubt and run.lost_marks:
         rest += (
-            "; in doubt: an earlier undo of this file was interrupted, and the server does not "
-            "know any more what it had restored, so a worker may have completed them"
+            "; in doubt: an earlier undo of this file was interrupted, and the server no longer "
+            "knows what was restored, so a worker may have completed them"
         )
     elif run.in_doubt:
         rest += (

@@ -1,4 +1,4 @@
-"""Listings of items: the footer, and the sentence of an empty one."""
+"""Listings of items, with their footer, or a sentence if they are empty."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,7 +15,7 @@ def listing_report(
     items: Iterable[Item],
     columns: tuple[Column[Item], ...],
     *,
-    what: str,
+    noun: str,
     source: Source,
     lengths: Callable[[], Counts],
     is_selected: bool,
@@ -28,11 +28,11 @@ def listing_report(
         queue: The queue's name.
         items: The items.
         columns: Their columns.
-        what: What they are, such as `waiting items`.
+        noun: The name of the records, such as `waiting items`.
         source: Where they come from.
-        lengths: Reads the lengths of the queue.
-        is_selected: Whether the user asked for some of them only.
-        filters: Whether the source has entries that are not listed.
+        lengths: Reads the lengths of the queue's lists.
+        is_selected: Whether the user selected some of them.
+        filters: Whether entries of the source may be filtered out.
         id_batches: The IDs, if they can be read without the items; else None.
     """
 
@@ -55,7 +55,7 @@ def listing_report(
     return Records(
         view=item_view(columns),
         records=items,
-        empty=f"No {'such ' if is_selected else ''}{what} in {escaped(queue)}.",
+        empty=f"No {'such ' if is_selected else ''}{noun} in {escaped(queue)}.",
         footer=footer,
         id_batches=id_batches,
     )

@@ -193,7 +193,7 @@ class TestFiles:
         assert rwq("add", "x", "-f", "y").as_tuple() == (
             2,
             "",
-            "rwq: error: items come from arguments or from files, not both; drop one\n",
+            "rwq: error: items come from arguments or from files, not both; use one of them\n",
         )
         assert raw.keys() == []
 

@@ -167,7 +167,7 @@ class TestResult:
         [
             (
                 ("-", "--result", "-"),
-                "stdin cannot hold both the IDs and the result; put one of them into a file",
+                "stdin cannot hold both the IDs and the result; put one of them in a file",
             ),
             (
                 ("a", "--result-ttl", "0"),

@@ -236,8 +236,7 @@ class TestDryRun:
         assert result.as_tuple() == (
             2,
             "",
-            "rwq: error: --dry-run reports what --fix would do; without --fix nothing is "
-            "changed anyway\n",
+            "rwq: error: --dry-run needs --fix; without --fix, doctor changes nothing\n",
         )
 
 

@@ -280,7 +280,7 @@ class TestSeveralQueues:
         assert rwq("lease", *QUEUES, "-o", "ids").as_tuple() == (
             2,
             "",
-            "rwq: error: IDs alone do not say which of several queues they belong to; "
+            "rwq: error: -o ids does not show which of several queues an item comes from; "
             "use -o jsonl, csv or plain\n",
         )
         assert raw.exists("normal:processing") == 0

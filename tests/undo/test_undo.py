@@ -192,7 +192,7 @@ def test_one_that_was_interrupted_and_whose_marks_are_gone(
         0,
         f"restored {restored:,}, already there {len(back) - 100:,}, conflicts 0, rejected 0, "
         f"in doubt {restored:,}; rm of jobs, from {file}; in doubt: an earlier undo of this file "
-        "was interrupted, and the server does not know any more what it had restored, so a worker "
+        "was interrupted, and the server no longer knows what was restored, so a worker "
         "may have completed them\n",
     )
 
