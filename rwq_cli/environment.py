@@ -1,14 +1,26 @@
 """The streams and environment variables of a run, as one object that tests can replace."""
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import BinaryIO
+
+# Variables that ask for colour where there is no terminal.
+_FORCING = ("CLICOLOR_FORCE", "FORCE_COLOR")
+_USUAL_COLUMNS = 80
+
+
+class ColourMode(StrEnum):
+    """The values of `--color`."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
 
 
 @dataclass
@@ -21,6 +33,7 @@ class Environment:
         stdout: Standard output, bytes: results only.
         stderr: Standard error, bytes: everything else.
         stdin_is_closed: Whether stdin is closed; `stdin` is empty then.
+        quiet: Whether notes are left out; errors are written.
         note_above: Writes a line above the progress line; None while there is none.
     """
 
@@ -29,6 +42,7 @@ class Environment:
     stdout: BinaryIO
     stderr: BinaryIO
     stdin_is_closed: bool = False
+    quiet: bool = False
     note_above: Callable[[str], None] | None = None
 
     @classmethod
@@ -67,27 +81,39 @@ class Environment:
         """Whether notes go to a terminal."""
         return self.stderr.isatty()
 
-    @cached_property
-    def allows_colour(self) -> bool:
-        """Whether the variables allow colour: no with NO_COLOR, set to anything, or TERM=dumb."""
-        return "NO_COLOR" not in self.variables and self.variables.get("TERM") != "dumb"
+    def wants_colour(self, when: ColourMode, *, is_terminal: bool) -> bool:
+        """Whether to use colour on a stream.
+
+        NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR with any but
+        0. NO_COLOR wins, as bixense.com/clicolors has it.
+        """
+        if when is not ColourMode.AUTO:
+            return when is ColourMode.ALWAYS
+        if "NO_COLOR" in self.variables:
+            return False
+        if any(self.variables.get(name, "0") not in ("", "0") for name in _FORCING):
+            return True
+        return is_terminal and self.variables.get("TERM") != "dumb"
 
     @property
     def width(self) -> int:
-        """The width of the terminal, columns."""
-        return shutil.get_terminal_size((80, 24)).columns
+        """Columns of a table: COLUMNS, else of the terminal on stdout, else on stderr, else 80."""
+        return self._columns_of(self.stdout, self.stderr)
 
     @property
     def stderr_width(self) -> int:
-        """The width of the terminal that notes go to, columns."""
-        try:
-            return int(self.variables.get("COLUMNS", "")) or self.width
-        except ValueError:
-            pass
-        try:
-            return os.get_terminal_size(self.stderr.fileno()).columns or self.width
-        except (OSError, ValueError):
-            return self.width
+        """The columns of notes, likewise."""
+        return self._columns_of(self.stderr, self.stdout)
+
+    def _columns_of(self, *streams: BinaryIO) -> int:
+        with suppress(ValueError):
+            if (columns := int(self.variables.get("COLUMNS", ""))) > 0:
+                return columns
+        for stream in streams:
+            with suppress(OSError, ValueError):
+                if columns := os.get_terminal_size(stream.fileno()).columns:
+                    return columns
+        return _USUAL_COLUMNS
 
     def flush(self) -> None:
         """Flush stdout before waiting; if that fails, the next write raises."""
@@ -95,6 +121,11 @@ class Environment:
             self.stdout.flush()
 
     def note(self, line: str) -> None:
+        """Write a line to stderr, if it is still open and the run is not quiet."""
+        if not self.quiet:
+            self.error(line)
+
+    def error(self, line: str) -> None:
         """Write a line to stderr, if it is still open."""
         with suppress(OSError):
             if self.note_above is not None:

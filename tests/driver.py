@@ -113,7 +113,8 @@ class Rwq:
             The exit code, and all that was written to it.
         """
         screen = Screen()
-        environment = Environment(self._all(variables), io.BytesIO(), screen, screen)
+        chosen = {"COLUMNS": str(columns), **(variables or {})}
+        environment = Environment(self._all(chosen), io.BytesIO(), screen, screen)
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv("COLUMNS", str(columns))
             code = _run(words, environment)

@@ -23,10 +23,10 @@ def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, 
     def report(where: str, number: int, reason: str) -> None:
         if settings.output in (OutputFormat.JSON, OutputFormat.JSONL):
             record = {"error": reason, "code": "bad-record", "hint": None, "record": number}
-            settings.environment.note(to_json(record).decode())
+            settings.environment.error(to_json(record).decode())
         else:
             place = escaped(os.fsencode(where))
             shown = escaped(reason.encode("utf-8", "backslashreplace"))
-            settings.environment.note(f"rwq: {place} {number}: {shown}; {consequence}")
+            settings.environment.error(f"rwq: {place} {number}: {shown}; {consequence}")
 
     return report

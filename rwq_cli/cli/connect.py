@@ -40,10 +40,12 @@ def open_connection(settings: Settings) -> Connection:
     cancel_on_interrupt(connection.stop)
     if settings.verbose:
         settings.environment.note(f"server {connection.name}")
-    if settings.environment.stderr_is_terminal and not settings.environment.stdout_is_pipe:
+    environment = settings.environment
+    if environment.stderr_is_terminal and not (environment.stdout_is_pipe or settings.quiet):
         from rwq_cli.output.progress import TerminalProgress
 
-        settings.progress = connection.progress = TerminalProgress(settings.environment)
+        settings.progress = TerminalProgress(environment, colour=settings.stderr_colour)
+        connection.progress = settings.progress
     return connection
 
 

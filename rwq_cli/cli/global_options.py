@@ -5,13 +5,16 @@ from typing import Any
 from typer.core import TyperOption
 
 from rwq_cli.cli.settings import Settings
+from rwq_cli.environment import ColourMode
 from rwq_cli.output.options import OutputFormat
 
 
 def _store(context: Any, parameter: Any, value: Any) -> None:
     """Store the value of an option; one after the command's name overrides one before it."""
     settings: Settings = context.find_root().obj
-    if value not in (None, False, ()):
+    if parameter.name == "no_color" and value:
+        settings.given["color"] = ColourMode.NEVER
+    elif value not in (None, False, ()):
         settings.given[parameter.name] = list(value) if isinstance(value, tuple) else value
 
 
@@ -38,7 +41,12 @@ def global_options() -> list[TyperOption]:
             metavar="URL",
             help="The server. Default: RWQ_URL, else REDIS_URL, else redis://localhost:6379/0.",
         ),
-        option("-o", "--output", metavar="FORMAT", help=f"{', '.join(OutputFormat)}."),
+        option(
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            help=f"{', '.join(OutputFormat)}. Default: RWQ_OUTPUT, else table on a terminal.",
+        ),
         option(
             "--password-file",
             metavar="FILE",
@@ -48,7 +56,13 @@ def global_options() -> list[TyperOption]:
         option("--tls-cert", metavar="FILE", help="The client's certificate."),
         option("--tls-key", metavar="FILE", help="The client's key."),
         option("--tls-insecure", is_flag=True, help="Accept any server certificate."),
-        option("--no-color", is_flag=True, help="Do not use colour, as with NO_COLOR."),
+        option(
+            "--color",
+            metavar="WHEN",
+            help=f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
+        ),
+        option("--no-color", is_flag=True, help="The same as --color never."),
+        option("-Q", "--quiet", is_flag=True, help="No notes, summaries or progress; only errors."),
         option("-v", "--verbose", is_flag=True, help="Print the server and the queue on stderr."),
         option("--debug", is_flag=True, help="Show the traceback of an error."),
     ]

@@ -17,7 +17,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
 
 # -o, alone or behind flags that take no value: -o json, -ojson, -vo json.
-_SHORT_OUTPUT = re.compile(r"-[v0]*o(.*)", re.DOTALL)
+_SHORT_OUTPUT = re.compile(r"-[vQ0]*o(.*)", re.DOTALL)
 
 
 def run(arguments: Sequence[str], environment: Environment) -> Code:
@@ -45,9 +45,9 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
         if settings.debug or "--debug" in arguments:
             import traceback
 
-            environment.note(traceback.format_exc().rstrip())
+            environment.error(traceback.format_exc().rstrip())
         failure = _as_rwq_error(error)
-        if settings.monitors and not wants_json(arguments):
+        if settings.monitors and not wants_json(arguments, environment):
             _report_to_monitor(failure, environment)
         else:
             _report(failure, arguments, environment)
@@ -125,8 +125,8 @@ def _acknowledged(error: ServerError) -> str | None:
 def _report(error: RwqError, arguments: Sequence[str], environment: Environment) -> None:
     """Write an error to stderr."""
     if isinstance(error, UsageError) and error.help is not None:
-        environment.note(error.help)
-    elif wants_json(arguments):
+        environment.error(error.help)
+    elif wants_json(arguments, environment):
         from rwq_cli.output.encode import to_json
 
         hint = _safe(error.hint) if error.hint else None
@@ -138,9 +138,9 @@ def _report(error: RwqError, arguments: Sequence[str], environment: Environment)
         if isinstance(error, ServerError) and error.acknowledged is not None:
             record["acknowledged"] = error.acknowledged
             record["acknowledged_after"] = error.acknowledged_after
-        environment.note(to_json(record).decode())
+        environment.error(to_json(record).decode())
     else:
-        environment.note(f"rwq: error: {_line(error)}")
+        environment.error(f"rwq: error: {_line(error)}")
 
 
 def _report_to_monitor(error: RwqError, environment: Environment) -> None:
@@ -162,9 +162,9 @@ def _safe(text: str) -> str:
     return escaped(text.encode("utf-8", "surrogateescape"))
 
 
-def wants_json(arguments: Sequence[str]) -> bool:
+def wants_json(arguments: Sequence[str], environment: Environment) -> bool:
     """Whether errors are to be JSON, read from the arguments directly: parsing may have failed."""
-    wanted = False
+    wanted = environment.variables.get("RWQ_OUTPUT") in ("json", "jsonl")
     for index, word in enumerate(arguments):
         if word == "--":
             break

@@ -3,15 +3,18 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.environment import Environment
+from rwq_cli.environment import ColourMode, Environment
 from rwq_cli.output.options import OutputFormat, OutputOptions
 
 if TYPE_CHECKING:
     from rwq_cli.output.progress import TerminalProgress
+
+E = TypeVar("E", bound=StrEnum)
 
 DEFAULT_URL = "redis://localhost:6379/0"
 
@@ -36,7 +39,8 @@ class Settings:
 
     def check(self) -> None:
         """Raise `InvalidArgument` for a value that can never work; called before a command runs."""
-        _ = self.output
+        _ = self.output, self.colour
+        self.environment.quiet = self.quiet
 
     def end_progress(self) -> None:
         """Remove the progress line, before results are written."""
@@ -45,21 +49,27 @@ class Settings:
 
     @property
     def output(self) -> OutputFormat:
-        """The output format: `-o`, else a table on a terminal and plain lines elsewhere.
+        """The output format: `-o`, else RWQ_OUTPUT, else a table on a terminal and plain elsewhere.
 
         Raises:
             InvalidArgument: There is no such format.
         """
-        name = self.given.get("output")
-        if name is None:
-            is_terminal = self.environment.stdout_is_terminal
-            return OutputFormat.TABLE if is_terminal else OutputFormat.PLAIN
-        try:
-            return OutputFormat(name)
-        except ValueError:
-            raise InvalidArgument(
-                f"-o cannot be {name!r}", f"it is one of {', '.join(OutputFormat)}"
-            )
+        if (chosen := self.chosen_output) is not None:
+            return chosen
+        is_terminal = self.environment.stdout_is_terminal
+        return OutputFormat.TABLE if is_terminal else OutputFormat.PLAIN
+
+    @property
+    def chosen_output(self) -> OutputFormat | None:
+        """The format of `-o` or RWQ_OUTPUT; None if neither is given.
+
+        Raises:
+            InvalidArgument: There is no such format.
+        """
+        if (given := self.given.get("output")) is not None:
+            return _one_of(OutputFormat, given, "-o")
+        variable = self.environment.variables.get("RWQ_OUTPUT")
+        return _one_of(OutputFormat, variable, "RWQ_OUTPUT") if variable else None
 
     @property
     def output_options(self) -> OutputOptions:
@@ -70,8 +80,26 @@ class Settings:
 
     @property
     def colour(self) -> bool:
-        """Whether a terminal gets colour."""
-        return self.environment.allows_colour and not self.given.get("no_color")
+        """Whether results have colour.
+
+        Raises:
+            InvalidArgument: `--color` is none of its values.
+        """
+        return self._wants_colour(is_terminal=self.environment.stdout_is_terminal)
+
+    @property
+    def stderr_colour(self) -> bool:
+        """Whether what is written to stderr has colour; see `colour`."""
+        return self._wants_colour(is_terminal=self.environment.stderr_is_terminal)
+
+    def _wants_colour(self, *, is_terminal: bool) -> bool:
+        when = _one_of(ColourMode, self.given.get("color", "auto"), "--color")
+        return self.environment.wants_colour(when, is_terminal=is_terminal)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether to leave out notes, summaries and progress."""
+        return bool(self.given.get("quiet"))
 
     @property
     def debug(self) -> bool:
@@ -149,6 +177,14 @@ class Settings:
         user = variables.get("USER") or variables.get("LOGNAME") or _account()
         session = variables.get("RWQ_SESSION") or str(os.getsid(0))
         return os.fsencode(f"rwq:{user}@{os.uname().nodename}:{session}")
+
+
+def _one_of(kind: type[E], name: str, source: str) -> E:
+    """The member of an enumeration that an option or a variable names."""
+    try:
+        return kind(name)
+    except ValueError:
+        raise InvalidArgument(f"{source} cannot be {name!r}", f"it is one of {', '.join(kind)}")
 
 
 def _account() -> str:

@@ -134,4 +134,4 @@ def _readable(
         try:
             yield queue.check(limits, deep=deep)
         except ServerError as error:
-            settings.environment.note(f"rwq: error: {error.message}")
+            settings.environment.error(f"rwq: error: {error.message}")

@@ -66,7 +66,7 @@ _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 )
 def demo(settings: Settings) -> Report:
     environment = settings.environment
-    is_bold = environment.stdout_is_terminal and settings.colour
+    is_bold = settings.colour
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit)
     with throwaway(environment.variables) as server:
@@ -102,9 +102,10 @@ def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
     """
     program = directory / "bin" / "rwq"
     program.parent.mkdir(parents=True)
-    # Without a terminal, the output would be plain lines.
-    words = [sys.executable, "-m", "rwq_cli", "--output", "table"]
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    # A tour for people, wherever it prints.
+    look = ("--output", "table", "--color", "always" if settings.colour else "never")
+    words = shlex.join([sys.executable, "-m", "rwq_cli", *look])
+    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     program.chmod(0o700)
     (directory / "items.txt").write_text(_ITEMS)
     variables = settings.environment.variables
@@ -113,7 +114,7 @@ def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
         "RWQ_URL": url,
         "RWQ_QUEUE": "images",
         "PATH": f"{program.parent}{os.pathsep}{variables.get('PATH', os.defpath)}",
-        **({} if settings.colour else {"NO_COLOR": "1"}),
+        "COLUMNS": str(settings.environment.width),
     }
 
 

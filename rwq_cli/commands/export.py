@@ -46,6 +46,8 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
     reads_only=True,
 )
 def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
+    # Another default from RWQ_OUTPUT would write a backup that import cannot read.
+    settings.given.setdefault("output", OutputFormat.JSONL)
     queue = open_queue(settings)
     chosen: frozenset[bytes] | None = None
     if not choice.is_whole_queue:

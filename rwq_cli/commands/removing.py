@@ -75,7 +75,7 @@ def removal_report(
             undo.close()
             # There will be no summary.
             if undo.path is not None:
-                settings.environment.note(f"stopped after removing some items{suffix()}")
+                settings.environment.error(f"stopped after removing some items{suffix()}")
             raise
         finally:
             undo.close()

@@ -7,12 +7,16 @@ from typing import Any
 
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.global_options import GLOBAL_NAMES
+from rwq_cli.environment import ColourMode
 from rwq_cli.output.options import OutputFormat
 
 # Options that every command accepts, before its name or after it.
 _COMMON = GLOBAL_NAMES | {"help"}
 # The common options that do not select the server or how to connect to it.
-_NOT_ABOUT_SERVER = {"queue", "output", "no_color", "verbose", "debug", "help"}
+_NOT_ABOUT_SERVER = {"queue", "output", "color", "no_color", "quiet", "verbose", "debug", "help"}
+
+# The values of options whose parser takes any text.
+_CHOICES: dict[str, type[StrEnum]] = {"output": OutputFormat, "color": ColourMode}
 
 
 class Kind(StrEnum):
@@ -125,8 +129,7 @@ def _parameter(parameter: Any) -> Parameter:
     label = parameter.metavar or max(parameter.opts, key=len).lstrip("-")
     label = "" if is_flag else label.strip("[].").upper()
     choices = getattr(parameter.type, "choices", ())
-    if parameter.name == "output":
-        choices = OutputFormat
+    choices = _CHOICES.get(parameter.name, choices)
     if is_flag:
         kind = Kind.NONE
     elif choices:

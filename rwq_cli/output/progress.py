@@ -23,12 +23,18 @@ class TerminalProgress(ProgressListener):
     Args:
         environment: The streams; notes are written above the line.
         monotonic: A clock, seconds.
+        colour: Whether to use colour.
     """
 
     def __init__(
-        self, environment: Environment, monotonic: Callable[[], float] = time.monotonic
+        self,
+        environment: Environment,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        colour: bool = False,
     ) -> None:
         self._environment = environment
+        self._colour = colour
         self._monotonic = monotonic
         self._began_s = self._stage_began_s = self._drawn_s = monotonic()
         self._what = ""
@@ -71,7 +77,7 @@ class TerminalProgress(ProgressListener):
         bar = "" if done is None else f"{'━' * round(done * _BAR_WIDTH):{_BAR_WIDTH}} "
         text = self._text(done, now_s - self._stage_began_s)
         text = text[: max(0, self._environment.stderr_width - len(bar))]
-        if bar and self._environment.allows_colour:
+        if bar and self._colour:
             bar = f"\x1b[36m{bar}\x1b[0m"
         self._line = bar + text
         self._environment.note_above = self._write_above

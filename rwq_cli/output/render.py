@@ -47,9 +47,10 @@ def _render_records(report: Records[Any], options: OutputOptions) -> Code:
                 environment.note(opening)
                 opening = None
             total += 1
-            missing += report.is_missing(record)
+            missing += (is_missing := report.is_missing(record))
             if note := report.note(record, options.format):
-                environment.note(note)
+                # Why there is no output is an error, however quiet the run.
+                (environment.error if is_missing else environment.note)(note)
             yield record
         if opening:
             environment.note(opening)
@@ -60,7 +61,7 @@ def _render_records(report: Records[Any], options: OutputOptions) -> Code:
     else:
         _write_records(report, counted(), options)
     if not total and report.empty:
-        if options.format is OutputFormat.TABLE:
+        if options.format is OutputFormat.TABLE and not environment.quiet:
             environment.stdout.write(f"{report.empty}\n".encode())
         elif report.none_is_no:
             environment.note(report.empty)
@@ -126,7 +127,7 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
     except KeyboardInterrupt:
         # What was done is reported, although the rest was not done.
         options.end_progress()
-        environment.note(f"interrupted: {report.summary()}")
+        environment.error(f"interrupted: {report.summary()}")
         raise
     options.end_progress()
     try:
@@ -144,7 +145,8 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
         environment.note(report.summary())
         raise
     if output is not OutputFormat.JSON:
-        environment.note(report.summary())
+        is_news = report.is_news and any(report.counts.values())
+        (environment.error if is_news else environment.note)(report.summary())
     return report.status()
 
 

@@ -137,6 +137,7 @@ class Batch(Generic[T]):
         extra: Further counts; called at the end.
         prefix: The beginning of the summary line.
         suffix: The end of the summary line; called when the work is done.
+        is_news: Whether a quiet run has a summary, too, if anything was done.
     """
 
     view: View[T]
@@ -153,6 +154,7 @@ class Batch(Generic[T]):
     extra: Callable[[], dict[str, int]] = dict
     prefix: str = ""
     suffix: Callable[[], str] = str
+    is_news: bool = False
     counts: Counter[str] = field(default_factory=Counter)
 
     def totals(self) -> dict[str, int]:

@@ -34,7 +34,6 @@ class _Screen(Console):
     """
 
     def __init__(self, options: OutputOptions) -> None:
-        on_terminal = options.environment.stdout_is_terminal
         super().__init__(
             file=cast(IO[str], _TextOut(options)),
             markup=False,
@@ -42,9 +41,9 @@ class _Screen(Console):
             highlight=False,
             soft_wrap=False,
             width=100_000,
-            force_terminal=on_terminal,
+            force_terminal=options.colour,
             no_color=not options.colour,
-            color_system="auto" if options.colour and on_terminal else None,
+            color_system="standard" if options.colour else None,
             legacy_windows=False,
         )
 

@@ -39,4 +39,6 @@ def clean_report(
         shown=frozenset(_REPAIRS),
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         prefix=DRY_RUN if dry_run else "",
+        # For cron, which mails what is printed.
+        is_news=True,
     )

@@ -1,5 +1,6 @@
 """The options of every command: before and after its name, their variables, the password."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -265,3 +266,32 @@ def test_version_is_printed(rwq: Rwq) -> None:
 
     assert rwq("--version").as_tuple() == (0, f"rwq {__version__}\n", "")
     assert rwq("-V").as_tuple() == (0, f"rwq {__version__}\n", "")
+
+
+class TestOutputVariable:
+    """RWQ_OUTPUT is the default of -o."""
+
+    def test_it_is_the_default(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"b")
+        ids = {"RWQ_OUTPUT": "ids"}
+        assert rwq("ls", variables=ids).text == "b\\n"
+        assert rwq.on_screen("ls", variables=ids)[1].startswith(b"b\\n")
+        assert rwq("ls", "-o", "csv", variables=ids).text.startswith("queue,")
+        assert rwq("ls", variables={"RWQ_OUTPUT": ""}).text == rwq("ls").text
+
+    def test_another_word_is_an_error(self, rwq: Rwq) -> None:
+        result = rwq("ls", variables={"RWQ_OUTPUT": "xml"})
+        assert result.code == 2
+        assert result.notes.startswith("rwq: error: RWQ_OUTPUT cannot be 'xml'; it is one of ")
+        assert rwq("ls", "-o", "ids", variables={"RWQ_OUTPUT": "xml"}).code == 0
+
+    def test_errors_are_json_too(self, rwq: Rwq) -> None:
+        result = rwq("nonsense", variables={"RWQ_OUTPUT": "json"})
+        assert json.loads(result.notes)["code"] == "usage"
+        plain = rwq("nonsense", "-o", "plain", variables={"RWQ_OUTPUT": "json"})
+        assert plain.notes.startswith("rwq: error: ")
+
+    @pytest.mark.parametrize("output", ["json", "csv", "ids", "table"])
+    def test_an_export_can_be_imported(self, rwq: Rwq, foreign: Foreign, output: str) -> None:
+        foreign.waiting(b"b")
+        assert rwq("export", variables={"RWQ_OUTPUT": output}).out == rwq("export").out

@@ -116,7 +116,8 @@ def test_options_that_select_the_server(spec: Spec) -> None:
     about = {longest_name(known) for known in spec.common if known.about_server}
     ways = {"--password-file", "--tls-ca", "--tls-cert", "--tls-key", "--tls-insecure"}
     assert about >= {"--url"} | ways
-    assert not about & {"--queue", "--output", "--verbose", "--debug", "--no-color", "--help"}
+    assert not about & {"--queue", "--output", "--verbose", "--debug", "--color", "--help"}
+    assert not about & {"--no-color", "--quiet"}
 
 
 def test_names_and_choices_need_no_quotes_in_any_shell(spec: Spec) -> None:

@@ -19,7 +19,7 @@ class Screen:
     def __init__(self) -> None:
         self.now_s = 100.0
         self.stderr = io.BytesIO()
-        self.environment = Environment({"NO_COLOR": "1"}, io.BytesIO(), io.BytesIO(), self.stderr)
+        self.environment = Environment({}, io.BytesIO(), io.BytesIO(), self.stderr)
         self.progress = TerminalProgress(self.environment, lambda: self.now_s)
 
     def said(self) -> str:
@@ -143,7 +143,7 @@ def test_no_progress_without_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
 
 def test_the_line_is_as_wide_as_the_terminal() -> None:
     narrow = Screen()
-    narrow.environment.variables = {"COLUMNS": "40", "NO_COLOR": "1"}
+    narrow.environment.variables = {"COLUMNS": "40"}
     narrow.progress.begin("reading the lists again, and more of them", 10_000_000)
     narrow.now_s += 2
     narrow.progress.advance(1_234_567)

@@ -40,6 +40,16 @@ class TestWidth:
         shown = [plain(rwq.on_terminal("ls", "all", columns=columns)[1]) for columns in (90, 120)]
         assert [max(map(len, lines)) for lines in shown] == [90, 120]
 
+    @pytest.mark.parametrize("columns", ["90", "120"])
+    def test_a_table_in_a_pipe_takes_columns(self, rwq: Rwq, columns: str) -> None:
+        result = rwq("ls", "all", "-o", "table", variables={"COLUMNS": columns})
+        assert max(map(len, result.lines)) == int(columns)
+
+    @pytest.mark.parametrize("columns", ["", "0", "-5", "many"])
+    def test_columns_that_are_no_number_mean_80(self, rwq: Rwq, columns: str) -> None:
+        result = rwq("ls", "all", "-o", "table", variables={"COLUMNS": columns})
+        assert max(map(len, result.lines)) == 80
+
     @pytest.mark.parametrize("columns", [80, 160])
     def test_ids_are_never_cut(self, rwq: Rwq, columns: int) -> None:
         for line in ("ls", "leases", "ls all"):
@@ -90,7 +100,10 @@ class TestColour:
             ((), {"NO_COLOR": "1"}),
             ((), {"NO_COLOR": "foo"}),
             ((), {"TERM": "dumb"}),
+            ((), {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}),
             (("--no-color",), {}),
+            (("--color", "never"), {"CLICOLOR_FORCE": "1"}),
+            (("--color", "always", "--no-color"), {}),
         ],
     )
     @pytest.mark.parametrize("line", ["leases", "ls", "stats", "show " + "f" * 32])
@@ -100,6 +113,35 @@ class TestColour:
         _, seen = rwq.on_screen(*line.split(), *words, variables=variables)
         assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m", seen)
         assert b"\x1b" not in seen
+
+    @pytest.mark.parametrize(
+        ("words", "variables"),
+        [
+            (("--color", "always"), {}),
+            (("--color", "always"), {"NO_COLOR": "1"}),
+            (("--color=always",), {"TERM": "dumb"}),
+            (("--no-color", "--color", "always"), {}),
+            ((), {"CLICOLOR_FORCE": "1"}),
+            ((), {"FORCE_COLOR": "1", "TERM": "dumb"}),
+        ],
+    )
+    def test_colour_can_be_had_in_a_pipe(
+        self, rwq: Rwq, words: tuple[str, ...], variables: dict[str, str]
+    ) -> None:
+        result = rwq("leases", "-o", "table", *words, variables=variables)
+        assert b"\x1b[31mabandoned" in result.out
+
+    @pytest.mark.parametrize("value", ["", "0"])
+    def test_a_variable_of_0_forces_no_colour(self, rwq: Rwq, value: str) -> None:
+        forced = {"CLICOLOR_FORCE": value, "FORCE_COLOR": value}
+        assert b"\x1b" not in rwq("leases", "-o", "table", variables=forced).out
+
+    def test_color_takes_three_words(self, rwq: Rwq) -> None:
+        assert rwq("leases", "--color", "yes").as_tuple() == (
+            2,
+            "",
+            "rwq: error: --color cannot be 'yes'; it is one of auto, always, never\n",
+        )
 
     def test_any_value_of_no_color_is_accepted(self, rwq: Rwq) -> None:
         code, _ = rwq.on_screen("leases", variables={"NO_COLOR": "0"})

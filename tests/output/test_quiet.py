@@ -1,0 +1,74 @@
+"""`--quiet` leaves out what is not a result: notes, summaries, progress. Errors remain."""
+
+import io
+
+import pytest
+
+from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.settings import Settings
+from rwq_cli.environment import Environment
+from tests.conftest import Foreign
+from tests.driver import Rwq
+from tests.servers import PrivateServer
+
+pytestmark = pytest.mark.usefixtures("slept_s")
+
+
+@pytest.mark.parametrize("word", ["-Q", "--quiet"])
+def test_a_quiet_verb_prints_nothing(rwq: Rwq, foreign: Foreign, word: str) -> None:
+    foreign.waiting(b"a")
+    assert rwq(word, "add", "x").as_tuple() == (0, "", "")
+    assert rwq("complete", "a", word).as_tuple() == (0, "", "")
+
+
+def test_a_quiet_verb_prints_its_results(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    assert rwq("-Q", "complete", "a", "gone", "-o", "ids").as_tuple() == (3, "a\n", "")
+    assert rwq("-Q", "complete", "a", "-o", "json").json["missing"] == 1
+
+
+def test_a_quiet_listing_has_no_footer_and_no_sentence(rwq: Rwq, foreign: Foreign) -> None:
+    assert rwq.on_screen("ls", "-Q") == (0, b"")
+    foreign.waiting(b"a")
+    code, seen = rwq.on_screen("ls", "-Q")
+    assert code == 0
+    assert b"shown" not in seen
+
+
+def test_a_quiet_lease_of_nothing_has_its_exit_code_alone(rwq: Rwq) -> None:
+    assert rwq("-Q", "lease", "-o", "ids").as_tuple() == (1, "", "")
+
+
+def test_errors_remain(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    assert rwq("-Q", "ls", "-o", "xml").notes.startswith("rwq: error: -o cannot be 'xml'")
+    assert rwq("-Q", "show", "gone", "-o", "data").as_tuple() == (1, "", "no such item: gone\n")
+    result = rwq("-Q", "add", "--format", "jsonl", stdin=b"{\n")
+    assert (result.code, result.notes.count("\n")) == (1, 1)
+    assert "not added" in result.notes
+
+
+@pytest.mark.parametrize("kind", ["light", "deep"])
+def test_a_quiet_clean_prints_only_news(rwq: Rwq, foreign: Foreign, kind: str) -> None:
+    foreign.waiting(b"a")
+    assert rwq("-Q", "clean", kind, "--grace", "0").as_tuple() == (0, "", "")
+    foreign.abandoned(b"b")
+    result = rwq("-Q", "clean", kind, "--grace", "0")
+    assert (result.code, result.text) == (0, "")
+    assert result.notes.startswith("returned 1")
+    assert result.notes.count("\n") == 1
+
+
+def test_an_export_ends_without_its_summary(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    result = rwq("-Q", "export")
+    assert (result.code, result.out.count(b"\n"), result.notes) == (0, 2, "")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_quiet_run_has_no_progress_line(server: PrivateServer, quiet: bool) -> None:
+    environment = Environment({}, io.BytesIO(), io.BytesIO(), io.BytesIO())
+    environment.stderr_is_terminal, environment.stdout_is_pipe = True, False
+    settings = Settings(environment, {"url": server.url, "quiet": quiet})
+    open_connection(settings)
+    assert (settings.progress is None) == quiet
