@@ -11,7 +11,7 @@ __rwq_table() {
     rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER
     case $1 in
     '')
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,local,demo,completion
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,local,demo,completion
         rwq_options=(-V --version)
         ;;
     add)
@@ -93,6 +93,8 @@ __rwq_table() {
     import)
         rwq_options=(--on-conflict=fail,skip,replace --strict --dry-run -0 --null)
         rwq_arguments+=(FILE)
+        ;;
+    help)
         ;;
     local)
         rwq_commands=start,stop,status

@@ -185,6 +185,7 @@ complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find what is wrong with a queue; -
 complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s counts with limits, for monitoring: one line and an exit code'
 complete -c rwq -n '__rwq_at' -a 'export' -d 'Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its results'
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
+complete -c rwq -n '__rwq_at' -a 'help' -d 'Show the help of a command, or a topic'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'

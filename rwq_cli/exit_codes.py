@@ -30,6 +30,11 @@ class MonitoringStatus(IntEnum):
     CRITICAL = 2
     UNKNOWN = 3
 
+    @property
+    def meaning(self) -> str:
+        """The code in words, as `--help` and the README give it."""
+        return _MONITORING_MEANINGS[self]
+
 
 Code = ExitStatus | MonitoringStatus
 
@@ -40,6 +45,14 @@ _MEANINGS = {
     ExitStatus.PARTIAL: "part of a batch failed",
     ExitStatus.SERVER: "server error: unreachable, connection lost, or a command was refused",
     ExitStatus.INTERRUPTED: "interrupted",
+}
+
+_MONITORING_MEANINGS = {
+    MonitoringStatus.OK: "OK: nothing exceeds a limit",
+    MonitoringStatus.WARNING: "WARNING: something exceeds its warning limit",
+    MonitoringStatus.CRITICAL: "CRITICAL: something exceeds its critical limit",
+    MonitoringStatus.UNKNOWN: "UNKNOWN: the server is unreachable or refused, wrong usage, or a "
+    "limited count is unknown",
 }
 
 # The exit code of each error. An error that is not listed has that of its nearest base class.

@@ -38,6 +38,7 @@ ROOMS = (
     "local",
     "views",
     "undo",
+    "help",
     "cli",
     "completion",
     "commands",

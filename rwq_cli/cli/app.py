@@ -20,7 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Inspecting": ("ls", "leases", "show", "stats", "queues", "wait"),
     "Maintenance": ("clean", "doctor", "check", "export", "import"),
-    "Tools": ("local", "demo", "completion"),
+    "Tools": ("help", "local", "demo", "completion"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
@@ -52,6 +52,15 @@ class Root(HelpfulGroup):
                 formatter.write_dl(
                     [(name.ljust(width), _short(self.get_command(ctx, name))) for name in names]
                 )
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from rwq_cli.help.topics import SUMMARIES
+
+        with formatter.section("Topics"):
+            formatter.write_dl(
+                [(f"rwq help {topic}", summary) for topic, summary in SUMMARIES.items()]
+            )
+        super().format_epilog(ctx, formatter)
 
 
 def _short(command: Any) -> str:

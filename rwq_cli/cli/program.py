@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import typer
 
@@ -31,8 +32,6 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
         The exit code.
     """
     settings = Settings(environment)
-    if arguments[:1] == ["help"]:
-        arguments = [*arguments[1:], "--help"]
     try:
         status = _run(arguments, settings)
         with suppress(BrokenPipeError):
@@ -96,13 +95,22 @@ def _as_rwq_error(error: Exception) -> RwqError:
         where = context.command_path if context else "rwq"
         usage = UsageError(message[:1].lower() + message[1:], f"see {where} --help")
         if type(error).__name__ == "NoArgsIsHelpError":
-            usage.help = context.get_help() if context else error.format_message()
+            usage.help = _help_without_arguments(context)
         return usage
     if isinstance(error, OSError):
         reason = (error.strerror or str(error)).lower()
         return OutputError(f"cannot write the output: {reason}")
     reason = f"{type(error).__name__}: {error}"
     return Bug(f"this is a bug in rwq: {reason}", "--debug shows the traceback")
+
+
+def _help_without_arguments(context: Any) -> str:
+    """What a command that needs arguments shows without any."""
+    if context.parent is not None:
+        return str(context.get_help())
+    from rwq_cli.help.overview import OVERVIEW
+
+    return OVERVIEW.rstrip("\n")
 
 
 def _acknowledged(error: ServerError) -> str | None:

@@ -1,4 +1,4 @@
-"""Generates parts of the README: the reference of the commands, and the doctor's findings.
+"""Generates parts of the README: states, findings, recipes, and the reference of the commands.
 
 `python -m rwq_cli.cli.reference README.md` replaces the text between their markers; a test checks
 that it is current.
@@ -17,13 +17,16 @@ from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.help.recipes import RECIPES
+from rwq_cli.help.variables import VARIABLES
 from rwq_cli.views.remedies import REMEDIES
+from rwq_cli.views.states import STATES
 
 _GENERATED_BY = "made by python -m rwq_cli.cli.reference README.md"
 
 
 def reference() -> str:
-    """The reference as Markdown: every command, the common options, the exit codes."""
+    """The reference as Markdown: commands, common options, exit codes, environment variables."""
     commands = {described.path: described for described in all_commands()}
     parts = []
     for heading, names in SECTIONS.items():
@@ -36,6 +39,13 @@ def reference() -> str:
     parts.append("### Exit codes\n")
     rows = [f"| {int(status)} | {status.meaning} |" for status in ExitStatus]
     parts.append("\n".join(["| code | meaning |", "| --- | --- |", *rows]) + "\n")
+    parts.append("### Environment variables\n")
+    rows = [
+        f"| `{names.replace(', ', '`, `')}` | {meaning} |"
+        for group in VARIABLES.values()
+        for names, meaning in group.items()
+    ]
+    parts.append("\n".join(["| variable | meaning |", "| --- | --- |", *rows]) + "\n")
     return "\n".join(parts)
 
 
@@ -71,6 +81,21 @@ def _options(parameters: Sequence[Any], context: Any) -> str:
     return "\n".join(rows) + "\n"
 
 
+def states() -> str:
+    """The table of the states, as Markdown."""
+    rows = ["| state | what the server holds | what happens next |", "| --- | --- | --- |"]
+    rows += [f"| `{state}` | {known.holds} | {known.next} |" for state, known in STATES.items()]
+    return "\n".join(rows) + "\n"
+
+
+def recipes() -> str:
+    """The recipes, as Markdown."""
+    return "\n".join(
+        f"**{one.title}.** {one.text}\n\n```text\n" + "\n".join(one.commands) + "\n```\n"
+        for one in RECIPES
+    )
+
+
 def findings() -> str:
     """The table of the doctor's findings, as Markdown."""
     rows = ["| code | severity | what it is | `--fix` |", "| --- | --- | --- | --- |"]
@@ -85,7 +110,7 @@ def findings() -> str:
 
 def with_generated_parts(text: str) -> str:
     """The README's text with the generated parts replaced."""
-    for part in (findings, reference):
+    for part in (states, findings, recipes, reference):
         begin, end = (
             f"<!-- {part.__name__}: {_GENERATED_BY} -->",
             f"<!-- end of the {part.__name__} -->",

@@ -88,13 +88,7 @@ def _limit(measure: Measure, level: str, help: str) -> Any:
         "rwq check -q jobs --age-critical 15m --abandoned-warn 10",
         "rwq check -q jobs -q mails --format prometheus",
     ),
-    exits={
-        MonitoringStatus.OK: "OK: nothing exceeds a limit",
-        MonitoringStatus.WARNING: "WARNING: something exceeds its warning limit",
-        MonitoringStatus.CRITICAL: "CRITICAL: something exceeds its critical limit",
-        MonitoringStatus.UNKNOWN: "UNKNOWN: the server is unreachable or refused, wrong "
-        "usage, or a limited count is unknown",
-    },
+    exits={status: status.meaning for status in MonitoringStatus},
     reads_only=True,
     monitors=True,
 )

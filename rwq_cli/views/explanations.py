@@ -12,6 +12,7 @@ from rwq_cli.core.repair.findings import Code
 from rwq_cli.output import human
 from rwq_cli.views.command_lines import command_line, shell_word
 from rwq_cli.views.remedies import REMEDIES
+from rwq_cli.views.states import STATES
 
 
 class Explanation(NamedTuple):
@@ -60,63 +61,53 @@ def explain(
     # A light clean reads processing, but neither main nor the sorted sets.
     is_only_in_processing = facts.in_processing and not (facts.in_main or facts.is_scheduled)
     ghost_clean = "clean light" if is_only_in_processing else "clean deep"
-    meaning, following, verbs = {
-        State.WAITING: ("It waits to be leased.", place, _for_waiting(item_report)),
+    meaning = STATES[state].meaning
+    following, verbs = {
+        State.WAITING: (place, _for_waiting(item_report)),
         State.LEASED: (
-            "A worker has leased it.",
             f"Unless it is completed or the lease is renewed, the lease ends in {left}; then the "
             "item is abandoned, and the next light clean returns it.",
             ("release --force", "touch", "complete"),
         ),
         State.HELD: (
-            "It has a lease without expiry, which no worker sets.",
             "Nothing: no cleaner returns it while that lease exists.",
             ("release --force", "touch"),
         ),
         State.ABANDONED: (
-            "It is in processing without a lease: its worker died or gave up.",
             "The next light clean returns it to the queue.",
             ("clean light", "release"),
         ),
         State.ORPHANED: (
-            "It is in no list and has no lease: a process died between two commands.",
             "Only a deep clean returns it.",
             ("clean deep", "release"),
         ),
         State.UNLISTED: (
-            "It has a lease but is in no list: its processing entry was lost.",
             f"The lease ends in {left}; then it is orphaned, and a deep clean returns it.",
             ("release --force", "complete"),
         ),
         State.DELAYED: (
-            "It is delayed.",
             _due(item_report),
             ("release", "release --delay 5m", "complete"),
         ),
-        State.DUE: ("It was delayed, and is due now.", _due(item_report), ("release", "complete")),
+        State.DUE: (_due(item_report), ("release", "complete")),
         State.BURIED: (
-            "It is buried until somebody kicks it.",
             "Nothing: workers and cleaners leave it alone.",
             ("kick", "complete"),
         ),
         State.DUPLICATED: (
-            "It is in the lists more than once.",
             "Two workers can lease it at once; after a complete, the other entry is a ghost.",
             ("doctor --fix", "clean deep"),
         ),
         State.GHOST: (
-            "The ID has an entry but no data: the item was completed by another worker.",
             f"A {ghost_clean} drops the entry.",
             (f"{ghost_clean}",),
         ),
         State.STRAY_LEASE: (
-            "There is a lease but no item: the item was completed while it was leased.",
             f"The lease ends in {left}." if left else "Nothing: it has no expiry.",
             () if left else ("doctor --fix",),
         ),
-        State.GONE: ("There is no such item: it was completed, or never added.", "Nothing.", ()),
+        State.GONE: ("Nothing.", ()),
         State.WRONG_TYPE: (
-            "A key holds another type than the protocol says; its state is unknown.",
             "Unknown.",
             (),
         ),

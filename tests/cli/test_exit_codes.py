@@ -87,6 +87,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "doctor --fix --dry-run -q none",
         "doctor -q none",
         "completion bash",
+        "help ls",
         "--version",
         "--help",
         "ls --help",
@@ -180,6 +181,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "doctor extra",
         "show w1 --eta x",
         "completion nothing",
+        "help nothing",
         "nothing",
         "-o",
     ),
@@ -249,11 +251,13 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
 # Their codes are tested beside them: they start servers, or have the codes of monitors.
 TESTED_ELSEWHERE = {"local start", "local stop", "local status", "demo", "check"}
 # Purging fails in part only if others write meanwhile, and `completion` only if it cannot write.
+# `completion` and `help` need no server.
 RARE = {
     ("purge", ExitStatus.NO),
     ("purge", ExitStatus.PARTIAL),
     ("completion", ExitStatus.NO),
     ("completion", ExitStatus.SERVER),
+    ("help", ExitStatus.SERVER),
 }
 
 

@@ -7,6 +7,8 @@ import pytest
 import redis
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands
+from rwq_cli.help.overview import OVERVIEW
+from rwq_cli.help.topics import Topic
 from tests.conftest import Foreign
 from tests.driver import Rwq
 
@@ -106,7 +108,7 @@ def test_every_example_works(
     if not any(word in example for word in ("touch", "--force", "leases", "doctor")):
         foreign.raw.delete("jobs:lease:4f2a9c", "jobs:leased_by_session:4f2a9c")
     before = PREPARED.get(example, "")
-    line = example if "clean" not in example else f"{example} --grace 0"
+    line = f"{example} --grace 0" if example.startswith("rwq clean") else example
     monkeypatch.chdir(rwq.home)
     if is_simple(before) and is_simple(line):
         if before:
@@ -132,11 +134,13 @@ class TestRoot:
                 (line,) = re.findall(rf"^  {name} .*$", result.text, re.MULTILINE)
                 assert len(line.split()) > 2
 
-    def test_help_is_shown_without_a_command(self, rwq: Rwq) -> None:
-        result = rwq()
-        assert (result.code, result.text) == (2, "")
-        assert result.notes.startswith("Usage: rwq ")
-        assert "Maintenance" in result.notes
+    def test_without_a_command_an_overview_is_shown(self, rwq: Rwq) -> None:
+        assert rwq().as_tuple() == (2, "", OVERVIEW)
+
+    def test_every_topic_is_listed(self, rwq: Rwq) -> None:
+        text = rwq("--help").text
+        for topic in Topic:
+            assert f"\n  rwq help {topic} " in text
 
     def test_help_is_also_a_command(self, rwq: Rwq) -> None:
         """`gh help`, `kubectl help` and `git help` all are."""

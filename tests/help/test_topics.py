@@ -1,0 +1,88 @@
+"""The topics: made from the tables that the commands use, and shown on any screen."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import rwq_cli
+from rwq_cli.core.model import State
+from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
+from rwq_cli.help.topics import SUMMARIES, Topic, topic_page
+from rwq_cli.help.variables import VARIABLES
+from rwq_cli.views.states import STATES
+from tests.driver import Rwq
+
+
+def unwrapped(text: str) -> str:
+    """The text without line breaks."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("topic", Topic)
+def test_a_topic_is_shown_within_80_columns_without_markup(rwq: Rwq, topic: Topic) -> None:
+    code, screen = rwq.on_screen("help", topic, columns=80)
+    assert code == 0
+    assert screen.decode().startswith(f"{SUMMARIES[topic]}.\n\n")
+    assert b"`" not in screen
+    code_lines = {f"    {line}" for section in topic_page(topic).sections for line in section.code}
+    lines = [line for line in screen.decode().splitlines() if line not in code_lines]
+    assert max(map(len, lines)) <= 80
+
+
+def test_every_state_is_explained(rwq: Rwq) -> None:
+    assert list(STATES) == list(State)
+    text = unwrapped(rwq("help", "states").text)
+    for state, known in STATES.items():
+        assert f" {state} {known.meaning} " in text
+
+
+def test_every_exit_code_is_explained(rwq: Rwq) -> None:
+    text = unwrapped(rwq("help", "exit-codes").text)
+    for code in (*ExitStatus, *MonitoringStatus):
+        assert f" {int(code)} {code.meaning}" in text
+
+
+def variables_read(source: str) -> set[str]:
+    """The environment variables that a module reads: those named like ours or XDG's, and others
+    that are looked up in a mapping named `variables` or `environ`."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        looked_up: list[ast.expr] = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            looked_up = node.args[:1] if is_environment(node.func.value) else []
+        elif isinstance(node, ast.Subscript) and is_environment(node.value):
+            looked_up = [node.slice]
+        elif isinstance(node, ast.Compare) and is_environment(node.comparators[0]):
+            looked_up = [node.left]
+        elif isinstance(node, ast.Constant) and re.fullmatch(
+            r"(RWQ|XDG)(_[A-Z]+)+", str(node.value)
+        ):
+            looked_up = [node]
+        found |= {one.value for one in looked_up if isinstance(one, ast.Constant)}
+    return {str(name) for name in found}
+
+
+def is_environment(node: ast.expr) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name.lstrip("_") in ("variables", "environ")
+
+
+def test_every_variable_that_the_code_reads_is_listed_and_no_other() -> None:
+    root = Path(rwq_cli.__file__).parent
+    read = set()
+    for path in root.rglob("*.py"):
+        if path != root / "help" / "variables.py":
+            read |= variables_read(path.read_text("utf-8"))
+    listed = {name for rows in VARIABLES.values() for names in rows for name in names.split(", ")}
+    # The second directory of a tuple of names.
+    assert read | {"TMPDIR"} == listed, "see rwq_cli/help/variables.py"
+
+
+def test_the_variables_of_a_module_are_found() -> None:
+    source = (
+        "variables.get('A'); self._environ['B']; 'C' in environment.variables; f('RWQ_D', 'E');"
+        "other.get('F'); environ.get(name)"
+    )
+    assert variables_read(source) == {"A", "B", "C", "RWQ_D"}
