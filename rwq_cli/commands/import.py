@@ -35,8 +35,8 @@ _COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
     ),
     exits={
         ExitStatus.OK: "done; items that already exist with the same data are counted",
-        ExitStatus.NO: "nothing was imported: every line was rejected or in conflict",
-        ExitStatus.PARTIAL: "some lines were rejected or in conflict, the others were imported",
+        ExitStatus.NO: "nothing was imported: every line was rejected or conflicted",
+        ExitStatus.PARTIAL: "some lines were rejected or conflicted, the others were imported",
     },
     null=NULL_IDS,
 )

@@ -39,7 +39,7 @@ _WORDS = {
     "back, unless they have changed since.",
     examples=("rwq undo --dry-run", "rwq undo", "rwq undo -q jobs -o json"),
     exits={
-        ExitStatus.NO: "nothing was restored: there is no undo file, or every item is in conflict",
+        ExitStatus.NO: "nothing was restored: there is no undo file, or every item conflicts",
         ExitStatus.PARTIAL: "some items were not restored; to try again, give the name of the "
         "undo file",
     },

@@ -1,1 +1,1 @@
-"""From what the user typed, piped or wrote into a file to what the core takes."""
+"""Parses what users type, pipe in or give in files."""

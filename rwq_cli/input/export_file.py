@@ -52,7 +52,7 @@ class _Header(Struct):
 
 
 class _Record(Struct):
-    """A line behind the header: an item, a result or a mark."""
+    """A line after the header: an item, a result or a mark."""
 
     # Of an item.
     id: str | None = None
@@ -90,14 +90,14 @@ _decode_header = Decoder(_Header).decode
 
 
 def parse_header(line: bytes, name: str) -> Header:
-    """The first line of an export.
+    """Parse the first line of an export.
 
     Args:
         line: The line.
         name: What the file is called, for messages.
 
     Raises:
-        InvalidArgument: It is no header, or that of a later version.
+        InvalidArgument: It is not a header, or has a later version.
     """
     try:
         record = decode(line)
@@ -120,7 +120,7 @@ def parse_header(line: bytes, name: str) -> Header:
         raise InvalidArgument(f"the header of {name} cannot be used: {_reason(error)}")
     queue, origin = _bytes(header.queue, header.queue_b64), header.undo
     if not queue:
-        raise InvalidArgument(f"the header of {name} cannot be used: it names no queue")
+        raise InvalidArgument(f"the header of {name} cannot be used: it does not name a queue")
     return Header(
         queue,
         header.exported_ms or 0,
@@ -131,7 +131,7 @@ def parse_header(line: bytes, name: str) -> Header:
 
 
 def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
-    """One line behind the header.
+    """Parse one line after the header.
 
     Raises:
         BadRecord: It is neither an item nor a result; the text says why.
@@ -153,7 +153,7 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
         for word in (MarkWord.REMOVED, MarkWord.BEGUN, MarkWord.RESTORED, MarkWord.TRIED):
             if getattr(record, word) is not UNSET:
                 return Mark(word, lines=record.lines_b64)
-        # An empty one is an ID like any other.
+        # An empty ID is an ID.
         raise BadRecord("it has no id")
     if record.kept:
         return Mark(MarkWord.NOT_REMOVED, item_id)
@@ -161,7 +161,7 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
     if data is None:
         raise BadRecord("it has neither data nor data_b64")
     if max(len(data), len(item_id)) > ITEM_BYTES_MAX:
-        raise BadRecord("larger than the 512 MB that a server takes")
+        raise BadRecord("larger than the 512 MB that a server accepts")
     place, due_ms, buried_ms = record.place, record.due_ms, record.buried_ms
     if (place is Place.DELAYED and due_ms is None) or (place is Place.BURIED and buried_ms is None):
         raise BadRecord(f"its place is {place.value}, but it has no such time")
@@ -186,7 +186,7 @@ def _result(record: _Record, item_id: bytes) -> Result:
     result = _bytes(record.result, record.result_b64)
     size = None if result is None else len(result)
     if max(size or 0, len(item_id)) > ITEM_BYTES_MAX:
-        raise BadRecord("larger than the 512 MB that a server takes")
+        raise BadRecord("larger than the 512 MB that a server accepts")
     return Result(
         item_id=item_id,
         verdict=record.status,
@@ -206,7 +206,7 @@ def _lease(lease: _Lease) -> Lease:
 
 
 def _bytes(text: str | None, decoded: bytes | None) -> bytes | None:
-    """A byte string from its two fields; None where both are null or left out."""
+    """A byte string from its two fields; None if both are null or missing."""
     if decoded is not None or text is None:
         return decoded
     return text.encode()
@@ -232,10 +232,10 @@ def file_id_of(file: BinaryIO) -> bytes | None:
 
 
 class ExportReader:
-    """Reads an export from a file or stdin, and counts lines that it could not use.
+    """Reads an export from a file or stdin, and counts its bad lines.
 
     Args:
-        environment: Where stdin is.
+        environment: The streams.
         name: The file; `-` is stdin.
         strict: Stop at the first bad line.
         report: Takes each bad line: its number, from 1 for the header, and the reason.
@@ -244,7 +244,7 @@ class ExportReader:
         header: The first line.
         file_id: See `file_id_of`.
         rejected: Bad lines so far.
-        is_stopped: Whether a bad line has stopped it.
+        is_stopped: Whether a bad line ended the reading.
 
     Raises:
         InvalidArgument: The file cannot be read, or does not begin with a header.
@@ -298,7 +298,7 @@ class ExportReader:
                 if isinstance(entry, Mark):
                     continue
                 if isinstance(entry, Result) and entry.ttl_ms is None:
-                    # Somebody removed its expiry; rwq keeps no result without one.
+                    # Something else removed its expiry; rwq stores no result without one.
                     entry = replace(entry, ttl_ms=round(1000 * RESULT_TTL_S))
                 yield Line(number, entry)
 

@@ -10,14 +10,14 @@ ITEM_BYTES_MAX = 512 * 1024 * 1024
 
 
 class BadRecord(Exception):
-    """A record of the input cannot be used; the text says why."""
+    """A record of the input cannot be used; the text is the reason."""
 
 
 def open_input(name: str) -> BinaryIO:
-    """Open a file to be read; a failure to open or to read it names the file.
+    """Open a file for reading; errors name the file.
 
     Raises:
-        InvalidArgument: It cannot be read, now or later.
+        InvalidArgument: It cannot be opened, or a later read fails.
     """
     try:
         return cast(BinaryIO, _Input(name, Path(name).open("rb")))

@@ -1,7 +1,7 @@
-"""Items in JSON lines: an object a line with `data` or `data_b64`, and `id` and `delay` if given.
+"""Items in JSON lines: an object a line with `data` or `data_b64`, optionally `id` and `delay`.
 
-A JSON value is not decoded and written anew but kept as it stands, without the blanks between its
-tokens: no number loses a digit.
+A JSON value is not decoded and encoded again. Only the whitespace between its tokens is removed, so
+no number loses a digit.
 """
 
 from base64 import b64decode
@@ -49,14 +49,14 @@ def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
 
 
 def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due | None]:
-    """One line.
+    """Parse one line.
 
     Args:
         line: The line.
         due: The due time of items that have no `delay`; None for none.
 
     Raises:
-        BadRecord: It is no such object.
+        BadRecord: It is not such an object.
 
     Returns:
         The ID, or None if it has none; the data; the due time, or None.
@@ -80,10 +80,10 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
 
 
 def field_of(data: bytes, name: str) -> bytes:
-    """A field of data that are a JSON object.
+    """Return a field of data that are a JSON object.
 
     Raises:
-        BadRecord: They are no such object, or the field is missing, null or empty.
+        BadRecord: The data are not an object, or the field is missing, null or empty.
     """
     try:
         value = _decode(_fields, data, "not a JSON object").get(name, Raw())
@@ -107,13 +107,13 @@ def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
 
 
 def _check_utf8(text: bytes) -> None:
-    """Raise `UnicodeDecodeError` for what is not UTF-8: strings that stay raw are not checked."""
+    """Raise `UnicodeDecodeError` if it is not UTF-8: the decoder does not check raw values."""
     if not text.isascii():
         text.decode()
 
 
 def _compact(value: Raw) -> bytes:
-    """A string's own text; any other JSON value without blanks between its tokens."""
+    """The text of a string; any other JSON value without whitespace between its tokens."""
     text = bytes(value)
     return _string(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)
 

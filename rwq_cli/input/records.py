@@ -30,7 +30,7 @@ class InputFormat(StrEnum):
 Parser = Callable[[bytes], tuple[bytes | None, bytes, Due | None]]
 
 _IDS_AT_ONCE = 1024
-# Records are parsed together up to this size: a chunk of the stream with room to spare.
+# Records are parsed together up to this size, which exceeds that of a chunk of the stream.
 _AT_ONCE_BYTES = 1024 * 1024
 # RFC 9562, version 4: the high bits of bytes 6 and 8.
 _VERSION = bytes(byte & 0x0F | 0x40 for byte in range(256))
@@ -56,7 +56,7 @@ def _one_by_one() -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class IdRule:
-    """Where the ID of an item comes from if it has none.
+    """How to make an ID for an item that has none.
 
     Attributes:
         kind: `uuid`, `sha256`, `line` or `field`.
@@ -93,7 +93,7 @@ def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[New
 
 
 class _Batch:
-    """Items that will go to the server in one call."""
+    """Items to send in one call."""
 
     def __init__(self) -> None:
         self.clear()
@@ -105,7 +105,7 @@ class _Batch:
         self.room_bytes = BATCH_BYTES
 
     def add(self, item_id: bytes, data: bytes, due: Due | None) -> bool:
-        """Add an item; returns whether the batch is full then."""
+        """Add an item; returns whether the batch is full now."""
         self.ids.append(item_id)
         self.data.append(data)
         self.dues.append(due)
@@ -113,7 +113,7 @@ class _Batch:
         return len(self.ids) == ADD_ITEMS or self.room_bytes <= 0
 
     def take(self) -> Iterator[NewItems]:
-        """The items, if there are any; the batch is empty then."""
+        """Return the items, if there are any, and clear the batch."""
         if self.ids:
             items = NewItems(self.ids, self.data, self.dues if any(self.dues) else None)
             self.clear()
@@ -127,9 +127,9 @@ class RecordReader:
     Attributes:
         environment: The streams.
         input_format: How files and stdin are split.
-        id_rule: Where IDs come from.
+        id_rule: How to make IDs.
         strict: Whether to stop at the first bad record.
-        report: Called for each bad record: where it was, its number from 1, and the reason.
+        report: Called for each bad record, with its source, its number from 1, and the reason.
         due: When items without a delay of their own are due; None for now.
         rejected: The number of bad records so far.
         empty: The number of empty lines so far.
@@ -179,7 +179,7 @@ class RecordReader:
                     self._current = None
 
     def fraction(self) -> float | None:
-        """The share of the input that was read, 0 to 1; None if its size is unknown."""
+        """The fraction of the input that was read, 0 to 1; None if its size is unknown."""
         if not self._total_bytes:
             return None
         here = _position(self._current) if self._current is not None else 0
@@ -245,7 +245,7 @@ class RecordReader:
         yield from batch.take()
 
     def _payloads(self, records: list[bytes]) -> list[bytes] | None:
-        """The data of records that have nothing else; None if each has to be parsed."""
+        """The data of records that consist of data only; None if each has to be parsed."""
         if self.id_rule != RANDOM_IDS or sum(map(len, records)) > _AT_ONCE_BYTES:
             return None
         if self.input_format is InputFormat.JSONL:
@@ -263,7 +263,7 @@ class RecordReader:
 
     def _whole_record(self, record: bytes) -> tuple[None, bytes, Due | None]:
         if len(record) > ITEM_BYTES_MAX:
-            raise BadRecord("larger than the 512 MB that a server takes")
+            raise BadRecord("larger than the 512 MB that a server accepts")
         return None, record, self.due
 
     def _id_maker(self) -> Callable[[bytes], bytes]:

@@ -1,4 +1,4 @@
-"""The result that `rwq complete` keeps, from a file or stdin."""
+"""Reads the result for `rwq complete` from a file or stdin."""
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
@@ -19,8 +19,8 @@ def read_result(environment: Environment, name: str) -> bytes:
     if name == "-":
         if environment.stdin_is_closed:
             raise InvalidArgument(
-                "stdin is closed, so there is no result on it",
-                "name a file, or leave --result out for an outcome without a result",
+                "stdin is closed, so the result cannot be read from it",
+                "name a file, or omit --result to store an outcome without a result",
             )
         if environment.stdin_is_terminal:
             environment.note("reading the result from the terminal; Ctrl-D ends")
@@ -30,6 +30,6 @@ def read_result(environment: Environment, name: str) -> bytes:
             result = whole(file, environment.flush, bytes_max=ITEM_BYTES_MAX)
     if len(result) > ITEM_BYTES_MAX:
         raise InvalidArgument(
-            "the result is larger than the 512 MB that a server takes", "keep it elsewhere"
+            "the result is larger than the 512 MB that a server accepts", "keep it elsewhere"
         )
     return result

@@ -1,7 +1,7 @@
-"""Splitting a stream of bytes into records.
+"""Splits a stream of bytes into records.
 
-`FLUSH` is yielded before each wait for more input, so that what a slow pipe has sent goes to the
-server at once, and not when a batch is full.
+`FLUSH` is yielded before each wait for more input, so that records from a slow pipe are sent to the
+server at once and not only when a batch is full.
 """
 
 import select
@@ -54,10 +54,10 @@ def split(
         before_waiting: Called before each wait for more input.
 
     Yields:
-        The records that arrived together, without separators, also empty ones; and `FLUSH` before
-        each wait.
+        The records that arrived together, including empty ones, without separators; and `FLUSH`
+        before each wait.
     """
-    # The parts of a record are joined only once, at its end: it may have 100 MB.
+    # The pieces of a record are joined once, at its end: a record may have 100 MB.
     pieces: list[bytes] = []
     for chunk in chunks(stream, before_waiting):
         if isinstance(chunk, Flush):
@@ -82,7 +82,7 @@ def whole(stream: BinaryIO, before_waiting: Callable[[], None], *, bytes_max: in
     Args:
         stream: The stream; it may have no end.
         before_waiting: Called before each wait for more input.
-        bytes_max: How much to read at most, and one byte more.
+        bytes_max: The limit; one byte more is read, so that the caller can detect an excess.
     """
     pieces: list[bytes] = []
     left = bytes_max + 1

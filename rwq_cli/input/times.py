@@ -1,6 +1,6 @@
 """Times as users write them: `08:00`, `2026-11-22T08:00`, with or without a zone, `@1764000000`.
 
-Only the time zone of this machine is used, never its clock: the server says what time it is.
+This machine's time zone is used, but not its clock: the current time is the server's.
 """
 
 import re
@@ -9,7 +9,7 @@ from datetime import datetime, time, timedelta
 
 from rwq_cli.core.errors import InvalidArgument
 
-# From here on a score could not order items that are due at the same instant.
+# Later scores could not order items that are due at the same instant.
 _LATEST_MS = 7_258_118_400_000
 _UNIX = re.compile(r"@\d{1,12}(\.\d{1,9})?", re.ASCII)
 # The unambiguous forms that `fromisoformat` accepts.
@@ -27,7 +27,7 @@ def parse_time(text: str, now_ms: Callable[[], int]) -> int:
         now_ms: Returns the time, unix ms; called only for a time of day.
 
     Raises:
-        InvalidArgument: It is none of these, there is no such time, or it is too far off.
+        InvalidArgument: It is none of these, does not exist, or is too far in the future.
 
     Returns:
         Unix ms.
@@ -58,7 +58,7 @@ def _next(of_day: time, now_ms: int) -> int:
     """The next instant with this time of day, unix ms."""
     today = datetime.fromtimestamp(now_ms / 1000, of_day.tzinfo)
     given = datetime.combine(today, of_day)
-    # When clocks are set back an hour comes twice: its second time may be still ahead.
+    # When clocks are set back, an hour occurs twice: the second one may still be ahead.
     return next(
         unix_ms
         for days in range(3)

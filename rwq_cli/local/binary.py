@@ -14,7 +14,7 @@ from rwq_cli.local.directory import DataDirectory
 
 # The program reads its settings and forks before it returns.
 _LAUNCH_TIMEOUT_S = 30.0
-# Nothing else: a password in the environment would stay readable while the server runs.
+# No others: a password in the environment would stay readable while the server runs.
 _PASSED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 _LOG_LINES_SHOWN = 3
@@ -66,7 +66,7 @@ def _executable(file: Path, origin: str) -> Path:
 
 
 def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str, str]) -> None:
-    """Start a server in the background. On return it may not listen yet.
+    """Start a server in the background. It may not listen yet on return.
 
     Args:
         directory: The data directory.

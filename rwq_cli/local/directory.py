@@ -88,7 +88,7 @@ class DataDirectory:
         return True
 
     def find_socket(self) -> Path:
-        """Where the server listens; if none runs, where one would.
+        """The path of the socket, even if no server runs.
 
         That is in the directory, or in a short directory if that path is too long.
 
@@ -118,7 +118,7 @@ class DataDirectory:
         """
         if _is_short(self._socket):
             return self._socket
-        # That of a server that was killed may be elsewhere.
+        # The socket of a server that was killed may be elsewhere.
         self._delete_short_socket()
         socket = self._short_socket()
         _make_private(socket.parent)
@@ -221,7 +221,7 @@ def _make_private(directory: Path) -> None:
 
 
 def _check_owner(directory: Path) -> os.stat_result:
-    # lstat: in /tmp, another user may have created a symlink.
+    # lstat: another user may have created a symlink in /tmp.
     facts = directory.lstat()
     if not stat.S_ISDIR(facts.st_mode):
         raise LocalServerError(f"{directory} is not a directory")

@@ -35,7 +35,7 @@ class LocalStatus:
     Attributes:
         running: Whether its process exists, even if it does not answer yet.
         pid: Its process ID; None if it does not run, or has not written it yet.
-        url: Where it listens, or would listen.
+        url: Its URL, even if it does not run.
         directory: The data directory.
         server: Name and version, as in `valkey 8.1.3`; None if it does not answer.
         used_memory_bytes: The memory that it has allocated; None if it does not answer.
@@ -86,7 +86,7 @@ class LocalServer:
     @property
     @_file_errors()
     def url(self) -> str:
-        """Where the server listens; if none runs, where one would: a `unix://` URL.
+        """The `unix://` URL of the server, even if it does not run.
 
         Raises:
             LocalServerError: The socket's directory cannot be accessed or is not this user's.

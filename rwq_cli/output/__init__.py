@@ -1,1 +1,1 @@
-"""From a report to bytes: tables, plain lines, JSON, CSV, and the line that shows progress."""
+"""Writes reports as tables, plain lines, JSON or CSV, and shows progress."""

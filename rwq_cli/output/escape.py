@@ -9,7 +9,7 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escaped(raw: bytes) -> str:
-    """Text in which characters that could control or deceive a terminal are escaped.
+    """Decode bytes, and escape characters that could control or deceive a terminal.
 
     Bytes that are not UTF-8 become `\\xff`, control and format characters `\\x1b` or `\\u202e`,
     line ends and tabs `\\n`, `\\r`, `\\t`.

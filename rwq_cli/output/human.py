@@ -15,7 +15,7 @@ def size(number: int | None) -> str:
     amount = float(number)
     for unit in ("KiB", "MiB", "GiB", "TiB"):
         amount /= 1024
-        # From here on it would be rounded to 1024.0.
+        # A larger amount would be rounded to 1024.0.
         if amount < 1023.95 or unit == "TiB":
             return f"{amount:.1f} {unit}"
     raise AssertionError

@@ -17,7 +17,7 @@ class Writer(Generic[T]):
     """Writes records in one format.
 
     Args:
-        view: How a record looks.
+        view: The representation of a record.
         options: The format, which is not a table, and where to write.
         bare: Whether `data` writes nothing after the bytes.
     """
@@ -82,7 +82,7 @@ class Writer(Generic[T]):
         if self._changed_ids:
             self._environment.note(
                 f"{self._changed_ids:,} of these IDs are not UTF-8 or hold control characters and "
-                "are shown escaped; -0 gives them as they are"
+                "are shown escaped; -0 prints them unescaped"
             )
 
     def _flat(self, record: T) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How the results of one run are written."""
+"""The output options of one run."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple

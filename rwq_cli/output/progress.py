@@ -8,7 +8,7 @@ from rwq_cli.core.progress import ProgressListener
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 
-# Work that ends sooner shows no progress.
+# Shorter work shows no progress.
 _PATIENCE_S = 1.0
 _REDRAW_S = 0.1
 _BAR_WIDTH = 20
@@ -18,7 +18,7 @@ _ERASE = "\r\x1b[2K"
 class TerminalProgress(ProgressListener):
     """Shows a line on the terminal for work that takes over a second.
 
-    It is drawn by the thread that works, so that no other one writes to the terminal.
+    The working thread draws it, so that no other thread writes to the terminal.
 
     Args:
         environment: The streams; notes are written above the line.

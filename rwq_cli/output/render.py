@@ -1,4 +1,4 @@
-"""Writes a report in the format of the run. The only place that chooses by format."""
+"""Writes a report in the requested format. Only this module decides by format."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -103,7 +103,7 @@ def _writer(report: Records[T], options: OutputOptions) -> Writer[T]:
 def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
     """Do the work, and write each record if the format has records.
 
-    If stdout is closed (`rwq complete - | head`) or full, the work goes on to its end.
+    If stdout is closed (`rwq complete - | head`) or full, the work continues to its end.
     """
     environment, output = options.environment, options.format
     writer = None
@@ -125,7 +125,7 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
             except OSError as error:
                 failure = error
     except KeyboardInterrupt:
-        # What was done is reported, although the rest was not done.
+        # Report what was done so far.
         options.end_progress()
         environment.error(f"interrupted: {report.summary()}")
         raise

@@ -57,7 +57,7 @@ class Section(NamedTuple):
 
 
 class View(NamedTuple, Generic[T]):
-    """How records of one type look in every format.
+    """The representation of records of one type in every format.
 
     Attributes:
         fields: The JSON object, complete; CSV is the same, flattened.
@@ -85,21 +85,21 @@ class Records(Generic[T]):
     """Records, read while they are written.
 
     Attributes:
-        view: How they look.
+        view: Their representation.
         records: The records.
-        empty: The sentence in place of an empty table.
+        empty: The sentence that replaces an empty table.
         none_is_no: Whether no records mean exit code 1.
         is_one: Whether the user asked for one record: JSON is an object then.
-        bare_data: Whether `-o data` adds nothing to the bytes, because one item was asked for.
+        bare_data: Whether `-o data` adds nothing to the bytes, because one item was requested.
         id_batches: The IDs of the records in batches, read in place of the records for `-o ids`;
             None if only the records can be read.
         text: The output for `table` and `plain`, with line ends; None for the view's.
         opening: A note for stderr before the first record.
         note: A note for stderr on a record in this format.
-        footer: A note for stderr below a table of so many records.
+        footer: Returns a note for stderr after a table, given the number of records.
         closing: A note for stderr after the last record.
         is_missing: Whether a record stands for something that does not exist.
-        status: The exit code if the records decide it; None for the usual one.
+        status: Returns the exit code; None for the usual one.
     """
 
     view: View[T]
@@ -190,8 +190,8 @@ class Stream(Generic[T]):
         batches: The records in the batches that were read.
         header: The first line, with its end.
         line: The line of a record, with its end.
-        summary: The summary of so many records.
-        status: Their exit code.
+        summary: Returns the summary, given the number of records.
+        status: Returns the exit code, given the number of records.
     """
 
     view: View[T]

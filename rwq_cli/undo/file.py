@@ -2,15 +2,14 @@
 
 An undo file is an export, under the user's state directory: items, then results. `rwq undo` is an
 import of it, which marks restored lines on the server; the file itself records only that an undo
-has begun, and how it ended.
-Between the items there are marks:
+has begun, and how it ended. Marks stand between the items:
 
-- `"kept": true` cancels the lines of that item above it: it was not removed after all.
-- `"taken": n` says that the n items above it that were not kept are known to be removed. The
-  items after the last such mark are in doubt: the writer may have died before removing them.
-- `"begun": true` says that an undo may have restored any of the lines. It is not part of the
-  file's ID, which names the marks on the server.
-- `"restored": true` gives the lines that an incomplete undo has restored.
+- `"kept": true` cancels the lines of that item above it: it was not removed.
+- `"taken": n`: the n items above it that are not cancelled were removed. The items after the last
+  such mark are in doubt: the writer may have died before removing them.
+- `"begun": true`: an undo may have restored any of the lines. It is not part of the file's ID,
+  under which the marks on the server are stored.
+- `"restored": true` lists the lines that an incomplete undo has restored.
 - `"tried": true` ends a file that an undo could not restore completely.
 
 The process that writes or restores a file holds a lock on it. A file that was restored completely
@@ -44,7 +43,7 @@ class UndoFileError(RwqError):
 
 
 def undo_directory(variables: Mapping[str, str]) -> Path:
-    """Where undo files are: `$XDG_STATE_HOME/rwq/undo`, or `~/.local/state/rwq/undo`."""
+    """The directory of undo files: `$XDG_STATE_HOME/rwq/undo`, or `~/.local/state/rwq/undo`."""
     from rwq_cli.local.directory import default_directory
 
     return default_directory(variables).parent / "undo"
@@ -54,7 +53,7 @@ class UndoFile:
     """Writes an undo file, as the journal of a removal; it is created with the first item.
 
     Args:
-        directory: Where.
+        directory: The directory to create it in.
         header: Returns the first line; called when the file is created.
 
     Attributes:
@@ -68,7 +67,7 @@ class UndoFile:
         self._header = header
         self._file: BinaryIO | None = None
         self._end = 0
-        # Written with the next lines: alone it would cost as much as they do.
+        # Written together with the next lines: a separate write would double the cost.
         self._pending = b""
         self.path: Path | None = None
         self.items = 0

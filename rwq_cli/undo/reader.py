@@ -20,7 +20,7 @@ from rwq_cli.undo.file import SUFFIX, UNDONE
 
 
 class NothingToUndo(RwqError):
-    """There is no undo file that was not restored."""
+    """Every undo file was restored, or there is none."""
 
     code = "nothing-to-undo"
 
@@ -40,14 +40,14 @@ class UndoReader:
     Attributes:
         header: The first line.
         origin: What removed the items, from the header.
-        file_id: The SHA-256 of its whole lines but for `BEGUN_LINE`, in hexadecimal.
+        file_id: The SHA-256 of its complete lines except `BEGUN_LINE`, in hexadecimal.
         was_begun: Whether an undo has begun that did not end.
         rejected: Bad lines, each with its number and the reason.
         in_doubt: Items that may not have been removed.
         unrecorded: Why the file cannot be changed; None if it can.
 
     Raises:
-        InvalidArgument: It cannot be read, or is no undo file.
+        InvalidArgument: It cannot be read, or is not an undo file.
         UndoFileBusy: Another process holds its lock.
     """
 
@@ -58,11 +58,11 @@ class UndoReader:
         self.unrecorded: str | None = None
         self.was_begun = False
         self._begun_at: int | None = None
-        # By the number of a line, where it begins.
+        # The offset of each line, by line number.
         self._starts = array("Q", (0,))
         # The numbers of the lines of items that go to the front of main, of the others, of results.
         self._front, self._back, self._results = array("Q"), array("Q"), array("Q")
-        # Up to which line those of an item are cancelled.
+        # For each cancelled item, the number of the line that cancels those above it.
         self._kept: dict[bytes, int] = {}
         self._restored = b""
         try:
@@ -89,7 +89,7 @@ class UndoReader:
         except BlockingIOError:
             file.close()
             raise UndoFileBusy(
-                f"another rwq is writing or restoring {self.path}", "wait until it has ended"
+                f"another rwq is writing or restoring {self.path}", "wait until it ends"
             )
         except OSError:
             # A file system without locks.
@@ -105,7 +105,7 @@ class UndoReader:
             if number == 1:
                 self.header = parse_header(line.rstrip(b"\n"), str(self.path))
             elif not line.endswith(b"\n"):
-                # Its writer was killed while it wrote this, and so before it removed the item.
+                # The writer was killed during this write, so before it removed the item.
                 break
             else:
                 self._read_line(number, line, in_doubt)
@@ -117,12 +117,12 @@ class UndoReader:
                 self.header = parse_header(b"", str(self.path))
         if self.header.origin is None:
             raise InvalidArgument(
-                f"{self.path} is an export and no undo file",
+                f"{self.path} is an export, not an undo file",
                 f"rwq import reads it: rwq import {self.path}",
             )
         self.origin = self.header.origin
         self.file_id = digest.hexdigest().encode()
-        # An item that is moved back is in one of the two queues, so it cannot come twice.
+        # A moved item is in one of the two queues, so it cannot be restored twice.
         self.in_doubt = frozenset(in_doubt) if self.origin.to is None else frozenset()
         self._end = start
 
@@ -133,7 +133,7 @@ class UndoReader:
             self.rejected.append((number, str(error)))
             return
         if isinstance(entry, ItemSnapshot):
-            # Everything that a purge removed was there before whatever was added later.
+            # What a purge removed is older than anything added since.
             is_purge = self.header.origin is not None and self.header.origin.verb == "purge"
             ends = (End.NEXT, End.LAST) if is_purge else (End.NEXT,)
             (self._front if entry.nearer in ends else self._back).append(number)
@@ -165,7 +165,7 @@ class UndoReader:
         return self._lines(sorted((*self._front, *self._back)))
 
     def _lines(self, numbers: Iterable[int], *, restored: bool = False) -> Iterator[Line]:
-        """Those that were not restored; or those that were."""
+        """The lines of these that were not restored, or with `restored` those that were."""
         for number in numbers:
             if self._is_restored(number) is restored:
                 self._file.seek(self._starts[number])
@@ -182,22 +182,22 @@ class UndoReader:
         return at < len(self._restored) and bool(self._restored[at] & 0x80 >> bit)
 
     def restored_before(self) -> int:
-        """How many items the file says are restored."""
+        """How many items are restored according to the file."""
         return sum(1 for _ in self._lines((*self._front, *self._back), restored=True))
 
     def is_done(self) -> bool:
-        """Whether nothing is left that could be restored, and no line could not be read."""
+        """Whether no line is left to restore, and every line could be read."""
         left = next(self.items(), None) or next(self.others(), None)
         return not self.rejected and left is None
 
     def begin(self) -> None:
-        """Record that an undo begins: another one needs the marks on the server to continue it."""
+        """Record that an undo begins, which only the marks on the server can continue."""
         if not self.was_begun and not self.path.name.endswith(UNDONE):
             self._begun_at = self._end
             self._append(BEGUN_LINE)
 
     def withdraw(self) -> None:
-        """Take back what `begin` has recorded: nothing was restored."""
+        """Undo `begin`, because nothing was restored."""
         if self._begun_at is not None:
             self._cut(self._begun_at)
 
@@ -221,7 +221,7 @@ class UndoReader:
         if self.unrecorded is not None:
             return
         try:
-            # A partial line must not begin ours.
+            # Remove a partial line.
             os.ftruncate(self._file.fileno(), self._end)
             self._file.seek(self._end)
             self._file.write(lines)
@@ -261,12 +261,12 @@ def open_latest(
     is_here: Callable[[str], bool] | None,
     skipped: Callable[[Path], object],
 ) -> UndoReader:
-    """The latest undo file that no undo has finished with.
+    """Open the latest undo file that is not restored yet.
 
     Args:
-        directory: Where they are.
-        queue: Only of this queue; None for any.
-        is_here: Only of servers for which this holds; None for any.
+        directory: The directory of undo files.
+        queue: The queue; None for any.
+        is_here: Returns whether a server is the current one; None for any server.
         skipped: Called for files that are skipped because another rwq uses them.
 
     Raises:
@@ -313,7 +313,7 @@ def open_latest(
 
 
 def _header(line: bytes, path: Path) -> Header | None:
-    """The header that this line is, or None."""
+    """The header in this line, or None."""
     try:
         return parse_header(line.rstrip(b"\n"), str(path))
     except InvalidArgument:

@@ -1,4 +1,4 @@
-"""Restoring what an undo file holds."""
+"""Restores the contents of an undo file."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -22,7 +22,7 @@ class UndoRun:
         dry_run: Change nothing, and report what would be done.
 
     Attributes:
-        results: What became of results.
+        results: The outcomes of results, counted.
         restored_before: How many items an earlier run had restored.
         in_doubt: How many items were restored that may not have been removed, or may have been
             restored before.
@@ -41,7 +41,7 @@ class UndoRun:
         self.is_complete = not reader.rejected
 
     def batches(self) -> Iterator[OutcomeBatch]:
-        """What becomes of the items; reading them does the work."""
+        """The outcomes of items; reading them does the work."""
         reader = self._reader
         try:
             self.lost_marks = reader.was_begun and not has_marks(self._queue, reader.file_id)

@@ -1,25 +1,25 @@
-"""Command lines that can be pasted into a shell, whatever bytes the names in them have."""
+"""Command lines that can be pasted into a shell, with names of any bytes."""
 
 import shlex
 
 from rwq_cli.output.escape import escaped
 
-# The commands that are about a whole queue and take no ID.
-_OF_QUEUES = ("clean", "doctor")
+# The commands that take no ID.
+_WITHOUT_ID = ("clean", "doctor")
 
 
 def command_line(verb: str, queue: bytes, item_id: bytes) -> str:
     """The command line that does this to an item.
 
-    An ID that no argument can be, `-` or one with a NUL in it, goes in through a pipe.
+    An ID that cannot be an argument, `-` or one that contains NUL, is passed through a pipe.
 
     Args:
         verb: The command with its options, such as `release --force`.
         queue: The queue's name.
-        item_id: The ID; not used by commands that are about a whole queue.
+        item_id: The ID; unused if the command takes none.
     """
     command = f"rwq {verb} -q {shell_word(queue)}"
-    if verb.split()[0] in _OF_QUEUES:
+    if verb.split()[0] in _WITHOUT_ID:
         return command
     if item_id == b"-" or b"\0" in item_id:
         octal = "".join(f"\\{byte:03o}" for byte in item_id)

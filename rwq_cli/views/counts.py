@@ -10,7 +10,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Column, Records, Row, Section, View
 
-# The fields of JSON after the name of the queue: attributes of `Counts`, times in whole words.
+# The JSON fields after the queue's name: attributes of `Counts`, with `_seconds` for `_s`.
 _FIELDS = (
     *("waiting", "processing", "leased", "held", "abandoned", "delayed", "due", "buried"),
     *("returned", "orphaned", "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),

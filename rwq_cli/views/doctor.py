@@ -105,7 +105,7 @@ def _summary(diagnosis: Diagnosis, *, fix: bool) -> str:
     }
     text = ", ".join(f"{severity.value}s {number}" for severity, number in numbers.items())
     if diagnosis.items is None:
-        text += "; the items were not looked at"
+        text += "; the items were not checked"
     else:
         text += f"; items {human.count(diagnosis.items)}"
     if fix:

@@ -1,4 +1,4 @@
-"""What the state of an item means, what happens next, and which commands help."""
+"""Explains the state of an item: its meaning, what happens next, and which commands help."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,8 +23,8 @@ class Explanation(NamedTuple):
         next: What happens next without intervention.
         next_in_s: Seconds until then; None if nothing will happen, or the time is unknown.
         commands: Command lines that help.
-        findings: The findings of the doctor.
-        causes: Their causes.
+        findings: What the doctor would find.
+        causes: The causes of the findings.
         cures: How to fix them.
     """
 
@@ -118,7 +118,7 @@ def explain(
     commands = [command_line(verb, queue, facts.item_id) for verb in verbs]
     commands += [f"redis-cli TYPE {shell_word(key)}" for key in facts.wrong_types]
     if result is not None and state is State.GONE:
-        meaning = f"There is no such item any more: it was {result.verdict.value}."
+        meaning = f"The item no longer exists: it was {result.verdict.value}."
         commands.append(command_line("result", queue, facts.item_id))
     commands += [f"redis-cli TYPE {shell_word(key)}" for key in wrong_keys]
     remedies = [REMEDIES[code] for code in findings]

@@ -22,14 +22,14 @@ _NO_ITEM = (State.GONE, State.STRAY_LEASE, State.GHOST)
 
 @dataclass(frozen=True)
 class Shown:
-    """One ID with everything that is shown of it.
+    """Everything that is shown of one ID.
 
     Attributes:
         item: The item.
         report: The facts.
-        forecast: When its turn comes; None if that was not asked for, or it does not wait.
+        forecast: When it will be leased; None without `--eta`, or if it is not waiting.
         result: The result under this ID; None for none.
-        wrong_result: The result's key with its type, if that is not the protocol's.
+        wrong_result: The result's key with its type, if that is the wrong one.
     """
 
     item: Item
@@ -40,12 +40,12 @@ class Shown:
 
     @property
     def wrong_types(self) -> dict[bytes, str]:
-        """Its keys that hold another type than the protocol says, with that type."""
+        """Its keys of the wrong type, with their types."""
         return {**self.report.facts.wrong_types, **self.wrong_result}
 
     @property
     def explanation(self) -> Explanation:
-        """What all this means."""
+        """The meaning of all this, and what to do."""
         return explain(
             self.item.queue, self.report, self.forecast, self.result, tuple(self.wrong_result)
         )
@@ -214,12 +214,12 @@ def _lease(lease: Lease) -> str:
 
 
 def _result_text(result: Result, state: State) -> str:
-    """What is kept under this ID, and of which item."""
+    """A result, and which item it belongs to."""
     whose = "" if state in _NO_ITEM else ", of an earlier item with this ID"
     given = "none given" if result.result_bytes is None else human.size(result.result_bytes)
     expiry = "no expiry"
     if result.ttl_ms is not None:
-        expiry = f"kept for {human.duration(result.ttl_ms / 1000)} more"
+        expiry = f"expires in {human.duration(result.ttl_ms / 1000)}"
     return f"{result.verdict.value} {human.moment(result.completed_ms)}, {given}, {expiry}{whose}"
 
 
@@ -233,7 +233,7 @@ def _pretty(data: bytes) -> str:
         try:
             from msgspec.json import format as reformat
 
-            # No number or key is written anew.
+            # It keeps numbers and keys as they were written.
             data = reformat(data, indent=2)
         except (ValueError, RecursionError):
             pass

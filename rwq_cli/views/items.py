@@ -27,7 +27,7 @@ def state_style(state: State) -> str | None:
 
 
 def preview_text(item: Item) -> str | None:
-    """The preview, escaped; a character that its end cuts in two is left out."""
+    """The preview, escaped, without a character that is cut off at the end."""
     if item.preview is None:
         return None
     preview = item.preview
@@ -41,7 +41,7 @@ def preview_text(item: Item) -> str | None:
 
 
 def session_lease(item: Item) -> Lease | None:
-    """The lease of a session; None for a guard, which is nobody's."""
+    """The lease of a session; None for a guard."""
     return None if is_guard(item.lease) else item.lease
 
 
@@ -101,7 +101,7 @@ LEASED_COLUMNS = (ID, TIME_LEFT, SIZE, DATA)
 
 
 def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[Item], ...]:
-    """The columns of items in one state, as `rwq ls` names it, or else in several.
+    """The columns for items in one state, as named by `rwq ls`, or in several.
 
     `now_ms` returns the server's clock; it is called once, and only for a table.
     """
@@ -117,12 +117,12 @@ def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[It
         return (ID, Column("DUE", lambda item: item.due_ms, due), LAST_USE, SIZE, DATA)
     if which == "buried":
         return (ID, BURIED_AT, REASON, SIZE, DATA)
-    # The time left of a delayed item is when it is due.
+    # For a delayed item, TIME LEFT is the time until it is due.
     return (ID, STATE, HOLDER, TIME_LEFT._replace(human=time_left), LAST_USE, SIZE, DATA)
 
 
 def _due_text(now_ms: Callable[[], int]) -> Callable[[Item], str]:
-    # The same instant for all rows.
+    # All rows use the same time.
     now_ms = cache(now_ms)
     return lambda item: human.due(None if item.due_ms is None else (item.due_ms - now_ms()) / 1000)
 

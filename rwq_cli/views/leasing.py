@@ -1,4 +1,4 @@
-"""Items that were leased, and why others were not."""
+"""Leased items, and the reasons why others could not be leased."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
@@ -26,7 +26,7 @@ def lease_report(
 ) -> Records[Item]:
     """The report of `rwq lease`. Reading the items, or the batches of IDs, leases them.
 
-    With `queue_last` the names of several queues are the last column: scripts count fields.
+    With `queue_last` the queue is the last column, so that scripts find the others by number.
     """
     columns: tuple[Column[Item], ...] = LEASED_COLUMNS
     if len(queues) > 1:
@@ -44,7 +44,7 @@ def lease_report(
 
 
 class Attempt(Protocol):
-    """One ID that was asked for; see `rwq_cli.core.items.lease_by_id`."""
+    """One requested ID; see `rwq_cli.core.items.lease_by_id`."""
 
     @property
     def item(self) -> Item:
@@ -70,7 +70,7 @@ def lease_by_id_report(
                 yield attempt.item
             else:
                 refusals.append(_refusal(queue, attempt.item))
-        # If there is nothing else to show, this is the answer.
+        # If nothing was leased, the refusals are the output.
         report.empty = "\n".join(refusals)
 
     report = Records(

@@ -1,4 +1,4 @@
-"""The embedded server: whether it runs, and where."""
+"""The status of the embedded server."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from rwq_cli.output.report import Records, Row, Section, View
 
 
 def local_report(status: LocalStatus, *, is_no: bool) -> Records[LocalStatus]:
-    """The report of `rwq local`. `is_no` means exit code 1."""
+    """The report of `rwq local`. `is_no`: exit with code 1."""
     return Records(
         view=View(_fields, lambda _status: None, status, sections=_sections),
         records=[status],

@@ -11,7 +11,7 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Records, View
 
-# The measures that the line has even without limits.
+# The measures that are in the line even without limits.
 _USUAL = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
 
 # The help of each metric, by the name of the count.
@@ -34,7 +34,7 @@ _OTHERS = {
     "stray_leases": "Leases without an item.",
     "wrong_types": "Keys of items and leases that have a wrong type.",
     "returns": "How often cleans returned items.",
-    "results": "Outcomes that are kept of completed items.",
+    "results": "Stored results of completed items.",
 }
 
 
@@ -51,7 +51,7 @@ def check_report(checks: Sequence[Check], text: str, level: Level, *, one: bool)
 
 
 def nagios_line(check: Check) -> str:
-    """The line of a monitoring plugin: level, measures, and performance data behind a bar.
+    """The line of a monitoring plugin: level, measures, and performance data after a bar.
 
     Performance data are `name=value;warn;critical;least`.
     """
@@ -122,7 +122,7 @@ def prometheus_text(queues: Sequence[bytes], checks: Sequence[Check]) -> str:
     ages = [(check.counts.queue, check[Measure.AGE].value) for check in checks]
     metrics = [
         _metric("up", "Whether the queue could be read.", up),
-        _metric("oldest_waiting_seconds", "How long the next item was not used.", ages),
+        _metric("oldest_waiting_seconds", "Seconds since the next item was last used.", ages),
     ]
     for suffix, helps in (("_items", _ITEMS), ("", _OTHERS)):
         for name, help in helps.items():

@@ -1,4 +1,4 @@
-"""The outcomes of the verbs that change items, each with a status."""
+"""The outcomes of verbs that change items."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ DRY_RUN = "dry run, nothing changed: "
 
 
 def outcome_view(queue: bytes) -> View[Outcome]:
-    """One outcome; it has no table."""
+    """The view of an outcome, which has no table."""
 
     def fields(outcome: Outcome) -> dict[str, Any]:
         return {
@@ -34,9 +34,15 @@ def batch_of_ids(
     dry_run: bool,
     neutral: Sequence[Status] = (),
 ) -> Batch[Outcome]:
-    """The report of a verb on IDs. Iterating over it runs the operation.
+    """The report of a verb on IDs.
 
-    `success` is the success status, `failures` are the failed ones; JSON always counts `neutral`.
+    Args:
+        queue: The queue's name.
+        outcomes: The outcomes; reading them does the work.
+        success: The status of an item on which the verb succeeded.
+        failures: The statuses of an item on which it failed.
+        dry_run: Whether it is a dry run.
+        neutral: Statuses that are neither; JSON always counts them.
     """
     return Batch(
         view=outcome_view(queue),

@@ -1,4 +1,4 @@
-"""What each of the doctor's findings means: its cause, its cure, and the command for it."""
+"""The cause, cure and command of each finding of the doctor."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ class Remedy(NamedTuple):
     Attributes:
         cause: What it is, and what causes it.
         cure: How to fix it.
-        command: The command that fixes it or shows more. ` ID` stands for an ID after a command of
-            rwq, `KEY` for a key elsewhere; without either the command is for the whole queue.
-        left_because: Why `--fix` does not fix all of them; None if it does.
+        command: The command that fixes it or shows more. ` ID` at the end of an rwq command stands
+            for an ID, `KEY` in other commands for a key; otherwise it is for the whole queue.
+        left_because: Why `--fix` leaves some of them; None if it fixes all.
     """
 
     cause: str
@@ -36,7 +36,7 @@ REMEDIES = {
         "A lease has no expiry. No worker sets such a lease: somebody removed the expiry.",
         "Release the item, or give the lease an expiry.",
         "rwq release --force ID",
-        "it may be on purpose, to keep the item from the workers",
+        "it may be intentional, to keep the item from workers",
     ),
     Code.DUPLICATED: Remedy(
         "An item is listed more than once: its ID existed when it was added with --unique, or "
@@ -56,7 +56,7 @@ REMEDIES = {
         "set later: items and leases can vanish.",
         "Set its maxmemory-policy to noeviction.",
         "redis-cli CONFIG SET maxmemory-policy noeviction",
-        "the server's settings are not the queue's",
+        "the setting is the server's, not the queue's",
     ),
     Code.ABANDONED: Remedy(
         "Items are in processing without a lease: their workers died or gave up.",
@@ -101,7 +101,7 @@ REMEDIES = {
         "Leases without expiry belong to no item and would stay forever.", "Delete them.", _FIX
     ),
     Code.STALE_SCHEDULE: Remedy(
-        "Items that wait or are leased also have an entry as delayed or buried.",
+        "Items that are waiting or leased also have an entry as delayed or buried.",
         "Remove that entry.",
         _FIX,
     ),
@@ -112,7 +112,7 @@ REMEDIES = {
         _FIX,
     ),
     Code.EMPTY_ID: Remedy(
-        "An item or an entry has the empty string for an ID, most likely from an unset variable.",
+        "An item or an entry has an empty ID, most likely from an unset variable.",
         "Let a worker lease and complete it: no command line can name it.",
         "rwq lease",
         "it has data and is an item like any other",
@@ -125,7 +125,7 @@ REMEDIES = {
         "rwq cannot know which of them should move",
     ),
     Code.STRAY_LEASE: Remedy(
-        "Leases of completed items are left.",
+        "Completed items have left leases behind.",
         "None needed: they expire.",
         "rwq show ID",
         "they expire",
@@ -141,7 +141,7 @@ REMEDIES = {
         "the next return writes a number",
     ),
     Code.FOREIGN_KEY: Remedy(
-        "Keys begin with the queue's name but are no part of any queue.",
+        "Keys begin with the queue's name but are not part of any queue.",
         "Nothing; purge leaves them alone.",
         "redis-cli TYPE KEY",
         "something else may use them",
@@ -150,7 +150,7 @@ REMEDIES = {
         "The server writes nothing to disk: when it stops, the queue is lost.",
         "Enable its append-only file.",
         "redis-cli CONFIG SET appendonly yes",
-        "the server's settings are not the queue's",
+        "the setting is the server's, not the queue's",
     ),
     Code.NO_HASH_TAG: Remedy(
         "The name has no hash tag: on a cluster the queue's keys would be on different nodes.",
@@ -174,7 +174,7 @@ def command_for(queue: bytes, finding: Finding) -> str:
 
 
 def left_because(finding: Finding) -> str | None:
-    """Why some of a finding are left; None if none are."""
+    """Why `--fix` left some of them; None if none are left."""
     if not finding.left:
         return None
     return REMEDIES[finding.code].left_because or "it changed meanwhile"

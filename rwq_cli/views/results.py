@@ -1,4 +1,4 @@
-"""The result that `complete` kept of an item."""
+"""The result that `complete` stored for an item."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +19,7 @@ _BARE = (OutputFormat.DATA, OutputFormat.IDS)
 
 
 def result_report(look: Iterable[ResultLook]) -> Records[ResultLook]:
-    """The report of `rwq result`. Reading the one look asks the server."""
+    """The report of `rwq result`. Reading the one look waits."""
     return Records(
         view=View(
             _fields,
@@ -36,7 +36,7 @@ def result_report(look: Iterable[ResultLook]) -> Records[ResultLook]:
 
 
 def _note(look: ResultLook, output: OutputFormat) -> str | None:
-    """What the output itself does not say."""
+    """A note on what the output does not show."""
     if look.result is None:
         return _missing(look) if output in _BARE else None
     shown = escaped(look.item_id)
@@ -53,9 +53,9 @@ def _note(look: ResultLook, output: OutputFormat) -> str | None:
 def _missing(look: ResultLook) -> str:
     shown = escaped(look.item_id)
     if look.state is State.GONE:
-        return f"no result of {shown}: there is no such item, and no result is kept"
+        return f"no result for {shown}: there is neither an item nor a result"
     still = "still " if look.timed_out else ""
-    return f"no result of {shown}: it is {still}{look.state.value}"
+    return f"no result for {shown}: it is {still}{look.state.value}"
 
 
 def _fields(look: ResultLook) -> dict[str, Any]:
@@ -78,9 +78,9 @@ def _sections(look: ResultLook) -> list[Section]:
     rows: list[Row] = [("queue", escaped(look.queue), None)]
     if result is None:
         return [Section(escaped(look.item_id), [*rows, ("result", _missing(look), "red")])]
-    expiry = "ever: it has no expiry"
+    expiry = "never"
     if result.ttl_ms is not None:
-        expiry = human.duration(result.ttl_ms / 1000)
+        expiry = f"in {human.duration(result.ttl_ms / 1000)}"
     rows += [
         ("status", result.verdict.value, "green" if result.verdict is Verdict.COMPLETED else "red"),
         ("when", human.moment(result.completed_ms), None),
@@ -90,7 +90,7 @@ def _sections(look: ResultLook) -> list[Section]:
             "no result given" if result.result is None else human.size(len(result.result)),
             None,
         ),
-        ("kept for", expiry, None),
+        ("expires", expiry, None),
     ]
     sections = [Section(escaped(look.item_id), rows)]
     if result.result:
@@ -99,8 +99,8 @@ def _sections(look: ResultLook) -> list[Section]:
 
 
 def _shortened(result: bytes) -> str:
-    """The lines of a result, escaped; the first of them where there are too many for a screen."""
+    """The lines of a result, escaped, and cut off after _SHOWN_BYTES."""
     lines = [escaped(line) for line in result[:_SHOWN_BYTES].split(b"\n")]
     if len(result) > _SHOWN_BYTES:
-        lines.append(f"… the first {human.size(_SHOWN_BYTES)}; -o data gives all of it")
+        lines.append(f"… the first {human.size(_SHOWN_BYTES)}; -o data prints all of it")
     return "\n".join(lines)

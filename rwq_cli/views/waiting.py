@@ -1,4 +1,4 @@
-"""How waiting for a queue or for items ended."""
+"""The result of waiting for a queue or for items."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +19,7 @@ def wait_report(waited: Iterable[WaitResult]) -> Records[WaitResult]:
 
     def note(waited: WaitResult, output: OutputFormat) -> str | None:
         is_silent = output in (OutputFormat.DATA, OutputFormat.IDS)
-        return "not in time" if is_silent and not waited.reached else None
+        return "timed out" if is_silent and not waited.reached else None
 
     return Records(
         view=View(

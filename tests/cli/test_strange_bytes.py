@@ -121,7 +121,7 @@ class TestEveryListing:
         escaped = sum(STRANGE[item_id] != os.fsdecode(item_id) for item_id in shown_by(line))
         assert result.notes == (
             f"{escaped} of these IDs are not UTF-8 or hold control characters and are shown "
-            "escaped; -0 gives them as they are\n"
+            "escaped; -0 prints them unescaped\n"
         )
 
     @pytest.mark.parametrize("output", ["json", "jsonl"])
@@ -198,7 +198,7 @@ def test_a_note_says_that_ids_are_shown_escaped(rwq: Rwq, raw: redis.Redis) -> N
         0,
         "plain\n\\x1b[2J\n\\xff\n",
         "2 of these IDs are not UTF-8 or hold control characters and are shown escaped; "
-        "-0 gives them as they are\n",
+        "-0 prints them unescaped\n",
     )
 
 

@@ -154,7 +154,7 @@ def test_input_without_an_end_is_an_error(
     monkeypatch.setattr(records, "ITEM_BYTES_MAX", 2_000_000)
     result = rwq("add", "--format", "raw", "-f", "/dev/zero")
     assert result.code == 1
-    assert "larger than the 512 MB that a server takes" in result.notes
+    assert "larger than the 512 MB that a server accepts" in result.notes
     assert raw.keys() == []
 
 

@@ -260,8 +260,8 @@ class TestResultFile:
         assert (done.returncode, done.stdout, done.stderr) == (
             2,
             b"",
-            b"rwq: error: stdin is closed, so there is no result on it; name a file, or leave "
-            b"--result out for an outcome without a result\n",
+            b"rwq: error: stdin is closed, so the result cannot be read from it; name a file, "
+            b"or omit --result to store an outcome without a result\n",
         )
         assert foreign.raw.llen("jobs:queue") == 1
         assert rwq("complete", "a", "--result", "-").code == 0
@@ -275,7 +275,7 @@ class TestResultFile:
         assert rwq("complete", "a", "--result", "/dev/zero").as_tuple() == (
             2,
             "",
-            "rwq: error: the result is larger than the 512 MB that a server takes; keep it "
+            "rwq: error: the result is larger than the 512 MB that a server accepts; keep it "
             "elsewhere\n",
         )
         assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1001).code == 2

@@ -66,7 +66,7 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
         "       cause  A lease has no expiry. No worker sets such a lease: somebody",
         "              removed the expiry.",
         "        cure  Release the item, or give the lease an expiry.",
-        "left because  it may be on purpose, to keep the item from the workers",
+        "left because  it may be intentional, to keep the item from workers",
         "     command  rwq release --force -q jobs $'a\\xff'",
         " for example  a\\xff",
         "              b",
@@ -119,7 +119,7 @@ def test_a_key_of_another_type_is_a_finding(rwq: Rwq, raw: redis.Redis) -> None:
     assert result.as_tuple() == (
         1,
         "wrong-type\terror\t1\t0\t1\tjobs:queue\tredis-cli TYPE jobs:queue\n",
-        "errors 1, warnings 0, notes 0; the items were not looked at; fixed 0, left 1\n",
+        "errors 1, warnings 0, notes 0; the items were not checked; fixed 0, left 1\n",
     )
 
 

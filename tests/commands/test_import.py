@@ -116,7 +116,7 @@ def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign, line: bytes, w
         (b'{"id": "a", "data": "x"}\n', "stdin does not begin with the header of an export"),
         (b'{"rwq_export": true}\n', "stdin does not begin with the header of an export"),
         (b'{"rwq_export": 2, "queue": "jobs"}\n', "stdin is an export of version 2"),
-        (b'{"rwq_export": 1}\n', "the header of stdin cannot be used: it names no queue"),
+        (b'{"rwq_export": 1}\n', "the header of stdin cannot be used: it does not name a queue"),
     ],
 )
 def test_a_bad_header_is_an_error(rwq: Rwq, foreign: Foreign, given: bytes, said: str) -> None:

@@ -49,12 +49,12 @@ def test_the_table_of_a_result(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("result", "a", "-o", "table", variables={"TZ": "UTC"})
     assert result.lines == [
         "a",
-        "   queue  jobs",
-        "  status  completed",
-        f"    when  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(1_700_000_000))}",
-        " held by  \\xffthem",
-        "    size  13 B",
-        "kept for  ever: it has no expiry",
+        "  queue  jobs",
+        " status  completed",
+        f"   when  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(1_700_000_000))}",
+        "held by  \\xffthem",
+        "   size  13 B",
+        "expires  never",
         "",
         "Result",
         "  one",
@@ -70,7 +70,7 @@ def test_a_large_result_is_printed_unchanged(rwq: Rwq, foreign: Foreign) -> None
     assert lines[lines.index("Result") + 1 :] == [
         *["  0123456789abcde"] * 1024,
         "",
-        "  … the first 16.0 KiB; -o data gives all of it",
+        "  … the first 16.0 KiB; -o data prints all of it",
     ]
     assert rwq("result", "a", "-o", "data").out == data
     assert rwq("result", "a", "-o", "json").json["result"] == data.decode()
@@ -90,8 +90,8 @@ def test_a_rejected_item_has_an_outcome(rwq: Rwq, foreign: Foreign) -> None:
     ]
     assert rwq("result", "a", "-o", "data").as_tuple() == (0, "", "note: a was rejected\n")
     lines = rwq("result", "a", "-o", "table").lines
-    assert lines[2] == "  status  rejected"
-    assert lines[4:6] == [" held by  nobody", "    size  no result given"]
+    assert lines[2] == " status  rejected"
+    assert lines[4:6] == ["held by  nobody", "   size  no result given"]
 
 
 @pytest.mark.parametrize("output", ["data", "ids"])
@@ -100,12 +100,12 @@ def test_no_result_is_a_failure(rwq: Rwq, foreign: Foreign, output: str) -> None
     assert rwq("result", "w", "-o", output).as_tuple() == (
         1,
         "",
-        "no result of w: it is waiting\n",
+        "no result for w: it is waiting\n",
     )
     assert rwq("result", "x", "-o", output).as_tuple() == (
         1,
         "",
-        "no result of x: there is no such item, and no result is kept\n",
+        "no result for x: there is neither an item nor a result\n",
     )
 
 
@@ -114,7 +114,7 @@ def test_the_table_says_why_there_is_no_result(rwq: Rwq, foreign: Foreign) -> No
     result = rwq("result", "l", "-o", "table")
     assert (result.code, result.lines) == (
         1,
-        ["l", " queue  jobs", "result  no result of l: it is leased"],
+        ["l", " queue  jobs", "result  no result for l: it is leased"],
     )
     assert rwq("result", "l", "-o", "json").json["state"] == "leased"
 
@@ -143,7 +143,7 @@ class TestWait:
         assert rwq("result", "a", "--wait", "-o", "data").as_tuple() == (
             1,
             "",
-            "no result of a: there is no such item, and no result is kept\n",
+            "no result for a: there is neither an item nor a result\n",
         )
 
     def test_a_timeout_ends_the_wait(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -151,7 +151,7 @@ class TestWait:
         keep(foreign, "a", result=b"old")
         foreign.leased(b"a")
         result = rwq("result", "a", "--timeout", "50ms", "-o", "data")
-        assert result.as_tuple() == (1, "", "no result of a: it is still leased\n")
+        assert result.as_tuple() == (1, "", "no result for a: it is still leased\n")
 
     def test_wait_lasts_until_the_item_is_completed(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")

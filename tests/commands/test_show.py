@@ -358,7 +358,7 @@ class TestResults:
             "bytes": 4,
             "ttl_ms": None,
         }
-        assert record["meaning"] == "There is no such item any more: it was rejected."
+        assert record["meaning"] == "The item no longer exists: it was rejected."
         assert record["commands"] == ["rwq result -q jobs a"]
         lines = rwq("show", "a", "-o", "table").lines
         assert any(line.strip() == "result  rwq result -q jobs a" for line in lines)

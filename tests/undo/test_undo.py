@@ -313,7 +313,7 @@ def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
         assert named.as_tuple() == (
             1,
             "",
-            f"rwq: error: another rwq is writing or restoring {file}; wait until it has ended\n",
+            f"rwq: error: another rwq is writing or restoring {file}; wait until it ends\n",
         )
         result = rwq("undo", "-o", "ids")
         assert result.text == "a\n"
@@ -475,7 +475,7 @@ def test_written_down_twice_counts_as_the_last_says(rwq: Rwq, foreign: Foreign) 
         ("", "does not begin with the header of an export"),
         ("no json\n", "does not begin with the header of an export"),
         ('{"rwq_export": 2}\n', "is an export of version 2, and this rwq reads up to 1"),
-        ('{"rwq_export": 1, "queue": "jobs"}\n', "is an export and no undo file"),
+        ('{"rwq_export": 1, "queue": "jobs"}\n', "is an export, not an undo file"),
     ],
 )
 def test_without_an_undo_file_there_is_nothing_to_undo(rwq: Rwq, text: str, said: str) -> None:
