@@ -11,7 +11,7 @@ from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import SCHEDULED
 
 _SAMPLE_ITEMS = 100
-# This many of the next entries may be ghosts without hiding the age of the item behind them.
+# The age of the queue is that of the first item among this many entries, which may be ghosts.
 _AGES = 10
 
 
@@ -31,7 +31,7 @@ def lengths(queue: Queue) -> Counts:
 
 
 def count_leased(queue: Queue, ids: Sequence[bytes]) -> int:
-    """How many of these items somebody holds under a lease."""
+    """How many of these items are leased by a worker."""
     return sum(facts.has_data and facts.session is not None for facts in probe(queue, ids))
 
 
@@ -40,18 +40,17 @@ def counts(queue: Queue, *, deep: bool = False) -> Counts:
 
     Args:
         queue: The queue.
-        deep: Walk over the whole queue for what no single list shows.
+        deep: Walk over the whole queue, to count the states that no single list shows.
     """
     return count_states(queue, sample_sizes=queue.connection.look_only(), deep=deep)
 
 
 def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:
-    """As `counts`.
+    """Like `counts`.
 
     Args:
         queue: The queue.
-        sample_sizes: Read the sizes of some waiting items; if the server counts reads as use, that
-            makes them look fresh.
+        sample_sizes: Read the sizes of some waiting items, which may reset their idle times.
         deep: See `counts`.
     """
     known, duplicated = lengths(queue), frozenset[bytes]()
@@ -64,7 +63,7 @@ def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:
 
 
 def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) -> Counts:
-    """Count the items in processing; those that are known to be duplicated are not counted."""
+    """Count the items in processing, except those that are known to be duplicated."""
     now_ms = queue.now_ms()
     due = queue.call("ZCOUNT", queue.keys.delayed, "-inf", now_ms)
     by_state: Counter[State] = Counter()
@@ -78,7 +77,7 @@ def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) 
         for facts in probe(queue, fresh, in_processing=1):
             state = facts.state
             if state in SCHEDULED:
-                # Counted there; its entry here means nothing.
+                # Counted in the sorted set; its entry in processing is stale.
                 continue
             by_state[state] += 1
             if facts.has_stale_schedule:
@@ -89,7 +88,7 @@ def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) 
                 left_ms.append(facts.session.ttl_ms)
     return replace(
         known,
-        # They may have gone since the lengths were read.
+        # Entries may have been removed since the lengths were read.
         delayed=max(0, known.delayed - stale["delayed"]),
         buried=max(0, known.buried - stale["buried"]),
         due=max(0, due - stale["due"]),
@@ -102,7 +101,7 @@ def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) 
 
 
 def _with_waiting(queue: Queue, known: Counts, *, sample_sizes: bool) -> Counts:
-    """The age of the next item, and payload sizes of a sample from both ends of main."""
+    """Add the age of the next item, and the payload sizes of a sample from both ends of main."""
     half = _SAMPLE_ITEMS // 2
     oldest, newest = queue.call_all(
         [("LRANGE", queue.keys.main, -half, -1), ("LRANGE", queue.keys.main, 0, half - 1)]

@@ -6,9 +6,9 @@ from itertools import chain
 from rwq_cli.core.handle import Queue
 
 PAGE_SIZE = 1000
-# Entries of one read if all of a list is read for its IDs alone: that is twice as fast.
+# Entries of one read if a whole list is read for its IDs only, which is twice as fast.
 WALK_ENTRIES = 5000
-# This many entries would have to leave the list between two reads to lose our place.
+# The cursor loses its place only if this many entries leave the list between two reads.
 _ANCHORS = 1024
 _OVERLAP_MIN = 8
 
@@ -16,24 +16,25 @@ _OVERLAP_MIN = 8
 class ListCursor(Iterator[list[bytes]]):
     """Pages of a list, in order from one of its ends.
 
-    Why it neither skips nor repeats an entry that stays: every page is read with a few entries of
-    the one before it, the anchors. If nothing moved, those are where they were. If entries were
-    pushed or removed on our side of them, they stand elsewhere, and reading goes on right behind
-    where they stand now. They are looked for in the page, then further back, then by LPOS in the
-    whole list. Only if all of the last thousand have left the list can nothing be aligned. Going
-    from the right, they were leased, and so was all before them: reading goes on at the right end.
-    Going from the left, all older ones left before them: reading ends.
+    It neither skips nor repeats an entry that stays, because every page is read together with a few
+    entries of the page before it, the anchors. If nothing moved, they are where they were. If
+    entries were pushed or removed before them, they have moved, and reading continues right after
+    their new place. The cursor looks for them in the page, then further back, then by LPOS in the
+    whole list. The place is lost only if all of the last thousand anchors have left the list. Read
+    from the right, they were leased, and so was everything before them: reading continues at the
+    right end. Read from the left, all older entries left before them: reading ends.
 
     Args:
         queue: The queue.
         key: The list.
-        from_left: From the left, where IDs are pushed, or from the right, where they are popped.
+        from_left: Read from the left, where IDs are pushed, not from the right, where they are
+            popped.
         start: How many entries to skip first.
         page_size: Entries in one read.
-        rotates: Others may be rotating the list: see `walk_processing`.
+        rotates: Other commands may rotate the list: see `walk_processing`.
 
     Attributes:
-        offset: Where the first entry of the last page stood, counted from this end.
+        offset: The place of the last page's first entry, counted from this end.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class ListCursor(Iterator[list[bytes]]):
         self.offset = start
 
     def removed(self, ids: Set[bytes]) -> None:
-        """Take note that the caller has taken these entries of the last page off the list."""
+        """Tell the cursor that the caller has removed these entries of the last page."""
         self._position -= sum(entry in ids for entry in self._page)
         self._anchors = [entry for entry in self._anchors if entry not in ids]
 
@@ -75,14 +76,14 @@ class ListCursor(Iterator[list[bytes]]):
             ):
                 fresh = _after_anchors(window, self._anchors, back)
                 if fresh is None and back < min(_ANCHORS, self._position):
-                    # Further towards our end, as far as the anchors may reach.
+                    # Read further back, as far as the anchors may reach.
                     overlap = _ANCHORS
                     continue
                 position = self._position - back + fresh if fresh is not None else self._find()
                 rotated = self._rotates and position is not None and position > self._position
                 if position is None or rotated:
-                    # All anchors have left, or stand behind entries that were not read yet. If the
-                    # anchors are all that was ever read, nothing that is left was read.
+                    # All anchors have left, or are after entries that were not read yet. If nothing
+                    # but the anchors was ever read, no entry that is left was read.
                     if self._from_left and not rotated and self._read_count > len(self._anchors):
                         raise StopIteration
                     self._position, self._anchors = 0, []
@@ -108,7 +109,7 @@ class ListCursor(Iterator[list[bytes]]):
         self._anchors = (self._anchors + page)[-_ANCHORS:]
 
     def _read(self, offset: int, count: int) -> list[bytes]:
-        """Entries from `offset` on, counted from our end."""
+        """Entries from `offset` on, counted from the end where reading began."""
         if self._from_left:
             entries: list[bytes] = self._queue.call("LRANGE", self._key, offset, offset + count - 1)
             return entries
@@ -117,10 +118,10 @@ class ListCursor(Iterator[list[bytes]]):
         return entries
 
     def _find(self) -> int | None:
-        """The offset behind an anchor that is still in the list, or None if none was found.
+        """The offset after an anchor that is still in the list, or None if none was found.
 
-        Each LPOS passes the list, so only the last few and ever older anchors are looked for. Later
-        ones that are left as well stand right behind the one that is found.
+        Each LPOS scans the list, so it looks only for the last few and for ever older anchors. Any
+        later anchors that are left come right after the one that is found.
         """
         rank = 1 if self._from_left else -1
         for age in (1, 2, 3, 4, *(2**power for power in range(3, 11))):
@@ -136,10 +137,10 @@ class ListCursor(Iterator[list[bytes]]):
 
 
 def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> int | None:
-    """The index in the window behind the anchors that still stand together, or None.
+    """The index in the window after the run of anchors, or None.
 
-    Nothing is ever put between two entries of a list, so what is left of the anchors is one run.
-    Anchors that stand elsewhere were taken off and pushed anew.
+    No command inserts between two entries of a list, so the remaining anchors are one run. Anchors
+    outside it were removed and pushed again.
     """
     wanted = set(anchors)
     best: tuple[int, int] | None = None
@@ -149,7 +150,7 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
         if entry in wanted:
             run += 1
         elif run:
-            # The longest run, and of several the one nearest to where it should be.
+            # The longest run; of equally long ones, the nearest to the expected index.
             rank = (run, -abs(index - expected))
             if best is None or rank > best:
                 best, end = rank, index
@@ -158,18 +159,18 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
 
 
 def walk_processing(queue: Queue, *, page_size: int = PAGE_SIZE) -> ListCursor:
-    """Pages of the processing list, also while another of our commands rotates it.
+    """Pages of the processing list, even while another rwq command rotates it.
 
-    Such a command takes pages off the right end and puts what stays back on the left. So the list
-    is read from the right: an entry that was not read yet is always ahead, and if the pages that
-    were read have all been rotated away, reading begins again at the right end. Then an entry can
-    be read twice, but none is missed.
+    Such a command pops pages from the right end and pushes the entries that stay to the left end.
+    So the list is read from the right: an unread entry is always ahead, and if all pages that were
+    read have been rotated away, reading starts again at the right end. Then an entry may be read
+    twice, but none is missed.
     """
     return ListCursor(queue, queue.keys.processing, page_size=page_size, rotates=True)
 
 
 def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:
-    """A function that reads the number of entries in some lists, for a progress listener."""
+    """A function that reads the total length of some lists, for a progress listener."""
     return lambda: sum(queue.call_all([("LLEN", key) for key in lists]))
 
 
@@ -183,10 +184,10 @@ def walk_scheduled(
 ) -> Iterator[list[tuple[bytes, float]]]:
     """Pages of the delayed or the buried sorted set, by score.
 
-    Why it neither skips nor repeats an entry that stays where it is: each page begins behind the
-    last entry of the one before it that is still there, wherever that stands by now. Only if all of
-    the last few have left does it go by the score of the last one; then entries that were read are
-    told apart by their names.
+    It neither skips nor repeats an entry whose score does not change: each page begins after the
+    last entry of the previous page that is still there, wherever that is now. If all of the last
+    few have left, it continues at the score of the last one, and drops entries that were read by
+    their IDs.
 
     Args:
         queue: The queue.
@@ -198,7 +199,7 @@ def walk_scheduled(
     Yields:
         Non-empty pages of IDs with their scores, unix ms.
     """
-    # What was read last, as the server replied it.
+    # The last page, as the server replied.
     last: list[tuple[bytes, bytes]] = []
     direction = "1" if latest_first else "0"
     while True:

@@ -1,4 +1,4 @@
-"""When a waiting item's turn comes, forecast from how fast it moves up."""
+"""Forecasting when a waiting item will be leased, from how fast it moves up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from rwq_cli.core.inspect.report import ItemReport, inspect_items
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When an item's turn comes, by two looks at its place.
+    """When an item will be leased, from two looks at its place.
 
     Attributes:
-        rate_per_s: How many places it moved up a second.
+        rate_per_s: How many places it moves up per second.
         turn_in_s: Seconds until its turn at that rate; None if it did not move up.
     """
 
@@ -23,19 +23,19 @@ class Forecast:
 def forecast(
     queue: Queue, reports: Sequence[ItemReport], *, sample_s: float
 ) -> list[Forecast | None]:
-    """Look at the places of items once more, after a while.
+    """Compare the places of items with their places after a while.
 
-    The server does not store how fast a queue is worked off, so a forecast holds for the moment
-    only. It counts what leaves the list ahead of an item, by a lease or otherwise, less what is put
-    in front of it.
+    The server does not store how fast a queue is processed, so a forecast holds only for the
+    moment. The rate counts the entries that leave the list ahead of an item, by a lease or
+    otherwise, minus those that are pushed in front of it.
 
     Args:
         queue: The queue.
-        reports: What was seen of the items a moment ago.
+        reports: The reports of the first look.
         sample_s: How long to wait before the second look, seconds.
 
     Returns:
-        A forecast for each, in order; None for an item that does not wait, or not any more.
+        A forecast for each, in order; None for an item that does not wait, or no longer waits.
     """
     clock = queue.clock
     began_s = clock.monotonic()

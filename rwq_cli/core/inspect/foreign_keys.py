@@ -1,4 +1,4 @@
-"""Keys under a queue's prefix that belong to another queue, or to none."""
+"""Keys under a queue's prefix that belong to another queue, or to no queue."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
 from rwq_cli.core.server.scan import scan_keys
 
 EXAMPLES = 5
-# A server may have any number of names; this many at most are kept.
+# The maximum number of queue names that are kept.
 _OWNERS_MAX = 10_000
-# Few of the keys that SCAN looks at have a type that is asked for.
+# Few of the keys that SCAN examines have the requested type.
 _SCAN_COUNT = 5000
 # Without their colons.
 _STRUCTURES = b"|".join(name.strip(b":") for name in STRUCTURES)
@@ -43,10 +43,10 @@ class Tally:
 
 
 class ForeignKeys:
-    """Sorts keys that begin with a queue's name and do not belong to it.
+    """Counts keys that begin with a queue's name but belong to no queue.
 
-    The keys of a queue named `jobs:high` are not foreign to the server: a key that looks like part
-    of a queue is counted under that queue's name until all keys are known.
+    The keys of a queue named `jobs:high` are not foreign: a key that looks like part of a queue is
+    counted under that queue's name until all keys are known.
 
     Args:
         keys: The queue.
@@ -59,7 +59,7 @@ class ForeignKeys:
         self._queues: set[bytes] = set()
 
     def add(self, key: bytes) -> None:
-        """Sort in a key."""
+        """Count a key."""
         match = _OWNED.search(key, len(self._keys.name) + 1)
         owner = key[: match.start()] if match else b""
         if match is None or (owner not in self._owned and len(self._owned) >= _OWNERS_MAX):
@@ -81,22 +81,21 @@ class ForeignKeys:
 
 
 def may_be_nested(item_id: bytes) -> bool:
-    """Whether what looks like a lease on this ID may be a key of a queue with a longer name.
+    """Whether a key that looks like a lease on this ID may belong to a queue with a longer name.
 
-    The data of a queue named `jobs:lease:x` are at `jobs:lease:x:item:1`. To `jobs` that is a lease
-    without expiry and without an item.
+    A queue named `jobs:lease:x` has data at `jobs:lease:x:item:1`. To `jobs`, that looks like a
+    lease without expiry and without an item.
     """
     return _MEMBER.search(item_id) is not None
 
 
 @dataclass(slots=True)
 class WrongKeys:
-    """Keys of another type than keys of items, leases and results should have.
+    """Item, lease and result keys of the wrong type.
 
     Attributes:
-        wrong_type: Keys that hold another type than the protocol says; result keys that hold no
-            result, too.
-        shadowing: Queues whose keys look like items, leases or results of this one.
+        wrong_type: Keys of the wrong type, including result keys that are not results.
+        shadowing: Queues whose keys look like items, leases or results of this queue.
     """
 
     wrong_type: Tally = field(default_factory=Tally)
@@ -104,7 +103,7 @@ class WrongKeys:
 
 
 def find_wrong_keys(queue: Queue) -> WrongKeys:
-    """Look for keys by their types, so that the server does not return the others."""
+    """Find keys of the wrong type by scanning for each type, so that SCAN skips the others."""
     keys = queue.keys
     members = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
     shadowing: dict[bytes, None] = {}
@@ -127,7 +126,7 @@ def find_wrong_keys(queue: Queue) -> WrongKeys:
 
 
 def _invalid_results(queue: Queue) -> Iterator[bytes]:
-    """The result keys that hold no result; none if this user may not read them."""
+    """The result keys that are not results; none if this user may not read them."""
     prefix = len(queue.keys.result_prefix)
     for page in scan_keys(queue.connection, queue.keys.result_pattern, count=_SCAN_COUNT):
         ids = [key[prefix:] for key in page if not key.endswith(STRUCTURES)]

@@ -1,4 +1,4 @@
-"""Listings: pages of items, oldest or next first, chosen by what they are."""
+"""Listings: items in pages, in the order in which they are or were leased."""
 
 import re
 from collections import deque
@@ -23,7 +23,7 @@ from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import SCHEDULED, Facts
 
-# What only a walk over the whole queue finds.
+# States that only a walk over the whole queue finds.
 FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
 _NOT_ITEMS = (State.GHOST, State.WRONG_TYPE)
 _LISTED_IN = {
@@ -34,7 +34,7 @@ _LISTED_IN = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which items to take of those that a listing passes.
+    """Which items of a listing to select.
 
     Attributes:
         states: Only items in one of these; None for any.
@@ -50,7 +50,7 @@ class Selection:
 
     @property
     def is_all(self) -> bool:
-        """Whether everything passes."""
+        """Whether it selects every item."""
         return (self.states, self.match, self.id_glob, self.older_than_s) == (None,) * 4
 
     def id_pattern(self) -> "re.Pattern[bytes] | None":
@@ -58,7 +58,7 @@ class Selection:
         return None if self.id_glob is None else glob_pattern(self.id_glob)
 
     def accepts(self, item: Item) -> bool:
-        """Whether an item passes whose details were read."""
+        """Whether it selects an item, whose details were read."""
         if self.match is not None and (item.data is None or not self.match.search(item.data)):
             return False
         if self.older_than_s is not None:
@@ -78,8 +78,8 @@ class Source:
         processing: Walk the processing list.
         delayed: Walk the delayed sorted set, the next due first.
         buried: Walk the buried sorted set, the longest buried first.
-        deep: Walk the whole queue for what no single list shows: items in no list or sorted set,
-            and duplicated ones. They come last, in no order.
+        deep: Walk the whole queue for items in no list or sorted set, and for duplicated items.
+            They come last, in no particular order.
     """
 
     main: bool = False
@@ -90,7 +90,7 @@ class Source:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is one structure only, whose entries can be skipped without reading them."""
+        """Whether it is a single structure, whose entries can be skipped without reading them."""
         return not self.deep and self.main + self.processing + self.delayed + self.buried == 1
 
 
@@ -109,17 +109,17 @@ def items(
 
     Args:
         queue: The queue.
-        source: Which structures.
+        source: The structures.
         selection: Which of their items; None for all.
-        limit: How many at most; None for all.
-        offset: How many of those that pass the selection to leave out first.
-        tail: From the other end: newest first.
-        data: Read all of the data. Otherwise sizes and previews are read if the server does not
-            count that as use.
-        bare: Read neither, nor idle times: IDs and states alone.
+        limit: The maximum number of items; None for all.
+        offset: How many selected items to skip.
+        tail: Start at the other end: newest first.
+        data: Read all of the data. Otherwise, read sizes and previews if that does not reset idle
+            times.
+        bare: Read only IDs and states: no data, sizes, previews or idle times.
 
     Yields:
-        Items, read in pages as they are asked for.
+        Items, read lazily in pages.
     """
     if limit == 0:
         return
@@ -142,13 +142,13 @@ def items(
 def listed_states(
     queue: Queue, source: Source, states: Set[State], id_glob: bytes | None = None
 ) -> Iterator[tuple[bytes, State]]:
-    """The IDs that are in one of these states, in the order of `items`.
+    """The IDs in one of these states, in the order of `items`.
 
-    The server decides the states, so this is faster than `items`. An ID may come twice.
+    The server computes the states, so this is faster than `items`. An ID may come twice.
 
     Args:
         queue: The queue.
-        source: Which structures.
+        source: The structures.
         states: The states.
         id_glob: A glob that the whole ID must match; None for any.
     """
@@ -165,16 +165,16 @@ def listed_states(
 def listed_ids(
     queue: Queue, source: Source, *, limit: int | None = None, offset: int = 0, tail: bool = False
 ) -> Iterator[Sequence[bytes]]:
-    """The IDs of all that waits, is delayed or is buried, in the order of `items`.
+    """The IDs of the waiting, delayed or buried items, in the order of `items`.
 
-    They are read faster than the items: of those that wait nothing else is read.
+    This is faster than `items`: for waiting items it reads only the IDs.
 
     Args:
         queue: The queue.
-        source: Main or one of the sorted sets; that one alone.
-        limit: How many at most; None for all.
-        offset: How many to leave out first.
-        tail: From the other end.
+        source: Either main or one of the sorted sets.
+        limit: The maximum number of IDs; None for all.
+        offset: How many to skip.
+        tail: Start at the other end.
 
     Yields:
         Pages of IDs.
@@ -198,7 +198,7 @@ def listed_ids(
 
 
 def _listed_in(queue: Queue, name: str, pages: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
-    """Pages of IDs in a sorted set without those that are listed elsewhere."""
+    """The pages of a sorted set, without the IDs whose items are in another state."""
     sent: deque[list[bytes]] = deque()
 
     def calls() -> Iterator[list[bytes]]:
@@ -221,9 +221,9 @@ class _Walk:
 
     Args:
         queue: The queue.
-        pattern: What IDs must match; None for any.
-        tail: From the other end.
-        skip: How many entries of the only structure to skip.
+        pattern: A pattern that IDs must match; None for any.
+        tail: Start at the other end.
+        skip: How many entries to skip, if the source is a single structure.
         page_size: Entries in one read.
     """
 
@@ -241,7 +241,7 @@ class _Walk:
         self._tail = tail
         self._skip = skip
         self._page_size = page_size
-        # What must not be listed again.
+        # The IDs that must not be listed again.
         self._seen: set[bytes] = set()
 
     def pages(self, source: Source) -> Iterator[Iterable[Item]]:
@@ -266,7 +266,7 @@ class _Walk:
             for page in self._cursor(queue.keys.processing, rotates=True):
                 ids = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
                 found = zip(ids, states(queue, ids, in_processing=1), strict=True)
-                # Behind a guard an old entry in processing means nothing.
+                # A guarded item's entry in processing is stale.
                 listed = [each for each in found if each[1] not in SCHEDULED]
                 self._seen.update(item_id for item_id, _ in listed)
                 yield listed
@@ -275,7 +275,7 @@ class _Walk:
         yield ((facts.item_id, facts.state) for facts in deep)
 
     def _deep(self) -> list[Facts]:
-        # First, so that what is duplicated is not listed as something else before.
+        # First, so that duplicated items are not listed in another state before.
         deep = [facts for facts in _found_deep(self._queue) if self._is_wanted(facts.item_id)]
         self._seen.update(facts.item_id for facts in deep)
         return deep
@@ -308,7 +308,7 @@ class _Walk:
         for page in self._cursor(self._queue.keys.processing, rotates=True):
             fresh = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
             found = probe(self._queue, fresh, in_processing=1)
-            # Behind a guard an old entry in processing means nothing.
+            # A guarded item's entry in processing is stale.
             listed = [facts for facts in found if facts.state not in SCHEDULED]
             self._seen.update(facts.item_id for facts in listed)
             yield self._items(listed)
@@ -323,7 +323,7 @@ class _Walk:
             page_size=self._page_size,
         ):
             found = list(probe(queue, [i for i, _ in page if self._is_wanted(i)]))
-            # Behind a whole guard it is delayed or buried. Any other item may be in a list.
+            # A guarded item is delayed or buried. Any other item may be in a list.
             doubtful = [facts.item_id for facts in found if not facts.is_guarded]
             exact = {facts.item_id: facts for facts in facts_of(queue, doubtful)}
             yield self._items(
@@ -363,9 +363,9 @@ def _found_deep(queue: Queue) -> Iterator[Facts]:
 def _chosen(
     queue: Queue, pages: Iterable[Iterable[Item]], selection: Selection, detail: Detail
 ) -> Iterator[Item]:
-    """The items that a selection accepts, with their details."""
+    """The selected items, with their details."""
     read, states = detail, selection.states
-    # What the selection asks for has to be read, whatever is shown.
+    # Read what the selection needs, even if it is not shown.
     if selection.match is not None:
         read = Detail.DATA
     elif selection.older_than_s is not None and detail is Detail.BARE:
@@ -385,15 +385,15 @@ def leases(
     data: bool = False,
     bare: bool = False,
 ) -> Iterator[Item]:
-    """The items in processing: abandoned ones first, then by the time left, endless ones last.
+    """The items in processing: abandoned first, then by time left, leases without expiry last.
 
-    Sorting needs every lease, so all of processing is read; of the items, only what is shown.
+    Sorting needs every lease, so all of processing is read; details are read only of items that are
+    shown.
 
     Args:
         queue: The queue.
-        limit: How many at most; None for all.
-        holder_glob: Only leases whose holder matches this glob; abandoned items have no holder
-            and pass only without it.
+        limit: The maximum number of items; None for all.
+        holder_glob: Only leases whose holder matches this glob, which excludes abandoned items.
         data: See `items`.
         bare: See `items`.
     """
@@ -412,7 +412,7 @@ def leases(
 
 
 def _is_held(item: Item) -> bool:
-    # The rest of a guard is nobody's lease.
+    # An abandoned item's lease is the rest of a guard.
     return item.lease is not None and item.state is not State.ABANDONED
 
 

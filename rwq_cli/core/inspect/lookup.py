@@ -17,15 +17,15 @@ from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.probe import FACT_FIELDS, facts_from, probe
 from rwq_cli.core.state.rules import Facts
 
-# In longer lists one LPOS would hold the server for too long.
+# In longer lists, one LPOS would block the server for too long.
 LPOS_LENGTH_MAX = 1_000_000
 # Reading a list in pages costs about as much as this many LPOS.
 _FEW_IDS = 30
-# IDs are looked for by name in up to this many calls whatever a walk over short lists would cost:
-# it takes several round trips for each list.
+# IDs are looked up by name if this many calls are enough: a walk takes several round trips for each
+# list, even for short lists.
 _CALLS = 4
 
-# Places in a list counted from its right end, the nearest first.
+# Places in a list, counted from its right end, in ascending order.
 Positions = Sequence[int]
 _Entries = Mapping[bytes, Positions]
 
@@ -35,8 +35,8 @@ class Found(NamedTuple):
 
     Attributes:
         facts: The facts about it.
-        main: Its places in main; 0 is the next to be leased.
-        processing: Its places in processing; 0 was there first.
+        main: Its places in main; 0 is next to be leased.
+        processing: Its places in processing; 0 is the oldest entry.
     """
 
     facts: Facts
@@ -51,22 +51,21 @@ def look_up(
     main_twice: bool = True,
     fingerprints: bool = False,
 ) -> Iterator[Found]:
-    """Look up IDs in both lists and in that of 0.1 cleaners.
+    """Look up IDs in both lists, and in the list of 0.1 cleaners.
 
-    A few IDs, or IDs in short lists, are looked for by name, each at one instant. Otherwise each
-    list is read once for all of them, and the facts are read afterwards. Main is read before
-    processing and again after it, so that an item that moves from the one to the other meanwhile
-    is in one of them, and not in both or in neither.
+    A few IDs, or IDs in short lists, are looked up by name, each at one instant. Otherwise each
+    list is read once for all IDs, and the facts are read afterwards. Main is read before and after
+    processing, so that an item that moves between them is found in exactly one.
 
     Args:
         queue: The queue.
         ids: The IDs.
-        main_twice: Read main again. Without it an item that moves may seem duplicated or orphaned:
-            for a first look only.
+        main_twice: Read main again after processing. If False, an item that moves may seem
+            duplicated or orphaned, which is good enough for a first look.
         fingerprints: Whether to read `Facts.fingerprint`.
 
     Yields:
-        What was found of each ID, in order.
+        The facts and places of each ID, in order.
     """
     if not ids:
         return
@@ -115,7 +114,7 @@ def _by_name(
 def _found(
     queue: Queue, ids: Iterable[bytes], lengths: Sequence[int], facts_reply: Sequence[Any]
 ) -> Iterator[Found]:
-    """What a reply of the script says."""
+    """Parse a reply of the script."""
     now, *values = facts_reply
     fields = FACT_FIELDS + 4
     for at, item_id in enumerate(ids):
@@ -175,7 +174,7 @@ def _entries(cursor: ListCursor, wanted: Set[bytes]) -> _Entries:
 def _settled(
     before: Positions, working: Positions, after: Positions
 ) -> tuple[Positions, Positions]:
-    """The places in main and in processing, by a look at main, at processing, and at main again."""
+    """The places in main and processing, given those in main, in processing, and in main again."""
     if working and after and not before:
         # It was returned after processing was read.
         return after, ()

@@ -1,4 +1,4 @@
-"""A queue's keys among all keys, without those of queues that are named like them.
+"""Telling a queue's keys from those of nested queues.
 
 A queue may be called `jobs:item:mail`; its keys then look like items of `jobs`.
 """
@@ -12,16 +12,16 @@ from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.scan import scan_keys
 
-# Where the name of a queue may end in a key; nothing is consumed, because colons are shared.
+# Where the name of a queue may end in a key. A lookahead, because matches may overlap.
 _NAME_ENDS = re.compile(
     rb"(?=%b)|(?=(?:%b)\Z)" % (b"|".join(MEMBERS), b"|".join(STRUCTURES)), re.DOTALL
 )
-# Each is asked for the types of all its structures at one instant.
+# For each, one transaction reads the types of all its structures.
 _OWNERS_PER_CALL = 50
 
 
 def nested_names(queue: Queue) -> tuple[bytes, ...]:
-    """The names of the queues that begin with our name and a colon, and that have a structure."""
+    """The names of queues that begin with this queue's name and a colon, and have a structure."""
     own = queue.keys.structures
     return names_among(
         queue.connection,
@@ -39,7 +39,7 @@ def names_among(connection: Connection, suspects: Sequence[bytes]) -> tuple[byte
 
     Args:
         connection: The server.
-        suspects: Keys that end like structures; one that holds a string is an item's data.
+        suspects: Keys that end like structures; a string is an item's data instead.
     """
     types = connection.call_all([("TYPE", key) for key in suspects])
     names = {
@@ -57,8 +57,8 @@ def member_ids(
 
     Args:
         queue: The queue.
-        prefixes: Of data, leases or results.
-        names: Queues whose keys are left out: see `nested_names`.
+        prefixes: The prefixes of the keys: data, leases or results.
+        names: Queues whose keys are skipped: see `nested_names`.
     """
     for page in scan_keys(queue.connection, queue.keys.pattern):
         ids = [
@@ -73,12 +73,12 @@ def member_ids(
 
 
 def owners_of(keys: QueueKeys, item_id: bytes, prefixes: tuple[bytes, ...]) -> set[bytes]:
-    """The names of other queues, if they exist, to which the keys of an ID would belong.
+    """The names of other queues, existing or not, to which the keys of an ID may belong.
 
     Args:
         keys: The queue.
         item_id: The ID.
-        prefixes: Of the keys: data, leases, results.
+        prefixes: The prefixes of the keys: data, leases, results.
     """
     if b":" not in item_id and b":" + item_id not in STRUCTURES:
         return set()
@@ -95,15 +95,15 @@ def exclude_nested_queues(
 ) -> list[bytes]:
     """The IDs whose keys belong to no other queue that has a structure now.
 
-    Such a queue may have been created since `nested_names`; and during a walk over all keys its
-    items may have moved from one list to the other, so that neither list was found. So the
-    structures of each possible queue are asked for at one instant. Its producer sets an item's data
-    before it pushes the ID: only what looked like ours a grace period ago, and still does, is ours.
+    Such a queue may have been created since `nested_names`. Or its items moved from one list to the
+    other during the walk over all keys, so that neither list was found. So all structures of each
+    possible queue are checked at one instant. A producer sets an item's data before it pushes the
+    ID, so a key belongs to this queue only if it seemed to a grace period ago, and still does.
 
     Args:
         queue: The queue.
         ids: The IDs.
-        prefixes: Of the keys that would be touched: data, leases, results.
+        prefixes: The prefixes of the keys that would be changed: data, leases, results.
     """
     owners = {
         item_id: found for item_id in ids if (found := owners_of(queue.keys, item_id, prefixes))

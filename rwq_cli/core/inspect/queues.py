@@ -8,9 +8,9 @@ from rwq_cli.core.server.scan import scan_keys
 def queue_names(connection: Connection) -> list[bytes]:
     """The names of all queues that have a list or a sorted set, in order.
 
-    A queue's name is stored nowhere but in its keys. SCAN is asked for lists and sorted sets alone,
-    so that the server does not send a million data keys. A queue whose items are all orphaned has
-    neither, and is not found.
+    A queue's name is stored only in its keys. SCAN returns only lists and sorted sets, so that the
+    server does not send a million data keys. A queue whose items are all orphaned has neither, and
+    is not found.
     """
     names: set[bytes] = set()
     for kind in ("list", "zset"):

@@ -1,4 +1,4 @@
-"""Everything about items: reports on single IDs, and the details that listings show."""
+"""Reports on single IDs, and the details that listings show."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
@@ -22,7 +22,7 @@ from rwq_cli.core.server.connection import Command
 from rwq_cli.core.state.rules import Facts, reason_of, whole_ms
 
 PREVIEW_BYTES = 200
-# How many items are read at once with all of their data.
+# Items that are read at once with all of their data.
 ITEMS_WITH_DATA = 16
 
 _NO_DATA = (State.GHOST, State.GONE, State.STRAY_LEASE)
@@ -30,14 +30,14 @@ _NO_DATA = (State.GHOST, State.GONE, State.STRAY_LEASE)
 
 @dataclass(frozen=True, slots=True)
 class ItemReport:
-    """The facts about an ID, and what is shown beside them.
+    """The facts about an ID, its lease keys and its places.
 
     Attributes:
         facts: The facts.
         lease_keys: The lease keys that exist.
-        leases: Each lease key that holds a string, with its lease.
+        leases: Each lease key of the right type, with its lease.
         main_places: Its places in main, counted from the right: 0 is next to be leased.
-        processing_places: Its places in processing, counted from the right: 0 was there first.
+        processing_places: Its places in processing, counted from the right: 0 is the oldest entry.
     """
 
     facts: Facts
@@ -48,14 +48,14 @@ class ItemReport:
 
     @property
     def position(self) -> int | None:
-        """0 is next to be leased; None if it is not in main."""
+        """Its place in main: 0 is next to be leased; None if it is not there."""
         return self.main_places[0] if self.main_places else None
 
 
 def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
-    """Everything that the server knows about IDs, in order.
+    """Read everything that the server stores about IDs, in order.
 
-    A key of the wrong type is among the facts, one of the queue's own keys too; it counts as
+    A key of the wrong type, even one of the queue's lists, is reported in the facts, and counts as
     empty.
 
     Args:
@@ -103,7 +103,7 @@ def describe(queue: Queue, reports: Iterable[ItemReport], *, data: bool = False)
     Args:
         queue: The queue.
         reports: The reports.
-        data: Read all of the data, too.
+        data: Read all of the data.
     """
     items = [item_from(queue.name, report.facts, report.position) for report in reports]
     return with_details(queue, items, detail_of(queue, data=data))
@@ -112,9 +112,9 @@ def describe(queue: Queue, reports: Iterable[ItemReport], *, data: bool = False)
 def describe_with_results(
     queue: Queue, reports: Iterable[ItemReport], *, data: bool = False
 ) -> tuple[list[Item], list[ResultKey]]:
-    """The items of reports as `describe` gives them, and what is kept of each ID.
+    """The items of reports, as from `describe`, and the result key of each ID.
 
-    Both are read in one round trip, unless there are more than 500 or all of the data are read.
+    Both are read in one round trip, unless there are more than 500 IDs or all data are read.
 
     Raises:
         PermissionDenied: This user may not read result keys.
@@ -133,7 +133,7 @@ def describe_with_results(
 
 
 def _without_wrong_structures(queue: Queue) -> tuple[Queue, dict[bytes, str]]:
-    """A handle for which the queue's own keys of the wrong type do not exist; and those keys."""
+    """A handle that hides the queue's lists and sorted sets of the wrong type, and their types."""
     structures = queue.keys.structures
     types = _types(queue, structures)
     wrong = {key: kind for key, kind in types.items() if kind not in ("none", structures[key])}
@@ -145,14 +145,13 @@ def _without_wrong_structures(queue: Queue) -> tuple[Queue, dict[bytes, str]]:
 
 
 def _types(queue: Queue, keys: Iterable[bytes]) -> dict[bytes, str]:
-    """The types of keys."""
     wanted = list(keys)
     types = queue.call_all([("TYPE", key) for key in wanted])
     return {key: kind.decode() for key, kind in zip(wanted, types, strict=True)}
 
 
 class Detail(Enum):
-    """How much a listing reads of an item, besides its facts."""
+    """How much a listing reads of an item, in addition to its facts."""
 
     BARE = auto()
     IDLE_TIME = auto()
@@ -161,7 +160,7 @@ class Detail(Enum):
 
 
 def detail_of(queue: Queue, *, data: bool = False, bare: bool = False) -> Detail:
-    """How much to read: sizes and previews only if the server does not count that as use."""
+    """How much to read: sizes and previews only if that does not reset idle times."""
     looks_only = queue.connection.look_only()
     if data or bare:
         return Detail.DATA if data else Detail.BARE
@@ -186,8 +185,7 @@ def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
 def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterator[Item]:
     """Add idle times, sizes, previews and data to items.
 
-    The idle time is read before the data, so that it is right even if the server counts reads as
-    use.
+    The idle time is read before the data, so that it is right even if reading the data resets it.
     """
     if detail is Detail.BARE:
         yield from items
@@ -211,7 +209,7 @@ def _detail_commands(queue: Queue, items: Iterable[Item], detail: Detail) -> lis
 
 
 def _detailed(items: Iterable[Item], replies: Iterable[Any], detail: Detail) -> Iterator[Item]:
-    """The items with what those commands replied."""
+    """The items with the replies to `_detail_commands`."""
     left = iter(replies)
     for item in items:
         idle = next(left)
@@ -224,7 +222,7 @@ def _detailed(items: Iterable[Item], replies: Iterable[Any], detail: Detail) -> 
 
 
 def _with_detail(item: Item, idle: object, data: object, size: object, preview: object) -> Item:
-    """The item with what was read of it; an error in place of a value counts as unknown."""
+    """The item with its details; a detail is None if its command failed."""
     if isinstance(data, bytes):
         size, preview = len(data), data[:PREVIEW_BYTES]
     # STRLEN of a missing key is 0, like that of an empty payload.

@@ -1,4 +1,4 @@
-"""Reading what is kept of completed items."""
+"""Reading the results of completed items."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from rwq_cli.core.server.connection import Command
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 _FIELDS = 8
-# What may be under the key of a result, besides the types of what is none.
+# The kinds of a result key; any other kind is the type of a key that is not a result.
 NOTHING, A_RESULT = "none", "result"
 
 
 class Verdict(StrEnum):
-    """How an item ended."""
+    """Whether an item was completed or given up."""
 
     COMPLETED = "completed"
     REJECTED = "rejected"
@@ -25,15 +25,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome that is kept of an item.
+    """The result of a completed item.
 
     Attributes:
         item_id: The item's ID.
-        verdict: How it ended.
-        completed_ms: When that was by the server's clock, unix ms.
-        holder: Who held its lease then; None for nobody.
-        result: The result; None if none was given, or if it was not read.
-        result_bytes: Its size; None if none was given.
+        verdict: Whether it was completed or given up.
+        completed_ms: The time of completion by the server's clock, unix ms.
+        holder: The holder of its lease at that time; None for none.
+        result: The data of the result; None if it has none, or if they were not read.
+        result_bytes: The size of the data; None if it has none.
         ttl_ms: Milliseconds until it expires; None for no expiry.
     """
 
@@ -47,13 +47,13 @@ class Result:
 
 
 class ResultKey(NamedTuple):
-    """What the result key of an ID holds.
+    """The result key of an ID.
 
     Attributes:
         item_id: The ID.
-        has_item: Whether an item exists with this ID.
-        kind: `NOTHING`, `A_RESULT`, or the type of what is no result of ours. A hash may belong to
-            a queue whose name begins like our result keys.
+        has_item: Whether an item with this ID exists.
+        kind: `NOTHING`, `A_RESULT`, or the type of a key that is not a result. A hash may belong to
+            a queue whose name begins like this queue's result keys.
         result: The result; None for none.
     """
 
@@ -66,12 +66,12 @@ class ResultKey(NamedTuple):
 def read_result_keys(
     queue: Queue, ids: Iterable[bytes], *, data: bool = False
 ) -> Iterator[list[ResultKey]]:
-    """What is kept of each ID, in batches of a bounded number of bytes.
+    """Read the result keys of IDs, in batches of a bounded number of bytes.
 
     Args:
         queue: The queue.
         ids: The IDs.
-        data: Read the results themselves, too.
+        data: Read the data of the results, too.
 
     Raises:
         PermissionDenied: This user may not read result keys.
@@ -84,12 +84,12 @@ def read_result_keys(
 
 
 def results_command(queue: Queue, ids: Iterable[bytes]) -> Command:
-    """The command that reads what is kept of some IDs, without the results themselves."""
+    """The command that reads the result keys of IDs, without the data of the results."""
     return queue.script("results", 0, SNAPSHOT_BYTES, *ids)
 
 
 def result_keys_from(ids: Sequence[bytes], reply: Sequence[Any]) -> list[ResultKey]:
-    """What a reply of the script says; results may end it before the last ID."""
+    """Parse a reply of the script, which may end before the last ID."""
     fields = [reply[at : at + _FIELDS] for at in range(0, len(reply), _FIELDS)]
     return [_result_key(*each) for each in zip(ids, fields, strict=False)]
 
@@ -111,7 +111,7 @@ def _result_key(item_id: bytes, fields: Sequence[bytes]) -> ResultKey:
 
 
 def results(queue: Queue, ids: Iterable[bytes]) -> list[Result | None]:
-    """What is kept of each ID, without the results themselves; None for nothing of ours.
+    """The result of each ID, without its data; None if there is none.
 
     Raises:
         PermissionDenied: This user may not read result keys.
@@ -146,7 +146,7 @@ def all_results(queue: Queue) -> Iterator[list[Result]]:
 
 
 class ResultCount:
-    """Counts the results among IDs that a walk over all keys returns, some of them twice.
+    """Counts the results among the IDs of a walk over all keys, which may return an ID twice.
 
     Args:
         queue: The queue.
@@ -164,7 +164,7 @@ class ResultCount:
 
     @property
     def others(self) -> int:
-        """How many keys are named like results and are none."""
+        """How many keys are named like results but are not results."""
         return len(self._others)
 
     def add(self, ids: Sequence[bytes]) -> None:

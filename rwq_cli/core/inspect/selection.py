@@ -1,7 +1,7 @@
-"""Choosing many items by what they are, to act on them: the options that all verbs share.
+"""Choosing the items that a verb acts on.
 
-All are chosen before anything is done to them, so that what the verb moves or removes can neither
-hide an item from the listing nor list it twice. Their IDs are kept: about 110 MB for a million.
+All items are chosen before the verb acts, so that its changes cannot make the listing miss an item
+or list it twice. Their IDs are kept in memory: about 110 MB for a million.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,18 +26,18 @@ _PROCESSING = _ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
 _DELAYED = _ANYWHERE | {State.DELAYED, State.DUE}
 _BURIED = _ANYWHERE | {State.BURIED}
 
-# Every state that can be chosen: a stray lease and what is gone are in no list and have no data.
+# Every state that can be chosen: stray leases and gone IDs are in no list and have no data.
 SELECTABLE = _MAIN | _PROCESSING | _DELAYED | _BURIED | FOUND_DEEP
-# Those of items: what has data that a verb may act on.
+# The states of items, which have data.
 ITEMS = SELECTABLE - _ANYWHERE
-# A healthy item may be in these for a moment, between two commands of a worker or producer.
+# A healthy item may be in these states between two commands of a worker or producer.
 _IN_TRANSIT = frozenset(
     {State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST}
 )
 
 
 def source_of(states: frozenset[State]) -> Source:
-    """The structures in which everything is that is in one of these states."""
+    """The structures that items in these states are in."""
     return Source(
         main=bool(states & _MAIN),
         processing=bool(states & _PROCESSING),
@@ -53,7 +53,7 @@ class Chosen:
 
     Attributes:
         ids: Their IDs.
-        expected: What they were chosen for, which the operation that acts checks again.
+        expected: The conditions that they were chosen by, which the operation checks again.
     """
 
     ids: Iterable[bytes | Flush]
@@ -63,21 +63,21 @@ class Chosen:
 def choose(
     queue: Queue, selection: Selection, *, limit: int | None = None, grace_s: float = 1.0
 ) -> Chosen:
-    """The items that a selection chooses.
+    """Choose items.
 
     An item that looks abandoned, orphaned, unlisted, duplicated or like a ghost may be healthy,
-    between two commands of its worker. It is chosen only if a second look, a grace period later,
-    says the same.
+    between two commands of its worker. It is chosen only if it is in the same state in a second
+    look, a grace period later.
 
     Args:
         queue: The queue.
-        selection: Which items; without states, those in any state that items can have.
-        limit: How many at most, 1 or more, next or longest leased first; None for all. A second
-            look may leave fewer of them.
+        selection: Which items; without states, items in any state.
+        limit: The maximum number, at least 1, next or longest leased first; None for all. The
+            second look may reduce the number.
         grace_s: Seconds between the two looks, if a second one is needed.
 
     Returns:
-        Each ID once, in the order of `items`, with what it was chosen for.
+        Each ID once, in the order of `items`, with the conditions.
     """
     queue.connection.look_only()
     states = ITEMS if selection.states is None else selection.states
@@ -104,7 +104,7 @@ def choose(
 def _candidates(
     queue: Queue, states: frozenset[State], selection: Selection
 ) -> Iterator[tuple[bytes, State, bytes | None]]:
-    """IDs with their states, and their data if those are selected by."""
+    """IDs with their states, and with their data if the selection needs them."""
     source, needs_data = source_of(states), selection.match is not None
     if not needs_data and selection.older_than_s is None:
         for item_id, state in listed_states(queue, source, states, selection.id_glob):

@@ -1,4 +1,4 @@
-"""A walk over a whole queue, for what no single list shows: orphans, ghosts, duplicates."""
+"""A walk over a whole queue, to find orphans, ghosts and duplicates."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 from rwq_cli.core.state.seen import Seen
 
-# Takes pages of keys that are not data keys.
+# Receives pages of keys that are not data keys.
 Others = Callable[[list[bytes]], object]
 
 
@@ -26,16 +26,16 @@ class Survey:
     Attributes:
         orphaned: Items in no list or sorted set, without a lease.
         unlisted: Items in no list or sorted set, with a lease that ends.
-        held: Items in no list or sorted set, with a lease that does not end.
+        held: Items in no list or sorted set, with a lease without expiry.
         main_ghosts: IDs in main without data.
         processing_ghosts: IDs in processing without data.
-        scheduled_ghosts: IDs in the delayed or buried sorted set without data, with its name.
+        scheduled_ghosts: IDs in the delayed or buried sorted set without data, with the set's name.
         duplicated: Items in main more than once, or in main and in processing.
-        stale_cleaning: IDs in the list of a 0.1 cleaner that are gone, or in another list.
+        stale_cleaning: IDs in the list of a 0.1 cleaner that are gone, or in another structure.
         stale_schedule: Items in main or in processing that are also in the delayed or buried sorted
-            set, with its name.
+            set, with the set's name.
         stale_returns: IDs with a count of returns that have no data.
-        seen: What tells the orphaned and the duplicated items from later ones of their IDs.
+        seen: The orphaned and duplicated items, so that the second look recognises them.
     """
 
     orphaned: list[bytes] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Survey:
         return {*self.main_ghosts, *self.processing_ghosts, *scheduled}
 
     def add(self, facts: Facts) -> None:
-        """Sort in one ID."""
+        """Add one ID to the lists that its facts put it in."""
         item_id, state = facts.item_id, facts.state
         if facts.is_scheduled:
             self._add_entries(facts, state)
@@ -106,12 +106,12 @@ class Survey:
 
 @dataclass(slots=True)
 class Totals:
-    """Numbers that a walk counts on the way.
+    """Totals of a walk.
 
     Attributes:
-        items: How many data keys SCAN returned, which may return one twice.
+        items: How many data keys SCAN returned, which may return a key twice.
         returned: How many items have a count of returns.
-        returns: How often cleans returned those, all together.
+        returns: The sum of those counts.
     """
 
     items: int = 0
@@ -120,7 +120,7 @@ class Totals:
 
 
 def survey(queue: Queue, others: Others | None = None, totals: Totals | None = None) -> Survey:
-    """Walk over the whole queue for what no single list shows; see `survey_facts`."""
+    """Walk over the whole queue to find broken IDs; see `survey_facts`."""
     found = Survey()
     for facts in survey_facts(queue, others, totals):
         found.add(facts)
@@ -130,24 +130,23 @@ def survey(queue: Queue, others: Others | None = None, totals: Totals | None = N
 def survey_facts(
     queue: Queue, others: Others | None = None, totals: Totals | None = None
 ) -> Iterator[Facts]:
-    """The facts about everything that may be broken in a way that no single list shows.
+    """The facts about every ID that may be broken in a way that no single list shows.
 
-    First the lists and sorted sets are read, then the data keys. Then each ID that was listed
-    twice, or not at all, or without data is looked up. That alone decides what it is. It comes
-    after the data key was read, so an item that is added, leased or completed during the walk is
-    found where it has gone. The second look of a clean is for the rest.
+    The walk reads the lists and sorted sets, then the data keys. Then it looks up each ID that was
+    listed twice, or not at all, or without data. Only this lookup decides. It comes after the data
+    keys were read, so an item that is added, leased or completed during the walk is found in its
+    new place. The second look of a clean covers the rest.
 
-    The walk keeps the names of all listed IDs until it finds their data keys: about 115 bytes for
-    an ID of 32 bytes. It keeps no hashes instead: they take less, but two IDs with one hash could
-    hide an orphan or a ghost.
+    The walk keeps all listed IDs until it finds their data keys: about 115 bytes for an ID of 32
+    bytes. Hashes would take less, but a collision could hide an orphan or a ghost.
 
     Args:
         queue: The queue.
-        others: Takes pages of all other keys under the queue's prefix.
-        totals: Takes the numbers.
+        others: Receives pages of all other keys under the queue's prefix.
+        totals: Receives the totals.
 
     Yields:
-        The facts about each ID that was looked up, healthy ones among them.
+        The facts about each ID that was looked up, including healthy ones.
     """
     totals = totals or Totals()
     entries = lengths_of(queue, queue.keys.main, queue.keys.processing)
@@ -155,7 +154,7 @@ def survey_facts(
     listed, suspects = _walk_lists(queue)
     queue.progress.begin("reading the data keys")
     unlisted = _walk_data(queue, listed, others, totals)
-    # What is left is listed and has no data.
+    # The remaining IDs are listed and have no data.
     suspects.update(dict.fromkeys(listed))
     listed.clear()
     suspects.update(dict.fromkeys(_without_nested_queues(queue, unlisted)))
@@ -171,7 +170,7 @@ def survey_facts(
 
 
 def _walk_lists(queue: Queue) -> tuple[set[bytes], dict[bytes, None]]:
-    """All listed IDs, and those of them that are listed twice or are empty."""
+    """All listed IDs, and those among them that are listed twice or empty."""
     listed: set[bytes] = set()
     suspects: dict[bytes, None] = {}
     for page in _locations(queue):
@@ -194,12 +193,12 @@ def _locations(queue: Queue) -> Iterator[list[bytes]]:
 
 
 def scheduled_ids(queue: Queue) -> Iterator[list[bytes]]:
-    """Pages of the IDs that are delayed or buried; ZSCAN may return one twice."""
+    """Pages of the IDs in the delayed and buried sorted sets; ZSCAN may return an ID twice."""
     for key in (queue.keys.delayed, queue.keys.buried):
         cursor: object = 0
         while True:
             cursor, members = queue.call("ZSCAN", key, cursor, "COUNT", SCAN_COUNT)
-            # redis-py pairs the scores with the members; a bare client gives one flat list.
+            # redis-py pairs members with scores; without its callbacks, the list is flat.
             pairs = members and isinstance(members[0], tuple)
             page = [member for member, _ in members] if pairs else members[::2]
             if page:
@@ -209,9 +208,9 @@ def scheduled_ids(queue: Queue) -> Iterator[list[bytes]]:
 
 
 def scan_ids(queue: Queue, others: Others | None = None) -> Iterator[list[bytes]]:
-    """The IDs of all data keys, in pages; SCAN may return one twice.
+    """The IDs of all data keys, in pages; SCAN may return an ID twice.
 
-    `others` takes pages of all other keys under the queue's prefix.
+    `others` receives pages of all other keys under the queue's prefix.
     """
     keys, length = queue.keys, len(queue.keys.item_prefix)
     pattern = keys.item_pattern if others is None else keys.pattern
@@ -230,7 +229,7 @@ def scan_ids(queue: Queue, others: Others | None = None) -> Iterator[list[bytes]
 def _walk_data(
     queue: Queue, listed: set[bytes], others: Others | None, totals: Totals
 ) -> dict[bytes, None]:
-    """Remove the IDs that have data from the listed ones; return those that are not listed."""
+    """Remove the IDs that have data from `listed`; return those that are not listed."""
     unlisted: dict[bytes, None] = {}
     for page in scan_ids(queue, others):
         totals.items += len(page)
@@ -241,7 +240,7 @@ def _walk_data(
 
 
 def _without_nested_queues(queue: Queue, ids: dict[bytes, None]) -> Iterator[bytes]:
-    """The IDs, without those of queues whose keys look like this queue's data keys."""
+    """The IDs, without those of nested queues, whose keys look like this queue's data keys."""
     keys = queue.keys
     like_structures = [keys.item(i) for i in ids if keys.item(i).endswith(STRUCTURES)]
     nested = names_among(queue.connection, like_structures)

@@ -20,7 +20,7 @@ class Level(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-# From the best to the worst: what is known to be bad must not hide behind what is unknown.
+# From the best to the worst: a known problem must not hide behind an unknown number.
 _ORDER = (Level.OK, Level.UNKNOWN, Level.WARNING, Level.CRITICAL)
 
 
@@ -41,8 +41,8 @@ class Limits:
     """The limits of a measure.
 
     Attributes:
-        warn: It is a warning above this; None for never. An age in seconds, else a number.
-        critical: It is critical above this; None for never.
+        warn: The warning limit: seconds for an age, else a number; None for none.
+        critical: The critical limit; None for none.
     """
 
     warn: float | None = None
@@ -57,7 +57,7 @@ class Evaluation:
         measure: The measure.
         value: An age in seconds, else a number; None if it is unknown.
         limits: Its limits.
-        level: How the value compares. An unknown value is `UNKNOWN` only if it has a limit.
+        level: The level. An unknown value is `UNKNOWN` only if it has a limit.
     """
 
     measure: Measure
@@ -71,7 +71,7 @@ class Check:
     """The result of a check.
 
     Attributes:
-        counts: The numbers.
+        counts: The counts.
         evaluations: Every measure, in the order of `Measure`.
     """
 
@@ -80,7 +80,7 @@ class Check:
 
     @property
     def level(self) -> Level:
-        """The worst of all."""
+        """The worst level of all measures."""
         return worst([each.level for each in self.evaluations])
 
     def __getitem__(self, measure: Measure) -> Evaluation:
@@ -88,7 +88,7 @@ class Check:
 
 
 def worst(levels: Sequence[Level]) -> Level:
-    """The worst of some levels; `UNKNOWN` is worse than `OK` alone."""
+    """The worst of some levels; `UNKNOWN` is worse only than `OK`."""
     return max(levels, key=_ORDER.index)
 
 
@@ -97,9 +97,9 @@ def check(
 ) -> Check:
     """Count a queue and compare the numbers with limits.
 
-    A worker's item looks abandoned for a moment between the pop and the lease, and a producer's
-    looks orphaned between its data and its push. If that would raise an alarm, they are counted by
-    two looks, as for a clean.
+    An item looks abandoned between its worker's pop and lease, and orphaned between its producer's
+    two writes. If that would raise an alarm, such items are counted only if two looks see them, as
+    in a clean.
 
     Args:
         queue: The queue.
@@ -137,7 +137,7 @@ def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
 
 def _value(counts: Counts, measure: Measure) -> int | None:
     if measure is Measure.AGE:
-        # If nothing waits, nothing waits too long.
+        # With no waiting items, the age is 0.
         return counts.oldest_waiting_s if counts.waiting else 0
     value: int | None = getattr(counts, measure.value)
     return value

@@ -1,4 +1,4 @@
-"""Adding items: `lua/ops/add.lua`, or plain transactions for IDs that are known to be new."""
+"""Adding items: `lua/ops/add.lua`, or transactions for IDs that the caller knows to be new."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -14,7 +14,7 @@ from rwq_cli.core.server.connection import REFUSED, Command
 
 # One call takes the server about a millisecond.
 ADD_ITEMS = 500
-# Of delayed items: three new keys each, and an entry in a sorted set.
+# For delayed items, each with three new keys and an entry in a sorted set.
 ADD_ITEMS_LATER = 150
 
 
@@ -32,11 +32,11 @@ def add(
         queue: The queue.
         data: Its payload.
         item_id: Its ID; None for a random one.
-        delay_s: Delay it for this long, seconds by the server's clock; None for not at all.
-        at_ms: Delay it until then, unix ms by the server's clock; None for not at all.
+        delay_s: The delay by the server's clock, seconds; None for none.
+        at_ms: The due time by the server's clock, unix ms; None for none.
 
     Raises:
-        InvalidArgument: The ID is empty, or both a delay and a time are given.
+        InvalidArgument: The ID is empty, or both a delay and a due time are given.
 
     Returns:
         Whether it was added: False if an item with this ID exists.
@@ -53,7 +53,7 @@ def add(
 
 
 def add_unique(queue: Queue, data: bytes | str, item_id: bytes | str | None = None) -> None:
-    """Add one item whose ID the caller knows not to be in the queue, without the check.
+    """Add one item without a duplicate check: the caller knows that its ID is not in the queue.
 
     Raises:
         InvalidArgument: The ID is empty.
@@ -87,22 +87,22 @@ def add_batches(
 ) -> Outcomes:
     """Add a stream of items, batch by batch; memory does not grow with the stream.
 
-    While the server works on one batch the next is made and sent.
+    While the server processes one batch, the next is prepared and sent.
 
     Args:
         queue: The queue.
-        batches: What to add, at most 2,000 items a batch; at a `FLUSH` all outcomes are awaited.
-            Batches with delayed items are cut into smaller ones.
-        unique: The caller knows that no ID is in the queue: skip the check. If that is wrong, the
-            item is replaced and its ID is in the queue twice. In a batch with a delayed item the
-            check is made anyway: it costs little there.
+        batches: The items, at most 2,000 in a batch; at a `FLUSH` all outcomes are awaited. Batches
+            with delayed items are split into smaller ones.
+        unique: Skip the duplicate check, because the caller knows that no ID is in the queue. If
+            that is wrong, the item is replaced and its ID is in the queue twice. A batch with a
+            delayed item is checked anyway, which costs little there.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of IDs,
-            because one may come twice.
+            because an ID may come twice.
 
     Raises:
         InvalidArgument: An ID is empty.
-        ServerError: `acknowledged` says of how many items the server had reported what became of
-            them; each batch in flight is wholly in or wholly out.
+        ServerError: `acknowledged` is the number of items with an acknowledged outcome; each batch
+            in flight was added completely or not at all.
 
     Returns:
         For each item `ADDED` or `DUPLICATE`, in order, as the server acknowledges it.
@@ -163,37 +163,37 @@ def _if_new(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> 
             known = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
             if batch.random_ids:
                 known = "random"
-            yield (known, _due_words(batch), *_interleaved(batch.ids, batch.data))
+            yield (known, _dues_arg(batch), *_interleaved(batch.ids, batch.data))
 
     return queue.run_each("add", calls(), dry_run=dry_run)
 
 
 def _cut(batch: NewItems) -> Iterator[NewItems]:
-    """A batch with delayed items, cut into short calls."""
+    """Split a batch with delayed items into short calls."""
     assert batch.dues is not None
     for start in range(0, len(batch.ids), ADD_ITEMS_LATER):
         part = slice(start, start + ADD_ITEMS_LATER)
         yield NewItems(batch.ids[part], batch.data[part], batch.dues[part], batch.random_ids)
 
 
-def _due_words(batch: NewItems) -> str:
-    """Until when each item is delayed, as the script reads it."""
+def _dues_arg(batch: NewItems) -> str:
+    """The script argument for the due times."""
     dues = batch.dues
     if dues is None or not any(dues):
         return ""
     if dues.count(dues[0]) == len(dues):
-        return _due_word(dues[0])
-    return "".join(map(_due_word, dues))
+        return _encode_due(dues[0])
+    return "".join(map(_encode_due, dues))
 
 
-def _due_word(due: Due | None) -> str:
+def _encode_due(due: Due | None) -> str:
     if due is None:
         return ";"
     return f"+{due.ms:.3f};" if due.from_now else f"{due.ms:.0f};"
 
 
 def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
-    """Add batches without delayed items unchecked; yields the same as `_if_new`."""
+    """Add batches, unchecked if they have no delayed items; yields the same as `_if_new`."""
     has_delays = False
 
     def kind(batch: NewItems | None) -> bool:
@@ -210,9 +210,9 @@ def _without_check(
 ) -> Iterator[Any]:
     """Add in transactions, which are cheaper than a script; yields no indexes, or `REFUSED`.
 
-    A transaction does not stop at an error, so the script looks for one first: without items it
-    only checks. Should somebody put another key in main's place after that, the first batch fails,
-    and leaves orphans for a deep clean.
+    A transaction does not stop at an error, so the script, called without items, checks for errors
+    first. If main is replaced by a key of another type after that, the first batch fails, and
+    leaves orphans for a deep clean.
     """
     queue.run("add", "any", "", dry_run=dry_run)
     if dry_run:
@@ -228,7 +228,7 @@ def _without_check(
             data_keys = [keys.item_prefix + item_id for item_id in ids]
             forget: list[Command] = []
             if not batch.random_ids:
-                # What may be left of an earlier item of the same ID, as in the script.
+                # Leftovers of an earlier item with the same ID, as in the script.
                 prefixes = keys.lease_prefix, keys.old_lease_prefix
                 forget = [
                     ("DEL", *(prefix + item_id for prefix in prefixes for item_id in ids)),
@@ -248,13 +248,13 @@ def _without_check(
 
 def _interleaved(ids: Sequence[bytes], data: Sequence[bytes]) -> list[bytes]:
     """ID, data, ID, data, ..."""
-    words = [*ids, *data]
-    words[::2], words[1::2] = ids, data
-    return words
+    pairs = [*ids, *data]
+    pairs[::2], pairs[1::2] = ids, data
+    return pairs
 
 
 def batched_items(items: Iterable[NewItem | Flush]) -> Iterator[NewItems | Flush]:
-    """A stream of items in batches that `add_batches` takes; a `FLUSH` ends one early."""
+    """Split a stream of items into batches for `add_batches`; a `FLUSH` ends a batch early."""
     ids: list[bytes] = []
     data: list[bytes] = []
     dues: list[Due | None] = []

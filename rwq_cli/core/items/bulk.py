@@ -1,9 +1,9 @@
 """Running an operation on any number of IDs, wherever they are in the lists.
 
-A few IDs are looked for by name, each in all of both lists. For more, both lists are read once;
-then the IDs are acted on in pages of processing, in stretches of main, and, if they are in no list,
-in batches. The way affects only the speed: the scripts check every position again, and report
-an ID that has moved, which is then tried again.
+A few IDs are looked up by name, each in both whole lists. For more, both lists are read once; then
+the operation acts on pages of processing, on pages of main, and on batches of IDs in no list. This
+affects only the speed: the scripts check every place again, and report an ID that has moved, which
+is then tried again.
 """
 
 from collections import Counter
@@ -23,33 +23,32 @@ from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.seen import Seen
 
-# Looking for one ID passes the whole list; reading the lists in pages costs about thirty times
-# that.
+# Looking up one ID scans the whole lists; reading them in pages costs about thirty times as much.
 FEW_IDS = 30
 # IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
 # walk over the lists serves a whole block.
 _BLOCK_IDS = 200_000
-# How many walks over the lists look for IDs that have moved.
+# How many walks over the lists look for IDs, before they are looked up by name.
 _WALKS = 3
 # Pages of processing that are read ahead.
 _WINDOW_PAGES = 8
-# With smaller pages, rotating the list costs more than looking for each ID.
+# With smaller pages, rotating the list costs more than looking up each ID.
 _PAGE_MIN = 50
-# An ID may be missed in its page this often before it is looked for otherwise.
+# An ID may be missed in its page this often before it is looked up in another way.
 _MISSES_MAX = 5
-# Entries of main that are read at once, and IDs of them for one call, which passes half of the list
-# at most.
+# Entries of main that are read at once, and IDs among them for one call, which scans at most half
+# of the list.
 MAIN_PAGE_ENTRIES = 4000
 _MAIN_PAGE_IDS = 250
-# An ID that seems to be in processing more than once is looked at again this often.
+# How often processing is read again for IDs that seem to be in it more than once.
 _REREADS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
 
 
-# What a call does to some ranges, in order; an `ELSEWHERE` is tried again.
+# Performs an operation on ranges, in order; an ID with `ELSEWHERE` is tried again.
 Perform = Callable[[Iterable[ListRange]], Iterator[OutcomeBatch]]
 
-# With these, an ID keeps its list entries.
+# The statuses of IDs that keep their list entries.
 _STAYS = (
     Status.ALREADY_WAITING,
     Status.CHANGED,
@@ -65,12 +64,12 @@ _STAYS = (
 
 
 class Places(NamedTuple):
-    """In which lists IDs are.
+    """The lists that IDs are in.
 
     Attributes:
-        main: Those in main.
-        processing: Those in processing.
-        several: Those that are in the lists more than once.
+        main: The IDs in main.
+        processing: The IDs in processing.
+        several: The IDs that are in the lists more than once.
     """
 
     main: set[bytes]
@@ -79,14 +78,14 @@ class Places(NamedTuple):
 
     @property
     def listed(self) -> set[bytes]:
-        """Those in any of the two."""
+        """The IDs in either list."""
         return self.main | self.processing
 
 
 def find_places(queue: Queue, ids: Collection[bytes]) -> Places:
-    """Read both lists in pages to see where IDs are.
+    """Read both lists in pages to find IDs.
 
-    Main is read before processing, so that an item that is leased meanwhile is seen in one of them.
+    Main is read before processing, so that an item that is leased in between is found.
     """
     wanted = frozenset(ids)
     main, several = _places_in(
@@ -96,7 +95,7 @@ def find_places(queue: Queue, ids: Collection[bytes]) -> Places:
     for _ in range(_REREADS):
         if len(repeated) <= FEW_IDS:
             break
-        # While others rotate the list, entries that stand there once are read twice.
+        # While others rotate the list, an entry may be read twice.
         repeated &= _places_in(walk_processing(queue, page_size=WALK_ENTRIES), frozenset(repeated))[
             1
         ]
@@ -128,13 +127,12 @@ class Operation(NamedTuple):
     Attributes:
         script: Its script, which takes the arguments of a `ListRange` first.
         args: Its own arguments before the IDs.
-        doing: What it does, for a progress listener, such as `completing`.
-        pushes: Whether it pushes IDs that are in no list: those that no lease or guard protects are
-            claimed before the lists are read for the last time, so that no cleaner pushes them
-            meanwhile.
-        claims_first: Whether the caller knows that no lease or guard protects any of those.
-        items_max: How many IDs a call may have at most.
-        expected: What the items were chosen for; None if the script takes no such arguments.
+        doing: A description for a progress listener, such as `completing`.
+        pushes: Whether it pushes IDs that are in no list. Such IDs without a lease or guard are
+            claimed before the lists are read for the last time, so that no cleaner pushes them.
+        claims_first: Whether the caller knows that none of them has a lease or guard.
+        items_max: The maximum number of IDs in a call.
+        expected: The conditions that the items must still meet; None if the script takes none.
     """
 
     script: str
@@ -159,16 +157,16 @@ def act(
     Args:
         queue: The queue.
         operation: The operation.
-        ids: The IDs, taken from the stream in blocks.
-        in_order: Each call puts its IDs in front of those of the call before it: take all IDs at
-            once, look for each by name, and make the calls in reverse order.
+        ids: The IDs, read in blocks.
+        in_order: Each call puts its IDs in front of those of the previous call: read all IDs at
+            once, look up each by name, and make the calls in reverse order.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` is the number of processed IDs.
 
     Yields:
-        One outcome for each distinct ID, as the server acknowledges it; in the order given if there
+        One outcome for each distinct ID, as the server acknowledges it; in the given order if there
         are few.
     """
     if dry_run:
@@ -176,7 +174,7 @@ def act(
     mark = new_mark()
     expected = operation.expected
     expected_args = () if expected is None else expected.args()
-    words = (expected or ANY).words
+    id_args = (expected or ANY).id_args
 
     def perform(ranges: Iterable[ListRange]) -> Iterator[OutcomeBatch]:
         sent: list[ListRange] = []
@@ -184,12 +182,12 @@ def act(
         def calls() -> Iterator[Sequence[object]]:
             for each in ranges:
                 sent.append(each)
-                yield (*each.args(mark), *expected_args, *operation.args, *words(each.ids))
+                yield (*each.args(mark), *expected_args, *operation.args, *id_args(each.ids))
 
         for reply in queue.run_each(operation.script, calls(), dry_run=dry_run):
-            done = sent.pop(0)
+            acknowledged = sent.pop(0)
             if reply is not REFUSED:
-                yield OutcomeBatch.from_reply(done.ids, reply)
+                yield OutcomeBatch.from_reply(acknowledged.ids, reply)
 
     run = BulkRun(
         queue,
@@ -214,17 +212,17 @@ def act_unless_in_transit(
     in_order: bool = False,
     dry_run: bool = False,
 ) -> Iterator[OutcomeBatch]:
-    """Run an operation that takes items from their workers, as `act` does.
+    """Run an operation that takes items from their workers; see `act`.
 
-    An item that looks abandoned or orphaned may be between a worker's pop and its lease. It is
-    acted on only if it still looks so a grace period later, after the other items.
+    An item that looks abandoned or orphaned may be between a worker's pop and its lease. The
+    operation acts on it only if it looks the same a grace period later, after the other items.
 
     Args:
         queue: The queue.
-        operation: Makes the operation, given whether it is the first look.
+        operation: Makes the operation, given whether this is the first look.
         ids: The IDs.
         looks_twice: False if the caller takes items from live workers anyway, or has looked before.
-        grace_s: Seconds between the two looks; waited once a block of IDs, and only if needed.
+        grace_s: Seconds between the two looks, once for each block of IDs, and only if needed.
         in_order: See `act`.
         dry_run: See `act`.
     """
@@ -264,7 +262,7 @@ def _act_unless_in_transit(
 
 
 def _still_the_same(queue: Queue, ids: Collection[bytes], grace_s: float) -> Set[bytes]:
-    """Those of the IDs that do not name other items after the grace period; see `Seen`."""
+    """Wait for the grace period; return the IDs that still name the same items; see `Seen`."""
     seen = Seen()
     for found in look_up(queue, ids, fingerprints=True):
         seen.note(found.facts.item_id, found.facts.fingerprint, *found.processing[:1])
@@ -272,21 +270,21 @@ def _still_the_same(queue: Queue, ids: Collection[bytes], grace_s: float) -> Set
     return {
         found.facts.item_id
         for found in look_up(queue, ids, fingerprints=True)
-        # Of what has a lease or no data by now, the script says what it is.
+        # If it now has a lease or no data, the script reports that.
         if not found.facts.fingerprint
         or seen.is_still(found.facts.item_id, found.facts.fingerprint, found.processing)
     }
 
 
 def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:
-    """A stream of IDs in blocks; a `FLUSH` ends one, unless all are taken at once."""
+    """Split a stream of IDs into blocks; a `FLUSH` ends a block, unless all are read at once."""
     if all_at_once:
         return iter([[item_id for item_id in ids if not isinstance(item_id, Flush)]])
     return in_batches(ids, items_max=_BLOCK_IDS)
 
 
 def new_mark() -> bytes:
-    """A value that is nobody's ID; it is in a list only while one script runs."""
+    """A value that is never an ID; scripts put it into a list only temporarily."""
     return b"rwq-mark:" + urandom(16).hex().encode()
 
 
@@ -295,9 +293,9 @@ class BulkRun:
 
     Args:
         queue: The queue.
-        perform: What is done to each range; it may send several calls ahead of their replies.
+        perform: Performs the operation on ranges; it may send calls ahead of their replies.
         mark: The value that `perform` passes to its script.
-        doing: What is done, for a progress listener.
+        doing: See `Operation`.
         pushes: See `Operation`.
         claims_first: See `Operation`.
         items_max: See `Operation`.
@@ -349,13 +347,13 @@ class BulkRun:
             queue.progress.begin(self._doing, len(left))
             before = len(left)
             for batch in self._act_by_places(left.keys(), places):
-                # Ignore a second entry of an ID that was acted on.
+                # Ignore a second entry of an ID that is done.
                 known = batch.located().only(left.keys())
                 for item_id in known.ids:
                     del left[item_id]
                 if len(known):
                     yield known
-            # What is in the lists several times is looked for by name.
+            # IDs that are in the lists several times are looked up by name.
             if len(left) == before or left.keys() <= places.several:
                 break
         queue.progress.begin(self._doing, len(left))
@@ -371,10 +369,10 @@ class BulkRun:
     def act_on_processing(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
         """Act on IDs that are in processing, page by page, rotating the list until all are done.
 
-        The pages that are read are the pages that the script takes off, unless others took entries
-        off in between; then some IDs are missed, and read again when their turn comes. It ends when
-        all are done, or when the list was rotated without success: what is left then is not in it
-        any more, or was rotated away by somebody else all the time.
+        The script takes off the pages that were read here, unless other clients removed entries in
+        between; then some IDs are missed, and read again when they come round. It ends when all are
+        done, or when a whole rotation was fruitless: the IDs that are left are no longer in the
+        list, or other clients kept rotating them away.
         """
         queue, size = self._queue, self._items_max
         left = set(wanted)
@@ -382,8 +380,8 @@ class BulkRun:
         alone, fruitless, skipped = True, 0.0, 0
         while left and fruitless < length:
             # Several pages are read at once, so that calls can be sent ahead of the replies. If
-            # others rotate the list, too, what was read ahead is not there any more: then one page
-            # is taken off at a time, and the next is looked for with it.
+            # other clients rotate the list, too, the pages that were read ahead have moved: then
+            # one page is taken off at a time, and its call also names the IDs of the next page.
             entries = (_WINDOW_PAGES if alone else 2) * size
             window = queue.call(
                 "LRANGE", queue.keys.processing, -(skipped + min(length, entries)), -(skipped + 1)
@@ -401,7 +399,7 @@ class BulkRun:
                 done = batch.located().ids
                 left.difference_update(done)
                 found += len(done)
-                # A page with IDs that were missed is worth another look.
+                # A page whose IDs were missed is worth reading again.
                 fruitless = (
                     0 if done else fruitless + len(page) / (_MISSES_MAX if len(batch) else 1)
                 )
@@ -409,7 +407,7 @@ class BulkRun:
                     yield batch
             alone = found >= expected
             if self._dry_run:
-                # Nothing is rotated, so the next window is behind this one.
+                # Nothing is rotated, so the next window comes after this one.
                 skipped += len(window)
 
     def _page_ranges(
@@ -421,7 +419,7 @@ class BulkRun:
                 skipped += len(page)
 
     def _in_main(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
-        """Act on what is in main, in stretches from its right end."""
+        """Act on IDs that are in main, in pages from its right end."""
         if not wanted:
             return
         left = set(wanted)
@@ -436,11 +434,11 @@ class BulkRun:
     def act_on_page(
         self, cursor: ListCursor, page: Sequence[bytes], wanted: Set[bytes]
     ) -> Iterator[OutcomeBatch]:
-        """Act once on the wanted IDs of the page of main that the cursor has just read."""
+        """Act once on the wanted IDs in the page of main that the cursor has just read."""
         places = {entry: at for at, entry in enumerate(page) if entry in wanted}
         gone: set[bytes] = set()
         for ids in in_batches(places, items_max=min(_MAIN_PAGE_IDS, self._items_max)):
-            # The entries removed before were nearer to the right end.
+            # The entries that were removed so far were nearer to the right end.
             first, last = places[ids[0]], places[ids[-1]]
             offset = max(0, cursor.offset + first - len(gone))
             for batch in self._perform([ListRange(Where.MAIN, offset, last - first + 1, ids)]):
@@ -450,11 +448,11 @@ class BulkRun:
         cursor.removed(gone)
 
     def _unlisted(self, ids: list[bytes]) -> Iterator[OutcomeBatch]:
-        """Act on what is in no list.
+        """Act on IDs that are in no list.
 
-        A script does not push what no lease or guard protects: a cleaner may have pushed it since
-        the lists were read. Such IDs are claimed, the lists are read for them once more, and then
-        they are acted on.
+        A script does not push an ID without a lease or guard, because a cleaner may have pushed it
+        since the lists were read. Such IDs are claimed, then the lists are read once more, and then
+        the operation acts on the IDs that are still in no list.
         """
         if not self._pushes and not self._dry_run:
             ids = self._still_unlisted(ids)
@@ -471,14 +469,14 @@ class BulkRun:
             for batch in self._perform(self._unlisted_ranges(claimed)):
                 left += batch.ids_with(*_STAYS, Status.MISSING)
                 yield batch
-            # Others have acted on these meanwhile.
+            # Other clients have acted on these since.
             self._unclaim(left)
 
     def _still_unlisted(self, ids: list[bytes]) -> list[bytes]:
-        """Those without data, and those that another reading of the lists does not find either.
+        """The IDs without data, and those that a second read of the lists does not find either.
 
-        An item that was returned while the lists were read went from the list that was read last to
-        the end of main that was read first, and would leave its entry behind.
+        An item that was returned during the first read may have moved from processing, which is
+        read last, to the end of main that is read first. Its entry would be left behind.
         """
         with_data: list[bytes] = []
         for batch in in_batches(ids):
@@ -493,7 +491,7 @@ class BulkRun:
             yield ListRange(Where.UNLISTED, 0, 0, batch)
 
     def _claim_unlisted(self, ids: list[bytes]) -> list[bytes]:
-        """Claim IDs that no lease protects, and return those of them that are in no list."""
+        """Claim IDs without a lease, and return the claimed ones that are in no list."""
         queue = self._queue
         claimed: list[bytes] = []
         for batch in in_batches(ids, items_max=_CLAIM_IDS):
@@ -520,7 +518,7 @@ class BulkRun:
 
 
 def _wanted_of(page: list[bytes], wanted: Set[bytes]) -> list[bytes]:
-    """Those of a page's IDs that are wanted, each once."""
+    """The wanted IDs of a page, each once."""
     distinct = dict.fromkeys(page)
     if distinct.keys() <= wanted:
         return list(distinct)

@@ -21,20 +21,20 @@ def complete(
 ) -> Outcomes:
     """Complete items wherever they are; exactly one complete of an item succeeds.
 
-    The outcome is kept in the same step, and only of items that this call completes. If none is
-    kept, the outcome of an earlier item with the same ID is deleted.
+    The result is kept in the same atomic step, and only for items that this call completes. The
+    result of an earlier item with the same ID is replaced, or deleted if none is kept.
 
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        owner: Only where this holder still has the lease; None for any.
-        result_options: The outcome to keep of each; None for none.
-        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
+        owner: Complete only items whose lease this holder still has; None for any.
+        result_options: The result to keep for each; None for none.
+        expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: `acknowledged` says how many IDs were done. If an outcome is to be kept, a key
-            of another type in its place is an error, too.
+        ServerError: `acknowledged` is the number of processed IDs. A result key of the wrong type
+            is an error if a result is to be kept.
 
     Returns:
         For each ID `COMPLETED`, `MISSING`, `NOT_OWNER` or `CHANGED`, as the server acknowledges it.

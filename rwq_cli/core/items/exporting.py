@@ -16,7 +16,7 @@ _SLACK = 500
 
 
 def export(queue: Queue, chosen: frozenset[bytes] | None = None) -> "Export":
-    """Everything of a queue, or the items with these IDs."""
+    """Export a whole queue, or the items with these IDs."""
     queue.connection.look_only()
     return Export(queue, chosen)
 
@@ -24,8 +24,8 @@ def export(queue: Queue, chosen: frozenset[bytes] | None = None) -> "Export":
 class Export:
     """The items and results of a queue.
 
-    Each ID is kept until the end, so that none comes twice: about 110 MB for a million of them. If
-    items were chosen, only their IDs are kept. Data are held no longer than their batch.
+    Each ID is kept until the end, so that no item comes twice: about 110 MB for a million IDs. If
+    items were chosen, only their IDs are kept. Data are kept only for the current batch.
 
     Args:
         queue: The queue.
@@ -34,7 +34,7 @@ class Export:
     Attributes:
         queue: The queue's name.
         exported_ms: The server's clock when it began, unix ms.
-        skipped: What is no item; complete when all was read.
+        skipped: The IDs that are not items; complete after everything was read.
         results_read: How many results were read.
     """
 
@@ -48,12 +48,12 @@ class Export:
         self.exported_ms = queue.now_ms()
 
     def batches(self) -> Iterator[list[ItemSnapshot]]:
-        """The items, read as they are asked for, each at one instant and each once.
+        """The items, read lazily, each at one instant and each once.
 
         Main comes first, next to be leased first; then processing, longest leased first; then
-        delayed and buried items; then those in no list. An item that is leased meanwhile is in main
-        or in processing when that is read. One that is released meanwhile may be in neither; it is
-        found by its data key, and comes with the last.
+        delayed and buried items; then those in no list. An item that is leased during the export is
+        found in main or in processing. An item that is released may be missed in both; it is found
+        by its data key, and comes last.
         """
         queue, keys = self._queue, self._queue.keys
         queue.progress.begin("exporting", lengths_of(queue, keys.main, keys.processing))
@@ -74,9 +74,9 @@ class Export:
                 self.skipped.stray_leases += facts.lease is not None and not facts.has_data
 
     def results(self) -> Iterator[list[Result]]:
-        """What is kept of completed items, in no order.
+        """The results of completed items, in no particular order.
 
-        Read after the items, so that an item completed meanwhile is here if it is not there.
+        Read after the items, so that an item completed in between has its result here.
         """
         self._queue.progress.begin("exporting results")
         for batch in all_results(self._queue):
@@ -84,7 +84,7 @@ class Export:
             yield batch
 
     def _left(self, pages: Iterable[Collection[bytes]]) -> Iterator[bytes]:
-        """The IDs that are wanted and were not exported yet, each once."""
+        """The wanted IDs that were not exported yet, each once."""
         left = {item_id: None for page in pages for item_id in self._fresh(page)}
         return iter(left)
 
@@ -94,13 +94,13 @@ class Export:
         return [item_id for item_id in dict.fromkeys(ids) if item_id not in self._done]
 
     def _listed(self, wanted: Collection[bytes] | None) -> Iterator[list[ItemSnapshot]]:
-        """The items in the two lists; those that are wanted, if that is not None."""
+        """The items in the two lists; only the wanted ones, if given."""
         queue = self._queue
         for where, cursor in (
             (Where.MAIN, ListCursor(queue, queue.keys.main, page_size=SNAPSHOT_ITEMS)),
             (Where.PROCESSING, walk_processing(queue)),
         ):
-            # The script reads more of main by itself.
+            # The script itself reads more of main.
             slack = _SLACK if where is Where.PROCESSING else 0
             for page in cursor:
                 start = max(0, cursor.offset - slack)

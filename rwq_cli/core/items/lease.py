@@ -21,7 +21,7 @@ from rwq_cli.core.state.probe import returns_from
 # Two new keys an item: while the server resizes its table of keys, each costs up to fifteen
 # microseconds instead of two.
 LEASE_ITEMS = 250
-# Entries that a call looks at beyond the items that are wanted, for the ghosts among them.
+# Entries that a call examines beyond the wanted items, in case there are ghosts among them.
 _SPARE_ENTRIES = 32
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
 _WAIT_SLICE_S = 1.0
@@ -38,8 +38,8 @@ class LeasedBatch(NamedTuple):
 
     Attributes:
         ids: Their IDs, next first.
-        data: Their payloads, in the same order; empty strings if they were not asked for.
-        returns: How often a clean returned each, in the same order; empty if none was.
+        data: Their payloads, in the same order; empty strings if they were not requested.
+        returns: How often a clean returned each, in the same order; empty if none was returned.
         queue: The name of their queue.
     """
 
@@ -50,11 +50,11 @@ class LeasedBatch(NamedTuple):
 
 
 class Leased(Iterator[Item]):
-    """Leased items, one by one by iteration, or in the batches in which they were leased.
+    """An iterator over leased items; `batches` gives them as they were leased.
 
     Args:
-        lease: The lease that each has; None for a dry run, which leaves them waiting.
-        batches: The batches; reading them does the leasing.
+        lease: The lease of each item; None for a dry run, which leaves them waiting.
+        batches: The batches; iterating over them leases the items.
     """
 
     def __init__(self, lease: Lease | None, batches: Iterator[LeasedBatch]) -> None:
@@ -73,7 +73,7 @@ class Leased(Iterator[Item]):
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """What to lease, and as whom.
+    """How many items to lease, and with which leases.
 
     Attributes:
         count: How many items at most.
@@ -91,9 +91,9 @@ class LeaseRequest:
         """The arguments of one call.
 
         Args:
-            items: How many items at most.
-            entries: How many entries of main to look at, at most.
-            skipped: How many entries to skip, because earlier calls of a dry run looked at them.
+            items: The maximum number of items.
+            entries: The maximum number of entries of main to examine.
+            skipped: How many entries to skip, because earlier calls of a dry run examined them.
         """
         limits = (min(LEASE_ITEMS, items), BATCH_BYTES, min(LEASE_ITEMS, entries))
         return (self.holder, self.lease_ms, *limits, "1" if self.data else "0", skipped)
@@ -111,29 +111,28 @@ def lease_from(
 ) -> Leased:
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
 
-    Items that are due are promoted first, as many as a short call can look for in the lists.
+    Items that are due are promoted first, as many as a short call can look up in the lists.
     Waiting pops nothing: each wait ends when a queue has an item, when the next delayed item is
-    due, or after a second. Then the atomic lease, `lua/ops/lease.lua`, runs on one queue after the
-    other. The leases get the holder of the first queue.
+    due, or after a second. Then the atomic `lua/ops/lease.lua` runs on one queue after the other.
+    All leases have the holder of the first queue.
 
     Args:
-        queues: The queues, the preferred one first, on one connection; one that is named twice
-            counts once.
+        queues: The queues in order of preference, on one connection; duplicates are ignored.
         count: How many items at most.
         lease_s: How long the leases last, seconds.
         wait_s: How long to wait for the first item, seconds; infinity until there is one.
-        data: Return the payloads. Without them the items are empty, for callers that need only IDs.
+        data: Return the payloads; without them, the items' data are empty.
         shuffle: Changes the order of the queues before each attempt, such as `random.shuffle`; None
-            leaves it as it is.
+            keeps it.
         dry_run: Lease nothing, and return the items that would be leased now.
 
     Raises:
         InvalidArgument: There is no queue, or they are not on one connection.
-        ServerError: A call whose reply was lost may have leased items; a clean returns them when
-            that lease has ended.
+        ServerError: If a reply was lost, the call may have leased items; a clean returns them when
+            their leases have ended.
 
     Returns:
-        The items, all of one queue.
+        The items, all from one queue.
     """
     by_name: dict[bytes, Queue] = {}
     for queue in queues:
@@ -175,7 +174,7 @@ def lease(queue: Queue, *, lease_s: float = 300.0, wait_s: float = 0.0) -> Item 
         wait_s: How long to wait for an item, seconds; infinity until there is one.
 
     Returns:
-        The item with its data, or None if there was none in time.
+        The item with its data, or None if the wait timed out.
     """
     return next(lease_many(queue, 1, lease_s=lease_s, wait_s=wait_s), None)
 
@@ -199,7 +198,7 @@ def _lease_batches(
             if left_s <= 0:
                 return
             waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
-    # Reported even if the rest fails.
+    # Yielded first, so that it is reported even if the rest fails.
     yield first.batch
     with hint_at_lost_leases():
         yield from _lease_more(first.queue, request, request.count - len(first.batch.ids))
@@ -207,7 +206,7 @@ def _lease_batches(
 
 @contextmanager
 def hint_at_lost_leases() -> Iterator[None]:
-    """Say of a call whose reply was lost how to find out what it leased."""
+    """Add a hint to the error of a call whose reply was lost: it may have leased items."""
     try:
         yield
     except ServerError as error:
@@ -217,12 +216,12 @@ def hint_at_lost_leases() -> Iterator[None]:
 
 
 class _First(NamedTuple):
-    """The outcome of one attempt on the queues in turn.
+    """The result of trying the queues in turn.
 
     Attributes:
-        queue: The queue that had something, or the last one.
-        batch: What was leased of it; None for nothing anywhere.
-        due_in_s: If there was nothing, in how many seconds the next delayed item of any is due.
+        queue: The queue that had items, or the last one.
+        batch: The items that were leased from it; None if no queue had any.
+        due_in_s: Without items, the seconds until the next delayed item of any queue is due.
     """
 
     queue: Queue
@@ -234,7 +233,7 @@ def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _First:
     """Try the queues in turn."""
     due_in_s = float("inf")
     for queue in queues:
-        # The first call for one item looks at few entries, so that it is short.
+        # The first call for one item examines few entries, so that it is short.
         entries = request.count + _SPARE_ENTRIES
         while True:
             reply = queue.run("lease", *request.args(request.count, entries, 0))
@@ -252,30 +251,30 @@ def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _First:
 
 
 def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[LeasedBatch]:
-    """Lease up to `count` more, until there is nothing, with calls sent ahead of the replies.
+    """Lease up to `count` more, until the queue is empty, sending calls ahead of the replies.
 
-    All calls on their way together never ask for more than is still wanted.
+    All outstanding calls together never request more items than are still wanted.
     """
     if count > 0:
         waiting, wanted = lengths_of(queue, queue.keys.main), count
         queue.progress.begin("leasing", lambda: min(wanted, waiting()))
-    asked: deque[int] = deque()
-    dry = False
+    requested: deque[int] = deque()
+    is_empty = False
 
     def calls() -> Iterator[Sequence[object]]:
-        while not dry and (items := min(LEASE_ITEMS, count - sum(asked))) > 0:
-            asked.append(items)
+        while not is_empty and (items := min(LEASE_ITEMS, count - sum(requested))) > 0:
+            requested.append(items)
             yield request.args(items, LEASE_ITEMS, 0)
 
-    while count > 0 and not dry:
+    while count > 0 and not is_empty:
         for reply in queue.run_each("lease", calls()):
-            asked.popleft()
+            requested.popleft()
             if reply is REFUSED:
                 continue
             batch = _batch(queue, reply)
             count -= len(batch.ids)
             queue.progress.advance(len(batch.ids))
-            dry = dry or not (reply[0] or reply[1])
+            is_empty = is_empty or not (reply[0] or reply[1])
             if batch.ids:
                 yield batch
 
@@ -283,7 +282,7 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
 def _leasable_batches(
     queues: list[Queue], request: LeaseRequest, shuffle: Shuffle | None
 ) -> Iterator[LeasedBatch]:
-    """A dry run: what would be leased."""
+    """The items that would be leased, for a dry run."""
     turn = list(queues)
     if shuffle is not None:
         shuffle(turn)
@@ -316,7 +315,7 @@ def _leasable(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
         looked_at = reply[0]
         skipped += looked_at
         yield _batch(queue, reply)
-    # What is due is promoted to the end of main.
+    # Due items are promoted to the end of main.
     promoted: set[bytes] = set()
     for outcomes in promote(queue, dry_run=True):
         promoted.update(outcomes.ids_with(Status.PROMOTED))
@@ -337,7 +336,7 @@ def _batch(queue: Queue, reply: Sequence[Any]) -> LeasedBatch:
 def leased_item(
     queue: bytes, item_id: bytes, data: bytes, lease: Lease | None, returns: int | None = None
 ) -> Item:
-    """An item that was just leased; without a lease, one that would be."""
+    """An item that was just leased; without a lease, an item that would be leased."""
     return Item(
         queue=queue,
         item_id=item_id,

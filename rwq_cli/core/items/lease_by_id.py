@@ -11,7 +11,7 @@ from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.probe import lease_from, returns_from
 
-# States in which somebody may have the item, or nobody can lease it.
+# States in which somebody may hold the item, or in which it cannot be leased.
 _REFUSED = frozenset(
     {
         State.GONE,
@@ -26,11 +26,11 @@ _REFUSED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LeaseAttempt:
-    """The outcome of the attempt to lease one item.
+    """The result of an attempt to lease one item.
 
     Attributes:
-        item: If it was leased, the item under its new lease, or in a dry run as it waits. If not,
-            its ID, the state that was the reason, and the lease of whoever holds it.
+        item: If it was leased, the item with its new lease, or in a dry run as it waits. If not,
+            its ID, the state that prevented it, and the current lease.
         is_leased: Whether it was leased.
     """
 
@@ -46,21 +46,21 @@ def lease_ids(
     data: bool = True,
     dry_run: bool = False,
 ) -> Iterator[LeaseAttempt]:
-    """Lease these items: waiting anywhere in the queue, delayed, due or buried.
+    """Lease these items, which may wait anywhere in the queue, or be delayed, due or buried.
 
-    All entries and guards of an item go, and it is put into processing with its lease, in one step.
-    An item that somebody holds is left to them. One that is abandoned or in no list does not wait,
-    and is left to a clean or a release.
+    One atomic step removes all entries and guards of an item, and puts it into processing with its
+    lease. An item that somebody holds is left alone. So is an abandoned or orphaned item: it does
+    not wait, and needs a clean or a release.
 
     Args:
         queue: The queue.
-        ids: The IDs; few, because each costs a pass over both lists.
+        ids: The IDs; only a few, because each costs a scan of both lists.
         lease_s: How long the leases last, seconds.
         data: Return the payloads.
         dry_run: Change nothing, and report what would be done.
 
     Yields:
-        What became of each distinct ID, as the server acknowledges it.
+        The attempt for each distinct ID, as the server acknowledges it.
     """
     lease = Lease(queue.holder, max(1, round(lease_s * 1000)))
     mark = new_mark()

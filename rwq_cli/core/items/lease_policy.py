@@ -4,16 +4,16 @@ from typing import NamedTuple
 
 
 class LeasePolicy(NamedTuple):
-    """Whose leases may be ended when an item is taken from where it is.
+    """Whose leases an operation may end when it moves an item.
 
     Attributes:
-        own_holder: Those of this holder.
-        force: Those of all others, too.
+        own_holder: The holder whose leases it may always end.
+        force: Whether it may end all other leases, too.
     """
 
     own_holder: bytes
     force: bool
 
     def args(self) -> tuple[object, ...]:
-        """The arguments that scripts take for it."""
+        """The script arguments."""
         return self.own_holder, "1" if self.force else "0"

@@ -1,4 +1,4 @@
-"""Removing entries of items that are gone: `lua/ops/prune.lua`."""
+"""Removing stale entries of items that are gone: `lua/ops/prune.lua`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
@@ -11,7 +11,7 @@ from rwq_cli.core.items.bulk import FEW_IDS
 def prune(
     queue: Queue, where: str, ids: Iterable[bytes], *, dry_run: bool = False
 ) -> Iterator[bytes]:
-    """Remove entries of the delayed, buried or returns structure that belong to no item.
+    """Remove entries of the delayed, buried or returns structure whose items have no data.
 
     Args:
         queue: The queue.
@@ -31,7 +31,7 @@ def prune_cleaning(queue: Queue, ids: Sequence[bytes], *, dry_run: bool = False)
 
     Args:
         queue: The queue.
-        ids: The IDs: gone, or in another list.
+        ids: The IDs, which are gone or in another structure.
         dry_run: Change nothing, and report what would be done.
 
     Yields:
@@ -49,11 +49,11 @@ def prune_cleaning(queue: Queue, ids: Sequence[bytes], *, dry_run: bool = False)
 def prune_cleaning_pages(
     queue: Queue, choose: Callable[[list[bytes]], Collection[bytes]], *, dry_run: bool = False
 ) -> Iterator[bytes]:
-    """Rotate the list of 0.1 cleaners once, and remove entries of it.
+    """Rotate the list of 0.1 cleaners once, and remove chosen entries.
 
     Args:
         queue: The queue.
-        choose: Says which IDs of a page are to go.
+        choose: Returns the IDs of a page to remove.
         dry_run: Change nothing, and report what would be done.
 
     Yields:

@@ -30,12 +30,12 @@ _BLOCK_IDS = 200_000
 
 @dataclass(slots=True)
 class Leftovers:
-    """What a purge did with the keys that are named like results.
+    """What a purge did with the result keys.
 
     Attributes:
         results: How many results were removed.
-        others: How many keys are no results of ours, and stay.
-        is_unknown: Whether this user may not touch results, so that all of them stay.
+        others: How many keys are not results, and stay.
+        is_unknown: Whether this user may not access results, so that all of them stay.
     """
 
     results: int = 0
@@ -53,31 +53,31 @@ def purge(
 ) -> Outcomes:
     """Remove all items that are in the queue now, and then every key that belongs to no item.
 
-    What a live producer adds meanwhile stays, as healthy items: main is read no further than to the
-    newest entry that it has now, and an item in no list is removed only if it is in none a grace
-    period later, because it may be between two commands of its producer. Items that workers hold go
-    with their leases. Keys of queues whose names begin like ours stay.
+    Items that a live producer adds during the purge stay healthy: main is read only up to the
+    entry that is the newest now, and an item in no list is removed only if it is still in none a
+    grace period later, because it may be between two commands of its producer. Leased items are
+    removed with their leases. Keys of other queues whose names begin with this queue's name stay.
 
     Args:
         queue: The queue.
-        journal: Where the items, and the results that are kept of others, are written first.
+        journal: The journal to write items and results to first.
         grace_s: Seconds between the two looks at items in no list.
-        leftovers: Counts what becomes of results.
+        leftovers: Counts the results.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of
             items.
 
     Raises:
-        ServerError: `acknowledged` says how many items were removed.
+        ServerError: `acknowledged` is the number of removed items.
 
     Returns:
-        For each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if somebody replaced its data meanwhile.
+        For each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data were replaced.
     """
     run = _Purge(queue, journal, grace_s, leftovers or Leftovers(), dry_run)
     return Outcomes(run.batches())
 
 
 def count_items(queue: Queue) -> int:
-    """How many items there are, in any state. SCAN may return a key twice, so each ID is kept."""
+    """Count the items in any state. SCAN may return a key twice, so each ID is kept in memory."""
     queue.progress.begin("counting the items")
     pages = member_ids(queue, (queue.keys.item_prefix,), nested_names(queue))
     return len({item_id for page in pages for item_id in page})
@@ -97,7 +97,7 @@ class _Purge:
         self._remover = Remover(queue, journal, dry_run=dry_run)
         # IDs that were not where they were seen.
         self._moved: dict[bytes, None] = {}
-        # In a dry run, the items that would be gone.
+        # In a dry run, the items that would have been removed.
         self._gone: set[bytes] = set()
 
     def batches(self) -> Iterator[OutcomeBatch]:
@@ -106,7 +106,7 @@ class _Purge:
         with Acknowledged() as acknowledged:
             for batch in self._items():
                 known = batch.only(set(batch.ids) - self._gone)
-                # A ghost was no item.
+                # A ghost is not an item.
                 shown = known.only(
                     set(known.ids_with(Status.REMOVED, Status.WRONG_TYPE, Status.CHANGED))
                 )
@@ -143,7 +143,7 @@ class _Purge:
         queue, main = self._queue, self._queue.keys.main
         newest, left = queue.call_all([("LINDEX", main, 0), ("LLEN", main)], atomic=True)
         if left and queue.call("LPOS", main, newest, "RANK", 2) is not None:
-            # An ID that waits twice: the entry in front must not end the walk.
+            # The newest ID waits twice: its older entry must not end the walk.
             newest = None
         cursor = ListCursor(queue, main, page_size=MAIN_PAGE_ENTRIES)
         while left > 0 and (page := next(cursor, None)):
@@ -176,7 +176,7 @@ class _Purge:
                     wanted.pop(item_id, None)
                 yield batch
             self._moved.update(wanted)
-            # What stays is rotated to the left end.
+            # The entries that stay are rotated to the left end.
             skipped += len(block) if self._dry_run else 0
 
     def _unlisted(self, ids: Iterable[bytes]) -> Iterator[OutcomeBatch]:
@@ -189,10 +189,10 @@ class _Purge:
         return [item_id for item_id in wanted if item_id not in listed]
 
     def _own(self, *prefixes: bytes) -> Iterator[list[bytes]]:
-        """The IDs in our keys with these prefixes.
+        """The IDs in this queue's keys with these prefixes.
 
-        IDs whose keys may be another queue's come only if that queue has no structure a grace
-        period later either: its first item may be between two commands of its producer.
+        If a key may belong to another queue, its ID comes only if that queue has no structure, not
+        even a grace period later: its first item may be between two commands of its producer.
         """
         queue = self._queue
         doubtful: dict[bytes, None] = {}
@@ -206,7 +206,7 @@ class _Purge:
                 yield exclude_nested_queues(queue, batch, prefixes)
 
     def _remove_results(self) -> None:
-        """Delete the results of items that are gone; keys that are no results of ours stay."""
+        """Delete the results of items that are gone; keys that are not results stay."""
         queue, others = self._queue, set[bytes]()
         queue.progress.begin("removing results")
         for ids in self._own(queue.keys.result_prefix):
@@ -230,7 +230,7 @@ class _Purge:
         self._leftovers.others = len(others)
 
     def _remove_leftovers(self) -> None:
-        """Delete what is left and belongs to no item."""
+        """Delete the remaining keys that belong to no item."""
         queue, keys = self._queue, self._queue.keys
         for ids in self._own(keys.lease_prefix, keys.old_lease_prefix):
             if ids:

@@ -11,8 +11,8 @@ from rwq_cli.core.items.schedule import Delay, schedule
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
 
-# Two keys an item go: while the server shrinks its table of keys, each costs up to fifteen
-# microseconds instead of two.
+# Two keys of each item are deleted: while the server shrinks its key table, each takes up to
+# fifteen microseconds instead of two.
 _RELEASE_ITEMS = 250
 
 
@@ -32,17 +32,17 @@ def release(
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        force: End leases of other sessions, too. A guard of a delayed or buried item needs none.
+        force: End leases of other sessions, too. Delayed and buried items do not need it.
         front: Make them the next to be leased, in this order, instead of the last.
-        delay_s: Delay them for this long, seconds; 0 for not at all.
-        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
+        delay_s: The delay, seconds; 0 for none.
+        expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
         grace_s: How long, seconds, an item must look abandoned or orphaned to be released without
             `force`: it may be between two commands of its worker or producer.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
         InvalidArgument: Both `front` and a delay were given.
-        ServerError: `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
         For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING` or `CHANGED`.
@@ -67,7 +67,7 @@ def release(
         queue,
         operation,
         ids,
-        # What was chosen by its state was looked at twice.
+        # Items that were chosen by their state were looked at twice.
         looks_twice=not (force or expected.states),
         grace_s=grace_s,
         in_order=front,

@@ -25,29 +25,29 @@ from rwq_cli.core.state.snapshot import (
     read_snapshots,
 )
 
-# Each takes the server about four microseconds, besides one pass over half of the list at most.
+# Each takes the server about four microseconds, plus one scan of at most half of the list.
 _REMOVE_ITEMS = 250
 # Matches no data.
 _OTHER_DATA = "-"
-# A range, and the fingerprints of its items that were written down.
+# A range, and the fingerprints of its items that the journal has.
 _Written = tuple[ListRange, Mapping[bytes, str]]
 
 
 class Journal(Protocol):
-    """Where items are written before they are removed."""
+    """A file to which items are written before they are removed."""
 
     def write(self, items: Sequence[ItemSnapshot]) -> None:
-        """Write items so that they survive a crash of this machine; raise if that fails."""
+        """Write items durably; raise if that fails."""
 
     def write_results(self, results: Sequence[Result]) -> None:
-        """The same for results."""
+        """Write results durably; raise if that fails."""
 
     def settle(self, kept: Sequence[bytes]) -> None:
         """Record that the items written so far were removed, except these."""
 
 
 class NoJournal:
-    """For items that need not be written: they are in another queue, or in a file already."""
+    """A journal that writes nothing, for items that are in another queue or already in a file."""
 
     def write(self, items: Sequence[ItemSnapshot]) -> None:
         """Nothing."""
@@ -61,18 +61,18 @@ class NoJournal:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where items are moved to.
+    """The queue that items are moved to.
 
     Attributes:
         keys: The queue.
-        force: Move also items that have a lease, which ends.
+        force: Move leased items, too, and end their leases.
     """
 
     keys: QueueKeys
     force: bool = False
 
     def args(self) -> tuple[object, ...]:
-        """The arguments that the script takes for it."""
+        """The script arguments."""
         keys = self.keys
         lists = (keys.main, keys.processing, keys.delayed, keys.buried, keys.returns)
         prefixes = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
@@ -81,18 +81,18 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Which lines of an undo file are done.
+    """The bitmap of restored lines of an undo file.
 
     Attributes:
         key: The key of the bitmap.
-        numbers: The number of each item's line.
+        numbers: The line number of each item.
     """
 
     key: bytes
     numbers: Mapping[bytes, int]
 
     def args(self, ids: Iterable[bytes]) -> tuple[object, ...]:
-        """The arguments that the script takes for it."""
+        """The script arguments."""
         return (self.key, ";".join(str(self.numbers[item_id]) for item_id in ids))
 
 
@@ -108,18 +108,18 @@ def remove(
 
     Args:
         queue: The queue.
-        ids: The IDs. A few are removed in the order given; of many, those in the lists come first,
+        ids: The IDs. A few are removed in the given order; of many, those in the lists come first,
             next or longest leased first.
-        journal: Where the items are written first.
-        expected: What the items were chosen for.
+        journal: The journal to write the items to first.
+        expected: The conditions that the items must still meet.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
-        For each ID `REMOVED`, `MISSING`, `WRONG_TYPE`, or `CHANGED` if it is not what it was chosen
-        for any more, or its data are not those that were written.
+        For each ID `REMOVED`, `MISSING`, `WRONG_TYPE`, or `CHANGED` if it no longer meets the
+        conditions, or its data differ from those in the journal.
     """
     return Outcomes(Remover(queue, journal, expected=expected, dry_run=dry_run).act(ids))
 
@@ -140,13 +140,13 @@ def move(
         queue: The queue that the items are in.
         ids: The IDs, as for `remove`.
         to: The other queue's name.
-        journal: Where the items are written first.
-        force: Move also items that have a lease, which ends.
-        expected: What the items were chosen for.
+        journal: The journal to write the items to first.
+        force: Move leased items, too, and end their leases.
+        expected: The conditions that the items must still meet.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
         For each ID `MOVED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, `NOT_OWNER` if it has a lease, or
@@ -167,21 +167,21 @@ def move_back(
 ) -> Outcomes:
     """Move items back from the queue that they were moved to.
 
-    Items that have a lease there, or other data by now, stay there.
+    Items that are leased there, or now have other data, stay there.
 
     Args:
-        queue: The queue that they come back to.
+        queue: The queue to move them back to.
         lines: Gives the items as they were; called twice.
         came_to: The name of the queue that they were moved to.
         file_id: The SHA-256 of the file, whose lines are marked as by `restore`; None to mark none.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
-        For each item the same as `move`, or `ALREADY_THERE` if it is back; `IMPORTED_BEFORE` if a
-        run that was interrupted has moved it back.
+        For each item the same as `move`, or `ALREADY_THERE` if it is back; `IMPORTED_BEFORE` if an
+        interrupted run has moved it back.
     """
     saved: dict[bytes, str] = {}
     numbers: dict[bytes, int] = {}
@@ -196,10 +196,11 @@ def move_back(
         marks=None if file_id is None else Marks(queue.keys.undo(file_id), numbers),
         dry_run=dry_run,
     )
-    return Outcomes(_with_those_back(queue, remover.act(line.entry.item_id for line in lines())))
+    return Outcomes(_already_there(queue, remover.act(line.entry.item_id for line in lines())))
 
 
-def _with_those_back(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
+def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
+    """Report missing items that are back in the queue as `ALREADY_THERE`."""
     for batch in batches:
         missing = batch.ids_with(Status.MISSING)
         exists = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in missing])
@@ -215,15 +216,15 @@ def _with_those_back(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[
 
 
 class Remover:
-    """Takes items out of one queue.
+    """Removes items from a queue, or moves them to another.
 
     Args:
         queue: The queue.
-        journal: Where they are written first.
-        destination: Where they are moved to; None to remove them.
-        expected: What they were chosen for.
-        saved: The fingerprints of items that are written down already; None to read and write them.
-        marks: Which lines of their file are done; None to keep no marks.
+        journal: The journal to write the items to first.
+        destination: The queue to move them to; None to remove them.
+        expected: The conditions that the items must still meet.
+        saved: The fingerprints of items that are already in a file; None to read and write them.
+        marks: The bitmap of restored lines; None for none.
         dry_run: Change nothing, and report what would be done.
 
     Attributes:
@@ -242,7 +243,7 @@ class Remover:
         dry_run: bool = False,
     ) -> None:
         if not queue.connection.look_only():
-            # To read an item to save it counts as use.
+            # Reading an item to save it would reset its idle time.
             expected = replace(expected, idle_s=None)
         self._queue = queue
         self._journal = journal
@@ -252,7 +253,7 @@ class Remover:
         self._marks = marks
         self._dry_run = dry_run
         self._mark = new_mark()
-        # Of a walk over main: where it is, and whether it is nearer to the last end.
+        # The position of a walk over main, and whether it is nearer to the end of the queue.
         self._offset = 0
         self._is_past_middle = False
         self.run = BulkRun(
@@ -265,11 +266,11 @@ class Remover:
         )
 
     def act(self, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
-        """Take the items with these IDs; see `BulkRun.act`."""
+        """Remove or move the items with these IDs; see `BulkRun.act`."""
         return self.run.act(ids)
 
     def perform(self, ranges: Iterable[ListRange]) -> Iterator[OutcomeBatch]:
-        """Write down what is there of each range, and take it if it is still that.
+        """Save the items of each range, then remove or move those that have not changed.
 
         Yields:
             One batch for each range; `ELSEWHERE` for an ID that is not where it was seen.
@@ -283,7 +284,7 @@ class Remover:
                     for item_id in outcomes[-1].ids_with(Status.REMOVED, Status.MOVED):
                         left.pop(item_id, None)
             except ConnectionLost:
-                # It may have run: what was written stays in doubt.
+                # The call may have run, so the written items stay in doubt.
                 raise
             except ServerError:
                 self._journal.settle(list(left))
@@ -296,17 +297,17 @@ class Remover:
         to = self._destination
         states, idle, _ = self._expected.args()
         own_args = (states, idle, "1", *(to.args() if to else (*[""] * 8, 0)))
-        words = [word for i in seen.ids for word in (i, fingerprints.get(i, ""))]
+        id_args = [arg for i in seen.ids for arg in (i, fingerprints.get(i, ""))]
         marks = self._marks.args(seen.ids) if self._marks else ("", "")
-        args = (*seen.args(self._mark), *own_args, *marks, *words)
+        args = (*seen.args(self._mark), *own_args, *marks, *id_args)
         reply = self._queue.run("remove", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(seen.ids, reply)
 
     def _written(self, ranges: Iterable[ListRange]) -> Iterator[list[_Written]]:
-        """The ranges, in groups, with the fingerprints of the items that were written down.
+        """Write the items of the ranges; yield the ranges in groups, with the fingerprints.
 
-        Items are written in the order in which they stand in main. Those that are looked for by
-        name come in any order: several of these ranges, which are small, are read together.
+        Items are written in their order in main. Items that are looked up by name come in any
+        order, so several of these small ranges are read together.
         """
         group: list[_Written] = []
         items: list[ItemSnapshot] = []
@@ -332,10 +333,10 @@ class Remover:
     def _read(
         self, seen: ListRange, fingerprints: dict[bytes, str]
     ) -> Iterator[list[ItemSnapshot]]:
-        """The items of a range that may be taken."""
+        """The items of a range that may be removed or moved."""
         chosen = self._expected.fingerprints
         keeps_leased = self._destination is not None and not self._destination.force
-        # The script that takes them looks at the lists again.
+        # The script checks the lists again.
         is_trusted = seen.where is not Where.NAME and (
             seen.where is not Where.MAIN or seen.entries == len(seen.ids)
         )
@@ -352,9 +353,9 @@ class Remover:
             yield self._in_order(seen, items)
 
     def _in_order(self, seen: ListRange, items: list[ItemSnapshot]) -> list[ItemSnapshot]:
-        """The items, with `nearer` set to LAST once one of them was nearer to the last end.
+        """The items, with `nearer` set to LAST after the first item that is nearer to the end.
 
-        In a walk over main, items that were removed shift the middle of it.
+        Removed items shift the middle of main during a walk.
         """
         if seen.where is not Where.MAIN or seen.offset < self._offset:
             self._is_past_middle = False
@@ -365,7 +366,7 @@ class Remover:
         return items
 
     def _write(self, items: list[ItemSnapshot], group: Iterable[_Written]) -> None:
-        """Write items down, and empty the list; the group holds what was written before."""
+        """Write the items to the journal, and clear the list; the group has the earlier ones."""
         items.sort(key=lambda item: -1 if item.position is None else item.position)
         if items:
             try:

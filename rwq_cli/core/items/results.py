@@ -1,4 +1,4 @@
-"""Results of completed items: waiting, and deleting by `lua/ops/delete_results.lua`."""
+"""Results of completed items: options, waiting, and deleting by `lua/ops/delete_results.lua`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,19 +10,19 @@ from rwq_cli.core.inspect.results import A_RESULT, NOTHING, Result, Verdict, rea
 from rwq_cli.core.model import State
 
 RESULT_TTL_S = 3600.0
-# An outcome makes a new key for each item. While the server resizes its table of keys, that costs
-# up to fifteen microseconds instead of two.
+# Each result is a new key: while the server resizes its key table, that takes up to fifteen
+# microseconds instead of two.
 _KEPT_ITEMS = 250
 
 
 @dataclass(frozen=True, slots=True)
 class ResultOptions:
-    """The outcome to keep of each item that a call completes.
+    """The result to keep for each item that a call completes.
 
     Attributes:
-        result: The result, the same for each; None for an outcome without one.
+        result: The data of the result, the same for each item; None for none.
         verdict: `REJECTED` for items that were given up.
-        ttl_ms: How long to keep it, milliseconds, 1 or more.
+        ttl_ms: How long to keep the result, milliseconds, at least 1.
 
     Raises:
         InvalidArgument: `ttl_ms` is less than 1.
@@ -38,12 +38,12 @@ class ResultOptions:
 
     @property
     def items_max(self) -> int:
-        """For how many items one call may keep it."""
+        """The maximum number of items for one call."""
         return max(1, min(_KEPT_ITEMS, BATCH_BYTES // max(1, len(self.result or b""))))
 
 
 def result_args(options: ResultOptions | None) -> tuple[object, ...]:
-    """The arguments that the scripts that complete take for it; None keeps nothing."""
+    """The script arguments for these options; None to keep no result."""
     if options is None:
         return (b"", b"", 0, b"")
     has_result = int(options.result is not None)
@@ -52,13 +52,13 @@ def result_args(options: ResultOptions | None) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ResultLook:
-    """What there is under an ID.
+    """The result of an ID, and the state of the item with this ID.
 
     Attributes:
         queue: The queue's name.
         item_id: The ID.
         state: The state of the item that has this ID now.
-        result: What is kept of the item that was completed; None for nothing.
+        result: The result of the completed item; None if there is none.
         timed_out: Whether the wait for the item's completion timed out.
     """
 
@@ -72,16 +72,16 @@ class ResultLook:
 def result(
     queue: Queue, item_id: bytes | str, *, wait: bool = False, timeout_s: float = float("inf")
 ) -> ResultLook:
-    """What is kept of an item, and what has become of the item.
+    """Read the result of an ID, and the state of its item.
 
     Args:
         queue: The queue.
         item_id: The ID.
-        wait: First wait until no item of this ID exists, whatever is kept of an earlier one.
+        wait: First wait until no item has this ID, even if an earlier item left a result.
         timeout_s: How long to wait, seconds.
 
     Raises:
-        WrongType: The key of the result holds another type.
+        WrongType: The result key has the wrong type.
     """
     wanted = to_bytes(item_id)
     if not wait:
@@ -120,12 +120,12 @@ def _state(queue: Queue, item_id: bytes) -> State:
 
 @dataclass(slots=True)
 class ResultTally:
-    """What became of results that were restored.
+    """Counts of restored results.
 
     Attributes:
-        restored: How many are in, those that replaced another among them.
-        already_there: How many were not, because there is one in their place.
-        rejected: How many were not, because a key in their place is no result.
+        restored: How many were restored, including those that replaced an existing result.
+        already_there: How many were not, because a result existed.
+        rejected: How many were not, because another key has the result key's name.
     """
 
     restored: int = 0
@@ -136,7 +136,7 @@ class ResultTally:
 def delete_results(queue: Queue, found: Sequence[Result]) -> None:
     """Delete results, unless another item of that ID was completed or added since."""
     for batch in in_batches(found):
-        words: list[object] = []
+        args: list[object] = []
         for each in batch:
-            words += (each.item_id, each.completed_ms)
-        queue.run("delete_results", *words)
+            args += (each.item_id, each.completed_ms)
+        queue.run("delete_results", *args)

@@ -15,18 +15,18 @@ from rwq_cli.core.state.expected import ANY, Expected
 # The guard of a buried item holds the reason twice, once under each lease name.
 REASON_BYTES_MAX = 1024
 NO_REASON = b"by hand"
-# Two keys an item come or go: while the server resizes its table of keys, each costs up to fifteen
-# microseconds instead of two.
+# Two keys of each item are added or deleted: while the server resizes its key table, each takes up
+# to fifteen microseconds instead of two.
 _SCHEDULE_ITEMS = 250
 
 
 @dataclass(frozen=True, slots=True)
 class Burial:
-    """Set items aside until they are kicked.
+    """Bury items until they are kicked.
 
     Attributes:
-        reason: Why, to be shown with them; replaces the reason of an item that is buried already.
-            None for `NO_REASON`, which does not.
+        reason: The reason that is shown with them; it replaces the reason of an item that is
+            already buried. None for `NO_REASON`, which does not replace it.
 
     Raises:
         InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
@@ -42,22 +42,22 @@ class Burial:
             )
 
     def args(self) -> tuple[object, ...]:
-        """The arguments that the script takes for it."""
+        """The script arguments."""
         return ("bury", NO_REASON) if self.reason is None else ("rebury", self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Delay items: they become due by themselves.
+    """Delay items until they are due.
 
     Attributes:
-        delay_ms: For how long, milliseconds from now by the server's clock.
+        delay_ms: The delay from now by the server's clock, milliseconds.
     """
 
     delay_ms: int
 
     def args(self) -> tuple[object, ...]:
-        """The arguments that the script takes for it."""
+        """The script arguments."""
         return self.delay_ms, b""
 
 
@@ -71,20 +71,20 @@ def bury(
     grace_s: float = 1.0,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Set items aside until they are kicked, wherever they are.
+    """Bury items, wherever they are, until they are kicked.
 
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
         reason: See `Burial`.
         force: End leases of other sessions, too.
-        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
-        grace_s: As for `release`.
+        expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
+        grace_s: See `release`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
         InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
-        ServerError: `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
         For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING` or `CHANGED`.
@@ -117,7 +117,7 @@ def schedule(
         queue,
         operation,
         ids,
-        # What was chosen by its state was looked at twice.
+        # Items that were chosen by their state were looked at twice.
         looks_twice=not (policy.force or expected.states),
         grace_s=grace_s,
         dry_run=dry_run,
@@ -137,11 +137,11 @@ def kick(
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        expected: What the items were chosen for; one that is not that any more is `CHANGED`.
+        expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: `acknowledged` says how many IDs were done.
+        ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
         For each ID `KICKED`, `NOT_BURIED`, `MISSING`, `CHANGED`, or `NOT_OWNER` if a session holds
@@ -158,8 +158,8 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
         dry_run: Change nothing, and report what would be done.
 
     Yields:
-        `PROMOTED` for an item that waits now, and `DROPPED` for a stale entry, whose item is gone
-        or is in a list.
+        `PROMOTED` for an item that now waits, and `DROPPED` for a stale entry, whose item is gone
+        or in a list.
     """
     if dry_run:
         queue.connection.look_only()
@@ -167,9 +167,9 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
     if not due:
         return
     for batch in act(queue, _push("delayed", "promoting"), due, dry_run=dry_run):
-        done = batch.only(set(batch.ids_with(Status.PROMOTED, Status.DROPPED)))
-        if len(done):
-            yield done
+        changed = batch.only(set(batch.ids_with(Status.PROMOTED, Status.DROPPED)))
+        if len(changed):
+            yield changed
 
 
 def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
@@ -179,7 +179,7 @@ def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
 
 
 def due_ids(queue: Queue) -> list[bytes]:
-    """The IDs of all delayed items that are due now, the earliest first."""
+    """The IDs of all due items, the earliest first."""
     now_ms = queue.now_ms()
     due: list[bytes] = []
     while True:

@@ -15,7 +15,7 @@ def touch(
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        lease_s: The new time left, seconds.
+        lease_s: The new duration, from now, seconds.
         dry_run: Change nothing, and report what would be done.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Waiting until a queue is empty or short, or items are gone, at little cost to the server."""
+"""Waiting until a queue is empty or short, or until items are gone."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from rwq_cli.core.inspect.counting import lengths
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Counts
 
-# Between two looks: short at first, and longer the longer it takes.
+# The pause between two looks grows from the first value to the second.
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _GROWTH = 1.5
@@ -19,15 +19,14 @@ _GROWTH = 1.5
 
 @dataclass(frozen=True, slots=True)
 class WaitCondition:
-    """What to wait for; without a field, that the queue is empty.
+    """What to wait for; by default, until the queue is empty.
 
     A queue is empty when no item waits, is in processing or is delayed. Buried items stay until
     somebody kicks them, so they do not count.
 
     Attributes:
-        below: Fewer than this many items wait; None for another condition.
-        ids: All of these items are gone: completed, removed, or never there; empty for another
-            condition.
+        below: Until fewer than this many items wait; None for another condition.
+        ids: Until none of these items exists; empty for another condition.
     """
 
     below: int | None = None
@@ -39,7 +38,7 @@ class WaitResult:
     """How a wait ended.
 
     Attributes:
-        reached: Whether the condition was reached in time.
+        reached: Whether the condition was met in time.
         counts: The lengths of the queue's structures at the end.
         remaining: How many of the condition's items still existed; None for another condition.
         waited_s: How long it took, seconds.
@@ -54,18 +53,18 @@ class WaitResult:
 def wait(
     queue: Queue, condition: WaitCondition | None = None, *, timeout_s: float = float("inf")
 ) -> WaitResult:
-    """Look again and again, in one round trip each, until the condition is reached.
+    """Poll until the condition is met; each poll is one round trip.
 
-    While a cleaner of another language returns an item, it is in no list between the cleaner's two
-    commands. So a queue is empty only if two looks in a row, a moment apart, say so.
+    While an upstream cleaner returns an item, the item is in no list between the cleaner's two
+    commands. So a queue counts as empty only after two empty polls in a row, a moment apart.
 
-    Items that fall due meanwhile are promoted, so that a wait does not last for lack of a clean; a
-    user who may not write can still wait.
+    Due items are promoted, so that the wait needs no cleaner; a user without write permission can
+    still wait.
 
     Args:
         queue: The queue.
         condition: What to wait for; None for an empty queue.
-        timeout_s: How long, seconds; 0 for one look, infinity for ever.
+        timeout_s: The timeout, seconds; 0 for one poll, infinity for none.
     """
     with queue.connection.deadline(timeout_s):
         return _wait(queue, condition or WaitCondition(), timeout_s)
@@ -102,7 +101,7 @@ def _wait(queue: Queue, condition: WaitCondition, timeout_s: float) -> WaitResul
 
 
 def _promote(queue: Queue) -> bool:
-    """Promote what is due, and return whether that is allowed."""
+    """Promote due items; return whether that is allowed."""
     try:
         deque(promote(queue), maxlen=0)
     except (PermissionDenied, ReadOnly):

@@ -1,7 +1,7 @@
 """The repairs of cleans and of the doctor: `lua/ops/repair.lua` and `restore_guards.lua`.
 
-Each takes IDs that looked broken in the same way a grace period ago. Its script checks them again
-and leaves alone what is no longer broken.
+Each takes IDs that looked broken in the same way a grace period ago. Its script checks them again,
+and skips IDs that are no longer broken.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -14,9 +14,9 @@ from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.seen import Seen
 
 LOST_REASON = b"its reason was lost with its guard"
-# How scripts take a `bury_after` of None.
+# The script argument for a `bury_after` of None.
 _NEVER = -1
-# Two new keys an item: while the server resizes its table of keys, each costs up to fifteen
+# Two new keys for each item: while the server resizes its key table, each takes up to fifteen
 # microseconds instead of two.
 _REPAIR_ITEMS = 250
 
@@ -32,18 +32,18 @@ def repair(
 ) -> Iterator[OutcomeBatch]:
     """Repair items that are still in one of the expected states.
 
-    Abandoned and orphaned items are returned; ghosts lose their list entries; of a duplicated item
-    one entry stays. An orphan is claimed before the lists are read for the last time, so that two
-    deep cleans at once, ours or not, push it once.
+    Abandoned and orphaned items are returned; ghosts lose their list entries; a duplicated item
+    keeps one entry. An orphan is claimed before the lists are read for the last time, so that two
+    concurrent deep cleans, including upstream's, push it only once.
 
     Args:
         queue: The queue.
         ids: The IDs.
         expected: The states; none for items in a list that also have an entry in the delayed or
             buried sorted set, which is removed.
-        seen: What a look a grace period ago saw of them; an item that is another by now is skipped.
-        bury_after: An item that was returned this often already, 0 or more, is buried instead;
-            None for never.
+        seen: What the first look saw of them; an ID that now names another item is skipped.
+        bury_after: Bury an item instead if it was already returned this often, 0 or more; None for
+            never.
         dry_run: Change nothing, and report what would be done.
 
     Yields:
@@ -59,7 +59,7 @@ def repair(
         "repairing",
         pushes=True,
         claims_first=claims_first,
-        # The keys of what is claimed exist.
+        # The lease keys of claimed items exist already.
         items_max=BATCH_ITEMS if claims_first else _REPAIR_ITEMS,
         expected=Expected(states, fingerprints=seen),
     )
@@ -73,7 +73,7 @@ def repair(
 def restore_guards(
     queue: Queue, ids: Collection[bytes], *, dry_run: bool = False
 ) -> Iterator[bytes]:
-    """Guard delayed and buried items that have lost their guard, or half of it.
+    """Restore missing and weak guards of delayed and buried items.
 
     Args:
         queue: The queue.

@@ -1,9 +1,8 @@
-"""The doctor: everything that is wrong with a queue, and fixes for what needs no decision.
+"""The doctor: finds the problems of a queue, and fixes those that need no decision.
 
-A finding must be seen by two looks, a grace period apart: an item in transit between two commands
-looks broken only once. The fixes are the acts of the cleans and a few more scripts. Each
-looks once more as it acts, so that two doctors at once, or a doctor beside cleaners of any kind,
-act on an ID once.
+A finding must be seen by two looks, a grace period apart: an item between two commands of its
+worker looks broken only once. The fixes are those of the cleans, and a few more scripts. Each
+checks again as it acts, so that concurrent doctors and cleaners fix an ID only once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,24 +35,24 @@ from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 from rwq_cli.core.state.seen import Seen
 
-# By ID, what looks wrong with it.
+# By ID, its problems.
 _Suspects = dict[bytes, tuple[Code, ...]]
-# By code, the IDs of which it was found.
+# By code, the IDs that have it.
 _Found = dict[Code, dict[bytes, None]]
 
-# Findings that a later item of the same ID may seem to confirm.
+# Findings that a new item with the same ID may seem to confirm.
 _OF_ONE_ITEM = frozenset({Code.ABANDONED, Code.ORPHANED, Code.DUPLICATED})
-# What the lease keys of an ID show, wherever the ID is.
+# Findings that need only the lease keys of an ID.
 _OF_LEASES = frozenset({Code.TWO_HOLDERS, Code.STRAY_LEASE, Code.ENDLESS_LEASE})
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the doctor found.
+    """The findings about a queue.
 
     Attributes:
         queue: The queue's name.
-        findings: What is wrong, the most severe first.
+        findings: The findings, the most severe first.
         items: How many items there are; None if a key of the wrong type prevented the walk.
         dry_run: Whether nothing was changed.
     """
@@ -65,10 +64,10 @@ class Diagnosis:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing is left that a queue should not have."""
-        grave = [f for f in self.findings if f.code.severity is not Severity.NOTE]
-        # What a dry run would have fixed is still there.
-        return not any(f.left or (self.dry_run and f.fixed) for f in grave)
+        """Whether no errors and warnings are left."""
+        problems = [f for f in self.findings if f.code.severity is not Severity.NOTE]
+        # A dry run fixed nothing.
+        return not any(f.left or (self.dry_run and f.fixed) for f in problems)
 
 
 def diagnose(
@@ -80,15 +79,15 @@ def diagnose(
     dry_run: bool = False,
     all_ids: bool = False,
 ) -> Diagnosis:
-    """Find what is wrong with a queue, and fix it if asked to.
+    """Find the problems of a queue, and optionally fix them.
 
     Args:
         queue: The queue.
-        codes: What to look for, and to fix; None for everything.
-        fix: Fix what can be fixed without choosing for the user.
-        grace_s: Seconds between the two looks; it is waited only if the first saw something.
+        codes: The findings to look for and to fix; None for all.
+        fix: Fix the findings in `AUTO_FIXABLE`.
+        grace_s: Seconds between the two looks, if the first saw a problem.
         dry_run: Change nothing, and report what would be done.
-        all_ids: Give all IDs of a finding, and not five.
+        all_ids: Give all IDs of a finding as examples instead of five.
     """
     queue.connection.look_only()
     wanted = frozenset(Code if codes is None else codes)
@@ -108,8 +107,8 @@ def diagnose(
     fixed = _fix(queue, found, seen, in_cleaning, dry_run) if fix else {}
     left = {code: without(ids, fixed.get(code, ())) for code, ids in found.items()}
     if fixed and not dry_run:
-        # What was not fixed may have been fixed by others, or is gone.
-        # The fixes rotate processing, so its places prove nothing any more.
+        # Other clients may have fixed the rest, or it is gone. The fixes rotate processing, so
+        # places in it mean nothing now.
         left, _ = _second_look(queue, _by_id(left), Seen())
     for code, ids in found.items():
         remaining = left.get(code, {})
@@ -169,9 +168,9 @@ def _wrong_structures(queue: Queue) -> Tally:
 
 
 def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) -> _Suspects:
-    """All IDs that look broken, those in transit between two commands of a worker included.
+    """All IDs that look broken, including items between two commands of their worker.
 
-    `seen` takes what tells the items from later ones of their IDs.
+    `seen` records the items, so that the second look recognises them.
     """
     keys, suspects = queue.keys, _Suspects()
     leases = (keys.lease_prefix, keys.old_lease_prefix)
@@ -231,7 +230,7 @@ def _only(suspects: _Suspects, wanted: frozenset[Code]) -> _Suspects:
 
 
 def _second_look(queue: Queue, suspects: _Suspects, seen: Seen) -> tuple[_Found, set[bytes]]:
-    """What is still wrong with the suspects, and those in the list of 0.1 cleaners."""
+    """The problems that the suspects still have, and the suspects in the list of 0.1 cleaners."""
     found: _Found = {}
     in_cleaning: set[bytes] = set()
     for facts, _, processing in look_up(queue, suspects.keys(), fingerprints=True):
@@ -255,13 +254,13 @@ def _by_id(found: _Found) -> _Suspects:
 def _fix(
     queue: Queue, found: _Found, seen: Seen, in_cleaning: set[bytes], dry_run: bool
 ) -> dict[Code, set[bytes]]:
-    """Act on what was seen twice; by code, the IDs that were fixed."""
+    """Fix what was seen twice; return the fixed IDs by code."""
     fixed: dict[Code, set[bytes]] = {}
     returned: set[bytes] = set()
     for code, fix in _FIXES.items():
         ids = found.get(code, {})
         if code is Code.STALE_SCHEDULE:
-            # What was returned has lost its entry with that.
+            # Returning an item also removed its entry.
             fixed[code] = returned & ids.keys()
             ids = without(ids, returned)
         if ids:
@@ -271,12 +270,12 @@ def _fix(
         if code in (Code.ABANDONED, Code.ORPHANED):
             returned |= fixed.get(code, set())
     if not dry_run:
-        # Items that wait again need no entry in the list of a dead cleaner of 0.1.
+        # Returned items need no entry in the list of a dead 0.1 cleaner.
         list(prune_cleaning(queue, list(returned & in_cleaning)))
     return fixed
 
 
-# Acts on the IDs of a finding, of which the first look saw so much; yields those that were fixed.
+# Fixes the IDs of a finding, given what the first look saw; yields the fixed IDs.
 _Fix = Callable[[Queue, Sequence[bytes], Seen, bool], Iterable[bytes]]
 
 
@@ -292,7 +291,7 @@ def _return_orphans(
     queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool
 ) -> Iterable[bytes]:
     keys = queue.keys
-    # A queue whose items looked like ours may have been created since.
+    # Another queue, whose items look like this queue's, may have been created since.
     own = exclude_nested_queues(
         queue, ids, (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
     )
@@ -331,4 +330,5 @@ _FIXES: Mapping[Code, _Fix] = {
     ),
     Code.ENDLESS_LEASE: _delete_endless_leases,
 }
+# The findings that can be fixed without a decision of the user.
 AUTO_FIXABLE = frozenset(_FIXES)

@@ -1,4 +1,4 @@
-"""Which findings the facts about an ID come to: the same for the doctor and for `show`."""
+"""The rules that turn the facts about an ID into findings, for the doctor and for `show`."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import Facts, is_guard
 
-# A due item is late if nobody has promoted it by the time its guard ends.
+# A due item is late if it was not promoted before its guard ends.
 LATE_MS = 60_000
 
 # States that are findings themselves.
@@ -21,7 +21,7 @@ _STATES = {
 
 
 def findings_about(facts: Facts) -> tuple[Code, ...]:
-    """What is wrong with one ID."""
+    """The codes of the problems of one ID."""
     if facts.wrong_types:
         return (Code.WRONG_TYPE,)
     if not facts.item_id and (facts.has_data or facts.is_listed or facts.is_scheduled):
@@ -35,7 +35,7 @@ def _has_two_holders(facts: Facts) -> bool:
     new, old = facts.new_lease, facts.old_lease
     if not facts.has_data or new is None or old is None:
         return False
-    # A guard beside a session's lease is nobody's.
+    # A guard has no holder.
     return new.holder != old.holder and not (is_guard(new) or is_guard(old))
 
 
@@ -45,11 +45,11 @@ def _is_late(facts: Facts) -> bool:
 
 
 def _is_stray(facts: Facts, *, ends: bool) -> bool:
-    """Whether there is a lease that ends, or that does not, but no data."""
+    """Whether it has a lease, with or without an end, but no data."""
     lease = None if facts.has_data else facts.lease
     if lease is None or lease.ends is not ends or may_be_nested(facts.item_id):
         return False
-    # The guard of a delayed or buried ghost goes with its entry.
+    # The guard of a delayed or buried ghost is removed with its entry.
     return not (facts.is_scheduled and is_guard(lease))
 
 

@@ -1,11 +1,11 @@
-"""What can be wrong with a queue: the codes of the doctor's findings, and how severe each is."""
+"""The doctor's findings: their codes and severities."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How severe a finding is. A healthy queue has notes at most."""
+    """How severe a finding is. A healthy queue has only notes."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -13,7 +13,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """What was found. If it is a state of an item it has the state's name."""
+    """What was found; named after the state if it is a state of an item."""
 
     WRONG_TYPE = "wrong-type"
     HELD = "held"
@@ -41,7 +41,7 @@ class Code(StrEnum):
 
     @property
     def severity(self) -> Severity:
-        """How severe it is."""
+        """The severity of findings with this code."""
         if self in _ERRORS:
             return Severity.ERROR
         return Severity.NOTE if self in _NOTES else Severity.WARNING
@@ -64,13 +64,13 @@ _NOTES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, however often it was found.
+    """A problem, and the IDs or keys that have it.
 
     Attributes:
-        code: What it is.
-        count: The number of IDs or keys; 1 for findings about the server or the name.
-        examples: A few of them, those that are left before those that were fixed.
-        of_keys: Whether the examples are the names of keys and not IDs.
+        code: The code.
+        count: The number of IDs or keys; 1 for findings about the server or the queue's name.
+        examples: A few of them; the ones that are left come first.
+        of_keys: Whether the examples are key names instead of IDs.
         fixed: How many were fixed, or in a dry run would be.
         left: How many are left.
     """

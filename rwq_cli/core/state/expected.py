@@ -1,4 +1,4 @@
-"""What chosen items must still be when an operation acts on them."""
+"""The conditions that chosen items must still meet when an operation acts on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from rwq_cli.core.model import State
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What chosen items must still be: see `core/lua/lib/expected.lua`.
+    """The conditions that chosen items must still meet: see `core/lua/lib/expected.lua`.
 
     Attributes:
-        states: Their states; None for any.
-        idle_s: Not used for this many seconds; None for any.
+        states: The expected states; None for any.
+        idle_s: The minimum idle time, seconds; None for any.
         fingerprints: By ID, the fingerprint of the data that were read; None for any data.
     """
 
@@ -23,23 +23,24 @@ class Expected:
     fingerprints: Mapping[bytes, str] | None = None
 
     def args(self) -> tuple[object, ...]:
-        """The arguments that scripts take for it."""
+        """The script arguments."""
         states = ";".join(sorted(self.states or ()))
         idle = "" if self.idle_s is None else self.idle_s
         return states, idle, "0" if self.fingerprints is None else "1"
 
-    def words(self, ids: Sequence[bytes]) -> Iterable[object]:
-        """The IDs as scripts take them."""
+    def id_args(self, ids: Sequence[bytes]) -> Iterable[object]:
+        """The script arguments for the IDs: each with its fingerprint, if there are any."""
         if self.fingerprints is None:
             return ids
-        return (word for item_id in ids for word in (item_id, self.fingerprints.get(item_id, "")))
+        fingerprints = self.fingerprints
+        return (arg for item_id in ids for arg in (item_id, fingerprints.get(item_id, "")))
 
 
 ANY = Expected()
 
 
 def fingerprint(data: bytes) -> str:
-    """A fingerprint of data, as scripts compare it: of larger data, of both ends and the length."""
+    """The fingerprint of data, as in `lua/lib/expected.lua`."""
     length, half = len(data), FINGERPRINT_BYTES // 2
     if length > FINGERPRINT_BYTES:
         data = data[:half] + data[-half:]

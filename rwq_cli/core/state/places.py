@@ -1,4 +1,4 @@
-"""Where IDs are in the lists, as operations on them take it."""
+"""Where in the lists an operation finds its IDs."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -18,9 +18,9 @@ class ListRange(NamedTuple):
     """IDs, and where they were seen.
 
     Attributes:
-        where: How that is known.
-        offset: How many entries at the right end of that list to skip; 0 for none of the two lists.
-        entries: How many entries to read behind those.
+        where: The list, or how to find them.
+        offset: How many entries to skip at the right end of the list; 0 if it names no list.
+        entries: How many entries to read after those.
         ids: The IDs.
     """
 
@@ -30,5 +30,5 @@ class ListRange(NamedTuple):
     ids: Sequence[bytes]
 
     def args(self, mark: bytes) -> tuple[object, ...]:
-        """The arguments that scripts take for it; `mark` is no ID, and unique to this run."""
+        """The script arguments; `mark` is unique to this run, and never an ID."""
         return self.where.value, self.offset, self.entries, mark

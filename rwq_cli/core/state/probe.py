@@ -1,4 +1,4 @@
-"""Reading the facts about many IDs whose places in the lists the caller knows."""
+"""Reading the facts about many IDs whose places in the lists are known."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from rwq_cli.core.model import STATE_CODES, Lease, State
 from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.state.rules import Facts
 
-# How many fields of a reply an ID has.
+# Fields of an ID in a reply.
 FACT_FIELDS = 8
 _STATE_OF_CODE = {code: state for state, code in STATE_CODES.items()}
 _ABANDONED, _GHOST = STATE_CODES[State.ABANDONED], STATE_CODES[State.GHOST]
@@ -26,13 +26,13 @@ def probe(
     in_processing: int = 0,
     fingerprints: bool = False,
 ) -> Iterator[Facts]:
-    """The facts about IDs, in order, read in batches; those of a batch are of one instant.
+    """Read the facts about IDs, in order, in batches; each batch is read at one instant.
 
     Args:
         queue: The queue.
         ids: The IDs.
-        in_main: How often each is in main; not read.
-        in_processing: How often each is in processing; not read.
+        in_main: How often each is in main, as the caller knows.
+        in_processing: How often each is in processing, as the caller knows.
         fingerprints: Whether to read `Facts.fingerprint`.
     """
     length = FACT_FIELDS + fingerprints
@@ -63,7 +63,7 @@ def facts_from(
     in_cleaning: int = 0,
     fingerprint: bytes = b"",
 ) -> Facts:
-    """The facts of a reply, as `facts_reply` in `lua/lib/facts.lua` gives them.
+    """The facts from a reply of `facts_reply` in `lua/lib/facts.lua`.
 
     Args:
         keys: The queue's keys.
@@ -98,7 +98,7 @@ def facts_from(
 def states(
     queue: Queue, ids: Sequence[bytes], *, in_main: int = 0, in_processing: int = 0
 ) -> list[State]:
-    """The states of IDs, in order; as `probe`, but decided on the server."""
+    """Read the states of IDs, in order; like `probe`, but the server computes the states."""
     found: list[State] = []
     for batch in in_batches(ids):
         codes, _ = queue.run("states", in_main, in_processing, 0, *batch)
@@ -109,15 +109,14 @@ def states(
 def broken_in(
     queue: Queue, pages: Iterable[tuple[int, Sequence[bytes]]]
 ) -> Iterator[tuple[int, bytes, State, bytes]]:
-    """Find entries of processing that look broken; each page is read while the last is looked at.
+    """Find the abandoned items and the ghosts in processing, sending calls ahead of the replies.
 
     Args:
         queue: The queue.
         pages: Pages of processing, each with the place of its first entry.
 
     Yields:
-        The place, the ID and the state of each that is abandoned or a ghost, and the fingerprint of
-        an abandoned one, else b"".
+        The place, ID and state of each, and the fingerprint of an abandoned item, else b"".
     """
     sent: deque[tuple[int, list[bytes]]] = deque()
 
@@ -146,25 +145,25 @@ def broken_in(
 
 
 def lease_from(value: bytes, left_ms: int) -> Lease | None:
-    """A lease as scripts reply it.
+    """A lease from a script's reply.
 
     Args:
         value: The value of its key.
-        left_ms: The milliseconds left: -1 for no expiry, -2 for no lease, -3 for a key that holds
-            no string.
+        left_ms: The time left, ms: -1 for no expiry, -2 for no lease, -3 for a key of the wrong
+            type.
     """
     return None if left_ms == -2 else Lease(value, left_ms if left_ms >= 0 else None)
 
 
 def returns_from(value: bytes | None) -> int | None:
-    """A count of returns; None for none. A field that is no number of ours counts as none, too."""
+    """A count of returns; None if there is none, or if it is not a valid number."""
     return int(value) if value and value.isdigit() and len(value) < 16 else None
 
 
 def wrong_types_from(
     keys: QueueKeys, item_id: bytes, kind: bytes, new_ms: int, old_ms: int
 ) -> dict[bytes, str]:
-    """The keys of an ID that hold another type than the protocol says, with that type.
+    """The keys of an ID that have the wrong type, with their types.
 
     Args:
         keys: The queue's keys.

@@ -1,7 +1,7 @@
 """The facts about an ID, its effective lease and its state.
 
-Everything that shows, counts, explains or repairs asks these functions. Scripts ask the same
-functions in `core/lua/lib/state.lua`; a test compares the two over every combination of facts.
+All code that shows, counts, explains or repairs uses these functions. Scripts use the same ones in
+`core/lua/lib/state.lua`; a test compares the two over every combination of facts.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from rwq_cli.core.model import Lease, State
 
 # States of items that are in no list.
 SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
-# Larger scores are no times of ours: they may be infinite, or have no exact number of milliseconds.
+# Larger scores are not times: they may be infinite, or not exact to the millisecond.
 TIME_MS_MAX = 2**53
 _GUARDS = frozenset({DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD})
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the server knows about one ID at one instant.
+    """Everything that the server stores about one ID at one instant.
 
     Attributes:
         item_id: The ID.
@@ -28,17 +28,17 @@ class Facts:
         in_main: How often the ID is in the main list.
         in_processing: How often it is in the processing list.
         in_cleaning: How often it is in the list of a 0.1 cleaner.
-        new_lease: The lease under the name of 0.2 and later, or None. A key that holds no string is
-            a lease with an empty holder.
+        new_lease: The lease under the name of 0.2 and later, or None. A key of the wrong type is a
+            lease with an empty holder.
         old_lease: The lease under the name of 0.1, or None; likewise.
         due_ms: Its score in the delayed sorted set, unix ms, or None.
         buried_ms: Its score in the buried sorted set, unix ms, or None.
         now_ms: The server's clock at that instant, unix ms.
         returns: How often a cleaner returned it; None if none did.
-        wrong_types: Keys that hold another type than the protocol says, with that type.
-        has_invalid_returns: Whether its count of returns is no number.
-        fingerprint: A fingerprint of the data, where it was asked for, and neither a session nor a
-            guard protects the item; else b"".
+        wrong_types: Its keys of the wrong type, with their types.
+        has_invalid_returns: Whether its count of returns is not a number.
+        fingerprint: A fingerprint of the data, if requested and neither a session nor a guard
+            protects the item; else b"".
     """
 
     item_id: bytes
@@ -63,7 +63,7 @@ class Facts:
 
     @property
     def session(self) -> Lease | None:
-        """The effective lease if somebody works under it: a guard is nobody's."""
+        """The effective lease if a worker holds it; None if it is a guard."""
         if self.new_lease is None and self.old_lease is None:
             return None
         lease = self.lease
@@ -81,7 +81,7 @@ class Facts:
 
     @property
     def has_invalid_score(self) -> bool:
-        """Whether it is delayed for ever, or was buried at a time that is none."""
+        """Whether it is never due, or its time of burial is not a valid time."""
         is_never_due = self.due_ms is not None and self.due_ms > TIME_MS_MAX
         return is_never_due or (self.buried_ms is not None and whole_ms(self.buried_ms) is None)
 
@@ -96,9 +96,9 @@ class Facts:
 
     @property
     def is_guard_weak(self) -> bool:
-        """Whether a cleaner that knows one lease name could return it before its time.
+        """Whether a cleaner that knows one lease name could return it too early.
 
-        Its guard is missing under a name, or ends too early. Of a delayed or buried item.
+        True if a delayed or buried item lacks a guard under one name, or a guard ends too early.
         """
         if not self.is_guarded:
             return True
@@ -108,10 +108,9 @@ class Facts:
 
     @property
     def is_unguarded(self) -> bool:
-        """Whether it is delayed or buried behind a weak guard.
+        """Whether it is delayed or buried with a weak guard.
 
-        An item that is delayed for ever has an invalid score instead: its guard would have to end
-        after that.
+        An item that is delayed for ever has an invalid score instead: no guard lasts long enough.
         """
         if not (self.is_scheduled and self.is_guard_weak) or self.has_invalid_score:
             return False
@@ -126,35 +125,35 @@ class Facts:
 
     @property
     def is_stale_in_cleaning(self) -> bool:
-        """Whether the list of a 0.1 cleaner has an entry of it that means nothing."""
+        """Whether it has a meaningless entry in the list of a 0.1 cleaner."""
         is_elsewhere = self.is_listed or self.is_scheduled
         return self.in_cleaning > 0 and (is_elsewhere or not self.has_data)
 
     @property
     def has_stale_returns(self) -> bool:
-        """Whether there is a count of its returns, but no data."""
+        """Whether it has a count of returns, but no data."""
         return not self.has_data and (self.returns is not None or self.has_invalid_returns)
 
     @property
     def state(self) -> State:
-        """The state that the facts say."""
+        """The state that follows from the facts."""
         return state_of(self)
 
 
 def whole_ms(score: float | None) -> int | None:
-    """A score as a time in whole unix ms; None for none, and for one that is no time."""
+    """A score as a time in whole unix ms; None for None, and for a score that is not a time."""
     return int(score) if score is not None and abs(score) <= TIME_MS_MAX else None
 
 
 def reason_of(lease: Lease | None) -> bytes | None:
-    """The reason that the guard of a buried item gives; None for any other lease."""
+    """The reason in the guard of a buried item; None for any other lease."""
     if lease is None or guard_kind(lease) != BURIED_GUARD:
         return None
     return lease.holder.removeprefix(BURIED_GUARD)
 
 
 def guard_kind(lease: Lease | None) -> bytes | None:
-    """The prefix of a lease value of ours that is nobody's lease; None for any other lease."""
+    """The prefix of a guard's value; None for any other lease."""
     if lease is None:
         return None
     prefix = lease.holder[: lease.holder.find(b":") + 1]
@@ -162,16 +161,16 @@ def guard_kind(lease: Lease | None) -> bytes | None:
 
 
 def is_guard(lease: Lease | None) -> bool:
-    """Whether a lease only keeps cleaners off an item of ours."""
+    """Whether a lease is a guard: no worker holds it, it only keeps cleaners away."""
     return guard_kind(lease) is not None
 
 
 def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
     """The lease that counts where the two names disagree.
 
-    A lease whose holder cannot be read counts before that of a session, and that before a guard of
-    a delayed or buried item. Of two of a kind, the one that ends later. A settling lease never
-    counts.
+    A lease whose holder cannot be read takes precedence over a session's lease, and that over the
+    guard of a delayed or buried item. Of two leases of one kind, the one that ends later counts. A
+    settling lease never counts.
 
     Args:
         new: The lease under the name of 0.2 and later.
@@ -193,13 +192,13 @@ def _rank(lease: Lease) -> tuple[int, float]:
 
 
 def state_of(facts: Facts) -> State:
-    """The state that the facts say, by the table of the protocol.
+    """The state that follows from the facts, by the table of the protocol.
 
-    The lists decide before the sorted sets: an item that a worker can lease, or has leased, is
-    that, whatever entry of ours was left behind; our cleans prune it.
+    The lists take precedence over the sorted sets: an item that a worker can lease, or has leased,
+    is waiting or leased, even if an old entry was left in a sorted set; cleans prune it.
 
     Args:
-        facts: What one atomic read saw.
+        facts: The facts of one atomic read.
     """
     if facts.wrong_types:
         return State.WRONG_TYPE

@@ -1,4 +1,4 @@
-"""What the first look of a clean saw of the items that looked broken."""
+"""What a first look saw of items, to recognise them in the second look."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,13 +14,12 @@ _NOT_SEEN = _ANYWHERE << _FINGERPRINT_BITS
 
 
 class Seen(Mapping[bytes, str]):
-    """Fingerprints of items by ID, and their places in processing: one integer for each.
+    """Fingerprints and places in processing by ID, packed into one integer each.
 
-    The ID of an item that was completed and added anew since then names another item, which only
-    looks as broken. Its data differ, or its entry stands further to the left than the one that was
-    seen: entries are pushed at the left end, so one that stays only ever comes closer to the right
-    end. An operation that rotates the list moves entries to the left, too; what cannot be told from
-    a new item is left for the next clean.
+    An item may be completed, and a new one added under its ID, between the two looks. The new item
+    has other data, or its entry is further to the left: entries are pushed at the left end, so an
+    entry that stays moves only to the right. Rotating the list moves entries to the left, too; an
+    item that cannot be told from a new one is left for the next clean.
     """
 
     def __init__(self) -> None:
@@ -31,23 +30,23 @@ class Seen(Mapping[bytes, str]):
 
         Args:
             item_id: The ID.
-            fingerprint: What a script replied; b"" is not noted.
-            place: Where it is in processing, counted from the right end, if that is known.
+            fingerprint: A script's fingerprint of its data; b"" is ignored.
+            place: Its place in processing, counted from the right end, if known.
         """
         if fingerprint:
             self._values[item_id] = place << _FINGERPRINT_BITS | int(fingerprint, 16)
 
     def moved(self, places: Mapping[bytes, int]) -> list[bytes]:
-        """The items that were in processing and stand further to the left now.
+        """The items that were in processing and are further to the left now.
 
         Args:
-            places: Where they are in processing now, counted from the right end.
+            places: Their places in processing now, counted from the right end.
         """
         get, bits = self._values.get, _FINGERPRINT_BITS
         return [i for i, place in places.items() if get(i, _NOT_SEEN) >> bits < place]
 
     def is_same(self, item_id: bytes, fingerprint: bytes) -> bool:
-        """Whether an item has the data that were seen; also if none were noted."""
+        """Whether an item has the data that were seen; True if it was not noted."""
         value = self._values.get(item_id)
         return value is None or (
             fingerprint != b"" and int(fingerprint, 16) == value & _FINGERPRINT
@@ -58,8 +57,8 @@ class Seen(Mapping[bytes, str]):
 
         Args:
             item_id: The ID.
-            fingerprint: That of its data now.
-            places: Where it is in processing now, counted from the right end.
+            fingerprint: The fingerprint of its data now.
+            places: Its places in processing now, counted from the right end.
         """
         return self.is_same(item_id, fingerprint) and not (
             places and self.moved({item_id: places[0]})

@@ -1,4 +1,4 @@
-"""Snapshots of items: everything about one, with its data, at one instant."""
+"""Snapshots of items: everything about an item, including its data, at one instant."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,20 +10,18 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.state.places import ListRange
 from rwq_cli.core.state.probe import lease_from, returns_from, wrong_types_from
-from rwq_cli.core.state.rules import Facts, reason_of
+from rwq_cli.core.state.rules import TIME_MS_MAX, Facts, reason_of
 
 # One call takes the server about two milliseconds.
 SNAPSHOT_ITEMS = 500
-# Of one reply; the item that crosses it is still in it.
+# Of one reply, which ends after the item that reaches it.
 SNAPSHOT_BYTES = 1024 * 1024
-# Larger scores are no times of ours, and files hold none: those that wait for ever still do.
-TIME_MS_MAX = 2**53
 
 _FIELDS = 10
 
 
 class Place(StrEnum):
-    """The structure that an item is in; one that is in none has no place."""
+    """The structure that an item is in."""
 
     MAIN = "main"
     PROCESSING = "processing"
@@ -48,13 +46,14 @@ class ItemSnapshot:
         state: Its state.
         place: The structure that it is in; None for none.
         lease: The effective lease, or None.
-        due_ms: Due time in unix ms if it is in the delayed zset and does not wait, else None. What
-            is below a millisecond keeps the order of items of one time.
-        buried_ms: When it was buried in unix ms, likewise.
+        due_ms: Due time in unix ms if it is in the delayed zset and does not wait, else None. The
+            fraction keeps the order of items with the same due time.
+        buried_ms: Time of burial in unix ms if it is in the buried zset and does not wait, else
+            None.
         reason: For buried items, why; else None.
         returns: How often a clean returned it; None if none did.
-        position: For items in main, how many are before them: 0 is next to be leased; else None.
-        nearer: For items in main, the end that is nearer; else None.
+        position: For items in main, how many are ahead: 0 is next to be leased; else None.
+        nearer: For items in main, the nearer end; else None.
     """
 
     item_id: bytes
@@ -72,14 +71,14 @@ class ItemSnapshot:
 
 @dataclass(slots=True)
 class Skipped:
-    """IDs of which no snapshot could be made.
+    """IDs without a snapshot.
 
     Attributes:
-        missing: IDs without data: ghosts, or completed meanwhile.
-        wrong_types: IDs whose data key, or a lease key, holds no string.
+        missing: IDs without data: ghosts, or items that were completed since.
+        wrong_types: IDs whose data key or lease key has the wrong type.
         wrong_keys: Those keys.
-        stray_leases: How many leases there are without an item; counted by an export only.
-        elsewhere: IDs that are not where the caller saw them any more.
+        stray_leases: How many leases have no item; counted only by an export.
+        elsewhere: IDs that are no longer where the caller saw them.
     """
 
     missing: list[bytes] = field(default_factory=list)
@@ -102,10 +101,10 @@ def read_snapshots(
     Args:
         queue: The queue.
         seen: The IDs, and where they were seen.
-        skipped: Takes the IDs of which there is no snapshot.
+        skipped: Collects the IDs without a snapshot.
         mark: The mark under which the caller has claimed IDs; b"" for none.
-        is_trusted: Take the IDs to be where they were seen, without a look at the lists: for a
-            caller that looks again when it acts. Those of a stretch of main are side by side.
+        is_trusted: Do not check the places: for a caller that checks them again when it acts. IDs
+            in main must be adjacent.
 
     Yields:
         Non-empty lists, in the order of the IDs, each read at one instant.
@@ -165,7 +164,7 @@ def _state_in_list(in_main: bool, in_processing: bool) -> State:
 
 
 def _time_ms(score: bytes) -> float | None:
-    """A score as a time, whole if it is."""
+    """A score as a time, as an int if it is whole."""
     if score == b"":
         return None
     time_ms = min(max(float(score), -TIME_MS_MAX), TIME_MS_MAX)
@@ -184,7 +183,7 @@ def _snapshot(
     buried_ms: float | None = None,
 ) -> ItemSnapshot:
     if isinstance(where, int):
-        # Entries of an item that waits are left over. Our cleans prune them.
+        # A waiting item's entries in the sorted sets are stale; cleans prune them.
         return ItemSnapshot(
             item_id,
             data,
