@@ -1,4 +1,4 @@
-"""Counting what only a walk over the whole queue finds."""
+"""Counting the states that only a walk over the whole queue finds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from rwq_cli.core.state.probe import states
 
 
 def with_survey(queue: Queue, known: Counts) -> tuple[Counts, frozenset[bytes]]:
-    """The counts with what the walk finds, and the duplicated items."""
+    """Add the counts that need a walk; also return the duplicated items."""
     totals, others = Totals(), _OtherKeys(queue)
     found = survey(queue, others.add, totals)
     ghosts = found.ghosts
@@ -35,9 +35,9 @@ def with_survey(queue: Queue, known: Counts) -> tuple[Counts, frozenset[bytes]]:
 
 
 class _OtherKeys:
-    """Counts stray leases and results among the keys that a walk over all of them finds.
+    """Counts stray leases and results in a walk over all keys.
 
-    Some may belong to a queue whose name begins like our leases or results.
+    Keys may belong to a queue whose name begins like this queue's lease or result keys.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -46,7 +46,7 @@ class _OtherKeys:
         self._results: ResultCount | None = ResultCount(queue)
 
     def add(self, page: Sequence[bytes]) -> None:
-        """Look at a page of keys."""
+        """Count a page of keys."""
         queue, keys = self._queue, self._queue.keys
         for prefix in (keys.lease_prefix, keys.old_lease_prefix):
             ids = _ids_in(page, prefix)
@@ -60,7 +60,7 @@ class _OtherKeys:
                 self._results = None
 
     def count_stray_leases(self, ghosts: set[bytes]) -> int:
-        """How many IDs have a lease but no data, and are none of these ghosts."""
+        """How many IDs have a lease but no data, and are not among these ghosts."""
         return len(_stray_among(self._queue, list(self._stray - ghosts)))
 
     def count_results(self) -> int | None:
