@@ -71,4 +71,6 @@ def bury(
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
         neutral=(Status.ALREADY_BURIED,),
+        leases=queue.effective_leases,
+        reasons={Status.NOT_OWNER: "--force ends its lease"},
     )

@@ -12,7 +12,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.restoring import report_bad_line, restore_report
 from rwq_cli.core.items.importing import OnConflict, forget_marks
 from rwq_cli.core.items.results import ResultTally
-from rwq_cli.core.model import OutcomeBatch
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.report import Report
@@ -76,6 +76,11 @@ def import_(
         batches(),
         results,
         counted=_COUNTED,
+        leases=queue.effective_leases,
+        reasons={
+            Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
+            "overwrites it"
+        },
         extra=lambda: {"rejected": reader.rejected, "imported-before": 0},
         dry_run=dry_run,
     )

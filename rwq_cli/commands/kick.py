@@ -42,4 +42,6 @@ def kick(
         success=Status.KICKED,
         failures=(Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
+        leases=queue.effective_leases,
+        reasons={Status.NOT_OWNER: "rwq release --force ends its lease"},
     )

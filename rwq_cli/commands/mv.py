@@ -66,5 +66,10 @@ def mv(
         success=Status.MOVED,
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),
         dry_run=dry_run,
+        reasons={
+            Status.NOT_OWNER: "--force moves it all the same",
+            Status.CONFLICT: f"{escaped(to)} has an item with this ID; complete or "
+            "move one of the two first",
+        },
         fields=bytes_fields("to", to),
     )

@@ -68,4 +68,6 @@ def release(
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
         neutral=() if delay_s else (Status.ALREADY_WAITING,),
+        leases=queue.effective_leases,
+        reasons={Status.NOT_OWNER: "--force ends its lease"},
     )

@@ -41,6 +41,7 @@ def removal_report(
     success: Status,
     failures: Sequence[Status],
     dry_run: bool,
+    reasons: Mapping[Status, str] | None = None,
     fields: Mapping[str, object] | None = None,
 ) -> Batch[Outcome]:
     """The report of a verb that removes items.
@@ -53,9 +54,18 @@ def removal_report(
         success: The status of an item on which the verb succeeded.
         failures: The statuses of an item on which it failed.
         dry_run: Whether it is a dry run.
+        reasons: See `failure_lines`.
         fields: Further fields of the summary.
     """
-    report = batch_of_ids(queue.name, outcomes, success=success, failures=failures, dry_run=dry_run)
+    report = batch_of_ids(
+        queue.name,
+        outcomes,
+        success=success,
+        failures=failures,
+        dry_run=dry_run,
+        leases=queue.effective_leases,
+        reasons=reasons,
+    )
     report.failed |= {Status.CHANGED.value, Status.WRONG_TYPE.value}
     report.fields = {
         **bytes_fields("queue", queue.name),

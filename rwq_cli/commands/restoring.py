@@ -8,7 +8,7 @@ from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.report import Batch
-from rwq_cli.views.outcomes import DRY_RUN, outcome_view
+from rwq_cli.views.outcomes import ReadLeases, failure_lines, outcome_view
 
 _FAILED = frozenset(
     {"conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"}
@@ -23,6 +23,8 @@ def restore_report(
     results: ResultTally,
     *,
     counted: Sequence[str],
+    leases: ReadLeases,
+    reasons: Mapping[Status, str],
     extra: Callable[[], Mapping[str, int]],
     dry_run: bool,
     words: Mapping[Status, str] | None = None,
@@ -35,7 +37,9 @@ def restore_report(
         queue: The queue's name.
         batches: The outcomes of items; reading them does the work.
         results: The outcomes of results, counted.
-        counted: The words that the summary always has, in order.
+        counted: The words that JSON always has, in order.
+        leases: Reads the leases of items that another session holds.
+        reasons: See `failure_lines`.
         extra: Returns counts to add to those of the items; called at the end.
         dry_run: Whether it is a dry run.
         words: Words for statuses that are not counted under their names.
@@ -53,8 +57,9 @@ def restore_report(
         extra_success=_RESULTS_RESTORED,
         shown=frozenset({"imported", "replaced", "restored"}),
         fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
-        prefix=DRY_RUN if dry_run else "",
+        dry_run=dry_run,
         suffix=suffix,
+        explain=lambda failed: failure_lines(queue, failed, leases, reasons),
     )
     report.extra = lambda: {
         **{word: number + report.counts[word] for word, number in extra().items()},

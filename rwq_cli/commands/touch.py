@@ -36,4 +36,5 @@ def touch(
         success=Status.TOUCHED,
         failures=(Status.NOT_LEASED, Status.MISSING),
         dry_run=dry_run,
+        leases=queue.effective_leases,
     )

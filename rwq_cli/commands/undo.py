@@ -73,6 +73,8 @@ def undo(
         bad_line(number, reason)
     run = UndoRun(reader, queue, dry_run=dry_run)
     verb = reader.origin.verb
+    # Only what was moved can have a lease.
+    came_to = queue if reader.origin.to is None else WorkQueue(connection, reader.origin.to)
 
     def suffix() -> str:
         place = f"; {verb} of {escaped(queue.name)}, from {_shown(reader.path)}"
@@ -83,6 +85,12 @@ def undo(
         run.batches(),
         run.results,
         words=_WORDS,
+        leases=came_to.effective_leases,
+        reasons={
+            Status.CONFLICT: "it exists with other data, and is left as it is",
+            Status.MISSING: f"it is not in {escaped(came_to.name)} any more",
+            Status.NOT_OWNER: "try again when it is free",
+        },
         counted=("restored", "already-there", "conflicts", "rejected"),
         extra=lambda: {
             "rejected": len(reader.rejected),

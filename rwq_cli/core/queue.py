@@ -112,6 +112,7 @@ class WorkQueue(Queue):
         leases = listing_.leases
         choose = selection_.choose
         inspect_items = report_.inspect_items
+        effective_leases = report_.effective_leases
         describe = report_.describe
         describe_with_results = report_.describe_with_results
         state = report_.state
@@ -153,6 +154,7 @@ class WorkQueue(Queue):
         leases = _Operation("inspect.listing")
         choose = _Operation("inspect.selection")
         inspect_items = _Operation("inspect.report")
+        effective_leases = _Operation("inspect.report")
         describe = _Operation("inspect.report")
         describe_with_results = _Operation("inspect.report")
         state = _Operation("inspect.report")

@@ -12,6 +12,9 @@ from rwq_cli.output.report import Batch, Records, Report, Stream, Text
 
 T = TypeVar("T")
 
+# These count or list every outcome, so that no failure is named on stderr.
+_FOR_PROGRAMS = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV)
+
 
 def render(report: Report, options: OutputOptions) -> Code:
     """Write a report, and return its exit code.
@@ -113,7 +116,7 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
     failure: OSError | None = None
     try:
         for batch in report.batches:
-            report.counts.update(report.count(batch))
+            report.add(batch)
             if writer is None or failure:
                 continue
             if environment.stdout_is_terminal:
@@ -130,6 +133,9 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
         environment.error(f"interrupted: {report.summary()}")
         raise
     options.end_progress()
+    if report.first_failures and output not in _FOR_PROGRAMS:
+        for line in report.explain(report.first_failures):
+            environment.error(line)
     try:
         if failure:
             raise failure

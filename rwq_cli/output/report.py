@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -16,6 +17,32 @@ COMMAND_STYLE = "cyan"
 # A line of a section: its label, its value, and the value's style. An empty label continues the
 # line before.
 Row = tuple[str, str, str | None]
+
+
+# How a note on a dry run begins.
+DRY_RUN = "dry run: "
+# What a dry run would do, by what the run itself says that it has done.
+_INFINITIVES = {
+    "added": "add",
+    "buried": "bury",
+    "completed": "complete",
+    "delayed": "delay",
+    "dropped": "drop",
+    "imported": "import",
+    "kicked": "kick",
+    "moved": "move",
+    "promoted": "promote",
+    "pruned": "prune",
+    "released": "release",
+    "removed": "remove",
+    "replaced": "replace",
+    "restored": "restore",
+    "returned": "return",
+    "skipped": "skip",
+    "touched": "touch",
+}
+# How many failures of a batch are named.
+NAMED_FAILURES = 5
 
 
 def _nothing(*_: Any) -> None:
@@ -127,7 +154,7 @@ class Batch(Generic[T]):
         batches: The records, in the batches that were acknowledged; reading them does the work.
         count: Counts the records of a batch, by word.
         word: The word of one record.
-        counted: The words that the summary always has, in order.
+        counted: The words that JSON always has, in order; the first is what the command is for.
         failed: Words that count as failure.
         shown: Words whose records `-o ids` prints.
         fields: Fields of the summary besides the counts.
@@ -135,9 +162,12 @@ class Batch(Generic[T]):
         json_counted: Further words that JSON always has.
         extra_success: Words of `extra` that count as success.
         extra: Further counts; called at the end.
-        prefix: The beginning of the summary line.
+        dry_run: Whether nothing was changed.
+        idle: The summary if there was nothing to do; None for one of the first word.
         suffix: The end of the summary line; called when the work is done.
         is_news: Whether a quiet run has a summary, too, if anything was done.
+        explain: Returns lines that name these failed records, with the reason and the way out.
+        first_failures: The first records that failed, `NAMED_FAILURES` at most.
     """
 
     view: View[T]
@@ -152,10 +182,22 @@ class Batch(Generic[T]):
     json_counted: Sequence[str] = ()
     extra_success: frozenset[str] = frozenset()
     extra: Callable[[], dict[str, int]] = dict
-    prefix: str = ""
+    dry_run: bool = False
+    idle: str | None = None
     suffix: Callable[[], str] = str
     is_news: bool = False
+    explain: Callable[[Sequence[T]], Iterable[str]] = lambda _failures: ()
     counts: Counter[str] = field(default_factory=Counter)
+    first_failures: list[T] = field(default_factory=list)
+
+    def add(self, batch: Any) -> None:
+        """Count a batch, and keep the first failures."""
+        counts = self.count(batch)
+        self.counts.update(counts)
+        room = NAMED_FAILURES - len(self.first_failures)
+        if room and any(counts.get(word) for word in self.failed):
+            failures = (record for record in batch if self.word(record) in self.failed)
+            self.first_failures += islice(failures, room)
 
     def totals(self) -> dict[str, int]:
         """The counts so far by word, in the order of the summary."""
@@ -164,12 +206,21 @@ class Batch(Generic[T]):
 
     def summary(self) -> str:
         """The summary line."""
-        counts = [
-            f"{word.replace('-', ' ')} {number:,}"
-            for word, number in self.totals().items()
-            if number or word in self.counted
-        ]
-        return self.prefix + ", ".join(counts) + self.suffix()
+        parts: list[str] = []
+        was_would = False
+        for word, number in self.totals().items():
+            if not number:
+                continue
+            is_would = self.dry_run and word in _INFINITIVES
+            shown = _INFINITIVES[word] if is_would else word.replace("-", " ")
+            parts.append(f"{'would ' if is_would and not was_would else ''}{shown} {number:,}")
+            was_would = is_would
+        text = ", ".join(parts)
+        if not parts:
+            done = self.counted[0]
+            text = f"nothing to {_INFINITIVES[done]}" if self.dry_run else f"nothing {done}"
+            text = self.idle or text
+        return (DRY_RUN if self.dry_run else "") + text + self.suffix()
 
     def status(self) -> ExitStatus:
         """The exit code."""

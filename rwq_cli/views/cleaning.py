@@ -7,7 +7,6 @@ from typing import Any
 from rwq_cli.core.model import CleanAction, Repair, State
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.report import Batch, View
-from rwq_cli.views.outcomes import DRY_RUN
 
 _REPAIRS = tuple(repair.value for repair in Repair)
 
@@ -38,7 +37,8 @@ def clean_report(
         failed=frozenset(),
         shown=frozenset(_REPAIRS),
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
-        prefix=DRY_RUN if dry_run else "",
+        dry_run=dry_run,
+        idle="nothing to clean",
         # For cron, which mails what is printed.
         is_news=True,
     )

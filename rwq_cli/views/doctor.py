@@ -10,8 +10,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import COMMAND_STYLE, Column, Records, Row, Section, View
-from rwq_cli.views.outcomes import DRY_RUN
+from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Column, Records, Row, Section, View
 from rwq_cli.views.remedies import REMEDIES, command_for, left_because
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}

@@ -7,10 +7,9 @@ from rwq_cli.core.model import Item, State
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Column, Records
+from rwq_cli.output.report import DRY_RUN, Column, Records
 from rwq_cli.views.command_lines import command_line
 from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, item_view
-from rwq_cli.views.outcomes import DRY_RUN
 
 _DRY_RUN = f"{DRY_RUN}these would be leased now"
 

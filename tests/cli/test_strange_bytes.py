@@ -154,16 +154,16 @@ def test_ids_go_from_ls_to_a_verb_as_they_are(rwq: Rwq, listed: Foreign) -> None
     assert rwq("ls", "-n", "0", "-o", "ids", "-0").as_bytes() == (0, ids, b"")
     (with_nul,) = [item_id for item_id in STRANGE if b"\0" in item_id]
     rest = ids.replace(with_nul + b"\0", b"")
-    assert rwq("complete", "-", stdin=with_nul + b"\n").notes.startswith("completed 1,")
-    assert rwq("complete", "-", "-0", stdin=rest).notes.startswith("completed 21,")
+    assert rwq("complete", "-", stdin=with_nul + b"\n").notes == "completed 1\n"
+    assert rwq("complete", "-", "-0", stdin=rest).notes == "completed 21\n"
     assert listed.raw.keys() == []
 
 
 def test_ids_are_arguments_of_a_process(rwq: Rwq, listed: Foreign) -> None:
     ids = [item_id for item_id in STRANGE if b"\0" not in item_id]
-    assert rwq.process("release", "--front", "--", *ids).notes.startswith("released 21,")
+    assert rwq.process("release", "--front", "--", *ids).notes == "released 21\n"
     assert listed.raw.lrange(listed.keys.main, 0, -1) == [b"a\0b", *ids[::-1]]
-    assert rwq.process("complete", "--", *ids).notes.startswith("completed 21,")
+    assert rwq.process("complete", "--", *ids).notes == "completed 21\n"
     assert listed.raw.lrange(listed.keys.main, 0, -1) == [b"a\0b"]
 
 
@@ -219,7 +219,7 @@ def test_glob_characters_in_a_queue_name_match_nothing_else(
     assert result.as_tuple() == (
         0,
         "mine\n",
-        "returned 1, dropped 0, promoted 0, pruned 0, buried 0\n",
+        "returned 1\n",
     )
     assert rwq("lease", "-o", "ids", *words).text == "mine\n"
     for other in others:
@@ -251,7 +251,7 @@ def test_a_line_of_32_mb_is_added_and_returned_whole(rwq: Rwq, raw: redis.Redis)
     assert rwq("add", "--id-from", "sha256", stdin=given).as_tuple() == (
         0,
         "",
-        "added 3, duplicates 0, rejected 0\n",
+        "added 3\n",
     )
     name = hashlib.sha256(big).hexdigest()
     assert raw.strlen(f"jobs:item:{name}") == len(big)

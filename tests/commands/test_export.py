@@ -209,8 +209,7 @@ class TestResults:
         result = rwq("import", "-", stdin=text)
         assert (result.code, result.notes) == (
             0,
-            "imported 1, already there 0, skipped 0, replaced 0, conflicts 0, rejected 0, "
-            "results 3\n",
+            "imported 1, results 3\n",
         )
         assert contents(foreign.raw) == before
         assert 30_000 < foreign.raw.pttl("jobs:result:held") <= 60_000

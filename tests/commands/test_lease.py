@@ -133,7 +133,7 @@ def test_a_dry_run_leases_nothing(rwq: Rwq, foreign: Foreign) -> None:
     assert result.as_tuple() == (
         0,
         "a\nb\n",
-        "dry run, nothing changed: these would be leased now\n",
+        "dry run: these would be leased now\n",
     )
     assert sorted(foreign.raw.keys()) == before
 
@@ -292,7 +292,7 @@ class TestSeveralQueues:
             ("normal", "n1"),
             ("normal", "n2"),
         ]
-        assert result.notes == "dry run, nothing changed: these would be leased now\n"
+        assert result.notes == "dry run: these would be leased now\n"
         assert raw.exists("normal:processing") == 0
 
     def test_fair_shuffles_the_queues(self, rwq: Rwq, raw: redis.Redis) -> None:

@@ -19,7 +19,8 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     result = rwq("rm", "a", "gone", "--yes")
     (file,) = undo_files(rwq)
-    assert result.as_tuple() == (3, "", f"removed 1, missing 1; undo file {file}\n")
+    summary = f"removed 1, missing 1; undo file {file}\n"
+    assert result.as_tuple() == (3, "", f"rwq: gone: no such item\n{summary}")
     assert contents(foreign.raw) == {b"jobs:item:b": b"data of b", b"jobs:queue": [b"b"]}
     header, record, end = map(json.loads, file.read_text().splitlines())
     assert end == {"taken": 1}
@@ -49,7 +50,11 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
 
 
 def test_no_undo_file_is_left_if_nothing_is_removed(rwq: Rwq) -> None:
-    assert rwq("rm", "gone", "--yes").as_tuple() == (1, "", "removed 0, missing 1\n")
+    assert rwq("rm", "gone", "--yes").as_tuple() == (
+        1,
+        "",
+        "rwq: gone: no such item\nmissing 1\n",
+    )
     assert rwq("rm", "gone", "--yes", "-o", "json").json["undo_file"] is None
     assert undo_files(rwq) == []
 
@@ -106,7 +111,7 @@ class TestConfirmation:
         before, files = contents(foreign.raw), undo_files(rwq)
         result = rwq(*line.split(), "--dry-run")
         assert result.code == 0
-        assert result.notes.startswith("dry run, nothing changed: ")
+        assert result.notes.startswith("dry run: ")
         assert (contents(foreign.raw), undo_files(rwq)) == (before, files)
 
 
@@ -144,6 +149,7 @@ def test_an_item_of_another_type_is_an_error(rwq: Rwq, foreign: Foreign) -> None
     assert rwq("rm", "h", "--yes").as_tuple() == (
         1,
         "",
-        "removed 0, missing 0, wrong type 1\n",
+        "rwq: h: one of its keys holds another type than the protocol says; "
+        "rwq show -q jobs h says which\nwrong type 1\n",
     )
     assert foreign.raw.hgetall("jobs:item:h") == {b"a": b"b"}

@@ -68,9 +68,9 @@ def test_demo_shows_the_main_job_and_cleans_up(short_place: Path) -> None:
     ]
     assert b"\n#  ID  " in output, "a pipe gets the tables, too"
     assert b"\x1b" not in output
-    assert b"added 4, duplicates 0, rejected 0\n" in output
-    assert b"returned 1, dropped 0, promoted 0, pruned 0, buried 0\n" in output
-    assert b"completed 1, missing 0, not owner 0\n" in output
+    assert b"added 4\n" in output
+    assert b"returned 1\n" in output
+    assert b"completed 1\n" in output
     assert list(short_place.iterdir()) == []
     assert servers_below(short_place) == []
 

@@ -21,9 +21,13 @@ def test_a_quiet_verb_prints_nothing(rwq: Rwq, foreign: Foreign, word: str) -> N
     assert rwq("complete", "a", word).as_tuple() == (0, "", "")
 
 
-def test_a_quiet_verb_prints_its_results(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_quiet_verb_prints_its_results_and_names_failures(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
-    assert rwq("-Q", "complete", "a", "gone", "-o", "ids").as_tuple() == (3, "a\n", "")
+    assert rwq("-Q", "complete", "a", "gone", "-o", "ids").as_tuple() == (
+        3,
+        "a\n",
+        "rwq: gone: no such item\n",
+    )
     assert rwq("-Q", "complete", "a", "-o", "json").json["missing"] == 1
 
 

@@ -33,7 +33,7 @@ def test_a_purge_is_undone(rwq: Rwq, foreign: Foreign) -> None:
     assert result.as_tuple() == (
         0,
         "",
-        f"restored 6, already there 0, conflicts 0, rejected 0; purge of jobs, from {file}\n",
+        f"restored 6; purge of jobs, from {file}\n",
     )
     assert contents(foreign.raw) == before
     assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
@@ -43,8 +43,7 @@ def test_a_purge_is_undone(rwq: Rwq, foreign: Foreign) -> None:
     again = rwq("undo", f"{file}.undone")
     assert (again.code, again.notes) == (
         0,
-        "restored 0, already there 0, conflicts 0, rejected 0, restored before 6; "
-        f"purge of jobs, from {file}.undone\n",
+        f"restored before 6; purge of jobs, from {file}.undone\n",
     )
     assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
 
@@ -84,7 +83,9 @@ def test_an_id_that_was_used_anew_is_left(rwq: Rwq, foreign: Foreign) -> None:
     rwq("add", "--id", "a", "anew")
     result = rwq("undo")
     assert result.code == 3
-    assert result.notes.startswith("restored 1, already there 0, conflicts 1, rejected 0; ")
+    failure, summary = result.notes.splitlines()
+    assert failure == "rwq: a: it exists with other data, and is left as it is"
+    assert summary.startswith("restored 1, conflicts 1; ")
     assert foreign.raw.get("jobs:item:a") == b"anew"
     (file,) = undo_files(rwq)
     assert result.notes.endswith(
@@ -190,7 +191,7 @@ def test_one_that_was_interrupted_and_whose_marks_are_gone(
     assert (dry["restored"], dry["in_doubt"]) == (restored, restored)
     assert (result.code, result.notes) == (
         0,
-        f"restored {restored:,}, already there {len(back) - 100:,}, conflicts 0, rejected 0, "
+        f"restored {restored:,}, already there {len(back) - 100:,}, "
         f"in doubt {restored:,}; rm of jobs, from {file}; in doubt: an earlier undo of this file "
         "was interrupted, and the server no longer knows what was restored, so a worker "
         "may have completed them\n",
@@ -349,7 +350,7 @@ def test_what_is_in_doubt_is_told(rwq: Rwq, foreign: Foreign) -> None:
     assert result.code == 0
     assert (dry["restored"], dry["in_doubt"]) == (299, 49)
     assert result.notes == (
-        "restored 299, already there 1, conflicts 0, rejected 0, in doubt 49; rm of jobs, from "
+        "restored 299, already there 1, in doubt 49; rm of jobs, from "
         f"{file}; in doubt: rm was interrupted before it knew whether they were "
         "removed, so a worker may have completed them\n"
     )

@@ -19,6 +19,7 @@ from rwq_cli.core.inspect.results import (
 )
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.server.connection import Command
+from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts, reason_of, whole_ms
 
 PREVIEW_BYTES = 200
@@ -95,6 +96,11 @@ def state(queue: Queue, item_id: bytes | str) -> State:
     """The state of one ID."""
     (report,) = inspect_items(queue, [to_bytes(item_id)])
     return report.facts.state
+
+
+def effective_leases(queue: Queue, ids: Iterable[bytes]) -> list[Lease | None]:
+    """The effective lease of each ID, in order."""
+    return [facts.lease for facts in probe(queue, ids)]
 
 
 def describe(queue: Queue, reports: Iterable[ItemReport], *, data: bool = False) -> Iterator[Item]:

@@ -1,0 +1,105 @@
+"""The failures of a batch are named on stderr, with the reason and the way out."""
+
+import re
+
+import pytest
+import redis
+
+from rwq_cli.output.report import NAMED_FAILURES
+from tests.conftest import Foreign
+from tests.driver import Rwq
+
+pytestmark = pytest.mark.usefixtures("slept_s")
+
+
+def named(notes: str) -> dict[str, str]:
+    """The reasons by ID; the time left, which goes by, as TIME."""
+    lines = [line.split(": ", 2) for line in notes.splitlines() if line.startswith("rwq: ")]
+    return {item_id: re.sub(r"for [0-9ms.]+;", "for TIME;", reason) for _, item_id, reason in lines}
+
+
+@pytest.mark.parametrize(
+    ("line", "way_out"),
+    [
+        ("release", "--force ends its lease"),
+        ("bury", "--force ends its lease"),
+        ("mv --to other --yes", "--force moves it all the same"),
+        ("complete --owner me", "without --owner it is completed all the same"),
+    ],
+)
+def test_a_leased_item_names_its_holder_and_the_way_out(
+    rwq: Rwq, foreign: Foreign, line: str, way_out: str
+) -> None:
+    foreign.leased(b"17", holder=b"worker-3", ttl_ms=250_000)
+    foreign.leased(b"18", holder=b"worker-4", ttl_ms=None)
+    result = rwq(*line.split(), "17", "18")
+    assert named(result.notes) == {
+        "17": f"leased by worker-3 for TIME; {way_out}",
+        "18": f"leased by worker-4 without expiry; {way_out}",
+    }
+    assert result.notes.splitlines()[-1].startswith("not owner 2")
+    assert re.search(r"for 4m\d+s;", result.notes)
+
+
+def test_an_item_that_nobody_holds_has_another_owner(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    notes = rwq("complete", "a", "--owner", "me").notes
+    assert named(notes) == {
+        "a": "nobody holds it; without --owner it is completed all the same",
+    }
+
+
+def test_a_guard_is_nobodys_lease(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.buried(b"b")
+    foreign.delayed(b"d", 9_999_999_999_999)
+    notes = rwq("mv", "--to", "other", "--yes", "b", "d").notes
+    assert named(notes) == {
+        "b": "it is buried; --force moves it all the same",
+        "d": "it is delayed; --force moves it all the same",
+    }
+
+
+def test_an_id_that_the_other_queue_has_is_a_conflict(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.set("other:item:a", "x")
+    notes = rwq("mv", "--to", "other", "--yes", "a").notes
+    reason = "other has an item with this ID; complete or move one of the two first"
+    assert named(notes) == {"a": reason}
+
+
+def test_commands_in_a_reason_can_be_pasted(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"it's")
+    notes = rwq("kick", "it's").notes
+    (command,) = re.findall(r"rwq show .*(?= says)", notes)
+    assert rwq.shell(command).code == 0
+
+
+def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:
+    ids = [f"gone-{number:04}" for number in range(1500)]
+    foreign.waiting(b"a")
+    result = rwq("complete", "-", stdin="\n".join(["a", *ids]).encode())
+    assert list(named(result.notes)) == ids[:NAMED_FAILURES]
+    assert result.notes.splitlines()[NAMED_FAILURES:] == ["completed 1, missing 1,500"]
+
+
+def test_ids_are_shown_escaped(rwq: Rwq) -> None:
+    notes = rwq("complete", "-", stdin=b"\x1b[2J\n").notes
+    assert notes == "rwq: \\x1b[2J: no such item\nmissing 1\n"
+
+
+@pytest.mark.parametrize("output", ["json", "jsonl", "csv"])
+def test_formats_for_programs_have_the_outcomes_instead(rwq: Rwq, output: str) -> None:
+    assert "no such item" not in rwq("complete", "gone", "-o", output).notes
+
+
+def test_a_dry_run_names_them_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    result = rwq("rm", "a", "gone", "--dry-run")
+    assert result.notes == "rwq: gone: no such item\ndry run: would remove 1, missing 1\n"
+    assert raw.llen("jobs:queue") == 1
+
+
+def test_nothing_to_do_is_said_so(rwq: Rwq) -> None:
+    assert rwq("complete", "-").notes == "nothing completed\n"
+    assert rwq("complete", "-", "--dry-run").notes == "dry run: nothing to complete\n"
+    assert rwq("clean", "light").notes == "nothing to clean\n"
