@@ -45,7 +45,7 @@ class TestConfirm:
 
 
 class TestOnTerminal:
-    def test_y_goes_on(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_answering_y_runs_the_command(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         code, seen = rwq.on_terminal("release", "a", "--force", type_in=[(b"[y/N] ", b"y\n")])
         assert code == 0

@@ -261,7 +261,7 @@ def test_tls_options_need_a_tls_url(rwq: Rwq, server: PrivateServer) -> None:
     )
 
 
-def test_version_is_printed(rwq: Rwq) -> None:
+def test_version_options_print_the_version(rwq: Rwq) -> None:
     from rwq_cli import __version__
 
     assert rwq("--version").as_tuple() == (0, f"rwq {__version__}\n", "")

@@ -278,7 +278,7 @@ class TestReplica:
         return at(server)
 
     @pytest.mark.parametrize("line", WRITERS)
-    def test_writes_are_refused(self, replica: Rwq, line: str) -> None:
+    def test_a_replica_refuses_writing_commands(self, replica: Rwq, line: str) -> None:
         result = replica(*line.split())
         assert (result.code, result.text) == (69, "")
         assert_one_line(result)
@@ -286,7 +286,7 @@ class TestReplica:
         assert result.notes.endswith("; point -u at the primary\n")
 
     @pytest.mark.parametrize("line", LOOKERS)
-    def test_reads_are_answered(self, replica: Rwq, line: str) -> None:
+    def test_a_replica_answers_reading_commands(self, replica: Rwq, line: str) -> None:
         assert replica(*line.split()).code == 0
 
 
@@ -309,7 +309,7 @@ class TestOutOfMemory:
         assert result.notes.endswith("; raise its maxmemory or complete some items\n")
         assert json.loads(full("add", "x", "-o", "json").err)["code"] == "out-of-memory"
 
-    def test_reads_are_answered(self, full: Rwq) -> None:
+    def test_a_full_server_answers_reading_commands(self, full: Rwq) -> None:
         for line in LOOKERS:
             assert full(*line.split()).code == 0, line
 

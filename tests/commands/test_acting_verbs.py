@@ -19,7 +19,7 @@ ENDING = {
 
 @pytest.mark.parametrize("line", ENDING)
 class TestLeasesOfOtherSessions:
-    def test_they_need_force(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
+    def test_items_leased_by_others_need_force(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
         result = rwq(*line.split(), "a", "-o", "jsonl")

@@ -23,7 +23,7 @@ def near(seconds: int) -> list[int]:
 
 
 class TestDelay:
-    def test_arguments_are_delayed(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_items_from_arguments_are_delayed(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--delay", "5m", "--id-from", "line", "b", "a")
         assert result.as_tuple() == (0, "", "added 2\n")
         assert raw.exists("jobs:queue") == 0
@@ -48,7 +48,7 @@ class TestDelay:
         assert rwq("add", "--delay", "1d", "--id", "a", "x").code == 0
         assert due_in_s(raw)["a"] in near(86400)
 
-    def test_thousands_are_delayed(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_thousands_of_lines_are_delayed_in_order(self, rwq: Rwq, raw: redis.Redis) -> None:
         lines = [b"line %d" % number for number in range(1200)]
         given = b"\n".join(lines)
         result = rwq("add", "--delay", "5m", "--id-from", "line", "-o", "ids", stdin=given)

@@ -257,7 +257,7 @@ class TestJson:
 
 
 class TestPrometheus:
-    def test_all_metrics(self, rwq: Rwq, filled: Foreign) -> None:
+    def test_prometheus_has_every_count_of_every_queue(self, rwq: Rwq, filled: Foreign) -> None:
         result = rwq("check", "--format", "prometheus", "-q", "jobs", "-q", "none")
         text = re.sub(r'(seconds\{queue="jobs"\}) [01]\n', r"\1 0\n", result.text)
         assert (result.code, result.notes) == (0, "")

@@ -216,7 +216,7 @@ class TestResult:
 
 
 class TestStdin:
-    def test_thousands_are_completed(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_thousands_of_ids_on_stdin_are_completed(self, rwq: Rwq, raw: redis.Redis) -> None:
         ids = [b"%05d" % number for number in range(5000)]
         rwq("add", "--id-from", "line", stdin=b"\n".join(ids))
         rwq("lease", "-n", "5000", "-o", "ids")

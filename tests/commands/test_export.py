@@ -51,7 +51,7 @@ def test_a_leased_item_has_its_lease(rwq: Rwq, foreign: Foreign) -> None:
     }
 
 
-def test_ghosts_are_counted(rwq: Rwq, foreign: Foreign) -> None:
+def test_ghosts_and_stray_leases_are_counted_not_exported(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.lpush("jobs:queue", "ghost")
     foreign.lease(b"stray")
@@ -114,7 +114,7 @@ def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
 
 
 @pytest.mark.usefixtures("slept_s")
-def test_ids_select_items(rwq: Rwq, foreign: Foreign) -> None:
+def test_ids_and_options_select_exported_items(rwq: Rwq, foreign: Foreign) -> None:
     """The grammar of all verbs on many items; nothing chosen is everything."""
     foreign.waiting(b"w1", b"w2", b"w3")
     foreign.leased(b"l1", b"l2")

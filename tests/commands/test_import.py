@@ -204,7 +204,7 @@ class TestResults:
         ends = [foreign.raw.pttl(f"jobs:result:{item_id}") for item_id in "abc"]
         assert [round(ttl_ms / 60_000) for ttl_ms in ends] == [60, 60, 1]
 
-    def test_results_between_items(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_results_may_stand_between_items(self, rwq: Rwq, foreign: Foreign) -> None:
         given = lines(item("a"), self.kept("x"), item("b"), self.kept("y"), self.kept("z"))
         assert rwq("import", "-", stdin=given).notes == ("imported 2, results 3\n")
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]

@@ -17,7 +17,7 @@ def bury(foreign: Foreign, *ids: bytes) -> None:
         foreign.raw.hset("jobs:returns", item_id, 5)
 
 
-def test_ids_are_kicked(rwq: Rwq, foreign: Foreign) -> None:
+def test_named_items_are_kicked_in_the_given_order(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     bury(foreign, b"a", b"b", b"c")
     assert rwq("kick", "c", "a").as_tuple() == (

@@ -113,7 +113,7 @@ def test_plain_has_id_and_data(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("lease").as_tuple() == (0, "a\t300000\t9\tdata of a\n", "")
 
 
-def test_ghosts_are_dropped(rwq: Rwq, foreign: Foreign) -> None:
+def test_lease_skips_and_drops_ghosts(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.lpush("jobs:queue", "ghost1", "ghost2")
     foreign.waiting(b"a")
     assert rwq("lease", "-o", "ids").as_tuple() == (0, "a\n", "")
@@ -395,7 +395,9 @@ class TestById:
         assert sorted(foreign.raw.keys()) == before
 
     @pytest.mark.usefixtures("slept_s")
-    def test_the_hint_works(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_the_command_in_a_refusal_makes_the_item_leasable(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
         foreign.abandoned(b"a b")
         said = rwq("lease", "--id", "a b").notes
         command = said.partition("return it: ")[2].partition(" (")[0]

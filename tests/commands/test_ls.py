@@ -34,7 +34,7 @@ class TestPaging:
         assert ids(rwq, "-n", "2") == ["w1", "w2"]
         assert ids(rwq, "--limit", "9") == ["w1", "w2", "w3", "w4", "w5"]
 
-    def test_offset_skips_items(self, rwq: Rwq) -> None:
+    def test_offset_skips_the_first_items(self, rwq: Rwq) -> None:
         assert ids(rwq, "-n", "2", "--offset", "2") == ["w3", "w4"]
         assert positions(rwq, "-n", "2", "--offset", "2") == [2, 3]
         assert ids(rwq, "--offset", "4") == ["w5"]
@@ -83,7 +83,7 @@ class TestSources:
         assert ids(rwq, "processing") == ["a1", "l1", "h1", "g1"]
         assert ids(rwq, "processing", "--tail") == ["g1", "h1", "l1", "a1"]
 
-    def test_items_have_states(self, rwq: Rwq) -> None:
+    def test_all_lists_each_item_with_its_state(self, rwq: Rwq) -> None:
         records = rwq("ls", "all", "-o", "json").json
         assert [(record["id"], record["state"]) for record in records[4:]] == [
             ("w5", "waiting"),
@@ -107,7 +107,9 @@ class TestSources:
             (("leased", "--state", "abandoned"), ""),
         ],
     )
-    def test_state_selects_items(self, rwq: Rwq, words: tuple[str, ...], expected: str) -> None:
+    def test_state_lists_only_items_in_it(
+        self, rwq: Rwq, words: tuple[str, ...], expected: str
+    ) -> None:
         assert ids(rwq, *words) == expected.split()
 
     def test_a_duplicate_is_listed_twice(self, rwq: Rwq, five: Foreign) -> None:

@@ -59,7 +59,7 @@ def test_no_undo_file_is_left_if_nothing_is_removed(rwq: Rwq) -> None:
     assert undo_files(rwq) == []
 
 
-def test_options_select_items(rwq: Rwq, foreign: Foreign) -> None:
+def test_options_select_the_items_to_remove(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a1", b"b", b"a2")
     foreign.leased(b"a3")
     result = rwq("rm", "--id-glob", "a*", "--yes", "-o", "ids")

@@ -24,7 +24,7 @@ STRANGE = [
 ]
 
 
-def test_the_key_table() -> None:
+def test_keys_have_the_names_in_the_key_table() -> None:
     keys = QueueKeys(b"jobs")
     assert {
         "main": keys.main,

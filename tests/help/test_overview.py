@@ -20,7 +20,7 @@ def test_it_fits_on_a_screen_of_20_lines_and_80_columns() -> None:
 
 @pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_its_commands_work(rwq: Rwq, foreign: Foreign, command: str) -> None:
+def test_every_command_in_the_overview_works(rwq: Rwq, foreign: Foreign, command: str) -> None:
     foreign.waiting(b"1", b"2")
     foreign.raw.set(foreign.keys.item(b"ID"), b"data")
     foreign.raw.lpush(foreign.keys.main, b"ID")

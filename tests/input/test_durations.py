@@ -22,7 +22,7 @@ from rwq_cli.input.durations import parse_duration
         ("1.5h", 5400),
     ],
 )
-def test_durations_with_units(text: str, seconds: float) -> None:
+def test_units_of_durations_are_added_up(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 

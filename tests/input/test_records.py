@@ -22,7 +22,7 @@ def test_a_field_of_an_id_rule_may_contain_a_colon() -> None:
     assert IdRule.parse("field:a:b") == IdRule("field", "a:b")
 
 
-def test_random_ids_differ() -> None:
+def test_random_ids_do_not_repeat() -> None:
     assert len(set(random_ids(5000))) == 5000
 
 

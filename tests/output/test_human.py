@@ -68,5 +68,5 @@ def test_sizes_have_binary_units(number: int | None, text: str) -> None:
 @pytest.mark.parametrize(
     ("number", "text"), [(None, "-"), (0, "0"), (999, "999"), (1234567, "1,234,567")]
 )
-def test_numbers_are_grouped(number: int | None, text: str) -> None:
+def test_counts_have_thousands_separators(number: int | None, text: str) -> None:
     assert human.count(number) == text

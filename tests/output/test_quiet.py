@@ -43,7 +43,7 @@ def test_a_quiet_lease_of_nothing_has_its_exit_code_alone(rwq: Rwq) -> None:
     assert rwq("-Q", "lease", "-o", "ids").as_tuple() == (1, "", "")
 
 
-def test_errors_remain(rwq: Rwq, foreign: Foreign) -> None:
+def test_quiet_keeps_errors(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("-Q", "ls", "-o", "xml").notes.startswith("rwq: error: -o cannot be 'xml'")
     assert rwq("-Q", "show", "gone", "-o", "data").as_tuple() == (1, "", "no such item: gone\n")

@@ -31,7 +31,7 @@ def filled(foreign: Foreign) -> Foreign:
 class TestWidth:
     @pytest.mark.parametrize("columns", [80, 100, 160])
     @pytest.mark.parametrize("line", ["ls", "leases", "ls all", "queues", "stats -q jobs -q other"])
-    def test_tables_fit(self, rwq: Rwq, line: str, columns: int) -> None:
+    def test_tables_fit_the_terminal(self, rwq: Rwq, line: str, columns: int) -> None:
         code, seen = rwq.on_screen(*line.split(), columns=columns)
         assert code == 0
         assert max(len(row) for row in plain(seen)) <= columns
@@ -59,7 +59,7 @@ class TestWidth:
             assert all(item_id in text for item_id in expected)
 
     @pytest.mark.parametrize("columns", [80, 160])
-    def test_details_fit(self, rwq: Rwq, columns: int) -> None:
+    def test_detailed_records_fit_the_terminal(self, rwq: Rwq, columns: int) -> None:
         for line in ("show " + "f" * 32, "show --data " + "e" * 32, "stats", "stats --deep"):
             code, seen = rwq.on_screen(*line.split(), columns=columns)
             assert code == 0

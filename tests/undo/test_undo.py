@@ -515,7 +515,9 @@ class TestResults:
         assert (result["results"], result["results_already_there"]) == (1, 1)
         assert foreign.raw.hgetall("jobs:result:x") == later
 
-    def test_of_results_alone(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_undo_that_restores_only_results_is_partial(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
         """Some of it is done, though none of it is an item."""
         self.purged(rwq, foreign)
         rwq("undo")

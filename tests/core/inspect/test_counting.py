@@ -19,7 +19,7 @@ from tests.core.inspect.test_survey import arrange_all
 from tests.servers import PrivateServer
 
 
-def test_an_empty_queue(queue: WorkQueue) -> None:
+def test_the_counts_of_an_empty_queue_are_zero(queue: WorkQueue) -> None:
     assert queue.lengths() == Counts(b"jobs", 0, 0, 0, 0)
     assert queue.counts() == Counts(b"jobs", 0, 0, 0, 0, leased=0, held=0, abandoned=0, due=0)
     assert queue.counts(deep=True) == Counts(
@@ -169,7 +169,7 @@ def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: 
         queue.counts()
 
 
-def test_thousands_in_processing(queue: WorkQueue, raw: Redis) -> None:
+def test_thousands_of_entries_in_processing_are_counted(queue: WorkQueue, raw: Redis) -> None:
     pipeline = raw.pipeline()
     crowd = Foreign(pipeline)
     for number in range(1100):

@@ -375,7 +375,9 @@ class TestScheduled:
         assert self.read(queue, start=start) == ids[start:]
         assert self.read(queue, start=start, latest_first=True) == ids[::-1][start:]
 
-    def test_pages_have_scores(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_entries_come_with_their_scores_in_order_of_time(
+        self, queue: WorkQueue, raw: Redis
+    ) -> None:
         raw.zadd(b"jobs:buried", {b"a": 1_764_000_000_000.125, b"b": 1})
         assert list(walk_scheduled(queue, "buried")) == [
             [(b"b", 1.0), (b"a", 1_764_000_000_000.125)]

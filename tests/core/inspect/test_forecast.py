@@ -26,16 +26,18 @@ class TestOfWaitingItems:
         assert forecasts(queue, b"9", b"3") == [Forecast(1.5, 4.0), Forecast(1.5, 0.0)]
         assert clock.slept_s == [2.0]
 
-    def test_whose_turn_came_meanwhile(
+    def test_an_item_leased_meanwhile_has_no_forecast(
         self, queue: WorkQueue, raw: Redis, clock: FakeClock
     ) -> None:
         clock.during_sleep = lambda: raw.rpop("jobs:queue", 3)
         assert forecasts(queue, b"2") == [None]
 
-    def test_that_do_not_move(self, queue: WorkQueue) -> None:
+    def test_items_that_do_not_move_have_no_estimate(self, queue: WorkQueue) -> None:
         assert forecasts(queue, b"9") == [Forecast(0.0, None)]
 
-    def test_that_are_overtaken(self, queue: WorkQueue, raw: Redis, clock: FakeClock) -> None:
+    def test_items_overtaken_by_new_ones_have_no_estimate(
+        self, queue: WorkQueue, raw: Redis, clock: FakeClock
+    ) -> None:
         clock.during_sleep = lambda: raw.rpush("jobs:queue", "new")
         assert forecasts(queue, b"9") == [Forecast(0.0, None)]
 

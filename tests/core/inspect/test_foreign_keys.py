@@ -24,7 +24,7 @@ def foreign_keys(*keys: bytes) -> tuple[int, list[bytes]]:
     return tally.count, tally.examples
 
 
-def test_nothing() -> None:
+def test_an_empty_server_has_no_foreign_keys() -> None:
     assert foreign_keys() == (0, [])
 
 
@@ -139,7 +139,7 @@ class TestWrongKeys:
         (b"other:item", []),
     ],
 )
-def test_shadowed_by_name(
+def test_a_name_inside_another_queues_keys_is_shadowed(
     connection: Connection, raw: Redis, name: bytes, outer: list[bytes]
 ) -> None:
     Foreign(raw, b"a").waiting(b"1")

@@ -34,12 +34,14 @@ def ids(items) -> list[bytes]:
     return [item.item_id for item in items]
 
 
-def test_an_empty_queue(queue: WorkQueue) -> None:
+def test_an_empty_queue_lists_nothing(queue: WorkQueue) -> None:
     assert list(queue.items(BOTH)) == []
     assert list(queue.leases()) == []
 
 
-def test_waiting_items(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_waiting_items_have_positions_sizes_and_previews(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
     foreign.waiting(b"1", b"2")
     raw.set(b"jobs:item:2", bytes(250))
     raw.lpush(b"jobs:queue", b"ghost")
@@ -64,7 +66,7 @@ def test_waiting_items(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     ]
 
 
-def test_items_in_processing(queue: WorkQueue, foreign: Foreign) -> None:
+def test_items_in_processing_have_states_and_leases(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.abandoned(b"1")
     foreign.leased(b"2", holder=b"\xff", ttl_ms=None)
     foreign.raw.lpush(b"jobs:processing", b"3")
@@ -131,7 +133,7 @@ def test_offset_and_limit_cut_a_window_of_both_lists(
     assert ids(queue.items(BOTH, limit=limit, offset=offset)) == order[offset:stop]
 
 
-def test_several_pages(queue: WorkQueue, raw: Redis) -> None:
+def test_a_listing_goes_over_several_pages(queue: WorkQueue, raw: Redis) -> None:
     raw.lpush(b"jobs:queue", *numbered(2500))
     raw.mset({b"jobs:item:" + item_id: b"" for item_id in numbered(2500)})
     items = list(queue.items(MAIN))
@@ -189,7 +191,7 @@ class TestIdsAlone:
 
 
 class TestSelection:
-    def test_none(self) -> None:
+    def test_no_criteria_select_all(self) -> None:
         assert Selection().is_all is True
 
     @pytest.mark.parametrize(
@@ -201,10 +203,12 @@ class TestSelection:
             Selection(older_than_s=0),
         ],
     )
-    def test_some(self, selection: Selection) -> None:
+    def test_any_criterion_selects_some(self, selection: Selection) -> None:
         assert selection.is_all is False
 
-    def test_by_state(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_items_are_selected_by_state(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"w")
         foreign.leased(b"l")
         foreign.abandoned(b"a")
@@ -224,13 +228,15 @@ class TestSelection:
             (b"1", []),
         ],
     )
-    def test_by_id(
+    def test_items_are_selected_by_id_glob(
         self, queue: WorkQueue, foreign: Foreign, glob: bytes, chosen: list[bytes]
     ) -> None:
         foreign.waiting(b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]")
         assert ids(queue.items(MAIN, Selection(id_glob=glob))) == chosen
 
-    def test_by_data(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_items_are_selected_by_data(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(*numbered(250))
         raw.set(b"jobs:item:42", b"\x00x\xff" * 5000 + b"end")
         raw.delete(b"jobs:item:43")
@@ -254,7 +260,9 @@ class TestSelection:
             (b"67", 67),
         ]
 
-    def test_by_age(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_items_are_selected_by_idle_time(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"old")
         raw.lpush(b"jobs:queue", b"ghost")
         foreign.waiting(b"new")
@@ -288,7 +296,7 @@ class TestLeases:
 
     @pytest.mark.usefixtures("in_work")
     @pytest.mark.parametrize("limit", range(8))
-    def test_a_limit(self, queue: WorkQueue, limit: int) -> None:
+    def test_a_limit_keeps_the_first_leases(self, queue: WorkQueue, limit: int) -> None:
         order = [b"dead 1", b"ghost", b"dead 2", b"soon", b"late", b"held"]
         assert ids(queue.leases(limit=limit)) == order[:limit]
 
@@ -302,11 +310,13 @@ class TestLeases:
             (b"nobody", []),
         ],
     )
-    def test_of_a_holder(self, queue: WorkQueue, glob: bytes, chosen: list[bytes]) -> None:
+    def test_leases_are_selected_by_holder(
+        self, queue: WorkQueue, glob: bytes, chosen: list[bytes]
+    ) -> None:
         assert ids(queue.leases(holder_glob=glob)) == chosen
 
     @pytest.mark.usefixtures("in_work")
-    def test_with_their_data(self, queue: WorkQueue) -> None:
+    def test_leases_are_listed_with_their_data(self, queue: WorkQueue) -> None:
         data = {item.item_id: item.data for item in queue.leases(data=True)}
         assert data == {
             b"ghost": None,

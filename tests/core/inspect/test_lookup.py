@@ -127,7 +127,7 @@ class TestAnItemThatMovesBetweenTheReads:
         return look
 
     @pytest.mark.parametrize("before", ["processing", "main again"])
-    def test_leased(
+    def test_an_item_leased_between_the_reads_is_found_once(
         self, foreign: Foreign, raw: Redis, found_while: Callable[..., tuple[int, int]], before: str
     ) -> None:
         foreign.waiting(b"x")
@@ -135,14 +135,14 @@ class TestAnItemThatMovesBetweenTheReads:
         assert found == {"processing": (0, 1), "main again": (1, 0)}[before]
 
     @pytest.mark.parametrize("before", ["processing", "main again"])
-    def test_returned(
+    def test_an_item_returned_between_the_reads_is_found_once(
         self, foreign: Foreign, raw: Redis, found_while: Callable[..., tuple[int, int]], before: str
     ) -> None:
         foreign.abandoned(b"x")
         found = found_while(before, lambda: raw.rpoplpush("jobs:processing", "jobs:queue"))
         assert found == (1, 0)
 
-    def test_added(
+    def test_an_id_pushed_between_the_reads_is_found_once(
         self, foreign: Foreign, raw: Redis, found_while: Callable[..., tuple[int, int]]
     ) -> None:
         foreign.data(b"x")

@@ -136,7 +136,7 @@ def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: s
 
 
 @pytest.mark.parametrize("long_lists", [False, True])
-def test_positions(
+def test_positions_count_the_items_ahead(
     queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, long_lists: bool
 ) -> None:
     if long_lists:

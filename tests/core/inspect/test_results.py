@@ -87,7 +87,7 @@ class TestRead:
         interleaved.before = end
         assert all_of(queue) == [a_result(b"b", b"x")]
 
-    def test_without_their_bytes(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_results_can_be_read_without_their_bytes(self, queue: WorkQueue, raw: Redis) -> None:
         ids = [b"%d" % number for number in range(1200)]
         for item_id in ids[::2]:
             keep(raw, item_id, None, result=item_id)

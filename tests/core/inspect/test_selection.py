@@ -171,7 +171,7 @@ class TestSecondLook:
         assert queue.choose(Selection()).ids == [b"w1", b"w2", b"a2"]
 
 
-def test_many(queue: WorkQueue, raw: Redis) -> None:
+def test_many_items_are_chosen(queue: WorkQueue, raw: Redis) -> None:
     ids = [b"%d" % number for number in range(2500)]
     raw.lpush(b"jobs:queue", *ids)
     raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})

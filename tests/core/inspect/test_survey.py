@@ -72,7 +72,7 @@ def found(queue: WorkQueue) -> dict[str, Any]:
 NOTHING = {name: ids for name, ids in asdict(Survey()).items() if name != "seen"}
 
 
-def test_an_empty_queue(queue: WorkQueue) -> None:
+def test_a_survey_of_an_empty_queue_is_empty(queue: WorkQueue) -> None:
     assert survey(queue) == Survey()
 
 

@@ -26,7 +26,7 @@ COUNTS = Counts(
         (Limits(warn=0), Level.WARNING),
     ],
 )
-def test_above_a_limit(limits: Limits, level: Level) -> None:
+def test_the_level_is_that_of_the_highest_limit_exceeded(limits: Limits, level: Level) -> None:
     found = evaluate(COUNTS, {Measure.WAITING: limits})
     assert (found[Measure.WAITING].level, found.level) == (level, level)
     assert found[Measure.WAITING].limits == limits
@@ -44,7 +44,7 @@ def test_above_a_limit(limits: Limits, level: Level) -> None:
         (Measure.ORPHANED, None),
     ],
 )
-def test_what_is_measured(measure: Measure, value: int | None) -> None:
+def test_each_measure_reads_its_count(measure: Measure, value: int | None) -> None:
     assert evaluate(COUNTS, {})[measure].value == value
     assert [each.measure for each in evaluate(COUNTS, {}).evaluations] == list(Measure)
 
@@ -76,7 +76,7 @@ class TestAge:
         ([Level.WARNING, Level.CRITICAL, Level.UNKNOWN], Level.CRITICAL),
     ],
 )
-def test_the_worst(levels: list[Level], expected: Level) -> None:
+def test_the_worst_level_wins(levels: list[Level], expected: Level) -> None:
     assert worst(levels) is expected
 
 
@@ -84,7 +84,9 @@ class TestOfAQueue:
     def check(self, queue: WorkQueue, measure: Measure, *, deep: bool = False) -> Check:
         return queue.check({measure: Limits(warn=0)}, deep=deep, grace_s=2.5)
 
-    def test_numbers(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_every_measure_of_a_queue_is_counted(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"w")
         foreign.abandoned(b"a1", b"a2")
         foreign.leased(b"l")
@@ -102,7 +104,7 @@ class TestOfAQueue:
         assert queue.check({})[Measure.ORPHANED].value is None
         assert contents(raw) == before
 
-    def test_what_stays_abandoned(
+    def test_items_still_abandoned_after_a_second_raise_the_level(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.abandoned(b"a")

@@ -48,7 +48,7 @@ def numbered(count: int, data: bytes = b"x") -> list[NewItem]:
     return [NewItem(b"%d" % number, data) for number in range(count)]
 
 
-def test_one_item(queue: WorkQueue, raw: Redis) -> None:
+def test_add_writes_the_data_and_queues_the_id(queue: WorkQueue, raw: Redis) -> None:
     assert queue.add(b"some \x00\xff data", b"id") is True
     assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b"some \x00\xff data"}
 
@@ -390,7 +390,9 @@ def shuffled(count: int) -> list[bytes]:
 
 
 class TestOneForLater:
-    def test_a_delay(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+    def test_a_delay_sets_the_due_time_and_guards(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
         before = now_ms(raw)
         assert queue.add(b"some \x00\xff data", b"id", delay_s=300) is True
         after = now_ms(raw)
@@ -407,7 +409,9 @@ class TestOneForLater:
             ends_ms = now_ms(raw) + raw.pttl(key)
             assert due_ms + MARGIN_MS - 100 <= ends_ms <= due_ms + MARGIN_MS + 1000
 
-    def test_a_time(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+    def test_a_time_sets_the_due_time_and_guards(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
         due_ms = queue.now_ms() + 7_200_000
         assert queue.add(b"data", b"id", at_ms=due_ms) is True
         assert raw.zscore(keys.delayed, b"id") == due_ms
@@ -427,7 +431,7 @@ class TestOneForLater:
         queue.add(b"data", b"id", at_ms=queue.now_ms())
         assert raw.lrange(keys.main, 0, -1) == [b"id"]
 
-    def test_both(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_a_delay_and_a_time_are_refused_together(self, queue: WorkQueue, raw: Redis) -> None:
         with pytest.raises(InvalidArgument) as caught:
             queue.add(b"data", b"id", delay_s=1, at_ms=1)
         assert caught.value.message == "a delay and a time exclude each other"
@@ -490,7 +494,9 @@ class TestBatchesForLater:
             assert outcomes == [Outcome(item_id, Status.DUPLICATE) for item_id in ids]
         assert contents(raw) == before
 
-    def test_are_cut_smaller(self, interleaved: Interleaved, raw: Redis, keys: QueueKeys) -> None:
+    def test_delayed_items_are_sent_in_smaller_batches(
+        self, interleaved: Interleaved, raw: Redis, keys: QueueKeys
+    ) -> None:
         counts: list[int] = []
         interleaved.before = lambda _: counts.append((len(interleaved.words) - 6) // 2)
         ids = shuffled(ADD_ITEMS + 10)
@@ -501,7 +507,9 @@ class TestBatchesForLater:
         assert counts == [ADD_ITEMS_LATER] * (ADD_ITEMS // ADD_ITEMS_LATER) + [rest, 10]
         assert raw.zcard(keys.delayed) == ADD_ITEMS
 
-    def test_large_ones(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+    def test_large_delayed_items_are_added(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
         large = bytes(3 * 1024 * 1024)
         list(queue.add_many(NewItem(b"%d" % number, large, HOUR) for number in range(4)))
         assert raw.zcard(keys.delayed) == 4
@@ -534,7 +542,9 @@ class TestUniqueForLater:
 
 
 class TestOrderOfDueTimes:
-    def test_of_one_delay(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+    def test_items_with_one_delay_keep_their_order(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
         """Over several calls; no item is later than its call by more than it has items."""
         ids = shuffled(3 * ADD_ITEMS_LATER + 1)
         before = now_ms(raw)
@@ -545,7 +555,9 @@ class TestOrderOfDueTimes:
         assert before <= found[0][1] - HOUR.ms
         assert found[-1][1] - HOUR.ms <= after + ADD_ITEMS_LATER / 1000
 
-    def test_of_one_time(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+    def test_items_with_one_due_time_keep_their_order(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
         """A thousand fill a millisecond; who comes after them goes on behind them."""
         due = Due(queue.now_ms() + 3_600_000, from_now=False)
         ids = shuffled(2400)
@@ -661,7 +673,7 @@ class TestPastItem:
         list(queue.add_many([NewItem(b"a", b"new")], unique=unique))
         assert contents(foreign.raw) == {keys.main: [b"a"], keys.item(b"a"): b"new"}
 
-    def test_others_keep_theirs(
+    def test_traces_of_other_items_stay(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
     ) -> None:
         foreign.delayed(b"other", 9_999_999_999_999)

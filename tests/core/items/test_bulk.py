@@ -50,7 +50,9 @@ class TestManyThatWait:
 
     @pytest.mark.parametrize("step", [1, 2, 7, 200])
     @pytest.mark.parametrize("first", [0, 5000])
-    def test_some_of_them(self, connection: Connection, raw: Redis, step: int, first: int) -> None:
+    def test_completing_some_waiting_items_leaves_the_others_in_order(
+        self, connection: Connection, raw: Redis, step: int, first: int
+    ) -> None:
         ids = numbered(13_000)
         self.fill(raw, ids)
         chosen = ids[first::step]
@@ -93,7 +95,9 @@ class TestManyThatWait:
         assert raw.keys() == [where]
         assert raw.lrange(where, 0, -1) == [b"other"]
 
-    def test_of_an_owner(self, connection: Connection, raw: Redis) -> None:
+    def test_with_an_owner_only_its_items_are_completed(
+        self, connection: Connection, raw: Redis
+    ) -> None:
         ids = numbered(100)
         self.fill(raw, ids)
         raw.set(b"jobs:lease:00004", b"them")
@@ -107,7 +111,9 @@ class TestManyThatWait:
         assert raw.llen(b"jobs:queue") == 99
 
     @pytest.mark.parametrize("act", ["pops", "pushes", "pushes to the front", "completes"])
-    def test_beside_others(self, interleaved: Interleaved, raw: Redis, act: str) -> None:
+    def test_items_are_completed_while_others_pop_and_push(
+        self, interleaved: Interleaved, raw: Redis, act: str
+    ) -> None:
         ids = numbered(6000)
         self.fill(raw, ids)
         chosen, others = ids[::2], ids[1::2]
@@ -275,12 +281,16 @@ class TestWhatAnOldCleanerHadInHand:
         raw.lpush(b"jobs:cleaning", *ids, *(b"other %d" % number for number in range(others)))
         return ids
 
-    def test_a_short_list(self, queue: WorkQueue, raw: Redis, place: bytes) -> None:
+    def test_ids_are_removed_from_a_short_cleaning_list(
+        self, queue: WorkQueue, raw: Redis, place: bytes
+    ) -> None:
         ids = self.fill(raw, place, 0)[:50]
         list(queue.complete(ids))
         assert raw.lrange(b"jobs:cleaning", 0, -1) == numbered(1000)[:49:-1]
 
-    def test_a_long_list(self, interleaved: Interleaved, raw: Redis, place: bytes) -> None:
+    def test_ids_are_removed_from_a_long_cleaning_list_in_short_calls(
+        self, interleaved: Interleaved, raw: Redis, place: bytes
+    ) -> None:
         queue = WorkQueue(interleaved, QUEUE)
         ids = self.fill(raw, place, 300_000)
         with no_call_is_long(interleaved, raw, 301_000):

@@ -72,7 +72,9 @@ class TestFew:
             b"holder": b"\xffthem",
         }
 
-    def test_wherever_it_is(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_a_result_is_stored_for_an_item_in_any_state(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"w", b"\xff", b"twice")
         raw.lpush(b"jobs:queue", b"twice")
         foreign.abandoned(b"a")

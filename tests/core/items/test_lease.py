@@ -51,7 +51,7 @@ def numbered(count: int) -> list[bytes]:
 
 
 class TestLease:
-    def test_the_item(self, queue: WorkQueue, foreign: Foreign) -> None:
+    def test_lease_returns_the_item(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.waiting(b"1")
         assert queue.lease(lease_s=60) == Item(
             queue=b"jobs",
@@ -63,7 +63,9 @@ class TestLease:
             lease=Lease(b"me", 60_000),
         )
 
-    def test_the_raw_keys(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_lease_moves_the_id_and_sets_both_lease_keys(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.leased(b"other")
         foreign.waiting(b"1", b"2")
         queue.lease(lease_s=60)
@@ -88,7 +90,7 @@ class TestLease:
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"4"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"3", b"2", b"1"]
 
-    def test_an_empty_queue(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_an_empty_queue_has_nothing_to_lease(self, queue: WorkQueue, raw: Redis) -> None:
         assert queue.lease() is None
         assert list(queue.lease_many(5)) == []
         assert contents(raw) == {}
@@ -129,7 +131,7 @@ class TestLease:
             b"jobs:leased_by_session:1": ("expires", b"me"),
         }
 
-    def test_nothing_but_ghosts(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_a_queue_of_ghosts_has_nothing_to_lease(self, queue: WorkQueue, raw: Redis) -> None:
         raw.lpush(b"jobs:queue", *numbered(5))
         assert queue.lease() is None
         assert contents(raw) == {}
@@ -230,7 +232,9 @@ class TestLease:
         assert item is not None
         assert item.lease == Lease(b"me", 1)
 
-    def test_a_random_holder(self, backend: Backend, raw: Redis, foreign: Foreign) -> None:
+    def test_each_queue_handle_has_its_own_random_holder(
+        self, backend: Backend, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"1", b"2")
         for _ in range(2):
             WorkQueue(backend.connect(), QUEUE).lease()
@@ -476,7 +480,7 @@ class TestSeveralQueues:
         assert tried == [b"low", b"high", b"normal", b"normal", b"low", b"high"]
         assert waits.seconds == [1.0]
 
-    def test_fair(self, queues: list[WorkQueue], raw: Redis) -> None:
+    def test_a_shuffle_leases_from_all_queues(self, queues: list[WorkQueue], raw: Redis) -> None:
         for queue in queues:
             Foreign(raw, queue.name).waiting(*numbered(100))
         shuffle = random.Random(5).shuffle
@@ -494,11 +498,11 @@ class TestSeveralQueues:
         assert waits.lists == [[b"high:queue", b"normal:queue", b"low:queue"]]
         assert 0.1 < waits.seconds[0] <= 0.4
 
-    def test_none(self) -> None:
+    def test_leasing_from_no_queues_is_refused(self) -> None:
         with pytest.raises(InvalidArgument):
             lease_from([], 1)
 
-    def test_on_two_connections(self, backend: Backend) -> None:
+    def test_queues_on_two_connections_are_refused(self, backend: Backend) -> None:
         queues = [WorkQueue(backend.connect(), name) for name in (b"a", b"b")]
         with pytest.raises(InvalidArgument):
             lease_from(queues, 1)
@@ -757,7 +761,7 @@ class TestComplete:
         assert list(queue.complete([b"1"])) == [Outcome(b"1", Status.MISSING)]
         assert contents(raw) == {}
 
-    def test_unknown_ids(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_unknown_ids_are_missing(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.leased(b"1")
         assert list(queue.complete([b"x", b"1", b"y", b""])) == [
             Outcome(b"x", Status.MISSING),
@@ -783,7 +787,9 @@ class TestComplete:
             *(b"jobs:leased_by_session:" + item_id for item_id in (b"l1", b"l3")),
         }
 
-    def test_as_the_owner(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_the_owner_completes_its_items(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.leased(b"mine", holder=b"me")
         foreign.leased(b"mine, old", holder=b"me", generations="old")
         assert list(queue.complete([b"mine", b"mine, old"], owner=b"me")) == [
@@ -806,7 +812,7 @@ class TestComplete:
         ids=["leased by others", "waiting", "abandoned", "buried"],
     )
     @pytest.mark.parametrize("beside", [0, 50])
-    def test_not_the_owner(
+    def test_items_of_another_holder_are_not_completed(
         self,
         queue: WorkQueue,
         raw: Redis,
@@ -1000,7 +1006,7 @@ class TestTouch:
         ]
         assert contents(raw) == before
 
-    def test_many(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_many_leases_are_renewed(self, queue: WorkQueue, raw: Redis) -> None:
         ids = numbered(1500)
         pipeline = raw.pipeline()
         Foreign(pipeline).leased(*ids)
@@ -1040,7 +1046,9 @@ class TestRelease:
         # In the order in which they were given.
         assert [item.item_id for item in queue.lease_many(5)] == [b"4", b"5", b"2", b"3", b"1"]
 
-    def test_to_the_front(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_items_are_released_to_the_front_in_the_given_order(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"1", b"2", b"3", b"4", b"5")
         assert len(list(queue.lease_many(3))) == 3
         assert list(queue.release([b"2", b"3", b"1"], front=True)) == [
@@ -1074,7 +1082,9 @@ class TestRelease:
         assert raw.exists(b"jobs:processing") == 0
         assert [item.item_id for item in queue.lease_many(61)] == [*ids, b"first"]
 
-    def test_what_waits_already(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_a_waiting_item_stays_in_its_place_unless_moved_to_the_front(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"1", b"2", b"3")
         before = contents(raw)
         assert list(queue.release([b"2"])) == [Outcome(b"2", Status.ALREADY_WAITING)]
@@ -1288,7 +1298,9 @@ class TestRelease:
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"2"]
 
     @pytest.mark.parametrize("count", [31, 2300])
-    def test_many(self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int) -> None:
+    def test_many_items_are_released(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
+    ) -> None:
         pipeline = raw.pipeline()
         Foreign(pipeline).leased(*(b"mine %d" % number for number in range(count)), holder=HOLDER)
         Foreign(pipeline).leased(*(b"theirs %d" % number for number in range(count)))

@@ -153,7 +153,7 @@ class TestWithoutAFullGuard:
         return [(item_id, "promoted") for item_id in rest]
 
     @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
-    def test_in_no_list(
+    def test_an_item_in_no_list_is_promoted(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, others: int, left: tuple[str, ...]
     ) -> None:
         rest = self.arrange(foreign, others, left)

@@ -146,7 +146,9 @@ def test_what_a_producer_adds_meanwhile_stays(interleaved: Interleaved, raw: Red
     assert len(added) > 10
 
 
-def test_beside_live_workers(backend: Backend, interleaved: Interleaved, raw: Redis) -> None:
+def test_a_purge_beside_live_workers_saves_only_what_it_removes(
+    backend: Backend, interleaved: Interleaved, raw: Redis
+) -> None:
     """What they complete is not in the undo file; what they hold goes with its lease."""
     ids = many(raw, 3000)
     worker = WorkQueue(backend.connect(), b"jobs", holder=b"worker")
@@ -241,7 +243,7 @@ class TestAQueueThatComesToLife:
 
     @pytest.mark.parametrize("scan", [2, 3, 4])
     @pytest.mark.parametrize("name", [b"jobs:item", b"jobs:lease", b"jobs:leased_by_session:x"])
-    def test_between_two_walks(
+    def test_a_queue_created_between_two_walks_is_left_alone(
         self, purge: WorkQueue, interleaved: Interleaved, raw: Redis, name: bytes, scan: int
     ) -> None:
         Foreign(raw).waiting(b"a")
@@ -265,7 +267,9 @@ class TestAQueueThatComesToLife:
         list(purge.purge(Journal()))
         assert raw.get(name + b":item:new") == b"data of new"
 
-    def test_that_never_does(self, purge: WorkQueue, clock: FakeClock, raw: Redis) -> None:
+    def test_ids_that_look_like_keys_of_a_missing_queue_are_purged(
+        self, purge: WorkQueue, clock: FakeClock, raw: Redis
+    ) -> None:
         """An ID may look like another queue's key; without that queue it is ours."""
         foreign = Foreign(raw)
         foreign.data(b"item:x")

@@ -275,7 +275,7 @@ class TestRemove:
         assert len(prints) == 5
 
     @pytest.mark.parametrize("size", [0, 1, 4 * 1024 * 1024, 4 * 1024 * 1024 + 1, 9_000_000])
-    def test_of_any_size(self, queue: WorkQueue, raw: Redis, size: int) -> None:
+    def test_data_of_any_size_are_removed(self, queue: WorkQueue, raw: Redis, size: int) -> None:
         raw.set("jobs:item:a", bytes(range(256)) * (size // 256 + 1))
         raw.setrange("jobs:item:a", 0, b"")
         raw.set("jobs:item:a", raw.getrange("jobs:item:a", 0, size - 1) if size else b"")
@@ -374,7 +374,9 @@ class TestMove:
 
 
 class TestMoveBack:
-    def test_what_nobody_touched(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_only_untouched_items_are_moved_back(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         journal = Journal()
         foreign.waiting(b"a", b"b", b"c", b"d", b"e")
         ids = [b"a", b"b", b"c", b"d", b"e"]

@@ -22,10 +22,10 @@ from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
 
 
 class TestLook:
-    def test_nothing(self, queue: WorkQueue) -> None:
+    def test_an_unknown_id_has_no_result(self, queue: WorkQueue) -> None:
         assert queue.result(b"a") == ResultLook(b"jobs", b"a", State.GONE, None)
 
-    def test_all_of_it(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_every_field_of_a_result_is_read(self, queue: WorkQueue, raw: Redis) -> None:
         keep(raw, b"\xff", None, status=b"rejected", result=b"\x00", holder=b"\xfe")
         before = contents(raw)
         assert queue.result(b"\xff").result == Result(
@@ -33,7 +33,7 @@ class TestLook:
         )
         assert contents(raw) == before
 
-    def test_the_time_left(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_the_remaining_time_is_read(self, queue: WorkQueue, raw: Redis) -> None:
         keep(raw, b"a")
         found = queue.result("a").result
         assert found is not None
@@ -59,7 +59,7 @@ class TestLook:
         look = queue.result(b"a")
         assert (look.state, look.result is not None) == (State.WAITING, True)
 
-    def test_another_type(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_a_key_of_another_type_is_an_error(self, queue: WorkQueue, raw: Redis) -> None:
         raw.lpush("jobs:result:a", "x")
         with pytest.raises(WrongType) as caught:
             queue.result(b"a")
@@ -71,11 +71,15 @@ class TestLook:
 
 
 class TestWait:
-    def test_gone_without_one(self, queue: WorkQueue, clock: FakeClock) -> None:
+    def test_an_item_gone_without_a_result_is_not_waited_for(
+        self, queue: WorkQueue, clock: FakeClock
+    ) -> None:
         look = queue.result(b"a", wait=True)
         assert (look, clock.slept_s) == (ResultLook(b"jobs", b"a", State.GONE, None), [])
 
-    def test_there_already(self, queue: WorkQueue, raw: Redis, clock: FakeClock) -> None:
+    def test_an_existing_result_is_returned_at_once(
+        self, queue: WorkQueue, raw: Redis, clock: FakeClock
+    ) -> None:
         keep(raw, b"a")
         assert queue.result(b"a", wait=True).result is not None
         assert clock.slept_s == []
@@ -97,7 +101,7 @@ class TestWait:
         assert (look.state, look.result.result, look.timed_out) == (State.GONE, b"new", False)
         assert 5 < clock.now_s < 7
 
-    def test_in_vain(
+    def test_waiting_ends_at_the_timeout(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
     ) -> None:
         keep(raw, b"a")
@@ -162,7 +166,7 @@ class TestRestore:
         assert list(outcomes) == []
         return tally
 
-    def test_there_and_back(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_read_results_are_restored_unchanged(self, queue: WorkQueue, raw: Redis) -> None:
         keep(raw, b"\xff", None, result=b"\x00", holder=b"", status=b"rejected")
         keep(raw, b"none given", None)
         keep(raw, b"empty", 60_000, result=b"")
@@ -176,7 +180,7 @@ class TestRestore:
 
     @pytest.mark.parametrize("dry_run", [False, True])
     @pytest.mark.parametrize("replaces", [False, True])
-    def test_what_is_there(
+    def test_existing_results_and_foreign_keys_are_kept_or_replaced(
         self, queue: WorkQueue, raw: Redis, replaces: bool, dry_run: bool
     ) -> None:
         keep(raw, b"a", result=b"old", holder=b"old")

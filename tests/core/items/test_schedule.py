@@ -90,7 +90,7 @@ def unguard(raw: Redis, item_id: bytes, left: tuple[str, ...]) -> None:
 class TestBury:
     @pytest.mark.parametrize("where", PLACES)
     @pytest.mark.parametrize("count", [1, 700])
-    def test_from_everywhere(
+    def test_items_in_any_state_are_buried(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, where: str, count: int
     ) -> None:
         ids = [b"%04d" % number for number in range(count)]
@@ -160,7 +160,9 @@ class TestBury:
         assert told(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
         assert is_buried(raw, b"a", b"by hand")
 
-    def test_returns_stay_counted(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_burying_keeps_the_count_of_returns(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"a")
         raw.hset(b"jobs:returns", b"a", 3)  # type: ignore[arg-type]
         list(queue.bury([b"a"]))
@@ -178,7 +180,9 @@ class TestBury:
 
 class TestReasons:
     @pytest.mark.parametrize("reason", [b"", b"\x00\xff\n:", b"x" * REASON_BYTES_MAX])
-    def test_any_bytes(self, queue: WorkQueue, raw: Redis, foreign: Foreign, reason: bytes) -> None:
+    def test_a_reason_may_be_any_bytes(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, reason: bytes
+    ) -> None:
         foreign.waiting(b"a")
         list(queue.bury([b"a"], reason=reason))
         assert is_buried(raw, b"a", reason)
@@ -240,7 +244,9 @@ class TestReasons:
 class TestDelay:
     @pytest.mark.parametrize("where", PLACES)
     @pytest.mark.parametrize("count", [1, 700])
-    def test_from_everywhere(self, queue: WorkQueue, raw: Redis, where: str, count: int) -> None:
+    def test_items_in_any_state_are_delayed(
+        self, queue: WorkQueue, raw: Redis, where: str, count: int
+    ) -> None:
         ids = [b"%04d" % number for number in range(count)]
         pipe = raw.pipeline()
         place(Foreign(pipe), where, *ids)
@@ -284,7 +290,9 @@ class TestDelay:
         assert told(queue.release([b"a"], delay_s=0)) == {Status.RELEASED: [b"a"]}
         assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
 
-    def test_not_with_front(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_a_delay_and_the_front_are_refused_together(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.delayed(b"a", FAR_MS)
         before = contents(raw)
         with pytest.raises(InvalidArgument):
@@ -446,7 +454,9 @@ class TestKick:
         assert list(queue.kick([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"them")]
         assert contents(raw) == before
 
-    def test_delayed_as_well(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_kicking_an_item_that_is_also_delayed_removes_both_entries(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.delayed(b"a", FAR_MS)
         foreign.buried(b"a")
         assert told(queue.kick([b"a"])) == {Status.KICKED: [b"a"]}

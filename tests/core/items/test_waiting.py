@@ -26,7 +26,9 @@ def after(clock: FakeClock, seconds: float, act: Callable[[], object]) -> None:
 
 
 class TestEmpty:
-    def test_at_once(self, queue: WorkQueue, clock: FakeClock) -> None:
+    def test_an_empty_queue_is_reported_after_a_second_look(
+        self, queue: WorkQueue, clock: FakeClock
+    ) -> None:
         counts = Counts(b"jobs", 0, 0, 0, 0)
         assert queue.wait(timeout_s=0) == WaitResult(True, counts, None, pytest.approx(0.05))
         # A second look, in case an item was between two lists.
@@ -38,7 +40,9 @@ class TestEmpty:
         assert queue.wait(timeout_s=0).reached is True
 
     @pytest.mark.parametrize("place", ["waiting", "leased", "abandoned", "delayed"])
-    def test_what_counts(self, queue: WorkQueue, foreign: Foreign, place: str) -> None:
+    def test_items_in_these_states_keep_a_queue_from_being_empty(
+        self, queue: WorkQueue, foreign: Foreign, place: str
+    ) -> None:
         more = (FUTURE_MS,) if place == "delayed" else ()
         getattr(foreign, place)(b"a", *more)
         waited = queue.wait(timeout_s=0)
@@ -50,14 +54,18 @@ class TestEmpty:
             int(place == "delayed"),
         )
 
-    def test_in_time(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
+    def test_waiting_ends_when_the_queue_is_empty(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"a")
         after(clock, 3.0, lambda: queue.complete([b"a"]).__next__())
         waited = queue.wait(timeout_s=10)
         assert (waited.reached, waited.counts.waiting) == (True, 0)
         assert 3.0 <= waited.waited_s <= 4.1
 
-    def test_not_in_time(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
+    def test_waiting_for_empty_ends_at_the_timeout(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"a", b"b")
         waited = queue.wait(timeout_s=2.5)
         assert waited == WaitResult(False, Counts(b"jobs", 2, 0, 0, 0), None, pytest.approx(2.5))
@@ -71,7 +79,9 @@ class TestEmpty:
         clock.during_sleep = lambda: raw.llen(b"jobs:queue") or raw.lpush(b"jobs:queue", b"a")
         assert queue.wait(timeout_s=0.01).reached is False
 
-    def test_forever(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
+    def test_without_a_timeout_waiting_does_not_end_early(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"a")
         after(clock, 400, lambda: queue.complete([b"a"]).__next__())
         assert queue.wait().reached is True
@@ -84,7 +94,7 @@ class TestEmpty:
 
 class TestBelow:
     @pytest.mark.parametrize(("below", "reached"), [(1, False), (3, False), (4, True), (9, True)])
-    def test_number(
+    def test_only_waiting_items_are_compared_with_the_number(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign, below: int, reached: bool
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")
@@ -92,7 +102,7 @@ class TestBelow:
         assert queue.wait(WaitCondition(below=below), timeout_s=0).reached is reached
         assert clock.slept_s == []
 
-    def test_in_time(
+    def test_waiting_ends_when_few_enough_items_wait(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")
@@ -102,18 +112,22 @@ class TestBelow:
 
 
 class TestIds:
-    def test_gone(self, queue: WorkQueue, clock: FakeClock) -> None:
+    def test_missing_items_are_gone_at_once(self, queue: WorkQueue, clock: FakeClock) -> None:
         waited = queue.wait(WaitCondition(ids=(b"a", b"\xff")), timeout_s=0)
         assert waited == WaitResult(True, Counts(b"jobs", 0, 0, 0, 0), 0, 0.0)
         assert clock.slept_s == []
 
     @pytest.mark.parametrize("place", ["waiting", "leased", "data", "buried"])
-    def test_there(self, queue: WorkQueue, foreign: Foreign, place: str) -> None:
+    def test_an_item_in_any_place_is_not_gone(
+        self, queue: WorkQueue, foreign: Foreign, place: str
+    ) -> None:
         getattr(foreign, place)(b"\xff")
         waited = queue.wait(WaitCondition(ids=(b"a", b"\xff", b"b")), timeout_s=0)
         assert (waited.reached, waited.remaining) == (False, 1)
 
-    def test_in_time(self, queue: WorkQueue, clock: FakeClock, foreign: Foreign) -> None:
+    def test_waiting_ends_when_all_items_are_gone(
+        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"a", b"b")
         after(clock, 5.0, lambda: list(queue.complete([b"a", b"b"])))
         waited = queue.wait(WaitCondition(ids=(b"a", b"b")), timeout_s=60)

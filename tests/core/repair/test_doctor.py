@@ -50,7 +50,7 @@ def finding(diagnosis: Diagnosis, code: Code) -> Finding:
 @pytest.mark.parametrize("name", ITEM_CASES)
 @pytest.mark.parametrize("item_id", FIRST)
 class TestEach:
-    def test_is_found_exactly(
+    def test_each_case_has_exactly_its_findings(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
     ) -> None:
         case = ITEM_CASES[name]
@@ -378,7 +378,9 @@ class TestCodes:
         (Code.STALE_RETURNS, 1, 0, True, True),
     ],
 )
-def test_is_healthy(code: Code, fixed: int, left: int, dry_run: bool, is_healthy: bool) -> None:
+def test_a_diagnosis_is_healthy_without_unfixed_errors_and_warnings(
+    code: Code, fixed: int, left: int, dry_run: bool, is_healthy: bool
+) -> None:
     found = Finding(code, 1, (), False, fixed, left)
     assert Diagnosis(b"jobs", (found,), 1, dry_run).is_healthy is is_healthy
 
@@ -555,7 +557,7 @@ class TestGuardsThatEndTooEarly:
 
 class TestServer:
     @pytest.mark.parametrize("limit", ["64mb", "0"])
-    def test_that_may_evict(self, start_server: StartServer, limit: str) -> None:
+    def test_a_server_that_may_evict_is_found(self, start_server: StartServer, limit: str) -> None:
         """Also one without a limit, which it may be given at any time."""
         server = start_server("--maxmemory", limit, "--maxmemory-policy", "allkeys-lru")
         with server.client() as raw:
@@ -569,7 +571,9 @@ class TestServer:
             (Code.NO_PERSISTENCE, ()),
         ]
 
-    def test_that_keeps_everything(self, start_server: StartServer) -> None:
+    def test_a_persistent_server_without_eviction_is_healthy(
+        self, start_server: StartServer
+    ) -> None:
         server = start_server("--appendonly", "yes", "--maxmemory", "64mb")
         connection = connect(Server(server.url))
         assert WorkQueue(connection, "{jobs}").diagnose().findings == ()

@@ -38,7 +38,9 @@ def test_an_item_is_late_a_minute_after_it_is_due(age_ms: int, late: bool) -> No
         (THEM, Lease(b"rwq-settling:kicked", 1000), False),
     ],
 )
-def test_two_holders(new: Lease | None, old: Lease | None, two: bool) -> None:
+def test_two_holders_need_leases_of_two_different_sessions(
+    new: Lease | None, old: Lease | None, two: bool
+) -> None:
     facts = Facts(b"x", True, in_processing=1, new_lease=new, old_lease=old)
     assert (Code.TWO_HOLDERS in findings_about(facts)) is two
 

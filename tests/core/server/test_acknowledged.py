@@ -41,6 +41,6 @@ def follow(steps: list[int], error: Exception) -> None:
         raise error
 
 
-def test_other_errors_pass() -> None:
+def test_errors_other_than_server_errors_are_raised_unchanged() -> None:
     with pytest.raises(ValueError, match="x"):
         follow([1], ValueError("x"))

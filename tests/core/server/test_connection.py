@@ -31,7 +31,7 @@ def queue_at(private: PrivateServer, **server: str) -> WorkQueue:
     return WorkQueue(connect(Server(private.url, **server)), QUEUE, holder=b"me")
 
 
-def test_one_command(connection: Connection, raw: Redis) -> None:
+def test_a_command_takes_and_returns_any_bytes(connection: Connection, raw: Redis) -> None:
     assert connection.call("SET", b"key\x00", b"value\xff") is True
     assert raw.get(b"key\x00") == b"value\xff"
 
@@ -159,7 +159,7 @@ def test_a_closed_connection_opens_again(connection: Connection) -> None:
     connection.close()
 
 
-def test_no_server_there() -> None:
+def test_a_missing_socket_is_unreachable() -> None:
     made = connect(Server("unix://user:secret@/no/such/socket"))
     with pytest.raises(Unreachable) as caught:
         made.call("PING")
@@ -171,7 +171,7 @@ def test_no_server_there() -> None:
     assert error.code == "unreachable"
 
 
-def test_nobody_listens() -> None:
+def test_a_refused_connection_is_unreachable() -> None:
     with socket.socket() as reserved:
         # Bound and not listening: nobody else can take the port meanwhile.
         reserved.bind(("127.0.0.1", 0))
@@ -289,7 +289,7 @@ def test_a_tls_server_whose_authority_is_unknown(server: PrivateServer, tmp_path
     assert caught.value.hint == "name its authority with --tls-ca"
 
 
-def test_the_default_timeouts() -> None:
+def test_the_default_timeouts_are_five_and_thirty_seconds() -> None:
     options = connect(Server("redis://host"))._options
     assert (options.connect_timeout_s, options.reply_timeout_s) == (5, 30)
 
@@ -362,7 +362,9 @@ def test_a_host_that_cannot_be_one() -> None:
         ("unix://nobody:s3cret@{socket}", None),
     ],
 )
-def test_a_wrong_password(start_server: StartServer, url: str, password: str | None) -> None:
+def test_a_wrong_password_is_an_error_that_hides_it(
+    start_server: StartServer, url: str, password: str | None
+) -> None:
     private = start_server("--requirepass", "s3cret", password="s3cret")
     made = connect(Server(url.format(socket=private.socket), password=password))
     with pytest.raises(AuthenticationFailed) as caught:

@@ -267,7 +267,7 @@ class TestConnections:
         assert error.message == "cannot reach redis://host: it does not answer within 5 s"
         assert error.hint == "check -u or RWQ_URL, and that the server runs"
 
-    def test_one_that_breaks(self) -> None:
+    def test_a_broken_connection_leaves_the_outcome_in_doubt(self) -> None:
         error = lost(rx.ConnectionError("Connection reset by peer."), "redis://host", 30)
         assert type(error) is ConnectionLost
         assert error.message == "lost the connection to redis://host: connection reset by peer"

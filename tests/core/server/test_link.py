@@ -154,7 +154,7 @@ class TestDrops:
         assert proxy.accepted == 1
 
 
-def test_a_large_command(start_server: StartServer) -> None:
+def test_a_large_command_is_sent_in_pieces(start_server: StartServer) -> None:
     """In pieces: no timeout limits how long all of it takes."""
     connection = connect(Server(start_server().url))
     data = bytes(range(256)) * (5 << 12)

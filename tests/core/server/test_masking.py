@@ -33,7 +33,7 @@ from rwq_cli.core import mask_url
         ("", ""),
     ],
 )
-def test_a_masked_url(url: str, masked: str) -> None:
+def test_secrets_in_a_url_are_masked(url: str, masked: str) -> None:
     assert mask_url(url) == masked
 
 

@@ -38,7 +38,7 @@ def test_replies_come_in_the_order_of_the_calls(connection: Connection, raw: Red
     assert raw.lrange(b"jobs:queue", 0, -1) == ids(0, 1, 3, 4, 5, 7)
 
 
-def test_no_calls(connection: Connection) -> None:
+def test_a_pipeline_without_calls_yields_nothing(connection: Connection) -> None:
     assert list(add_each(connection, [])) == []
     assert list(add_each(connection, [None, None])) == []
 

@@ -95,12 +95,16 @@ SETTLING = Lease(b"rwq-settling:released", 30_000)
         (replace(NOTHING, wrong_types={b"jobs:item:1": "hash"}), State.WRONG_TYPE),
     ],
 )
-def test_the_state_table(facts: Facts, state: State) -> None:
+def test_facts_lead_to_the_state_in_the_table(facts: Facts, state: State) -> None:
     assert state_of(facts) is state
 
 
 def test_the_table_above_has_every_state() -> None:
-    (table,) = (mark for mark in test_the_state_table.pytestmark if mark.name == "parametrize")
+    (table,) = (
+        mark
+        for mark in test_facts_lead_to_the_state_in_the_table.pytestmark
+        if mark.name == "parametrize"
+    )
     assert {state for _, state in table.args[1]} == set(State)
 
 
@@ -187,5 +191,7 @@ def test_returns_and_the_list_of_old_cleaners_do_not_change_the_state(
         (Lease(b"", 10), ENDLESS, Lease(b"", 10)),
     ],
 )
-def test_the_effective_lease(new: Lease | None, old: Lease | None, effective: Lease | None) -> None:
+def test_the_session_lease_that_ends_last_is_effective(
+    new: Lease | None, old: Lease | None, effective: Lease | None
+) -> None:
     assert effective_lease(new, old) == effective
