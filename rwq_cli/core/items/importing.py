@@ -22,7 +22,7 @@ RESTORE_ITEMS = 250
 
 
 class OnConflict(StrEnum):
-    """What to do with an ID that exists with other data."""
+    """How to handle an ID that exists with other data."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -63,35 +63,33 @@ def restore(
     results: ResultTally | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Put in items and results, in their order; memory does not grow with the stream.
+    """Restore items and results, in their order; memory does not grow with the stream.
 
-    An ID that exists with the same data is there already, wherever it is by now: a worker may have
-    leased it since. A result is put in where none is; one that exists stays, unless `on_conflict`
-    is `REPLACE`. The script that restores a line also marks it as done, in a bitmap that this file
-    has on the server while it is restored. So a run after an interruption resumes where the first
-    one stopped, and never restores what was completed meanwhile. The caller ends with
-    `forget_marks`.
+    An ID that exists with the same data is already there, wherever it is: a worker may have leased
+    it since. A result is restored if there is none; an existing one stays, unless `on_conflict` is
+    `REPLACE`. The script that restores a line also marks it, in a bitmap on the server. So a run
+    after an interruption resumes where the first one stopped, and never restores an item that was
+    completed in between. At the end, the caller calls `forget_marks`.
 
-    An ID whose data are gone may still be in a list. That entry is removed first; otherwise the
-    item would be listed twice. A few IDs are looked for by name; for more, the lists are read
-    once.
+    An ID without data may still be in a list. That entry is removed first; otherwise the item
+    would be listed twice. A few IDs are looked up by name; for more, the lists are read once.
 
     Args:
         queue: The queue.
-        lines: The lines, read in batches; a `FLUSH` ends one. Items of main in the order in which
-            they are to be leased, those of processing longest leased first.
-        on_conflict: What to do with an ID that exists with other data. One that is replaced loses
-            its place, lease and times to the new one; that costs the lists' length each.
-        at_front: Put each item of main before all that wait instead of behind them. The lines must
-            then come last first.
+        lines: The lines, read in batches; a `FLUSH` ends a batch. Items of main in the order in
+            which they are to be leased, those of processing longest leased first.
+        on_conflict: How to handle an ID that exists with other data. A replaced item gets the
+            restored place, lease and times; each costs a scan of the lists.
+        at_front: Put each item of main before all waiting items instead of after them. The lines
+            must then come in reverse order.
         file_id: The SHA-256 of the file; None to mark nothing.
-        results: Counts what becomes of results.
+        results: Counts the results.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of
             lines, because an ID may come twice.
 
     Raises:
-        ServerError: `acknowledged` and `acknowledged_after` say of which items, in their order, the
-            server had reported what became of them.
+        ServerError: `acknowledged` and `acknowledged_after` say which items, in their order, have
+            an acknowledged outcome.
 
     Returns:
         For each item, in order, `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run,
@@ -110,7 +108,7 @@ def read_marks(queue: Queue, file_id: bytes) -> bytes:
 
 
 def has_marks(queue: Queue, file_id: bytes) -> bool:
-    """Whether the server knows which lines were restored."""
+    """Whether the server has the bitmap of restored lines."""
     return bool(queue.call("EXISTS", queue.keys.undo(file_id)))
 
 
@@ -130,7 +128,7 @@ class _Restore:
         self._on_conflict = on_conflict
         self._at_front = at_front
         self._dry_run = dry_run
-        # In a dry run, the data that each restored ID would have.
+        # In a dry run, a hash of the data that each restored ID would have.
         self._items: dict[bytes, bytes] = {}
         self._results: set[bytes] = set()
         self._acknowledged = Acknowledged()
@@ -199,7 +197,7 @@ class _Restore:
     def _in_turn(
         self, batches: Iterable[list[Line]], ghosts: Collection[bytes]
     ) -> Iterator[OutcomeBatch]:
-        """A call may stop short, and the next can only be made when that is known."""
+        """Send one call at a time, because a call may stop early and the next must resume there."""
         for batch in batches:
             left = batch
             while left:
@@ -218,7 +216,7 @@ class _Restore:
             assert isinstance(item, ItemSnapshot)
             lease, left_ms = item.lease, -2
             if lease is not None:
-                # A lease that was about to end still has to end by itself.
+                # A lease that was about to end must keep an expiry.
                 left_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
             args += (
                 number,
@@ -268,7 +266,7 @@ class _Restore:
         )
 
     def _status(self, entry: ItemSnapshot | Result, status: Status) -> Status:
-        """In a dry run, what the script would reply if what comes before were restored."""
+        """The status in a dry run, as if the entries before this one had been restored."""
         goes_in = (Status.IMPORTED, Status.REPLACED)
         if status is Status.IMPORTED_BEFORE:
             return status
@@ -289,7 +287,7 @@ class _Restore:
 
 
 def _batches(lines: Iterable[Line | Flush]) -> Iterator[list[Line]]:
-    """Lines in batches for one call: all of one kind, each ID once. An empty one is a pause."""
+    """Batches of lines of one kind, with each ID at most once. An empty batch is a pause."""
     batch: list[Line] = []
     ids: set[bytes] = set()
     size = 0
@@ -317,7 +315,7 @@ def _batches(lines: Iterable[Line | Flush]) -> Iterator[list[Line]]:
 
 
 def _last_kind() -> Callable[[Sequence[Line]], type]:
-    """The key by which items and results are told apart; a pause belongs to those before it."""
+    """A `groupby` key that separates items from results; a pause belongs to the batch before it."""
     kind: type = ItemSnapshot
 
     def kind_of(batch: Sequence[Line]) -> type:

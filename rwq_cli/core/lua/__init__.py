@@ -1,6 +1,6 @@
-"""The Lua scripts: operations in `ops`, shared code in `lib`, and what belongs together.
+"""The Lua scripts: operations in `ops`, libraries in `lib`, and the tables that combine them.
 
-A script is the prelude, the libraries of its operation, a check of what it needs, and the operation
+A script is the prelude, the libraries of its operation, a permission check, and the operation
 itself. Every script gets the same KEYS and the same first ARGV, which `lib/prelude.lua` names.
 """
 
@@ -19,7 +19,7 @@ from rwq_cli.core.keys import (
 )
 from rwq_cli.core.model import STATE_CODES, STATUS_CODES
 
-# The libraries of each operation, and the libraries that a library needs itself.
+# The libraries that each library and each operation includes.
 INCLUDES: dict[str, tuple[str, ...]] = {
     "expected": ("facts",),
     "facts": ("state",),
@@ -71,9 +71,9 @@ _UNSCHEDULE = {
     "buried": "ZREM ZCOUNT ZREMRANGEBYSCORE",
 }
 
-# What a script must be allowed to run before it may write anything, by key: a script that is denied
-# halfway is not rolled back. The script checks the group of its own name, unless it is a dry run;
-# the others are checked when they turn out to be needed.
+# The commands that a script must be allowed to run, by key, before it writes anything: a script
+# that is denied halfway is not rolled back. The script checks the group of its own name, unless it
+# is a dry run; it checks the other groups when it needs them.
 NEEDS: dict[str, dict[str, str]] = {
     "ops/add": {"item": "SETNX MSETNX", "main": "LPUSH"},
     "add_delayed": {"leases": "SET", "delayed": "ZADD", "": "TIME"},
@@ -159,7 +159,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "ops/unclaim": {"leases": "DEL GET"},
 }
 
-# Arguments that make a command complete enough for an ACL check; of any other none.
+# The arguments that a command needs for an ACL check; other commands need none.
 _SAMPLE_ARGS = {
     "BITFIELD": ", 'SET', 'u1', 0, 1",
     "BITFIELD_RO": ", 'GET', 'u1', 0",
@@ -188,7 +188,7 @@ _KEYS = {
     "item": ("item_prefix .. '*'",),
     "leases": ("lease_prefix .. '*'", "old_lease_prefix .. '*'"),
     "result": ("result_prefix .. '*'",),
-    # Arguments of the operations that need them.
+    # Arguments of the operations that use these keys.
     "marks": ("arg(MARKS_AT)",),
     "to_main": ("arg(8)",),
     "to_delayed": ("arg(10)",),
@@ -197,9 +197,9 @@ _KEYS = {
     "renamed": ("item_prefix .. '*', arg(13) .. '*'",),
     "to_leases": ("arg(14) .. '*'", "arg(15) .. '*'"),
 }
-# Which argument is the key of the marks, if not the first.
+# The number of the argument that is the key of the marks, if not 1.
 _MARKS_AT = {"ops/remove": 17}
-# What the lease values of ours begin with, by the names that the libraries have for them.
+# The prefixes of rwq's own lease values, by their names in the libraries.
 _GUARDS = {
     "delayed": DELAYED_GUARD,
     "buried": BURIED_GUARD,
@@ -220,12 +220,12 @@ _HERE = Path(__file__).parent
 
 
 class Script(NamedTuple):
-    """A script as it is sent.
+    """A script as it is sent to the server.
 
     Attributes:
         text: The whole text.
-        sha1: Its SHA-1 in hexadecimal, by which EVALSHA knows it.
-        parts: The files that it is made of, each with its number of lines; "" for generated lines.
+        sha1: Its SHA-1 in hexadecimal, for EVALSHA.
+        parts: The files that it consists of, each with its number of lines; "" for generated lines.
     """
 
     text: str
@@ -233,7 +233,7 @@ class Script(NamedTuple):
     parts: tuple[tuple[str, int], ...]
 
     def origin(self, line: int) -> tuple[str, int]:
-        """The file and the line in it of a line of the text, counted from 1."""
+        """Map a line of the text to a file and a line in it; lines count from 1."""
         for name, length in self.parts:
             if line <= length:
                 return name, line
@@ -282,19 +282,19 @@ def load_script(name: str) -> Script:
 
 
 def library_text(*names: str) -> str:
-    """The text of libraries with all that they need, for tests of a library alone."""
+    """The text of libraries and of those that they include, for tests of a library alone."""
     needed = dict.fromkeys(other for name in names for other in (*_libraries(name), name))
     return _guards() + "\n" + "".join(_read(f"lib/{name}.lua") for name in needed)
 
 
 @cache
 def _read(name: str) -> str:
-    # importlib.resources would take longer to load than all scripts to read.
+    # Loading importlib.resources would take longer than reading all scripts.
     return (_HERE / name).read_text("utf-8")
 
 
 def _libraries(name: str) -> Iterator[str]:
-    """The libraries that a file needs, each behind those that it needs itself."""
+    """The libraries that a file includes, each after those that it includes itself."""
     for library in INCLUDES.get(name, ()):
         yield from _libraries(library)
         yield library

@@ -1,4 +1,4 @@
-"""Light and deep cleans: two looks, a grace period apart, then `lua/ops/repair.lua` decides again.
+"""Light and deep cleans: two looks, a grace period apart, then `lua/ops/repair.lua` checks again.
 
 An upstream worker has a moment between its pop and its lease, and a producer one between its data
 and its push, in which a healthy item looks abandoned or orphaned. One look cannot tell. So a clean
@@ -35,22 +35,22 @@ _REPAIRS = {
 def light_clean(
     queue: Queue, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
 ) -> Iterator[CleanAction]:
-    """Return what dead workers left in processing, and drop ghosts.
+    """Return the items that dead workers left in processing, and drop ghosts.
 
-    Items that are due are promoted, and counts of returns are pruned whose items are gone.
+    Due items are promoted, and counts of returns without an item are pruned.
 
     Args:
         queue: The queue.
         grace_s: Seconds between the two looks.
         dry_run: Look twice, but change nothing, and report what would be done.
-        bury_after: An item that a clean returned this often already, 0 or more, is buried instead
-            of being returned; None for never.
+        bury_after: Bury an item instead of returning it if cleans already returned it this often, 0
+            or more; None for never.
 
     Raises:
-        ServerError: `acknowledged` says how many actions were done.
+        ServerError: `acknowledged` is the number of actions.
 
     Yields:
-        What was done, as the server acknowledges it.
+        The actions, as the server acknowledges them.
     """
     yield from _counted(_light_clean(queue, grace_s, dry_run, bury_after))
 
@@ -74,8 +74,8 @@ def deep_clean(
 ) -> Iterator[CleanAction]:
     """Do what a light clean does, and repair orphans, duplicates and ghosts everywhere.
 
-    Delayed and buried items that have lost their guard, or that of one lease name, are guarded
-    anew, so that no cleaner returns them. That does not change the item, and is not reported.
+    Delayed and buried items that lack a guard under a lease name get it back, so that no cleaner
+    returns them. That does not change the item, and is not reported.
 
     Args:
         queue: The queue.
@@ -84,10 +84,10 @@ def deep_clean(
         bury_after: See `light_clean`.
 
     Raises:
-        ServerError: `acknowledged` says how many actions were done.
+        ServerError: `acknowledged` is the number of actions.
 
     Yields:
-        What was done, as the server acknowledges it.
+        The actions, as the server acknowledges them.
     """
     yield from _counted(_deep_clean(queue, grace_s, dry_run, bury_after))
 
@@ -120,7 +120,7 @@ def _deep_clean(
 
 
 def _counted(actions: Iterator[CleanAction]) -> Iterator[CleanAction]:
-    """The actions; an error that ends them says how many there were in all steps of a clean."""
+    """The actions; a `ServerError` gets the number of actions in all steps of a clean."""
     with Acknowledged() as acknowledged:
         for action in actions:
             acknowledged.add(1)
@@ -129,7 +129,7 @@ def _counted(actions: Iterator[CleanAction]) -> Iterator[CleanAction]:
 
 @dataclass(slots=True)
 class Suspects:
-    """What a look at processing found to be broken.
+    """The IDs in processing that look broken.
 
     Attributes:
         abandoned: Items that look abandoned.
@@ -158,12 +158,12 @@ def broken_in_processing(queue: Queue) -> Suspects:
 
 
 def _not_moved(queue: Queue, seen: Seen) -> list[bytes]:
-    """The IDs without those whose entry in processing was pushed since they were seen."""
+    """The IDs, without those whose entry in processing was pushed since they were seen."""
     done: set[bytes] = set()
     moved: set[bytes] = set()
     pages = walk_processing(queue, page_size=WALK_ENTRIES)
     for page in pages:
-        # Of two entries, that at the right end was there first.
+        # Of two entries, the one nearer to the right end is older.
         last = pages.offset + len(page) - 1
         places = dict(zip(reversed(page), range(last, pages.offset - 1, -1), strict=True))
         moved.update(item_id for item_id in seen.moved(places) if item_id not in done)
@@ -174,7 +174,7 @@ def _not_moved(queue: Queue, seen: Seen) -> list[bytes]:
 def _repair_processing(
     queue: Queue, suspects: Suspects, bury_after: int | None, dry_run: bool
 ) -> Iterator[CleanAction]:
-    # One that waits as well is duplicated: its entry in processing goes.
+    # An abandoned item that also waits is duplicated: its entry in processing is removed.
     expected = (State.ABANDONED, State.DUPLICATED)
     seen = suspects.abandoned
     abandoned = _not_moved(queue, seen) if seen else []
@@ -189,7 +189,7 @@ def _repair_processing(
 def _repair_lists(
     queue: Queue, found: Survey, done: set[bytes], bury_after: int | None, dry_run: bool
 ) -> Iterator[CleanAction]:
-    # A queue whose items looked like ours may have been created since.
+    # Another queue, whose items look like this queue's, may have been created since.
     prefixes = (queue.keys.item_prefix, queue.keys.lease_prefix, queue.keys.old_lease_prefix)
     orphaned = exclude_nested_queues(queue, without(found.orphaned, done), prefixes)
     for ids, state, where in (
@@ -213,8 +213,8 @@ def _repair_lists(
 def _prune_entries(
     queue: Queue, found: Survey, done: set[bytes], due: set[bytes], dry_run: bool
 ) -> Iterator[CleanAction]:
-    # The script does not look for items in the lists.
-    # Whether an entry of cleaning is stale may depend on the one that promotion has dropped.
+    # The script does not look up items in the lists, and promotion may have dropped the entry that
+    # made an entry of cleaning stale, so the facts are read again.
     stale_cleaning = without(found.stale_cleaning, due)
     stale = [f.item_id for f in facts_of(queue, stale_cleaning) if f.is_stale_in_cleaning]
     for item_id in dict.fromkeys(prune_cleaning(queue, stale, dry_run=dry_run)):

@@ -1,7 +1,7 @@
--- Checking that chosen items are still what they were chosen for.
+-- Checking that chosen items still meet the conditions that they were chosen by.
 --
--- arg 5  the states that were chosen, joined by ';'; '' for any
--- arg 6  how many seconds an item must not have been used for; '' for any
+-- arg 5  the expected states, joined by ';'; '' for any
+-- arg 6  the minimum idle time, seconds; '' for any
 -- arg 7  '1' if each ID is followed by the fingerprint of the data that were read, else '0'
 local expected_states = nil
 for state in string.gmatch(arg(5), '[^;]+') do
@@ -35,8 +35,8 @@ local function fingerprint(id)
     .. redis.call('GETRANGE', key, -half, -1))
 end
 
--- Whether an item is in one of the expected states. The listing that it was chosen from may have seen one
--- of its entries only: then it is the state of that entry.
+-- Whether an item is in one of the expected states. The listing may have seen only one of the entries of a
+-- duplicated item, so the state of either entry counts.
 local function is_in_expected_state(facts, now_ms)
   local state = state_of(facts, now_ms)
   if expected_states[state] or state ~= 'duplicated' then
@@ -46,12 +46,12 @@ local function is_in_expected_state(facts, now_ms)
   facts.main = 0
   state = facts.processing > 0 and state_of(facts, now_ms)
   facts.main = main
-  -- That it waits as well is no reason to take it from the session that has popped it.
+  -- An item that also waits must not be taken from the session that holds it.
   return (expected_states.waiting and not is_worked_on) or expected_states[state] ~= nil
 end
 
--- Whether a located item with data is not what it was chosen for any more. The idle time is read
--- first, because reading the data may reset it.
+-- Whether a located item with data no longer meets the conditions. The idle time is read first, because
+-- reading the data may reset it.
 local function is_changed(id, facts, now_ms)
   if expected_states and not is_in_expected_state(facts, now_ms) then
     return true

@@ -1,4 +1,4 @@
--- Reading what an ID's own keys and scores say, for many IDs in a few calls.
+-- Reading the keys and scores of many IDs in a few calls.
 
 -- Both lease keys of each ID: the new one, then the old.
 local function lease_keys(ids)
@@ -10,7 +10,7 @@ local function lease_keys(ids)
   return made
 end
 
--- The value of one lease key: false for none, true for a key that holds no string.
+-- The value of one lease key: false for none, true for a key of the wrong type.
 local function lease_value(key)
   local value = redis.pcall('GET', key)
   if type(value) ~= 'table' then
@@ -34,7 +34,7 @@ local function lease_values(ids)
       count = count - 1
     end
   end
-  -- MGET gives nothing for a key that holds no string, but it is a lease.
+  -- MGET returns nil for a key of the wrong type, which counts as a lease.
   if count ~= 0 then
     for i, key in ipairs(keys) do
       values[i] = lease_value(key)
@@ -92,8 +92,8 @@ local function read_facts(ids, claim, without_leases, type_of)
   return facts, due, burials
 end
 
--- The error for the first ID whose data key holds no string, or nil: it may be a key of another queue
--- whose name begins like our data keys, and must not be deleted as an item.
+-- The error for the first ID whose data key has the wrong type, or nil: it may belong to another queue
+-- whose name begins like this queue's data keys, and must not be deleted as an item.
 local function wrong_data(ids, facts)
   for i = 1, #ids do
     local found = facts[ids[i]].data
@@ -113,11 +113,11 @@ local function set_lease(id, holder, lease_ms)
   redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
 end
 
--- Delete every entry of items but those in main and processing.
+-- Delete all entries of items, except those in main and processing.
 --
--- Each ID costs a pass over `cleaning`. If that would hold the server for more than a few
--- milliseconds, because a cleaner of 0.1 left a long list behind, the entries stay: without data they
--- mean nothing to any worker, and our next clean removes them page by page.
+-- Each ID costs a scan of `cleaning`. If that would block the server for more than a few milliseconds,
+-- because a 0.1 cleaner left a long list, the entries stay there: workers ignore entries without data, and
+-- the next clean removes them page by page.
 local CLEANING_ENTRIES_MAX = 500000
 local function forget_entries(ids)
   for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
@@ -132,16 +132,16 @@ local function forget_entries(ids)
   end
 end
 
--- Delete every trace of items but their data and their entries in main and processing.
+-- Delete all traces of items, except their data and their entries in main and processing.
 --
--- leased  those of them that have lease keys; nil for all, where nobody has read them
+-- leased  the IDs that have lease keys; nil if that is not known
 local function forget(ids, leased)
   for_all('DEL', nil, lease_keys(leased or ids))
   forget_entries(ids)
 end
 
--- The reply of an operation on IDs: one code for each ID in order, then who holds the lease of each
--- that is not ours. CODES is made from `core/model.py`.
+-- The reply of an operation on IDs: a code of the status of each ID in order, then the lease holder of each
+-- ID that is 'not-owner'. `outcomes` has the status by ID. CODES is made from `core/model.py`.
 local function outcome_reply(ids, outcomes, facts)
   local codes, holders = {}, {}
   for i = 1, #ids do
@@ -160,8 +160,7 @@ local function text_of(value)
   return value and value ~= true and value or ''
 end
 
--- The ms left of a lease key as a reply: -1 for no expiry, -2 for no lease, -3 for a key that holds no
--- string.
+-- The ms left of a lease key as a reply: -1 for no expiry, -2 for no lease, -3 for a key of the wrong type.
 local function left_of(facts, name)
   if facts[name] == true then
     return -3
@@ -169,10 +168,9 @@ local function left_of(facts, name)
   return facts[name] and left_ms(facts, name) or -2
 end
 
--- The reply with the facts that the keys and scores of IDs say: unix ms now, and then for each ID the type of
--- its data key; the value of its new lease key, and the ms left of it, as `left_of` gives them; the same of
--- its old lease key; its due time and its time of burial, unix ms, or ''; its count of returns, or false.
--- `append(reply, id)` may add fields to those of an ID.
+-- The reply with the facts about IDs: unix ms now; then for each ID the type of its data key, the value of its
+-- new lease key and the ms left as from `left_of`, the same for its old lease key, its due time and its time
+-- of burial, unix ms, or '', and its count of returns, or false. `append(reply, id, facts)` may add fields.
 local function facts_reply(ids, append)
   local reply = { string.format('%.0f', math.floor(clock_ms())) }
   local facts, due, burials = read_facts(ids)

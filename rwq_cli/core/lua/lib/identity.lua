@@ -1,10 +1,10 @@
--- Telling whether an ID still names the item that was seen before: it may have been completed and added
--- anew meanwhile.
+-- Recognising items: an item may be completed, and a new one added under its ID, between two looks.
 
--- Of larger data, the two ends and the length.
+-- Larger data are identified by both ends and the length.
 local END_BYTES = 256
 
--- The type of an ID's data key; and for a string, a fingerprint of it: 48 bits as 12 hexadecimal digits.
+-- The type of an ID's data key; and for a string, a fingerprint of it in hexadecimal digits.
+-- IDENTITY_DIGITS is made from `core/lua/__init__.py`.
 local function identify(id)
   local key = item_prefix .. id
   local data = redis.pcall('GETRANGE', key, 0, END_BYTES - 1)
@@ -23,8 +23,8 @@ local function identify(id)
     or string.rep('0', IDENTITY_DIGITS)
 end
 
--- For replies: the fingerprint of an item that neither a session nor a guard protects, else ''. Any other is
--- nothing that a second look could act on.
+-- For replies: the fingerprint of an item that neither a session nor a guard protects, else ''. Other items
+-- need no second look.
 local function fingerprint_reply(id, facts)
   if facts.data ~= 'string' or session_of(facts) or is_guarded(facts) then
     return ''

@@ -1,17 +1,16 @@
--- Finding the list entries of IDs the way the caller has chosen, and taking them off.
+-- Finding the list entries of IDs where the caller saw them, and removing them.
 --
--- arg 1  how the caller knows where the IDs are:
---        'name'        it does not: each is looked for in all of both lists
---        'unlisted'    it saw them in no list
---        'processing'  it saw each once in processing, in the page below, and not in main
---        'main'        it saw each once in main, in the stretch below, and not in processing
+-- arg 1  where the caller saw the IDs:
+--        'name'        unknown: each is looked up in both whole lists
+--        'unlisted'    in no list
+--        'processing'  each once in processing, in the page below, and not in main
+--        'main'        each once in main, in the page below, and not in processing
 -- arg 2  how many entries at the right end of that list to skip
--- arg 3  how many entries to read behind those; of main a few more on both sides, if an ID is not there
--- arg 4  a value that is no ID, unique to this run of the caller
+-- arg 3  how many entries to read after those; in main a few more on both sides, if an ID is not there
+-- arg 4  a mark: a value that is never an ID, unique to this run of the caller
 --
--- What the caller saw is checked again: an ID that is not where it was seen, or was pushed anew since,
--- is left for another call. The entries that were pushed last stand at the left end, so only those
--- are read for that.
+-- The places are checked again: an ID that is not where it was seen, or was pushed since, is left for
+-- another call. Entries are pushed at the left end, so only that end is read to find new ones.
 local mode, offset, count, mark = arg(1), tonumber(arg(2)), tonumber(arg(3)), arg(4)
 -- The lease that the caller put on IDs that it saw in no list, so that no cleaner pushes them.
 local claim = GUARDS.cleaning .. mark
@@ -27,7 +26,7 @@ local function pushed_lately(list)
   return ids
 end
 
--- Entries of a list, the rightmost last.
+-- Entries of a list, the rightmost one last.
 local function entries_of(list, skipped, length)
   return redis.call('LRANGE', list, -(skipped + length), -(skipped + 1))
 end
@@ -75,7 +74,7 @@ end
 -- By ID, where it is in main, counted from the right end; false if it is there twice.
 local place = {}
 
--- Sets the places of IDs that are in a stretch of main. Returns how many of them are there.
+-- Find the places of IDs in a page of main. Returns how many of them are there.
 local function find_in_main(facts, skipped, length)
   local entries, found = entries_of(main, skipped, length), 0
   place = {}
@@ -110,8 +109,8 @@ local function locate_in_main(ids, facts)
   end
 end
 
--- Sets `main` and `processing` of the facts about each ID that is where the caller saw it; those of
--- the others stay false.
+-- Set `main` and `processing` of the facts about each ID that is where the caller saw it; they stay false
+-- for the others.
 local function locate(ids, facts)
   local how = {
     name = locate_by_name,
@@ -122,9 +121,9 @@ local function locate(ids, facts)
   how[mode](ids, facts)
 end
 
--- Take entries off a list by their places, counted from the right end; the others keep their order.
--- The list is passed once, from the nearer end and no further than the last place: an LREM for each
--- entry would pass it each time.
+-- Remove entries of a list by their places, counted from the right end; the others keep their order.
+-- This scans the list once, from the nearer end up to the last place; an LREM for each entry would scan it
+-- each time.
 local function remove_places(list, places)
   table.sort(places)
   if #places > 0 and places[#places] == #places - 1 then
@@ -139,11 +138,11 @@ local function remove_places(list, places)
   end
 end
 
--- Take all list entries of located IDs off their lists.
+-- Remove all list entries of located IDs.
 --
--- A page of processing is turned round: the entries that stay go back on at the left end, so that the
--- next page stands at the right end. The order of processing means nothing to any worker. So this has
--- to be called for every page, with no IDs too.
+-- A page of processing is rotated: the entries that stay are pushed at the left end, so that the next page
+-- is at the right end. Workers do not depend on the order of processing. So this must be called for every
+-- page, even without IDs.
 local function remove_entries(ids, facts)
   if mode == 'name' then
     for _, id in ipairs(ids) do
@@ -174,16 +173,15 @@ local function remove_entries(ids, facts)
   end
 end
 
--- Whether an item may be between two commands of its worker or producer, which only a second look can
--- tell: see `core/repair/clean.py`.
+-- Whether an item may be between two commands of its worker or producer: only a second look can tell, see
+-- `core/repair/clean.py`.
 local function may_be_in_transit(facts, now_ms)
   local state = state_of(facts, now_ms)
   return state == 'abandoned' or state == 'orphaned'
 end
 
--- Whether an ID that is in no list may be pushed: by name it was looked for in this very script; else
--- something must have kept every cleaner from pushing it since the caller read the lists. A dry run
--- claims nothing.
+-- Whether an ID that is in no list may be pushed: either this script looked it up by name, or a claim, guard
+-- or lease has kept every cleaner from pushing it since the caller read the lists. A dry run claims nothing.
 local function may_push_unlisted(facts)
   return mode ~= 'unlisted' or dry_run or facts.is_claimed or is_guarded(facts)
     or session_of(facts) ~= false

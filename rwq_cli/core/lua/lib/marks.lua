@@ -1,9 +1,9 @@
--- Which lines of a file are done: a bitmap that an undo or an import keeps while it goes on, so that
--- one that was interrupted knows exactly what is back when it is run again.
+-- The marks of a file: a bitmap of the lines that an undo or import has restored. An interrupted one that
+-- is run again knows from it where to resume. The bit of a line is at the line's number, as for SETBIT.
 --
--- arg MARKS_AT  the key of the bitmap; '' to keep none
+-- arg MARKS_AT  the key of the bitmap; '' for none
 local marks = arg(MARKS_AT)
--- It ends by itself if nobody runs it again.
+-- It expires if the undo or import is not run again.
 local MARKS_MS = 86400000
 if marks ~= '' then
   local refusal = not dry_run and denied('mark_lines')
@@ -16,7 +16,7 @@ if marks ~= '' then
   end
 end
 
--- How many lines one call reads or marks; each takes up to four words, and unpack has its limit.
+-- How many lines one call reads or marks; each takes up to four arguments, and unpack is limited.
 local LINES_MAX = 1000
 
 -- Which of these lines are marked, by line.

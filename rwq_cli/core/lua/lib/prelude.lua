@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  Q:queue       list  waiting IDs
 -- KEYS[2]  Q:processing  list  leased and abandoned IDs
--- KEYS[3]  Q:cleaning    list  IDs that a cleaner of redis-work-queue 0.1 has in hand
+-- KEYS[3]  Q:cleaning    list  IDs that a cleaner of redis-work-queue 0.1 is processing
 -- KEYS[4]  Q:delayed     zset  ID -> due time, unix ms
 -- KEYS[5]  Q:buried      zset  ID -> time of burial, unix ms
 -- KEYS[6]  Q:returns     hash  ID -> how often a cleaner returned it
@@ -36,7 +36,7 @@ local function args_from(n)
   return rest
 end
 
--- Run a command on many values, in chunks that unpack can take; `key` may be nil.
+-- Run a command on many values, in chunks that unpack can handle; `key` may be nil.
 -- Returns the sum of the replies that are numbers.
 local function for_all(command, key, values)
   local sum = 0
@@ -53,7 +53,7 @@ local function for_all(command, key, values)
   return sum
 end
 
--- Read values of many keys or fields, in chunks that unpack can take. Returns one flat table.
+-- Read the values of many keys or fields, in chunks that unpack can handle. Returns one flat table.
 local function read_all(command, key, names)
   if #names > 0 and #names <= UNPACK_MAX then
     if key then
@@ -91,7 +91,7 @@ local function clock_ms()
   return time[1] * 1000 + time[2] / 1000
 end
 
--- A time as a score or an argument: Lua itself would write 1.7e+12.
+-- A time as a score or an argument: Lua's tostring would give 1.7e+12.
 local function as_ms(time_ms)
   return string.format('%.3f', time_ms)
 end
@@ -109,9 +109,9 @@ end
 -- Filled from the table NEEDS of `__init__.py`: by group, the commands that it must be allowed to run.
 local NEEDS = {}
 
--- The error for the first command of a group that this user may not run, or nil. Asked before the
--- first write, because a script that is denied halfway is not rolled back. Servers before Redis 7
--- cannot be asked.
+-- The error for the first command of a group that this user may not run, or nil. Checked before the first
+-- write, because a script that is denied halfway is not rolled back. Servers before Redis 7 cannot check
+-- this.
 local function denied(group)
   for _, words in ipairs(redis.acl_check_cmd and NEEDS[group] or {}) do
     if not redis.acl_check_cmd(unpack(words)) then
@@ -125,7 +125,7 @@ end
 -- Which of the KEYS exist: most queues have no `cleaning`, `delayed`, `buried` or `returns`.
 local present = {}
 
--- A key of another type is reported before any write.
+-- A key of the wrong type is reported before any write.
 for key, expected in pairs({
   [main] = 'list', [processing] = 'list', [cleaning] = 'list',
   [delayed] = 'zset', [buried] = 'zset', [returns] = 'hash',

@@ -1,9 +1,9 @@
--- The outcome that is kept of a completed item.
+-- The results of completed items.
 
 local VERDICTS = { completed = true, rejected = true }
 
--- What a result key holds: 'none', 'result', or the type of what is no result of ours. A hash may
--- belong to a queue whose name begins like our result keys.
+-- What a result key holds: 'none', 'result', or the type of a key that is not a result. A hash may belong
+-- to a queue whose name begins like this queue's result keys.
 local function result_kind(key)
   local kind = redis.call('TYPE', key).ok
   if kind == 'hash' then
@@ -27,15 +27,15 @@ local function may_read_results(probe)
   return type(redis.pcall('EXISTS', probe)) == 'number'
 end
 
--- What a completion has to know about results before its first write. A user who may not read results,
--- and wants none kept, completes as if there were none.
+-- Check and read what a completion needs to know about results before its first write. A user who may not
+-- read results, and wants none kept, completes as if there were none.
 --
--- ids         those that it may complete
+-- ids         the IDs that it may complete
 -- facts       by ID
--- keep_ms     how long to keep their outcome, ms; '' to keep none
--- status      what the outcome says: 'completed' | 'rejected'
--- result      the result, or nil for an outcome without one
--- Returns what `settle_results` needs, and nil; or nil and the error.
+-- keep_ms     how long to keep the results, ms; '' to keep none
+-- status      the verdict: 'completed' | 'rejected'
+-- result      the data of the results, or nil for none
+-- Returns the argument of `settle_results`, and nil; or nil and the error.
 local function prepare_results(ids, facts, keep_ms, status, result)
   local keeps = keep_ms ~= ''
   local known = { holders = {}, keep_ms = keep_ms, status = status, result = result }
@@ -47,7 +47,7 @@ local function prepare_results(ids, facts, keep_ms, status, result)
     return nil, refusal
   end
   local keys = prefixed(result_prefix, ids)
-  -- Hardly ever is there one: of an earlier item with this ID.
+  -- Rarely, an earlier item with this ID has left a result.
   if for_all('EXISTS', nil, keys) > 0 then
     known.earlier = {}
     for i, id in ipairs(ids) do
@@ -71,8 +71,7 @@ local function prepare_results(ids, facts, keep_ms, status, result)
   return known, nil
 end
 
--- Keep the outcome of completed IDs; and delete the result of an earlier item with such an ID, which
--- would be taken for theirs.
+-- Keep the results of completed IDs, and delete the results of earlier items with the same IDs.
 local function settle_results(completed, known)
   local outdated = {}
   for _, id in ipairs(known.earlier and completed or {}) do

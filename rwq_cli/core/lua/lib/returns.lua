@@ -1,6 +1,6 @@
--- Returning items that a clean found, and counting how often.
+-- Returning the items that a clean found, and counting their returns.
 
--- By ID, how often a clean returned it; nil for never, and for a field that is no number.
+-- By ID, how often a clean returned it; nil for never, and for a field that is not a number.
 local function returns_of(ids)
   local counts = {}
   if present[returns] and #ids > 0 then
@@ -13,15 +13,15 @@ local function returns_of(ids)
   return counts
 end
 
--- Whether an ID is to be buried instead of returned: it came back `bury_after` times already; -1 for
+-- Whether to bury an ID instead of returning it: it was already returned `bury_after` times; -1 for
 -- never.
 local function is_to_be_buried(id, counts, bury_after)
   return bury_after >= 0 and (counts[id] or 0) >= bury_after
 end
 
--- Count that items return, and set what keeps cleaners off them: settling leases; guards for those that were
--- returned often enough, which are buried instead and not counted. This has to be the first write, as in
--- `settle_ids`. Returns the items to push, and the scores and items to bury.
+-- Count the returns of items, and set their settling leases; or set guards for the items that are buried
+-- instead, which are not counted. This must be the first write, as in `settle_ids`. Returns the items to
+-- push, and the scores and items to bury.
 local function begin_returns(ids, counts, bury_after)
   local pushed, fields, scores, guards = {}, {}, {}, {}
   local now_ms = clock_ms()
@@ -49,7 +49,7 @@ local function begin_returns(ids, counts, bury_after)
   return pushed, scores
 end
 
--- Push and bury, in this order, what `begin_returns` gave; the caller has taken it off every structure.
+-- Push and bury the items from `begin_returns`; the caller has removed them from every structure.
 local function end_returns(pushed, scores)
   for_all('ZADD', buried, scores)
   push(pushed)

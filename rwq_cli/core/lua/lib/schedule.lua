@@ -1,4 +1,4 @@
--- Delayed and buried items: their guards, which keep every cleaner off them, and their scores.
+-- Delayed and buried items: their scores, and the guards that keep every cleaner away from them.
 
 -- The guard of a delayed item outlives its due time by this much: time for us to promote it before a
 -- cleaner in another language may return it.
@@ -26,8 +26,8 @@ local function reason_of(value)
   return value and value ~= true and guard_kind(value) == 'buried' and string.sub(value, #GUARDS.buried + 1) or nil
 end
 
--- Delete the guards of IDs, and neither a lease that somebody holds under the other name nor a settling
--- lease: what was pushed lately still needs it.
+-- Delete the guards of IDs. A session's lease under the other name stays, and so does a settling lease,
+-- which an item that was just pushed still needs.
 local function delete_guards(ids)
   local guards = {}
   for i, value in ipairs(lease_values(ids)) do
@@ -49,7 +49,7 @@ local function unschedule(ids, facts)
         first, last = math.min(first, at_ms), math.max(last, at_ms)
       end
     end
-    -- Entries that stand together go at once: looking for each in the sorted set takes longer.
+    -- Adjacent entries are removed at once, which is faster than looking up each.
     if #entries > 1 and redis.call('ZCOUNT', zset, as_score(first), as_score(last)) == #entries then
       redis.call('ZREMRANGEBYSCORE', zset, as_score(first), as_score(last))
     else
@@ -58,14 +58,14 @@ local function unschedule(ids, facts)
   end
 end
 
--- What to do with an entry of Q:delayed or Q:buried of a located item:
---   'push'        it is due or to be kicked
---   'leased'      a session holds it
---   'superseded'  it is due, but the item is buried, too
+-- The kind of an entry of Q:delayed or Q:buried, whose item has been located:
+--   'push'        the item is due, or can be kicked
+--   'leased'      a session holds the item
+--   'superseded'  the item is due, but also buried
 --   'stale'       the item has no data, or is in a list
---   nil           there is none, it is not due, or the data have another type; or the item is due, but a
---                 session holds it in no list: it is promoted when that lease has ended
-local function entry_verdict(facts, which, now_ms)
+--   nil           there is no entry, it is not due, or the data key has the wrong type; or the item is due,
+--                 in no list, and held by a session: it is promoted when that lease has ended
+local function entry_kind(facts, which, now_ms)
   local at_ms = which == 'delayed' and facts.due_ms or which == 'buried' and facts.buried_ms
   if not at_ms or (which == 'delayed' and at_ms > now_ms) then
     return nil
@@ -90,8 +90,8 @@ local function entry_verdict(facts, which, now_ms)
   return (state == 'due' or state == 'buried') and 'push' or 'stale'
 end
 
--- A settling lease lasts this long, and longer where the lists are long: a cleaner of upstream's walks a
--- snapshot of them, at about 10,000 entries a second.
+-- A settling lease lasts this long, plus a time for each list entry: an upstream cleaner walks a snapshot
+-- of the lists at about 10,000 entries a second.
 local SETTLING_MS = 30000
 local SETTLING_MS_PER_ENTRY = 0.1
 local function settling_ms(entries)
@@ -100,9 +100,9 @@ end
 
 -- Set settling leases for items that are pushed onto a main list.
 --
--- The cleaners of redis-work-queue read the lists once and then push whatever has no lease at that
--- moment, also what we have pushed since. The settling lease keeps them off. Workers set their leases
--- over it, and for us it is no lease.
+-- Upstream cleaners read the lists once, and then push every item that has no lease at that moment, even
+-- if rwq has pushed it since. The settling lease prevents that. Workers overwrite it with their leases,
+-- and rwq does not count it as a lease.
 --
 -- keys     both lease keys of each item
 -- why      what pushed them
@@ -114,8 +114,8 @@ local function settle(keys, why, entries)
   end
 end
 
--- Set settling leases for items that are about to be pushed. This has to be the first write of a script: a
--- server without memory refuses it, but lets a script go on that has written already.
+-- Set settling leases for items that are about to be pushed. This must be the first write of a script: a
+-- server that is out of memory refuses it, but does not stop a script that has already written.
 local function settle_ids(ids, why)
   if #ids > 0 then
     settle(lease_keys(ids), why, redis.call('LLEN', main) + redis.call('LLEN', processing))
@@ -123,7 +123,7 @@ local function settle_ids(ids, why)
 end
 
 -- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at
--- its front. The caller has settled them, and has taken them off every other structure.
+-- its front. The caller has settled them, and has removed them from every other structure.
 local function push(ids, front)
   if not front then
     for_all('LPUSH', main, ids)

@@ -2,17 +2,16 @@
 -- `core/state/rules.py`. A test compares them over every combination of facts.
 --
 -- The facts about an ID are a table:
---   data        'string', 'none', or the type of what the data key holds instead
+--   data        the type of the data key: 'string', 'none', or a wrong type
 --   main        how often the ID is in the main list
 --   processing  how often it is in the processing list
---   new, old    the values of the two lease keys: false or nil for none, true for one that is no string
+--   new, old    the values of the two lease keys: false or nil for none, true for a key of the wrong type
 --   left        a table of the ms left of 'new' and 'old', -1 for no expiry; nil to read them
 --   due_ms      its score in Q:delayed, or nil
 --   buried_ms   its score in Q:buried, or nil
 
--- 'delayed', 'buried' or 'settling' for a lease value of ours that is nobody's lease; else nil.
--- The facts about one ID ask for the same values several times.
--- GUARDS is made from `core/keys.py`.
+-- 'delayed', 'buried' or 'settling' for the value of a guard; else nil. Cached, because the same values
+-- are checked several times for one ID. GUARDS is made from `core/keys.py`.
 local GUARD_KINDS, known_kinds = {}, {}
 for _, kind in ipairs({ 'delayed', 'buried', 'settling' }) do
   GUARD_KINDS[GUARDS[kind]] = kind
@@ -26,13 +25,13 @@ local function guard_kind(value)
   return kind or nil
 end
 
--- Whether a lease is that of a clean of ours, which has claimed the ID.
+-- Whether a lease is the claim of an rwq clean.
 local function is_claim(holder)
   return string.sub(holder, 1, #GUARDS.cleaning) == GUARDS.cleaning
 end
 
--- How much the value of a lease key counts: a lease whose holder cannot be read before that of a
--- session, that before a guard. A settling lease does not count.
+-- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard.
+-- A settling lease does not count.
 local function lease_rank(value)
   if not value then
     return 0
@@ -87,7 +86,7 @@ local function effective_left_ms(facts)
   return left_ms(facts, in_new and 'new' or 'old')
 end
 
--- The holder of a lease that somebody works under ('' if it cannot be read), or false.
+-- The holder of the effective lease if it is not a guard ('' if it cannot be read), or false.
 local function session_of(facts)
   local holder = effective_lease(facts)
   if holder == true then
@@ -107,8 +106,8 @@ local function is_guarded(facts)
     and ((kind == 'buried' and facts.buried_ms ~= nil) or (kind == 'delayed' and facts.due_ms ~= nil))
 end
 
--- Whether a cleaner that knows only of one lease name could return a delayed or buried item before its
--- time: its guard is missing under a name, or ends too early.
+-- Whether a cleaner that knows one lease name could return a delayed or buried item too early: its guard is
+-- missing under one name, or ends too early.
 local function is_guard_weak(facts, now_ms)
   if not is_guarded(facts) then
     return true
@@ -126,7 +125,7 @@ local function leased_or_held(facts, otherwise)
   return effective_left_ms(facts) == -1 and 'held' or otherwise
 end
 
--- The state that the facts say, by the table of the protocol.
+-- The state that follows from the facts, by the table of the protocol.
 local function state_of(facts, now_ms)
   if (facts.data ~= 'none' and facts.data ~= 'string') or facts.new == true or facts.old == true then
     return 'wrong-type'

@@ -1,20 +1,20 @@
 -- Add items; whether the data key existed decides what is a duplicate.
 --
--- arg 1     what the caller knows of the IDs: 'random' if they were made for these items, so that none
---           is here twice and nothing can be left of one; 'distinct' if none is here twice; else 'any'
--- arg 2     the delays: a word and ';' for each item, or one for all; the word is empty for none,
---           '+ms' for a delay from now, 'ms' for a due time, unix ms. '': no item is delayed
--- arg 3..   ID, data, ID, data, ...  (bytes; 2,000 pairs at most, far fewer of delayed items, which take
---           three keys each; none: only the checks)
--- Returns the 0-based indexes of the items that were duplicates and so were not added. In a dry run, an
--- ID that is here twice is a duplicate the second time, too.
+-- arg 1     what the caller knows about the IDs: 'random' if they were generated for these items, so that
+--           they are distinct and have no leftovers; 'distinct' if none comes twice; else 'any'
+-- arg 2     the delays, each followed by ';', for each item or one for all: empty for none, '+ms' for a delay
+--           from now, 'ms' for a due time, unix ms. '' if no item is delayed
+-- arg 3..   ID, data, ID, data, ... (bytes; at most 2,000 pairs, far fewer of delayed items, which take three
+--           keys each; none to run only the checks)
+-- Returns the 0-based indexes of the duplicates, which were not added. An ID that comes twice is a duplicate
+-- the second time, even in a dry run.
 local delays = arg(2) ~= ''
 local refusal = delays and not dry_run and denied('add_delayed')
 if refusal then
   return refusal
 end
--- A worker that completes an item deletes only the lease name it knows, and nothing of what rwq keeps
--- beside it: the new item of the same ID begins without what is left of the last.
+-- A worker that completes an item deletes only the lease key that it knows, and none of rwq's entries. A new
+-- item with the same ID must not inherit them.
 local leftovers, may_have_leases = {}, arg(1) ~= 'random'
 if may_have_leases then
   refusal = refusal or (not dry_run and denied('forget_leases'))
@@ -43,10 +43,9 @@ for at = 1, #keys_and_data, 2 do
   keys_and_data[at] = item_prefix .. id
 end
 
--- Items of one due time keep the order in which they were added: the score of each is a thousandth of
--- a millisecond above that of the one before. This finds the first free score from `at_ms` on, whole
--- unix ms. A thousand items fill a millisecond and go on into the next, so full ones are skipped, in
--- steps that double and then are halved.
+-- Items with the same due time keep the order in which they were added: each score is a thousandth of a
+-- millisecond above the previous one. This finds the first free score from `at_ms` on, whole unix ms. A
+-- thousand items fill a millisecond, so full milliseconds are skipped, in steps that double and then halve.
 local STEP_MS = 0.001
 local function first_free(at_ms)
   local function last_within(ms)
@@ -74,12 +73,12 @@ local function first_free(at_ms)
     at_ms = at_ms + 1
   end
   local last = last_within(at_ms)
-  -- Through its text, so that a long run does not drift by what a sum is rounded.
+  -- Through its text, so that rounding errors do not add up.
   return last and tonumber(as_ms(last + STEP_MS)) or at_ms
 end
 
--- By ID, when it is due, unix ms, or false if it is not delayed or already due. If an ID is here twice,
--- its first delay counts.
+-- The due time by ID, unix ms, or false if it is not delayed or already due. If an ID comes twice, its first
+-- delay counts.
 local now_ms = delays and clock_ms()
 local function due_times()
   local words, due, free = {}, {}, {}
@@ -103,13 +102,13 @@ local function due_times()
   return due
 end
 
--- Put added items where they belong.
+-- Put added items into main or Q:delayed.
 local due = delays and due_times()
 local function enter(added)
   forget_leftovers(added)
   local for_main, for_delayed = due and {} or added, {}
-  -- Formatting a number takes as long as setting a key: a guard is made once for its millisecond, and
-  -- the scores are formatted by the server.
+  -- Formatting a number takes as long as setting a key: one guard value serves a whole millisecond, and the
+  -- server formats the scores.
   local guard_ms, holder, lease_ms = -1, nil, nil
   for _, id in ipairs(due and added or {}) do
     local due_ms = due[id]
@@ -139,8 +138,8 @@ if dry_run then
   end
   return duplicates
 end
--- All are new, as nearly always: one call. MSETNX sets all or none; if an ID is in it twice the last
--- would win, where the first must.
+-- Nearly always, all are new, and one call is enough. MSETNX sets all or none; of an ID that comes twice, the
+-- last would win, but the first must.
 if arg(1) ~= 'any' and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}

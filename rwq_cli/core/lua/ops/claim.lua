@@ -1,18 +1,18 @@
--- Lease IDs that the caller saw in no list to itself, so that no cleaner in any language pushes them
--- while the lists are read again. If we die, the lease ends by itself.
+-- Claim IDs that the caller saw in no list: lease them, so that no cleaner in any language pushes them while
+-- the lists are read again. The lease expires if rwq dies.
 --
 -- arg 1   the value of the lease, unique to this run
 -- arg 2   how long it lasts, ms
 -- arg 3.. IDs
--- Returns the IDs that were claimed: those with data that nobody holds a lease of, and that no guard
--- proves to be delayed or buried. A guard under one name alone stays: it gives the reason of a burial. So
--- does a settling lease: the ID was pushed since the caller looked, and to give up the claim would end it.
+-- Returns the claimed IDs: those with data, without a session's lease, and without the guards of a delayed
+-- or buried item. A guard under only one name stays, because it has the reason of a burial. An ID with a
+-- settling lease is not claimed: it was pushed since the caller looked, and unclaiming would end that lease.
 local value, lease_ms, ids = arg(1), arg(2), args_from(3)
 local facts, claimed = read_facts(ids), {}
 for i = 1, #ids do
   local id = ids[i]
   local found = facts[id]
-  -- A data key of another type is a key of another queue, or nothing of ours.
+  -- A data key of the wrong type belongs to another queue, or is not rwq's.
   if found.data == 'string' and not session_of(found) and not is_guarded(found)
       and not is_settling(found.new) and not is_settling(found.old) then
     claimed[#claimed + 1] = id

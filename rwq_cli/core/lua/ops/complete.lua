@@ -1,16 +1,15 @@
--- Complete items: delete the data, and with them every trace; keep an outcome if one is wanted. The DEL
--- of the data decides which complete of an item wins.
+-- Complete items: delete their data and all their traces, and optionally keep a result. The DEL of the data
+-- decides which complete of an item wins.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5..7  what the items were chosen for: see `lib/expected.lua`
--- arg 8     only where this holder still has the lease; '' for any
--- arg 9     how long to keep an outcome of each, ms; '' to keep none
--- arg 10    what the outcome says: 'completed' | 'rejected'
--- arg 11    '1' if there is a result to keep with it, else '0'
--- arg 12    that result, bytes
+-- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
+-- arg 8     complete only items whose lease this holder has; '' for any
+-- arg 9     how long to keep the results, ms; '' to keep none
+-- arg 10    the verdict of the results: 'completed' | 'rejected'
+-- arg 11    '1' if the results have data, else '0'
+-- arg 12    those data, bytes
 -- arg 13..  IDs, each once
--- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed,
--- elsewhere.
+-- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed, elsewhere.
 local owner, keep_ms, ids = arg(8), arg(9), ids_from(13)
 local needs_leases = owner ~= '' or keep_ms ~= '' or expected_states or present[delayed] or present[buried]
 local facts = read_facts(ids, claim, not needs_leases)
@@ -45,7 +44,7 @@ if refusal then
   return refusal
 end
 if not dry_run then
-  -- This comes first: a server without memory lets a script go on that has begun with what needs none.
+  -- First, because it needs no memory: after that, a server that is out of memory does not stop the script.
   for_all('DEL', nil, prefixed(item_prefix, completed))
   forget(finished)
   remove_entries(finished, facts)

@@ -1,4 +1,4 @@
--- Delete results that are still the ones that were read, and whose items are gone.
+-- Delete results that have not changed since they were read, and whose items are gone.
 --
 -- arg 1..   for each: ID; its completion time as the result gives it, unix ms
 -- Returns how many were deleted.

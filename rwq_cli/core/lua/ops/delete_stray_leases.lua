@@ -3,7 +3,7 @@
 --
 -- arg 1     'endless' for those without expiry alone, 'any' for all
 -- arg 2..   IDs
--- Returns the IDs of which a lease was deleted. A key that holds no string belongs to somebody else.
+-- Returns the IDs whose leases were deleted. A key of the wrong type is not a lease, and stays.
 local which, deleted, strays = arg(1), {}, {}
 for _, id in ipairs(args_from(2)) do
   local before = #strays

@@ -1,11 +1,11 @@
--- Of IDs in Q:delayed or Q:buried, find those that may be listed elsewhere: they have no whole guard, or are
--- in both. Writes nothing.
+-- Among IDs in Q:delayed or Q:buried, find those that may be in another state: they are in both, or lack a
+-- guard under one name. Writes nothing.
 --
 -- arg 1..   IDs
 -- Returns the doubtful IDs.
 local ids, doubtful = args_from(1), {}
--- Not `read_facts`: an ID behind a whole guard is listed whatever its data key holds, so that a listing
--- of IDs alone reads no data keys. MGET gives nothing for a key that is not a string, which is not a guard.
+-- Not `read_facts`: a guarded ID is listed even if its data key has the wrong type, so that a listing of IDs
+-- reads no data keys. MGET returns nil for a key of the wrong type, which is not a guard.
 local values = #ids > 0 and read_all('MGET', nil, lease_keys(ids)) or {}
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 local found = {}

@@ -1,18 +1,17 @@
--- Lease items: pop, read and lease in one step, and drop ghosts on the way. Items that are due are
--- promoted first, as many as can be looked for in the lists in a short call; a dry run leaves that to
--- `push_scheduled`.
+-- Lease items: pop, read and lease them atomically, and drop ghosts. Due items are promoted first, as many
+-- as a short call can look up in the lists; a dry run leaves that to `push_scheduled`.
 --
 -- arg 1  holder of the lease, bytes
 -- arg 2  lease time, ms
--- arg 3  how many items at most
--- arg 4  how many bytes of data to return at most (the item that crosses it is still leased)
--- arg 5  how many entries to look at, at most
+-- arg 3  the maximum number of items
+-- arg 4  how many bytes of data to stop after (the item that reaches it is still leased)
+-- arg 5  the maximum number of entries to examine
 -- arg 6  '1' to return the data, '0' for an empty string in its place
--- arg 7  how many entries to skip first: in a dry run, those that earlier calls looked at; else 0
--- Returns { entries looked at, delayed entries removed, due in, returns, ID, data, ID, data, ... }: `due
+-- arg 7  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
+-- Returns { entries examined, delayed entries removed, due in, returns, ID, data, ID, data, ... }: `due
 -- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
 -- `returns` is how often a clean returned each item, in order, or empty if none was.
--- Error WRONGTYPE, naming the key, if the next item's data is no string: then nothing was leased.
+-- Error WRONGTYPE, naming the key, if the next item's data key is not a string: then nothing was leased.
 local holder, lease_ms = arg(1), arg(2)
 local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg(6) == '1'
 local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
@@ -27,7 +26,7 @@ local main_length = redis.call('LLEN', main)
 local processing_length = redis.call('LLEN', processing)
 local now_ms = present[delayed] and clock_ms() or 0
 
--- Items to promote, the earliest due first, and entries of Q:delayed that mean nothing any more.
+-- Items to promote, the earliest due first, and entries of Q:delayed to remove.
 local promoted, stale, entries, due_facts = {}, {}, {}, {}
 local promote_max = math.floor(SCAN_BUDGET / (main_length + processing_length + 1))
 promote_max = math.max(1, math.min(PROMOTE_MAX, promote_max))
@@ -44,7 +43,7 @@ if present[delayed] and not dry_run then
     local found = due_facts[id]
     found.main = #redis.call('LPOS', main, id, 'COUNT', 0)
     found.processing = #redis.call('LPOS', processing, id, 'COUNT', 0)
-    local verdict = entry_verdict(found, 'delayed', now_ms)
+    local verdict = entry_kind(found, 'delayed', now_ms)
     if verdict == 'push' then
       promoted[#promoted + 1] = id
     elseif verdict == 'stale' then
@@ -55,7 +54,7 @@ if present[delayed] and not dry_run then
   end
 end
 
--- The entries to look at, next first: those of main, then what is promoted, which goes behind them.
+-- The entries to examine, next first: those of main, then the promoted ones, which are pushed behind them.
 local candidates = {}
 local page = redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1))
 for at = #page, 1, -1 do
@@ -71,8 +70,8 @@ for _, id in ipairs(promoted) do
   is_promoted[id] = true
 end
 
--- The data of an item, or its length if the data are not wanted; false if there are none. One by one,
--- because their size is known only when they have been read.
+-- The data of an item, or their length if the data are not wanted; false if there are none. One by one,
+-- because their size is not known before they are read.
 local function read(id)
   local data = redis.pcall(wants_data and 'GET' or 'STRLEN', item_prefix .. id)
   if data == 0 and not has_data(id) then
@@ -85,7 +84,7 @@ local lookups_left = math.max(1, math.floor(SCAN_BUDGET / (processing_length + 1
 local reply, leased, seen = { 0, 0, -1, {} }, {}, {}
 local looked_at, bytes, stopped = 0, 0, false
 
--- Whether a session works on a waiting item; nil if finding out would take too long for this call.
+-- Whether a session holds a waiting item; nil if finding out would take too long for this call.
 local function is_worked_on(id, new, old)
   if is_promoted[id] or not (new or old)
       or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
@@ -121,8 +120,8 @@ while looked_at < #candidates and #leased < count_max and bytes < bytes_max and 
       stopped = true
     else
       looked_at = looked_at + 1
-      -- A second entry of what is leased here, or of what a session works on, is dropped like a ghost:
-      -- if that session fails, a clean returns the item.
+      -- A second entry of an item that is leased, by this call or by another session, is dropped like a
+      -- ghost: if that session fails, a clean returns the item.
       if data and not seen[id] and not worked_on then
         seen[id] = true
         leased[#leased + 1] = id
@@ -147,7 +146,7 @@ if dry_run then
   return reply
 end
 settle_ids(promoted, 'promoted')
--- Before anything is popped, because a server without memory refuses it.
+-- Before anything is popped, because a server that is out of memory refuses it.
 for _, key in ipairs(lease_keys(leased)) do
   redis.call('SET', key, holder, 'PX', lease_ms)
 end

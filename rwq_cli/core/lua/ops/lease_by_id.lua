@@ -36,7 +36,7 @@ end
 local data = wants_data and redis.call('GET', item_prefix .. id) or ''
 local count = present[returns] and redis.call('HGET', returns, id) or ''
 if not dry_run then
-  -- First, because a server without memory refuses it.
+  -- First, because a server that is out of memory refuses it.
   set_lease(id, holder, lease_ms)
   remove_entries({ id }, facts)
   unschedule({ id }, facts)

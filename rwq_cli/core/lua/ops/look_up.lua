@@ -1,13 +1,13 @@
 -- Read the facts about IDs with all of their list entries, at one instant. Writes nothing.
 --
--- arg 1     how many entries to pass at most, all IDs together; one ID may always pass all of them
--- arg 2     how many entries a list may have at most
+-- arg 1     the maximum number of entries to scan for all IDs together; a single ID has no such limit
+-- arg 2     the maximum length of a list
 -- arg 3     '1' to add the `fingerprint_reply` of each ID to its facts, else '0'
--- arg 4..   IDs; each is looked for in the whole of the lists
--- Returns { lengths, facts }: how many entries main, processing and cleaning have; and what `facts_reply` gives
--- with three more fields for each ID, its places in these lists counted from the left end, joined by spaces;
--- and then its fingerprint, or ''.
--- If that would pass more entries, only { lengths }.
+-- arg 4..   IDs; each is looked up in the whole lists
+-- Returns { lengths, facts }: the lengths of main, processing and cleaning; and the reply of `facts_reply` with
+-- four more fields for each ID: its places in these lists counted from the left end, joined by spaces, and its
+-- fingerprint, or ''.
+-- If that would exceed a limit, only { lengths }.
 local lists, lengths, ids = { main, processing, cleaning }, {}, args_from(4)
 local length, longest = 0, 0
 for i, list in ipairs(lists) do

@@ -1,8 +1,8 @@
--- Read the facts that the keys and scores of IDs say, at one instant. Writes nothing.
+-- Read the facts about IDs, without their places in the lists, at one instant. Writes nothing.
 --
 -- arg 1     '1' to add the `fingerprint_reply` of each ID to its facts, else '0'
 -- arg 2..   IDs
--- Returns what `facts_reply` does.
+-- Returns the reply of `facts_reply`.
 local identifies = arg(1) == '1'
 return facts_reply(args_from(2), identifies and function(reply, id, facts)
   reply[#reply + 1] = fingerprint_reply(id, facts)

@@ -1,13 +1,13 @@
 -- Remove entries of Q:cleaning, Q:delayed, Q:buried and Q:returns whose item is gone.
 --
 -- arg 1     'cleaning' | 'delayed' | 'buried' | 'returns'
--- arg 2     for 'cleaning', how many of its oldest entries to take off at once; those that are not among
---           the IDs go back on at the other end, because their order means nothing. 0 to look for
---           each ID in the whole list, which costs its length: few at a time
--- arg 3     how many entries to skip first: in a dry run, those that earlier calls looked at; else 0
--- arg 4..   IDs that looked superfluous a grace period ago
--- Returns the IDs whose entry was removed. Entries of delayed, buried and returns go only while the item
--- has no data. Entries of cleaning go even if it has: the caller saw the item in a list.
+-- arg 2     for 'cleaning', how many of its oldest entries to pop at once; those that are not among the IDs
+--           are pushed at the other end, because their order does not matter. 0 to look up each ID in the
+--           whole list, for a few IDs
+-- arg 3     how many entries to skip first: in a dry run, those that earlier calls examined; else 0
+-- arg 4..   IDs whose entries looked stale a grace period ago
+-- Returns the IDs whose entry was removed. Entries of delayed, buried and returns are removed only if the
+-- item has no data. Entries of cleaning are removed even if it has: the caller saw the item in a list.
 local which, page_size, skip, ids = arg(1), tonumber(arg(2)), tonumber(arg(3)), args_from(4)
 local pruned = {}
 if which == 'cleaning' and page_size > 0 then
@@ -44,7 +44,7 @@ if which == 'cleaning' then
 else
   for_all(which == 'returns' and 'HDEL' or 'ZREM', key, pruned)
   if which ~= 'returns' then
-    -- What is left of a guard would keep cleaners off a new item of this ID.
+    -- A leftover guard would keep cleaners away from a new item with this ID.
     delete_guards(pruned)
   end
 end

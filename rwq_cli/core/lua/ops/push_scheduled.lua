@@ -1,13 +1,13 @@
 -- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5..7  what the items were chosen for: see `lib/expected.lua`
+-- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
 -- arg 8     'delayed' | 'buried'
 -- arg 9..   IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
--- changed, not-owner. Of delayed: promoted, dropped for an entry that means nothing any more, skipped.
--- The entry of an item without data, or of an item that is in a list, goes, and with it
--- what is left of its guard. A kick also forgets how often cleans returned the item.
+-- changed, not-owner. Of delayed: promoted, dropped for a stale entry, skipped. A stale entry, whose item
+-- has no data or is in a list, is removed together with its guards. A kick also deletes the item's count
+-- of returns.
 local which, ids = arg(8), ids_from(9)
 local zset, is_promotion = which == 'delayed' and delayed or buried, which == 'delayed'
 local facts = read_facts(ids, claim)
@@ -18,7 +18,7 @@ if not is_promotion then
   end
 end
 locate(ids, facts)
--- Of those in `entries` the entry goes, of those in `stale` also what is left of a guard.
+-- For `entries`, the entry is removed; for `stale`, the entry and its guards.
 local outcomes, pushed, stale, entries = {}, {}, {}, {}
 local now_ms = clock_ms()
 for _, id in ipairs(ids) do
@@ -26,7 +26,7 @@ for _, id in ipairs(ids) do
   if not found.main then
     outcomes[id] = 'elsewhere'
   else
-    local verdict = entry_verdict(found, which, now_ms)
+    local verdict = entry_kind(found, which, now_ms)
     if not is_promotion and found.data == 'string' and is_changed(id, found, now_ms) then
       outcomes[id] = 'changed'
     elseif verdict == 'push' and found.processing == 0 and not may_push_unlisted(found) then

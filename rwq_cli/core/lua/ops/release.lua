@@ -1,10 +1,10 @@
--- Put items back into the main list and end their leases.
+-- Return items to the main list and end their leases.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5..7  what the items were chosen for: see `lib/expected.lua`
--- arg 8     our own holder, whose leases need no force
--- arg 9     '1' to end leases of other sessions too, else '0'
--- arg 10    '1' to leave abandoned and orphaned items, because this is the first look at them
+-- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
+-- arg 8     the caller's own holder, whose leases may always be ended
+-- arg 9     '1' to end leases of other sessions, too, else '0'
+-- arg 10    '1' to skip abandoned and orphaned items, because this is the first look at them
 -- arg 11    '1' to make the items the next to be leased, '0' for the end of the queue
 -- arg 12..  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,

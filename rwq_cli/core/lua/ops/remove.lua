@@ -1,18 +1,18 @@
--- Take items out of the queue with every trace of them: remove them, or move them to another queue.
+-- Remove items from the queue with all their traces, or move them to another queue.
 --
 -- arg 1..4   how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5..7   what the items were chosen for: see `lib/expected.lua`; arg 7 is '1'
+-- arg 5..7   the conditions that the items must still meet: see `lib/expected.lua`; arg 7 is '1'
 -- arg 8..15  the queue to move them to: its main list, processing list, delayed, buried, returns, and
 --            its prefixes of data, new lease and old lease keys; all '' to remove them
--- arg 16     '1' to move also items that have a lease, else '0'
--- arg 17     the bitmap of lines that are done, for an undo of a move: see `lib/marks.lua`
--- arg 18     of each ID the number of its line, joined by ';', if there is a bitmap
+-- arg 16     '1' to move leased items, too, else '0'
+-- arg 17     the bitmap of restored lines, for an undo of a move: see `lib/marks.lua`
+-- arg 18     the line number of each ID, joined by ';', if there is a bitmap
 -- arg 19..   ID, fingerprint of the data that the caller has saved ('' if it saw none), ID, ...; each ID
 --            once, in the order in which they are to wait
--- Returns the outcomes of `outcome_reply`: removed, moved, missing, changed if it is not what it was
--- chosen for or has other data than were saved, not-owner for a leased item, conflict if the other queue
--- has this ID, wrong-type, elsewhere, imported-before by its mark. Entries without data are dropped. In a dry run, data for which
--- there is no fingerprint are taken for saved.
+-- Returns the outcomes of `outcome_reply`: removed, moved, missing, changed if it does not meet the conditions
+-- or its data differ from the saved data, not-owner for a leased item, conflict if the other queue has this
+-- ID, wrong-type, elsewhere, imported-before if its line is marked. Entries without data are removed. A dry
+-- run treats data without a fingerprint as saved.
 local to_main, to_processing, to_delayed, to_buried = arg(8), arg(9), arg(10), arg(11)
 local to_returns, to_item, to_lease, to_old_lease = arg(12), arg(13), arg(14), arg(15)
 local force = arg(16) == '1'
@@ -47,7 +47,7 @@ for i = 1, #ids do
   end
 end
 local facts, now_ms = read_facts(ids, claim), clock_ms()
--- Hardly ever does the other queue have one of them.
+-- The other queue rarely has any of them.
 local may_conflict = moves and for_all('EXISTS', nil, prefixed(to_item, ids)) > 0
 locate(ids, facts)
 
@@ -63,7 +63,7 @@ local function outcome_of(id, found)
   elseif moves and not force and effective_lease(found) then
     return 'not-owner'
   elseif not expected_data[id] and not dry_run then
-    -- It is here only since the caller looked.
+    -- It was added since the caller looked.
     return mode == 'name' and 'changed' or 'elsewhere'
   elseif is_changed(id, found, now_ms) then
     return 'changed'
@@ -94,24 +94,24 @@ if dry_run then
 end
 local counts = moves and present[returns] and #taken > 0 and read_all('HMGET', returns, taken) or {}
 if moves and #taken > 0 then
-  -- The first write is one that a server without memory refuses. Removing begins with writes that need
-  -- none: it has to work there.
+  -- The first write of a move is one that a server that is out of memory refuses. A removal begins with
+  -- writes that need no memory, because it must work there.
   local leases = prefixed(to_lease, taken)
   for i, key in ipairs(prefixed(to_old_lease, taken)) do
     leases[#taken + i] = key
   end
   settle(leases, 'moved', redis.call('LLEN', to_main) + redis.call('LLEN', to_processing))
 end
-local done = {}
+local moved_lines = {}
 for i, id in ipairs(taken) do
-  done[i] = line_of[id]
+  moved_lines[i] = line_of[id]
 end
-mark_lines(done)
+mark_lines(moved_lines)
 if #taken > 0 then
   forget(taken, leased)
 end
 if moves then
-  -- The other queue may have traces of an item with this ID that is gone.
+  -- The other queue may have leftovers of an earlier item with this ID.
   for key, command in pairs({ [to_delayed] = 'ZREM', [to_buried] = 'ZREM', [to_returns] = 'HDEL' }) do
     for_all(command, key, to_present[key] and taken or {})
   end

@@ -1,20 +1,19 @@
--- The act of a clean: repair IDs that looked broken in the same way twice, a grace period apart, and
--- still do.
+-- Repair IDs that looked broken in the same way twice, a grace period apart, and still do.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';'; '' for
 --           an item in a list with an entry in Q:delayed or Q:buried
--- arg 6     unused
--- arg 7     '1' if each ID is followed by the fingerprint that it had then, '' for none; else '0'
--- arg 8     an item that was returned so often already is buried instead; -1 for never
+-- arg 6     '': `lib/expected.lua` has the idle time here, which no repair depends on
+-- arg 7     '1' if each ID is followed by its fingerprint in the first look, '' for none; else '0'
+-- arg 8     an item that was already returned this often is buried instead; -1 for never
 -- arg 9..   IDs, each once
--- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. What has other
--- data by now is another item, which is skipped like a healthy one.
+-- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. An ID with
+-- other data names a new item, which is skipped like a healthy one.
 --   abandoned       returned
 --   orphaned        returned
 --   ghost           its entries in both lists are dropped
---   duplicated      one entry stays: that of processing if a session works on it, else the next in main
---   ''              the entry goes
+--   duplicated      one entry stays: that in processing if a session holds the item, else the next in main
+--   ''              the entry in the sorted set is removed
 local bury_after, ids, changed = tonumber(arg(8)), ids_from(9), {}
 local function type_of(id)
   local kind, identity = identify(id)
@@ -67,7 +66,7 @@ end
 local pushed, scores = begin_returns(returned, counts, bury_after)
 remove_entries(removed, facts)
 for _, id in ipairs(surplus) do
-  -- Duplicated IDs are looked for by name. From the left, so that the next entry keeps its place.
+  -- Duplicated IDs are looked up by name. From the left, so that the next entry keeps its place.
   local found = facts[id]
   if found.processing > 0 and session_of(found) then
     redis.call('LREM', main, 0, id)

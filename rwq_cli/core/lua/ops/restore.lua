@@ -1,6 +1,6 @@
--- Put items in as they were: with their data, place, lease, times and returns.
+-- Restore items as they were: with their data, place, lease, times and returns.
 --
--- arg 1     the bitmap of lines that are done: see `lib/marks.lua`
+-- arg 1     the bitmap of restored lines: see `lib/marks.lua`
 -- arg 2     what to do with an ID that exists with other data: 'fail' | 'skip' | 'replace'
 -- arg 3     '1' to put each of main before all that wait, '0' behind them
 -- arg 4     how many may be taken off the lists first, which costs their length: those that are replaced,
@@ -64,8 +64,8 @@ end
 if dry_run then
   return outcome_reply(ids, outcomes)
 end
--- The first write is one that a server without memory refuses. Once a script has written, the server
--- lets it go on, also with what needs memory.
+-- The first write is one that a server that is out of memory refuses. Once a script has written, the server
+-- does not refuse its other writes.
 mark_lines(done)
 local keys_and_data = {}
 for i, at in ipairs(restored) do
@@ -76,8 +76,8 @@ for _, id in ipairs(listed) do
   redis.call('LREM', main, 0, id)
   redis.call('LREM', processing, 0, id)
 end
--- Also of an ID without data something may be left: a lease, or the due time of a completed item. Items
--- of main and those with a lease get both lease keys anew.
+-- Even an ID without data may have leftovers: a lease, or the due time of a completed item. The lease keys
+-- of items in main, and of items with a lease, are overwritten below.
 forget_entries(restored_ids)
 local for_main, for_processing, without_lease = {}, {}, {}
 for _, at in ipairs(restored) do
@@ -101,11 +101,11 @@ for _, at in ipairs(restored) do
   local id, place, holder, left_ms, due, buried_at, count = words[at + 1], unpack(words, at + 4, at + 9)
   local needed_ms = 0
   if due ~= '' and guard_kind(holder) == 'delayed' then
-    -- What was left of it then may be too little by this server's clock.
+    -- The saved time left may be too short by this server's clock.
     local _, guard_ms = delayed_guard(tonumber(due), now_ms)
     needed_ms = tonumber(guard_ms)
   elseif place == 'main' then
-    -- It stands where the settling lease would.
+    -- It replaces the settling lease.
     needed_ms = waiting_ms
   end
   if tonumber(left_ms) >= 0 then

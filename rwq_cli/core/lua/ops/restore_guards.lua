@@ -1,4 +1,4 @@
--- Guard delayed and buried items that have lost their guard, or half of it, or whose guard ends too early.
+-- Restore the guards of delayed and buried items that are missing under a name, or end too early.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5     the reason to give for a buried item that has lost its own

@@ -1,13 +1,13 @@
--- Put results in as they were, but not in the place of one that exists.
+-- Restore results as they were.
 --
--- arg 1     the bitmap of lines that are done: see `lib/marks.lua`
--- arg 2     '1' to replace one that exists, else '0'
+-- arg 1     the bitmap of restored lines: see `lib/marks.lua`
+-- arg 2     '1' to replace results that exist, else '0'
 -- arg 3..   for each: the number of its line in the file; ID; ms left until it expires, -1 for no
 --           expiry; its status, 'completed' | 'rejected'; its completion time, unix ms; '1' if somebody
 --           held the lease, else '0'; the holder; '1' if it has a result, else '0'; the result. Each ID
 --           once
--- Returns the outcomes of `outcome_reply`: imported, imported-before by its mark, already-there,
--- replaced, wrong-type for a key that holds no result.
+-- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there,
+-- replaced, wrong-type for a key that is not a result.
 local replaces, words = arg(2) == '1', args_from(3)
 local FIELDS = 9
 local lines, ids, outcomes, done, restored = {}, {}, {}, {}, {}
@@ -32,7 +32,7 @@ end
 if dry_run then
   return outcome_reply(ids, outcomes)
 end
--- The first write is one that a server without memory refuses.
+-- The first write is one that a server that is out of memory refuses.
 mark_lines(done)
 for _, at in ipairs(restored) do
   local id, left_ms, status, completed_ms, held, holder, given, result =

@@ -1,7 +1,7 @@
--- Read what is kept of completed items, each at one instant. Writes nothing.
+-- Read the results of completed items, each at one instant. Writes nothing.
 --
--- arg 1     '1' to return the results themselves, '0' for their sizes alone
--- arg 2     how many bytes of results to stop after (the one that crosses it is still read)
+-- arg 1     '1' to return the data of the results, '0' for only their sizes
+-- arg 2     how many bytes of data to stop after (the result that reaches it is still read)
 -- arg 3..   IDs
 -- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; what its result key
 -- holds: 'none', 'result', or the type of what is no result of ours; and of a result its status, its

@@ -1,12 +1,12 @@
 -- Bury or delay items, wherever they are, and end their leases.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5..7  what the items were chosen for: see `lib/expected.lua`
--- arg 8     our own holder, whose leases need no force
--- arg 9     '1' to end leases of other sessions too, else '0'
--- arg 10    '1' to leave abandoned and orphaned items, because this is the first look at them
--- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to replace also the reason of
---           those that are buried already
+-- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
+-- arg 8     the caller's own holder, whose leases may always be ended
+-- arg 9     '1' to end leases of other sessions, too, else '0'
+-- arg 10    '1' to skip abandoned and orphaned items, because this is the first look at them
+-- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to bury them and replace the reason of
+--           those that are already buried
 -- arg 12    the reason to bury them, bytes
 -- arg 13..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
@@ -46,7 +46,7 @@ for _, id in ipairs(ids) do
   end
 end
 if not dry_run then
-  -- First of all the guards, which a server without memory refuses.
+  -- The guards first, because a server that is out of memory refuses them.
   local zset, first_ms, scores, listed = delay_ms and delayed or buried, now_ms + (delay_ms or 0), {}, {}
   for i, id in ipairs(moved) do
     local at_ms = first_ms + i / 1000
@@ -58,7 +58,7 @@ if not dry_run then
     scores[2 * i - 1], scores[2 * i], listed[i] = as_ms(at_ms), id, id
   end
   for _, id in ipairs(again) do
-    -- It keeps the time at which it was buried, and its reason unless that is replaced.
+    -- It keeps its time of burial, and its reason unless that is replaced.
     local kept = reason_of(facts[id].new) or reason_of(facts[id].old)
     guard_buried(id, not replaces_reason and kept or reason)
     listed[#listed + 1] = id

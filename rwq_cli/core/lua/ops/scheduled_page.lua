@@ -1,13 +1,13 @@
--- Read a page of Q:delayed or Q:buried by score, behind the entries that were read before.
+-- Read a page of Q:delayed or Q:buried by score, after the entries that were read before.
 -- Writes nothing.
 --
 -- arg 1     which: 'delayed' | 'buried'
 -- arg 2     '1' to begin with the latest, '0' with the earliest
--- arg 3     how many entries at most
--- arg 4     how many entries to pass over, where nothing was read before
+-- arg 3     the maximum number of entries
+-- arg 4     how many entries to skip, for the first page
 -- arg 5..   ID, score, ID, score, ... of the entries that were read last, the last one first
--- Returns { ID, score, ID, score, ... }. Where none of the named is left where it was, it begins with
--- those of the score read last, some of which the caller may have read.
+-- Returns { ID, score, ID, score, ... }. If none of the given entries is still there, the page begins at the
+-- last score, with entries that the caller may have read.
 local zset, reversed = arg(1) == 'delayed' and delayed or buried, arg(2) == '1'
 local count, start, read = tonumber(arg(3)), tonumber(arg(4)), args_from(5)
 local last_score = read[2]

@@ -1,13 +1,13 @@
--- Read everything about items, each with its data, all at one instant. Writes nothing.
+-- Read everything about items, including their data, at one instant. Writes nothing.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     how many bytes of data to stop after (the item that crosses it is still read)
--- arg 6     '1' to report the IDs where the caller saw them without a look at the lists, because whoever
---           acts on them looks again; those of a stretch of main stand there side by side. Else '0'
+-- arg 5     how many bytes of data to stop after (the item that reaches it is still read)
+-- arg 6     '1' to report the places that the caller saw, without checking the lists: for a caller that
+--           checks them again when it acts. IDs in main must be adjacent. Else '0'
 -- arg 7..   IDs
 -- Returns { unix ms now, length of main, ... } and then, for each ID that was read: the type of its data
 -- key; the data; the value of its new lease key, and the ms left of it, -1 for no expiry, -2 for no
--- lease, -3 for a key that holds no string; the same of its old lease key; its place (its place in main,
+-- lease, -3 for a key of the wrong type; the same of its old lease key; its place (its place in main,
 -- counted from the right end; 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due
 -- time and its time of burial, unix ms, or ''; how often a clean returned it, or ''.
 local bytes_max, is_trusted, ids = tonumber(arg(5)), arg(6) == '1', args_from(7)

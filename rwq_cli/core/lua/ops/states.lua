@@ -4,8 +4,8 @@
 -- arg 2     how often each is in processing
 -- arg 3     '1' to return the fingerprints of abandoned items, else '0'
 -- arg 4..   IDs
--- Returns one string with a code for each ID in order, and one with the 12 digits of the fingerprint of each
--- abandoned item in order. STATE_CODES is made from `core/model.py`.
+-- Returns a string with a code for each ID in order, and a string with the fingerprint of each abandoned item
+-- in order. STATE_CODES is made from `core/model.py`.
 local in_main, in_processing, ids = tonumber(arg(1)), tonumber(arg(2)), args_from(4)
 local identifies = arg(3) == '1'
 local leases, now_ms, codes, fingerprints = lease_values(ids), clock_ms(), {}, {}

@@ -1,6 +1,6 @@
 -- Give live leases a new expiry.
 --
--- arg 1   the new time left, ms
+-- arg 1   the new lease time, ms
 -- arg 2.. IDs
 -- Returns the outcomes of `outcome_reply`: touched, not-leased, missing.
 local lease_ms, ids = arg(1), args_from(2)

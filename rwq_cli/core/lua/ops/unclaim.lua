@@ -1,4 +1,4 @@
--- Give up claims: delete the leases that are still the caller's own.
+-- Give up claims: delete the leases that the caller still holds.
 --
 -- arg 1   the value of the lease
 -- arg 2.. IDs
