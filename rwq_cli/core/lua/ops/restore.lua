@@ -2,16 +2,16 @@
 --
 -- arg 1     the bitmap of restored lines: see `lib/marks.lua`
 -- arg 2     what to do with an ID that exists with other data: 'fail' | 'skip' | 'replace'
--- arg 3     '1' to put each of main before all that wait, '0' behind them
--- arg 4     how many may be taken off the lists first, which costs their length: those that are replaced,
---           and entries without data, which would come back to life
+-- arg 3     '1' to put each item of main before all waiting items, '0' after them
+-- arg 4     how many IDs may be removed from the lists first, each of which costs a scan: replaced items, and
+--           entries without data, which would list the item twice
 -- arg 5..   for each item: the number of its line in the file; ID; '1' if such an entry may be in a
 --           list, else '0'; data; place ('main', 'processing' or 'none'); holder; ms left of its lease
 --           (-1 no expiry, -2 none); due time and time of burial, unix ms, or ''; its returns, or ''.
 --           Each ID once
--- Returns the outcomes of `outcome_reply`: imported, imported-before by its mark, already-there with
--- these data, skipped, replaced, conflict for other data, wrong-type. Fewer outcomes than items: arg 4
--- was used up, and the others have to wait for the next call.
+-- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there with
+-- these data, skipped, replaced, conflict for other data, wrong-type. Fewer outcomes than items mean that
+-- arg 4 was used up, and the rest needs another call.
 local on_conflict, at_front, removals_left = arg(2), arg(3) == '1', tonumber(arg(4))
 local words, now_ms = args_from(5), clock_ms()
 local FIELDS = 10

@@ -4,9 +4,9 @@
 -- arg 2     how many bytes of data to stop after (the result that reaches it is still read)
 -- arg 3..   IDs
 -- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; what its result key
--- holds: 'none', 'result', or the type of what is no result of ours; and of a result its status, its
--- completion time, its holder or nil, the size of the result or nil, the result or nil, and the ms left
--- until it expires, -1 for no expiry. Of anything else six nils.
+-- holds: 'none', 'result', or the type of a key that is not a result; and for a result its verdict, its
+-- completion time, its holder or nil, the size of its data or nil, the data or nil, and the ms left until
+-- it expires, -1 for no expiry. For any other key six nils.
 local wants_data, bytes_max = arg(1) == '1', tonumber(arg(2))
 local reply, bytes = {}, 0
 for _, id in ipairs(args_from(3)) do
