@@ -21,29 +21,29 @@ __rwq_table() {
         rwq_options=(-n=OTHER --number=OTHER --for=OTHER --id=OTHER --wait --timeout=OTHER --fair --dry-run -0 --null)
         ;;
     complete)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --owner=OTHER --result=FILE --rejected --result-ttl=OTHER --yes --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --owner=OTHER --result=FILE --rejected --result-ttl=OTHER --yes --dry-run)
         ;;
     result)
         rwq_options=(--wait --timeout=OTHER)
         rwq_arguments+=(OTHER)
         ;;
     touch)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --for=OTHER --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --for=OTHER --dry-run)
         ;;
     release)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --front --delay=OTHER --force --yes --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --front --delay=OTHER --force --yes --dry-run)
         ;;
     bury)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --reason=OTHER --force --yes --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --reason=OTHER --force --yes --dry-run)
         ;;
     kick)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --dry-run)
         ;;
     rm)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --yes --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --yes --dry-run)
         ;;
     mv)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --to=QUEUE --force --yes --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --to=QUEUE --force --yes --dry-run)
         ;;
     purge)
         rwq_options=(--yes --dry-run -0 --null)
@@ -53,7 +53,7 @@ __rwq_table() {
         rwq_arguments+=(FILE)
         ;;
     ls)
-        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --data --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
+        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --data --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
         rwq_arguments+=(waiting,processing,leased,abandoned,delayed,buried,all)
         ;;
     leases)
@@ -88,7 +88,7 @@ __rwq_table() {
         rwq_options=(--waiting-warn=OTHER --waiting-critical=OTHER --age-warn=OTHER --age-critical=OTHER --abandoned-warn=OTHER --abandoned-critical=OTHER --processing-warn=OTHER --processing-critical=OTHER --delayed-warn=OTHER --delayed-critical=OTHER --buried-warn=OTHER --buried-critical=OTHER --orphaned-warn=OTHER --orphaned-critical=OTHER --deep --format=nagios,prometheus)
         ;;
     export)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null)
         ;;
     import)
         rwq_options=(--on-conflict=fail,skip,replace --strict --dry-run -0 --null)

@@ -33,27 +33,27 @@ function __rwq_read_command
         case 'lease'
             set options n/number= for= id= wait timeout= fair dry-run 0/null
         case 'complete'
-            set options state= match= id-glob= older-than= n/limit= all 0/null owner= result= rejected result-ttl= yes dry-run
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null owner= result= rejected result-ttl= yes dry-run
         case 'result'
             set options wait timeout=
         case 'touch'
-            set options state= match= id-glob= older-than= n/limit= all 0/null for= dry-run
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null for= dry-run
         case 'release'
-            set options state= match= id-glob= older-than= n/limit= all 0/null front delay= force yes dry-run
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null front delay= force yes dry-run
         case 'bury'
-            set options state= match= id-glob= older-than= n/limit= all 0/null reason= force yes dry-run
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null reason= force yes dry-run
         case 'kick'
-            set options state= match= id-glob= older-than= n/limit= all 0/null dry-run
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null dry-run
         case 'rm'
-            set options state= match= id-glob= older-than= n/limit= all 0/null yes dry-run
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null yes dry-run
         case 'mv'
-            set options state= match= id-glob= older-than= n/limit= all 0/null to= force yes dry-run
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null to= force yes dry-run
         case 'purge'
             set options yes dry-run 0/null
         case 'undo'
             set options anywhere dry-run 0/null
         case 'ls'
-            set options n/limit= offset= tail data state= match= id-glob= older-than= 0/null
+            set options n/limit= offset= tail data state= match= where= id-glob= older-than= 0/null
         case 'leases'
             set options holder= mine n/limit= data 0/null
         case 'show'
@@ -73,7 +73,7 @@ function __rwq_read_command
         case 'check'
             set options waiting-warn= waiting-critical= age-warn= age-critical= abandoned-warn= abandoned-critical= processing-warn= processing-critical= delayed-warn= delayed-critical= buried-warn= buried-critical= orphaned-warn= orphaned-critical= deep format=
         case 'export'
-            set options state= match= id-glob= older-than= n/limit= all 0/null
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null
         case 'import'
             set options on-conflict= strict dry-run 0/null
         case 'completion'
@@ -215,6 +215,7 @@ complete -c rwq -n '__rwq_at lease' -s 0 -l null -d 'End each record of -o ids a
 # rwq complete
 complete -c rwq -n '__rwq_at complete' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at complete' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at complete' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at complete' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at complete' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at complete' -s n -l limit -x -d 'The first N only; 0 for no limit'
@@ -234,6 +235,7 @@ complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait at most this long'
 # rwq touch
 complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. leased, held, unlisted'
 complete -c rwq -n '__rwq_at touch' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at touch' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at touch' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at touch' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at touch' -s n -l limit -x -d 'The first N only; 0 for no limit'
@@ -245,6 +247,7 @@ complete -c rwq -n '__rwq_at touch' -l dry-run -d 'Report what would be done, bu
 # rwq release
 complete -c rwq -n '__rwq_at release' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at release' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at release' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at release' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at release' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at release' -s n -l limit -x -d 'The first N only; 0 for no limit'
@@ -259,6 +262,7 @@ complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, 
 # rwq bury
 complete -c rwq -n '__rwq_at bury' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at bury' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at bury' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at bury' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at bury' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at bury' -s n -l limit -x -d 'The first N only; 0 for no limit'
@@ -272,6 +276,7 @@ complete -c rwq -n '__rwq_at bury' -l dry-run -d 'Report what would be done, but
 # rwq kick
 complete -c rwq -n '__rwq_at kick' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. buried'
 complete -c rwq -n '__rwq_at kick' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at kick' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at kick' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at kick' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at kick' -s n -l limit -x -d 'The first N only; 0 for no limit'
@@ -282,6 +287,7 @@ complete -c rwq -n '__rwq_at kick' -l dry-run -d 'Report what would be done, but
 # rwq rm
 complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at rm' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at rm' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at rm' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at rm' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at rm' -s n -l limit -x -d 'The first N only; 0 for no limit'
@@ -293,6 +299,7 @@ complete -c rwq -n '__rwq_at rm' -l dry-run -d 'Report what would be done, but c
 # rwq mv
 complete -c rwq -n '__rwq_at mv' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at mv' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at mv' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at mv' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at mv' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at mv' -s n -l limit -x -d 'The first N only; 0 for no limit'
@@ -321,6 +328,7 @@ complete -c rwq -n '__rwq_at ls' -l tail -d 'Start at the other end: newest firs
 complete -c rwq -n '__rwq_at ls' -l data -d 'Read whole payloads, for json, jsonl and csv'
 complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
 complete -c rwq -n '__rwq_at ls' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at ls' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at ls' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at ls' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at ls' -s 0 -l null -d 'End each record of -o ids and -o data with NUL, and do not escape it'
@@ -396,6 +404,7 @@ complete -c rwq -n '__rwq_at check' -l format -x -a 'nagios\\t prometheus\\t' -d
 # rwq export
 complete -c rwq -n '__rwq_at export' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at export' -l match -x -d 'Only items whose data match'
+complete -c rwq -n '__rwq_at export' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at export' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at export' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at export' -s n -l limit -x -d 'The first N only; 0 for no limit'

@@ -47,6 +47,18 @@ def _listing(turn: Turn) -> Iterator[Sample]:
         yield Sample(title, run.seconds, SECONDS, limit, RAW_WALK, walk_s, run)
 
 
+def _choosing(turn: Turn) -> Iterator[Sample]:
+    """Items chosen by a value in their JSON data, and by a regular expression; all of them are."""
+    waiting = turn.size(1_000_000)
+    turn.fill(waiting=waiting)
+    by_match = turn.rwq("ls", "-n", "0", "-o", "ids", "--match", '"user":123456\\b')
+    chosen = turn.folder / "chosen"
+    by_where = turn.rwq("ls", "-n", "0", "-o", "ids", "--where", "user=123456", stdout=chosen)
+    assert chosen.read_bytes().count(b"\n") == waiting
+    title = f"ls --where on {waiting:,} waiting"
+    yield Sample(title, by_where.seconds, SECONDS, 1.3, "--match", by_match.seconds, by_where)
+
+
 def _show_many(turn: Turn) -> Iterator[Sample]:
     waiting, chosen = turn.size(10_000), turn.size(1_000)
     made = turn.fill(waiting=waiting)
@@ -63,5 +75,6 @@ def _show_many(turn: Turn) -> Iterator[Sample]:
 CASES = [
     Case("page-one", "page one", _page_one),
     Case("listing", "listings", _listing),
+    Case("choosing", "choosing by data", _choosing, rounds=2),
     Case("show", "show -", _show_many),
 ]

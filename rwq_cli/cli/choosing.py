@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from inspect import Parameter, signature
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ from rwq_cli.core.model import State
 from rwq_cli.core.queue import FOREVER, WorkQueue
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.ids import read_ids
+
+if TYPE_CHECKING:
+    from rwq_cli.input.conditions import Condition
 
 
 class SelectableState(StrEnum):
@@ -63,6 +66,12 @@ def _regex(text: str) -> "re.Pattern[bytes]":
         )
 
 
+def _condition(text: str) -> "Condition":
+    from rwq_cli.input.where import parse_condition
+
+    return parse_condition(text)
+
+
 def _age(text: str) -> float:
     return parse_duration(text, FOREVER)
 
@@ -89,6 +98,7 @@ class Criteria:
         *,
         state: States,
         match: "re.Pattern[bytes] | None",
+        where: "list[Condition] | None",
         id_glob: bytes | None,
         older_than: float | None,
     ) -> Selection:
@@ -100,13 +110,27 @@ class Criteria:
                     f"--state is one of {', '.join(self.offers)}",
                 )
         states = frozenset(State(name.value) for name in state) if state else None
-        return Selection(states, match, id_glob, older_than)
+        holds = None
+        if where:
+            from rwq_cli.input.conditions import all_of
+
+            holds = all_of(where)
+        return Selection(states, match, id_glob, older_than, holds)
 
 
 def _criteria(
     state: States = None,
     match: Annotated[
         re.Pattern[bytes] | None, option("--match REGEX", "Only items whose data match.", _regex)
+    ] = None,
+    where: Annotated[
+        list[Any] | None,
+        option(
+            "--where EXPR",
+            "Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, "
+            "!error; several are and-ed.",
+            _condition,
+        ),
     ] = None,
     id_glob: Annotated[
         bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
@@ -210,6 +234,7 @@ class SelectionScope:
         names = {
             "state": "--state",
             "match": "--match",
+            "where": "--where",
             "id_glob": "--id-glob",
             "older_than": "--older-than",
         }
@@ -228,16 +253,15 @@ class SelectionScope:
         if not options:
             raise InvalidArgument(
                 "no items chosen",
-                "give IDs, or - to read them from stdin; or choose by --state, --match, --id-glob, "
-                "--older-than or -n; or use --all",
+                "give IDs, or - to read them from stdin; or choose by --state, --match, --where, "
+                "--id-glob, --older-than or -n; or use --all",
             )
         if "--state" in options and everything:
             raise InvalidArgument("--all and --state cannot be used together", "use one of them")
         selected = Criteria(self.offered).read(settings, **criteria)  # type: ignore[arg-type]
         has_states = selected.states is not None
         if not has_states:
-            states = self.everything if everything else self.default
-            selected = Selection(states, selected.match, selected.id_glob, selected.older_than_s)
+            selected = replace(selected, states=self.everything if everything else self.default)
         return Choice(None, selected, limit or None, has_states=has_states)
 
 
@@ -262,8 +286,9 @@ def _choice(
 
 
 def warn_of_idle_reset(settings: Settings, queue: WorkQueue, selection: Selection) -> None:
-    """Print a note if `--match` resets the idle times of items on this server."""
-    if selection.match and not queue.connection.look_only():
+    """Print a note if `--match` or `--where` resets the idle times of items on this server."""
+    if selection.needs_data and not queue.connection.look_only():
+        name = "--where" if selection.match is None else "--match"
         settings.environment.note(
-            "note: --match resets idle times: on this server, reading an item's data counts as use"
+            f"note: {name} resets idle times: on this server, reading an item's data counts as use"
         )

@@ -149,6 +149,8 @@ def _report(error: RwqError, arguments: Sequence[str], environment: Environment)
         environment.error(to_json(record).decode())
     else:
         environment.error(f"rwq: error: {_line(error)}")
+        if error.excerpt is not None:
+            environment.error(error.excerpt)
 
 
 def _report_to_monitor(error: RwqError, environment: Environment) -> None:

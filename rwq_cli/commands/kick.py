@@ -24,7 +24,7 @@ _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
     examples=(
         "rwq kick -q jobs 4f2a9c",
         "rwq kick -q jobs -n 10",
-        "rwq kick -q jobs --match '\"user\": *42' --dry-run",
+        "rwq kick -q jobs --where user=42 --dry-run",
     ),
     exits={
         ExitStatus.NO: "none was kicked: not buried, or gone",

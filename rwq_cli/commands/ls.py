@@ -52,7 +52,7 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
     examples=(
         "rwq ls -q jobs",
         "rwq ls processing -q jobs -n 0 -o jsonl",
-        "rwq ls -q jobs --match '\"user\": *42' --older-than 1h -o ids",
+        "rwq ls -q jobs --where user=42 --older-than 1h -o ids",
     ),
     reads_only=True,
     null=NULL_RECORDS,

@@ -31,7 +31,7 @@ _SCOPE = SelectionScope(default=_UNLEASED, everything=_UNLEASED, offered=ITEMS)
     " one of the two at every instant. Without --state and --force, the options choose items that"
     " are neither leased nor delayed nor buried.",
     examples=(
-        "rwq mv -q jobs --to slow-jobs --match '\"video\"' --yes",
+        "rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes",
         "rwq mv -q jobs --to jobs-2 --all --dry-run",
         "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
     ),

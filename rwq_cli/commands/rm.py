@@ -23,7 +23,7 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
     "written to an undo file first.",
     examples=(
         "rwq rm -q jobs --yes 4f2a9c",
-        "rwq rm -q jobs --match '\"user\": *42' --dry-run -o ids",
+        "rwq rm -q jobs --where tenant.id=3 --dry-run -o ids",
         "rwq rm -q jobs --state abandoned --older-than 1h --yes",
     ),
     exits={

@@ -10,9 +10,13 @@ class RwqError(Exception):
     Args:
         message: What happened, in one line, without a final full stop.
         hint: What to do about it, in one line; None if there is no advice.
+
+    Attributes:
+        excerpt: Lines for people that show where the error is; None for none.
     """
 
     code = "error"
+    excerpt: str | None = None
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -18,9 +18,22 @@ def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
         return {name: None, f"{name}_b64": b64encode(raw).decode("ascii")}
 
 
+class JsonText(str):
+    """JSON on one line, which `to_json` writes as it stands if it is a field of the record."""
+
+    __slots__ = ()
+
+
 def to_json(value: Any) -> bytes:
     """JSON on one line; characters that could control or deceive a terminal are escaped."""
+    texts = {}
+    if isinstance(value, dict):
+        texts = {name: text for name, text in value.items() if isinstance(text, JsonText)}
+        value = {**value, **dict.fromkeys(texts)}
     text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    for name, inner in texts.items():
+        # This is not inside a string: quotes are escaped there.
+        text = text.replace(f'"{name}": null', f'"{name}": {inner}', 1)
     if not text.isprintable():
         # The encoder escapes only the controls below space; the others can only be in strings.
         text = "".join(

@@ -7,7 +7,7 @@ from typing import Any
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.output import human
-from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.encode import JsonText, bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Column, View
 
@@ -146,7 +146,15 @@ def item_fields(item: Item) -> dict[str, Any]:
         "buried_ms": item.buried_ms,
         **bytes_fields("reason", item.reason),
         "returns": item.returns,
+        "data_json": None if item.data is None else _json_text(item.data),
     }
+
+
+def _json_text(data: bytes) -> JsonText | None:
+    # Its parser takes as long to import as a short command takes to run.
+    from rwq_cli.output.json_text import json_text
+
+    return json_text(data)
 
 
 ITEM_NESTED = {"lease": ("holder", "ttl_ms")}

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("slept_s")
 VERBS = ["release", "complete", "touch", "bury", "kick"]
 NOTHING_CHOSEN = (
     "rwq: error: no items chosen; give IDs, or - to read them from stdin; or choose by "
-    "--state, --match, --id-glob, --older-than or -n; or use --all\n"
+    "--state, --match, --where, --id-glob, --older-than or -n; or use --all\n"
 )
 NO_TERMINAL = "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes\n"
 
@@ -53,6 +53,7 @@ class TestUsage:
             ("--state leased", "--state"),
             ("--match x", "--match"),
             ("--match= --id-glob *", "--match"),
+            ("--where a=1", "--where"),
             ("--id-glob *", "--id-glob"),
             ("--older-than 1h", "--older-than"),
             ("-n 1", "-n"),
@@ -82,7 +83,10 @@ class TestUsage:
 
     def test_help_has_the_options_that_select(self, rwq: Rwq, verb: str) -> None:
         text = rwq(verb, "--help").text
-        for option in ("--state", "--match", "--id-glob", "--older-than", "-n, --limit", "--all"):
+        for option in (
+            *("--state", "--match", "--where", "--id-glob", "--older-than", "-n, --limit"),
+            "--all",
+        ):
             assert f"\n  {option} " in text
         assert "\n  [ID...] " in text
 
@@ -139,6 +143,82 @@ class TestSelection:
         shown = rwq("ls", *words.split(), "-o", "ids").text.split()
         assert shown
         assert chosen(rwq, "complete", *words.split()) == shown
+
+
+class TestWhere:
+    """Choosing by values in JSON data; what expressions mean is tested in `input/test_where.py`."""
+
+    @pytest.fixture(autouse=True)
+    def json_items(self, rwq: Rwq, foreign: Foreign) -> None:
+        for item_id, data in {
+            "three": '{"tenant": {"id": 3}, "size": 100}',
+            "also": '{"tenant": {"id": "3"}, "error": "boom"}',
+            "four": '{"tenant": {"id": 4}, "size": 50}',
+            "text": "tenant.id=3",
+        }.items():
+            rwq("add", data, "--id", item_id)
+        foreign.raw.lpush("jobs:queue", "ghost")
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            ("--where tenant.id=3", "three also"),
+            ("--where tenant.id=3 --where size>=100", "three"),
+            ("--where tenant.id=3 --match size", "three"),
+            ("--where tenant.id=3 --id-glob a*", "also"),
+            ("--where tenant.id=3 -n 1", "three"),
+            ("--where !error", "three four"),
+            ("--where tenant.id!=3 --state waiting", "four"),
+            ("--where tenant.id=5", ""),
+        ],
+    )
+    def test_every_verb_chooses_the_same(self, rwq: Rwq, words: str, expected: str) -> None:
+        state = [] if "--state" in words else ["--state", "waiting"]
+        for verb in ("complete", "release", "bury", "rm", "mv"):
+            more = ("--to", "other") if verb == "mv" else ()
+            assert chosen(rwq, verb, *words.split(), *state, *more) == expected.split(), verb
+        assert rwq("ls", *words.split(), "-o", "ids").text.split() == expected.split()
+        exported = rwq("export", *words.split(), *state, "-o", "ids")
+        assert exported.text.split() == expected.split()
+
+    def test_buried_and_leased_items_are_chosen(self, rwq: Rwq) -> None:
+        rwq("bury", "--where", "tenant.id=3")
+        assert chosen(rwq, "kick", "--where", "size") == ["three"]
+        rwq("lease", "--id", "four")
+        assert chosen(rwq, "touch", "--where", "size=50") == ["four"]
+        assert chosen(rwq, "touch", "--where", "size=51") == []
+
+    def test_an_odd_expression_is_marked(self, rwq: Rwq) -> None:
+        words = ("rm", "--where", "size>1", "--where", "tenant.id=>3", "--yes")
+        message = "--where, column 11: a value cannot begin with this"
+        hint = "the operators are = != < <= > >= ~; quote a value that begins with one"
+        assert rwq(*words).as_tuple() == (
+            2,
+            "",
+            f"rwq: error: {message}; {hint}\n  tenant.id=>3\n            ^\n",
+        )
+        assert json.loads(rwq(*words, "-o", "json").err) == {
+            "error": message,
+            "code": "invalid-argument",
+            "hint": hint,
+        }
+
+    def test_data_json_is_the_data_parsed(self, rwq: Rwq) -> None:
+        rwq("add", '{"n": 1.10, "big": 18446744073709551617, "a": 1, "a": 2}', "--id", "odd")
+        result = rwq("ls", "--data", "--where", "n", "-o", "jsonl")
+        assert (
+            b'"data_json": {"n": 1.10, "big": 18446744073709551617, "a": 1, "a": 2}}' in result.out
+        )
+        (record,) = rwq("ls", "--data", "--match", "^tenant", "-o", "json").json
+        assert (record["data"], record["data_json"]) == ("tenant.id=3", None)
+        (record,) = rwq("ls", "--id-glob", "four", "-o", "json").json
+        assert (record["data"], record["data_json"]) == (None, None)
+        record = rwq("show", "four", "--data", "-o", "json").json
+        assert record["data_json"] == {"tenant": {"id": 4}, "size": 50}
+        (record,) = rwq("lease", "-o", "jsonl").jsonl
+        assert record["data_json"] == {"tenant": {"id": 3}, "size": 100}
+        (record,) = rwq("leases", "--data", "-o", "jsonl").jsonl
+        assert record["data_json"]["size"] == 100
 
 
 class TestEffect:

@@ -5,7 +5,8 @@ import unicodedata
 
 import pytest
 
-from rwq_cli.output.encode import bytes_fields, flat, to_json
+from rwq_cli.output.encode import JsonText, bytes_fields, flat, to_json
+from rwq_cli.output.json_text import json_text
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,40 @@ class TestJson:
     def test_characters_beyond_the_basic_plane_are_pairs(self) -> None:
         assert json.loads(to_json("\U000e0041")) == "\U000e0041"
         assert to_json("\U000e0041").isascii()
+
+
+class TestJsonText:
+    def test_a_field_is_written_as_it_stands(self) -> None:
+        record = {
+            "data": '"data_json": null, "more": null',
+            "data_json": JsonText('{"n": 1.10, "t": "\u202e"}'),
+            "more": JsonText("null"),
+        }
+        assert to_json(record) == (
+            rb'{"data": "\"data_json\": null, \"more\": null", '
+            rb'"data_json": {"n": 1.10, "t": "\u202e"}, "more": null}'
+        )
+
+    @pytest.mark.parametrize(
+        ("data", "text"),
+        [
+            (b' {"a":[1,2.50,\n1E400]}\n', '{"a": [1, 2.50, 1E400]}'),
+            ('{"a":"é"}'.encode(), '{"a": "é"}'),
+            (b'"x"', '"x"'),
+            (b"18446744073709551617", "18446744073709551617"),
+            (b"null", "null"),
+            (b"text", None),
+            (b"", None),
+            (b"[NaN]", None),
+            (b"[-Infinity]", None),
+            (rb'"\ud800"', None),
+            (b'"\xff"', None),
+            (b"[1,]", None),
+            (b"[" * 100_000 + b"]" * 100_000, None),
+        ],
+    )
+    def test_only_json_has_a_text(self, data: bytes, text: str | None) -> None:
+        assert json_text(data) == text
 
 
 def test_nested_fields_become_columns() -> None:

@@ -16,7 +16,7 @@ from tests.driver import Result, Rwq
 ITEM_FIELDS = [
     *("queue", "queue_b64", "id", "id_b64", "state", "bytes", "data", "data_b64", "preview"),
     *("position", "idle_seconds", "lease", "due_ms", "buried_ms", "reason"),
-    *("reason_b64", "returns"),
+    *("reason_b64", "returns", "data_json"),
 ]
 SHOW_FIELDS = [
     *(*ITEM_FIELDS, "meaning", "next", "commands", "next_in_seconds", "findings", "cause", "cure"),
@@ -401,7 +401,7 @@ class TestValues:
             '"state": "waiting", "bytes": 9, "data": "data of a", "data_b64": null, '
             '"preview": "data of a", "position": 0, "idle_seconds": 0, "lease": null, '
             '"due_ms": null, "buried_ms": null, "reason": null, "reason_b64": null, '
-            '"returns": null}\n]\n'
+            '"returns": null, "data_json": null}\n]\n'
         )
 
     def test_an_item_in_csv(self, run: Run, foreign: Foreign) -> None:
@@ -409,8 +409,8 @@ class TestValues:
         text = run("ls --data", "-o", "csv").text
         assert text.replace('of a,b",0,1,', 'of a,b",0,0,') == (
             "queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,"
-            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,reason_b64,returns\n"
-            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,,\n'
+            "lease_holder,lease_ttl_ms,due_ms,buried_ms,reason,reason_b64,returns,data_json\n"
+            'jobs,,"a,b",,waiting,11,"data of a,b",,"data of a,b",0,0,,,,,,,,\n'
         )
 
     @pytest.mark.needs("no-touch")

@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
@@ -41,17 +41,24 @@ class Selection:
         match: A regular expression that must be found in the data; None for any.
         id_glob: A glob that the whole ID must match; None for any.
         older_than_s: Only items idle for at least this many seconds; None for any.
+        where: Says of data whether they are wanted; None for any.
     """
 
     states: frozenset[State] | None = None
     match: "re.Pattern[bytes] | None" = None
     id_glob: bytes | None = None
     older_than_s: float | None = None
+    where: Callable[[bytes], bool] | None = None
 
     @property
     def is_all(self) -> bool:
         """Whether it selects every item."""
-        return (self.states, self.match, self.id_glob, self.older_than_s) == (None,) * 4
+        return self == Selection()
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether it looks into the data."""
+        return self.match is not None or self.where is not None
 
     def id_pattern(self) -> "re.Pattern[bytes] | None":
         """The glob for IDs as a compiled regular expression; None for any ID."""
@@ -59,11 +66,16 @@ class Selection:
 
     def accepts(self, item: Item) -> bool:
         """Whether it selects an item, whose details were read."""
-        if self.match is not None and (item.data is None or not self.match.search(item.data)):
+        if self.needs_data and not (item.data is not None and self._accepts_data(item.data)):
             return False
         if self.older_than_s is not None:
             return item.idle_s is not None and item.idle_s >= self.older_than_s
         return True
+
+    def _accepts_data(self, data: bytes) -> bool:
+        if self.match is not None and not self.match.search(data):
+            return False
+        return self.where is None or self.where(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +378,7 @@ def _chosen(
     """The selected items, with their details."""
     read, states = detail, selection.states
     # Read what the selection needs, even if it is not shown.
-    if selection.match is not None:
+    if selection.needs_data:
         read = Detail.DATA
     elif selection.older_than_s is not None and detail is Detail.BARE:
         read = Detail.IDLE_TIME

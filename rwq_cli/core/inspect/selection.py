@@ -5,7 +5,7 @@ or list it twice. Their IDs are kept in memory: about 110 MB for a million.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
@@ -83,7 +83,7 @@ def choose(
     states = ITEMS if selection.states is None else selection.states
     chosen: dict[bytes, State] = {}
     fingerprints: dict[bytes, str] = {}
-    needs_data = selection.match is not None
+    needs_data = selection.needs_data
     for item_id, state, data in _candidates(queue, states, selection):
         chosen.setdefault(item_id, state)
         if data is not None:
@@ -105,11 +105,11 @@ def _candidates(
     queue: Queue, states: frozenset[State], selection: Selection
 ) -> Iterator[tuple[bytes, State, bytes | None]]:
     """IDs with their states, and with their data if the selection needs them."""
-    source, needs_data = source_of(states), selection.match is not None
+    source, needs_data = source_of(states), selection.needs_data
     if not needs_data and selection.older_than_s is None:
         for item_id, state in listed_states(queue, source, states, selection.id_glob):
             yield item_id, state, None
         return
-    wanted = Selection(states, selection.match, selection.id_glob, selection.older_than_s)
+    wanted = replace(selection, states=states)
     for item in items(queue, source, wanted, data=needs_data, bare=not needs_data):
         yield item.item_id, item.state, item.data

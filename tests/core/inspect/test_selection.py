@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Selection, Source, State, WorkQueue
+from rwq_cli.core import Selection, Source, State, Status, WorkQueue
 from rwq_cli.core.inspect.selection import ITEMS, SELECTABLE, choose, source_of
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
 
@@ -109,6 +109,41 @@ def test_by_what_is_in_them(queue: WorkQueue, foreign: Foreign) -> None:
     ones = re.compile(rb"of \D1$")
     assert queue.choose(Selection(both, match=ones)).ids == [b"a1", b"b1", b"\xff1"]
     assert queue.choose(Selection(both, match=ones, id_glob=b"\xff*")).ids == [b"\xff1"]
+
+
+def test_by_what_a_function_says_of_the_data(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"a1", b"b1", b"a2")
+    foreign.data(b"a3")
+    both = frozenset({State.WAITING, State.ORPHANED})
+    asked: list[bytes] = []
+
+    def where(data: bytes) -> bool:
+        asked.append(data)
+        return b"a" in data.removeprefix(b"data of")
+
+    assert queue.choose(Selection(both, where=where)).ids == [b"a1", b"a2", b"a3"]
+    assert sorted(asked) == [b"data of a1", b"data of a2", b"data of a3", b"data of b1"]
+    ones = re.compile(b"1$")
+    assert queue.choose(Selection(both, match=ones, where=where)).ids == [b"a1"]
+    assert queue.choose(Selection(both, id_glob=b"*2", where=where)).ids == [b"a2"]
+
+
+def test_an_item_without_data_is_not_asked_about(queue: WorkQueue, raw: Redis) -> None:
+    raw.lpush(b"jobs:queue", b"ghost")
+    raw.hset(b"jobs:item:wrong-type", "field", "value")
+    raw.lpush(b"jobs:queue", b"wrong-type")
+    everything = Selection(SELECTABLE, where=lambda data: True)  # noqa: ARG005
+    assert queue.choose(everything).ids == []
+
+
+def test_data_that_change_after_the_choice_are_noticed(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"same", b"other")
+    chosen = queue.choose(Selection(frozenset({State.WAITING}), where=bool))
+    raw.set(b"jobs:item:other", b"new")
+    outcomes = {o.item_id: o.status for o in queue.bury(chosen.ids, expected=chosen.expected)}
+    assert outcomes == {b"same": Status.BURIED, b"other": Status.CHANGED}
 
 
 def test_items_are_chosen_by_age(queue: WorkQueue, foreign: Foreign) -> None:

@@ -1,0 +1,29 @@
+"""JSON data as they stand: no number loses a digit, and no value is decoded that nobody needs.
+
+JSON is what RFC 8259 says, in UTF-8: no NaN, no Infinity. Half of a surrogate pair is not text,
+and what is nested deeper than about 900 levels is not read.
+"""
+
+from msgspec import Raw
+from msgspec.json import Decoder, format as reformat
+
+from rwq_cli.output.encode import JsonText
+
+string_of = Decoder(str).decode
+# The value without the blanks around it. It raises `ValueError`, or `RecursionError` for what is
+# nested too deeply.
+value_of = Decoder(Raw).decode
+
+
+def check_utf8(data: bytes) -> None:
+    """Raise `UnicodeDecodeError` for what is not UTF-8: a string that stays raw is not checked."""
+    if not data.isascii():
+        data.decode()
+
+
+def json_text(data: bytes) -> JsonText | None:
+    """JSON data on one line; None if they are not JSON."""
+    try:
+        return JsonText(reformat(bytes(value_of(data)), indent=0).decode())
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,277 @@
+"""`--where`: what an expression chooses, and where an odd one is marked."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from rwq_cli.input.conditions import INDEX_MAX, all_of
+from rwq_cli.input.where import BadExpression, parse_condition
+
+DATA = json.dumps(
+    {
+        "tenant": {"id": 3, "name": "Müller & Co"},
+        "size": 100,
+        "price": 0.10,
+        "kind": "img-resize",
+        "at": "2026-01-02T03:04:05Z",
+        "number": "3",
+        "version": "1.10",
+        "items": [{"sku": 7}, {"sku": "8"}],
+        "ok": True,
+        "failed": False,
+        "nothing": None,
+        "empty": "",
+        "": "no name",
+        "odd key": 1,
+        "a.b": 2,
+        'say "hi"\\': 3,
+        "0": "zero",
+        "schlüssel": 4,
+        "zero": 0,
+    }
+).encode()
+
+
+def holds(data: bytes, *expressions: str) -> bool:
+    return all_of([parse_condition(text) for text in expressions])(data)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("tenant.id=3", ".tenant.id=3", "tenant.id==3", "tenant.id=3.0", "tenant.id=30e-1"),
+        *(" tenant.id = 3 ", "tenant.id\t=\t3", "tenant.id!=4", "tenant.id>2"),
+        *("tenant.id>=3", "tenant.id<=3", "tenant.id<3.5", "size>99", "size<1e3", "price=0.1"),
+        *("kind=img-resize", 'kind="img-resize"', "kind='img-resize'", "kind~^img", "kind~'^img'"),
+        *('tenant.name="Müller & Co"', r'tenant.name="M\u00fcller & Co"', "tenant.name~r & C"),
+        *("tenant.name~Mü.ler", "at>2026-01-01", "at<2026-01-03T", "number=3", 'number="3"'),
+        *("number~^3$", "tenant.id~^3$", "version=1.10", "version!=1.1", "items[0].sku=7"),
+        *("items[1].sku=8", ".items[0]['sku']=7", 'items[0]["sku"]=7', "ok", "ok=true"),
+        *("!failed", "failed=false", "failed!=true", "nothing=null", "!nothing", "!missing"),
+        *("missing=null", "missing!=3", "tenant.id.x!=3", "items[2]=null", "items.x=null"),
+        *('empty=""', "empty", '""="no name"', "zero", '"odd key"=1', "['odd key']=1"),
+        *("'a.b'=2", '["a.b"]=2', r'"say \"hi\"\\"=3', "0=zero", "schlüssel=4", "tenant", "items"),
+        *("tenant!=3", "tenant[0]=null", "ok!=1", "kind>img", "kind<=img-resize"),
+    ],
+)
+def test_an_expression_that_holds(expression: str) -> None:
+    assert holds(DATA, expression)
+    assert not holds(b"not JSON", expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("tenant.id=4", 'tenant.id="3"', "tenant.id!=3", "tenant.id>3", "tenant.id<3"),
+        *("tenant.id='3'", "tenant=3", "tenant~id", "items~sku", "items=7", "tenant.id.x=3"),
+        *("number=3.0", "number>2", "number<4", "version=1.1", "kind=img", "kind~^resize"),
+        *("kind~IMG", "kind>100", "kind<100", "size>ab", "size<ab", "size>'9'", "at>2027"),
+        *("missing", "missing=3", "missing<3", "missing~.", "missing=''", "nothing", "failed"),
+        *("!ok", "!zero", "!empty", "!tenant", "ok=1", "ok='true'", "ok~true", "nothing~null"),
+        *("nothing='null'", "empty=null", "items[2].sku=7", "items[0]=7", "tenant[0]=3"),
+        *("items['0'].sku=7", "a.b=2", "[0]=1", ".=3", ".~x", "!."),
+    ],
+)
+def test_an_expression_that_does_not_hold(expression: str) -> None:
+    assert not holds(DATA, expression)
+
+
+def test_several_conditions_must_all_hold() -> None:
+    assert holds(DATA, "tenant.id=3", "size>99", "tenant.id<4", "items[1].sku=8", "items[0].sku=7")
+    assert not holds(DATA, "tenant.id=3", "size>100")
+    assert not holds(DATA, "tenant.id=4", "size>99")
+    assert not holds(DATA, "items[0].sku=7", "items[1].sku=7")
+
+
+@pytest.mark.parametrize(
+    ("data", "expression"),
+    [
+        (b"3", ".=3"),
+        (b" 3\n", ". = 3"),
+        (b'"text"', ".~^text$"),
+        (b"null", "!."),
+        (b"true", "."),
+        (b"[1, [2, 3]]", "[1][0]=2"),
+        (b"[1, [2, 3]]", ".[1][1]=3"),
+        (b"[]", "[0]=null"),
+        (b'{"a": 1}', "a=1"),
+        (b'{"a": 1}', "[0]!=1"),
+        (b'{"b": {"a": 1}, "b": {"a": 2}}', "b.a=2"),
+        (rb'{"\u0061": "\u00e9"}', "a=é"),
+        (b'{"a": "\xc3\xa9"}', "a=é"),
+        (b'{"a": -0}', "a=0"),
+        (b'{"a": 1e400}', "a>1e399"),
+        (b'{"a": 1e400}', "a<1e401"),
+        (b'{"a": 18446744073709551617}', "a=18446744073709551617"),
+        (b'{"a": 18446744073709551617}', "a!=18446744073709551616"),
+        (b'{"a": 18446744073709551617}', "a>18446744073709551616"),
+        (b'{"a": 9007199254740993}', "a!=9007199254740992.0"),
+        (b'{"a": 0.1000000000000000055511151231257827}', "a!=0.1"),
+        (b'{"a": 1e99999999999999999999}', "a!=1e99999999999999999998"),
+        (b'{"a": 1' + b"0" * 10_000 + b"}", "a=1e10000"),
+        (b"[" + b"0," * INDEX_MAX + b"5]", f"[{INDEX_MAX}]=5"),
+    ],
+)
+def test_json_of_every_form(data: bytes, expression: str) -> None:
+    assert holds(data, expression)
+
+
+NOT_JSON = [
+    *(b"", b" ", b"text", b"{", b"{'a': 1}", b'{"a": 1,}', b'{"a": 1} x', b"[1 2]", b"01", b"+1"),
+    *(b"NaN", b"Infinity", b"-Infinity", b'{"b": NaN, "a": 1}', b'{"a": 1, "b": Infinity}'),
+    *(b'\xef\xbb\xbf{"a": 1}', b'{"a": 1, "b": "\xff"}', b'{"a": 1, "\xff": 2}', b"\xff"),
+    *(rb'{"a": 1, "b": "\ud800"}', rb'{"a": 1, "\udfff": 2}', rb'{"a": 1, "b": "\q"}'),
+    *(b'{"a": 1, "b": "\x01"}', b'{"a": 1, "b": ["\xc0\x80"]}', b'[0, {"a": 1}, "\xed\xa0\x80"]'),
+    *(b"[" * 100_000, b'{"a": 1, "b": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    *(b'{"a":' * 100_000, b'{"a": 1, "b": ' + b'{"b":' * 50_000 + b"1" + b"}" * 50_001),
+]
+
+
+@pytest.mark.parametrize("data", NOT_JSON, ids=range(len(NOT_JSON)))
+def test_data_that_are_not_json_never_match(data: bytes) -> None:
+    for expression in ("a=1", "a!=2", "!x", "!a", ".!=1", "!.", "[0]!=1", "[1].a!=2", "[0]=null"):
+        assert not holds(data, expression), expression
+
+
+def test_deep_json_is_read() -> None:
+    deep = b'{"x":' * 500 + b"1" + b"}" * 500
+    assert holds(b'{"a": 1, "b": ' + deep + b"}", "a=1")
+    assert holds(deep, ".".join(["x"] * 200) + ".x.x!=1")
+
+
+def test_large_data_are_read() -> None:
+    rows = b",".join([b'{"a":1,"b":[1.5,"x"]}'] * 100_000)
+    assert holds(b'{"tenant":{"id":3},"rows":[' + rows + b"]}", "tenant.id=3", "rows[999].b[1]=x")
+    assert not holds(b'{"tenant":{"id":3},"rows":[' + rows + b"}", "tenant.id=3")
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    # Half of a surrogate pair is not JSON here.
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.lists(st.sampled_from(["a", "b", 0, 1]), max_size=3), VALUES, st.booleans())
+def test_values_are_found_as_a_decoder_finds_them(
+    document: Any, path: list[str | int], other: Any, ascii_only: bool
+) -> None:
+    found = document
+    for step in path:
+        is_there = (
+            step in found
+            if isinstance(found, dict)
+            else isinstance(found, list) and isinstance(step, int) and step < len(found)
+        )
+        found = found[step] if is_there else None
+    data = json.dumps(document, ensure_ascii=ascii_only).encode()
+    text = "".join(f"[{json.dumps(step)}]" for step in path) or "."
+    assert holds(data, text) is (found is not None and found is not False)
+    assert holds(data, f"!{text}") is (found is None or found is False)
+    for value in (found, other):
+        if isinstance(value, dict | list):
+            continue
+        same = type(value) is type(found) and value == found
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            same = not isinstance(found, bool | str) and value == found
+            same |= isinstance(found, str) and found == json.dumps(value)
+        elif value is None or isinstance(value, bool):
+            same |= found == json.dumps(value)
+        assert holds(data, f"{text}={json.dumps(value)}") is same
+        assert holds(data, f"{text}!={json.dumps(value)}") is not same
+
+
+@pytest.mark.parametrize(
+    ("expression", "column", "reason"),
+    [
+        ("", 1, "a key is missing"),
+        ("  ", 3, "a key is missing"),
+        ("=3", 1, "a key is missing"),
+        ("!", 2, "a key is missing"),
+        ("!!a", 2, "a key is missing"),
+        ("a..b=1", 3, "a key is missing"),
+        ("a.=1", 3, "a key is missing"),
+        ("a.b.", 5, "a key is missing"),
+        ("a.[0]=1", None, ""),
+        ("tenant.id=", 11, "a value is missing"),
+        ("size> ", 7, "a value is missing"),
+        ("a=>3", 3, "a value cannot begin with this"),
+        ("a=~x", 3, "a value cannot begin with this"),
+        ("a=,", 3, "a value cannot begin with this"),
+        ("a=1,b=2", 4, "the value ends before this"),
+        ("a=John Smith", 8, "the value ends before this"),
+        ("a='x'y", 6, "the value ends before this"),
+        ("a=5'", 4, "the value ends before this"),
+        ('a="x', 3, "this quote is not closed"),
+        ("a='x", 3, "this quote is not closed"),
+        ('"a', 1, "this quote is not closed"),
+        ("a['b=1", 3, "this quote is not closed"),
+        (r'a="\q"', 3, "not a JSON string"),
+        (r'"\ud800"=1', 1, "not a JSON string"),
+        ("a[x]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
+        ("a[]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
+        ("a[*]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
+        ("a[-1]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
+        ("a[1000]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
+        (f"a[{'9' * 5000}]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
+        ("a[1=2", 4, "a ] is missing"),
+        ("a['b'", 6, "a ] is missing"),
+        ("kind~", 6, "a regular expression is missing"),
+        ("kind~[a", 6, "not a regular expression: unterminated character set"),
+        ("kind~ x(", 8, "not a regular expression: missing ), unterminated subpattern"),
+        ("kind~'x('", 6, "not a regular expression: missing ), unterminated subpattern"),
+        (
+            "kind~a{1,99999999999}",
+            6,
+            "not a regular expression: the repetition number is too large",
+        ),
+        ("kind~'a' b", 10, "the quoted text ends before this"),
+        ("tenant.id:3", 10, "an operator is missing"),
+        ("a b", 3, "an operator is missing"),
+        ("size:100", 5, "an operator is missing"),
+        ("!a=3", 3, "a condition with ! has no operator"),
+        ("a\udcff=1", 2, "this is not UTF-8, as JSON is"),
+    ],
+)
+def test_an_odd_expression_is_marked(expression: str, column: int | None, reason: str) -> None:
+    if column is None:
+        parse_condition(expression)
+        return
+    with pytest.raises(BadExpression) as caught:
+        parse_condition(expression)
+    assert caught.value.message.startswith(f"--where, column {column}: {reason}")
+    assert caught.value.excerpt is not None
+    shown, mark = caught.value.excerpt.split("\n")
+    assert mark.strip() == "^"
+    assert len(shown) - 2 >= len(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown", "columns"),
+    [
+        ("a=x y", "a=x y", 4),
+        ("日本=x y", "日本=x y", 7),
+        ("e\u0301=x y", "e\u0301=x y", 4),
+        ("a=\x1b[2J y", r"a=\x1b[2J y", 10),
+    ],
+)
+def test_the_mark_is_under_the_column_on_a_terminal(
+    expression: str, shown: str, columns: int
+) -> None:
+    with pytest.raises(BadExpression) as caught:
+        parse_condition(expression)
+    assert caught.value.excerpt == f"  {shown}\n  {' ' * columns}^"
+
+
+@given(st.text(st.sampled_from("a.[]0\"'=!<>~ ,\\é(")))
+def test_any_text_is_a_condition_or_an_error(text: str) -> None:
+    with suppress(BadExpression):
+        all_of([parse_condition(text)])(DATA)
