@@ -63,7 +63,7 @@ def one_item(rwq: Rwq) -> None:
 
 @pytest.mark.parametrize("line", [line for line in FAILURES if line])
 class TestEveryFailure:
-    def test_is_one_line_with_a_hint(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
+    def test_a_failure_is_one_line_with_a_hint(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
         code, _ = FAILURES[line]
         result = rwq(*line.split())
         assert (result.code, result.text) == (code, "")
@@ -78,7 +78,7 @@ class TestEveryFailure:
         assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
 
     @pytest.mark.parametrize("output", ["json", "jsonl"])
-    def test_is_one_object_in_json(self, rwq: Rwq, line: str, output: str) -> None:
+    def test_a_failure_is_one_object_in_json(self, rwq: Rwq, line: str, output: str) -> None:
         code, word = FAILURES[line]
         result = rwq(*line.split(), "-o", output)
         assert (result.code, result.text) == (code, "")
@@ -88,7 +88,7 @@ class TestEveryFailure:
         assert record["code"] == word
         assert not record["error"].startswith("rwq")
 
-    def test_is_not_called_a_bug(self, rwq: Rwq, line: str) -> None:
+    def test_a_failure_is_not_called_a_bug(self, rwq: Rwq, line: str) -> None:
         assert "this is a bug" not in rwq(*line.split()).notes
 
 

@@ -126,7 +126,7 @@ class TestJsonl:
         assert rwq("add", "--format", "jsonl", '{"data": "x", "id": "a"}').code == 0
         assert raw.get("jobs:item:a") == b"x"
 
-    def test_what_ls_writes_can_be_added_again(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_output_of_ls_can_be_added_again(self, rwq: Rwq, raw: redis.Redis) -> None:
         rwq("add", "--format", "nul", stdin=b"plain\0\xff\0a\nb")
         before = waiting_data(raw)
         written = rwq("ls", "--data", "-o", "jsonl").out

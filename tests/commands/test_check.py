@@ -204,7 +204,7 @@ class TestUnknown:
         assert result.text.startswith("RWQ UNKNOWN - jobs: 1 waiting, oldest unknown, ")
         assert rwq(*words, "--age-critical", "1h", "--waiting-warn", "0").code == 1
 
-    def test_in_json_the_error_is_on_stderr(self, rwq: Rwq) -> None:
+    def test_with_json_the_error_is_on_stderr(self, rwq: Rwq) -> None:
         for words, code in (((), "unreachable"), (("--what",), "usage")):
             result = rwq("check", *words, *NOWHERE, "-o", "json")
             assert (result.code, result.text) == (3, "")
@@ -247,7 +247,7 @@ class TestJson:
         }
         assert filled.raw.llen("jobs:queue") == 3
 
-    def test_what_is_not_counted_is_null(self, rwq: Rwq) -> None:
+    def test_counts_that_are_unknown_are_null(self, rwq: Rwq) -> None:
         assert rwq("check", "-o", "json").json["orphaned"] is None
 
     def test_csv_has_the_fields_of_json(self, rwq: Rwq) -> None:

@@ -56,7 +56,7 @@ def test_before_what_was_added_since(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"new", b"c", b"b", b"a"]
 
 
-def test_to_the_end_that_was_nearer(rwq: Rwq, foreign: Foreign) -> None:
+def test_waiting_items_return_to_the_nearer_end_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(10)))
     rwq("rm", "--yes", "1", "3", "6", "8")
     assert rwq("undo").code == 0
@@ -93,7 +93,7 @@ def test_an_id_that_was_used_anew_is_left(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_what_was_put_back_never_is_a_second_time(rwq: Rwq, foreign: Foreign) -> None:
+def test_restored_items_are_not_restored_again(rwq: Rwq, foreign: Foreign) -> None:
     """A conflict keeps the file; what came back is completed meanwhile."""
     foreign.waiting(b"older")
     rwq("rm", "older", "--yes")
@@ -146,7 +146,7 @@ def interrupt(rwq: Rwq, queue: WorkQueue, raw: Redis, batches: int) -> UndoReade
 @pytest.mark.parametrize("batches", [1, 2, 3])
 @pytest.mark.parametrize("verb", ["purge --yes", "rm --all --yes"])
 @pytest.mark.usefixtures("slept_s")
-def test_one_that_was_interrupted_never_restores_what_was_completed_meanwhile(
+def test_an_interrupted_undo_does_not_restore_items_completed_meanwhile(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign, batches: int, verb: str
 ) -> None:
     ids = [b"%04d" % number for number in range(2000)]
@@ -174,7 +174,7 @@ def test_one_that_was_interrupted_never_restores_what_was_completed_meanwhile(
 
 
 @pytest.mark.usefixtures("slept_s")
-def test_one_that_was_interrupted_and_whose_marks_are_gone(
+def test_an_interrupted_undo_without_marks_counts_items_as_in_doubt(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign
 ) -> None:
     """A day has passed, or the server has evicted them."""
@@ -217,7 +217,7 @@ def test_a_file_keeps_its_id_when_an_undo_begins(rwq: Rwq, foreign: Foreign) -> 
         assert file.read_bytes() == whole + b'{"begun": true}\n'
 
 
-def test_one_that_could_restore_nothing_has_not_begun(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_undo_that_restored_nothing_is_not_recorded_as_begun(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     rwq("rm", "a", "--yes")
     (file,) = undo_files(rwq)
@@ -303,7 +303,9 @@ def test_an_interrupted_one_with_conflicts_remembers_both_runs(
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [free]
 
 
-def test_one_that_another_rwq_writes(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_undo_file_that_another_rwq_writes_is_refused_or_skipped(
+    rwq: Rwq, foreign: Foreign
+) -> None:
     foreign.waiting(b"a", b"b")
     rwq("rm", "a", "--yes")
     rwq("rm", "b", "--yes")
@@ -336,7 +338,7 @@ def test_a_writer_holds_the_lock_until_it_ends(rwq: Rwq) -> None:
     assert rwq("undo", "-o", "ids").text == "a\n"
 
 
-def test_what_is_in_doubt_is_told(rwq: Rwq, foreign: Foreign) -> None:
+def test_items_in_doubt_are_reported(rwq: Rwq, foreign: Foreign) -> None:
     """It was killed before it knew that it had taken the last batch."""
     foreign.waiting(*(b"%d" % number for number in range(300)))
     rwq("rm", "--all", "--yes")
@@ -369,7 +371,9 @@ def test_an_item_with_an_empty_id_is_restored(rwq: Rwq, foreign: Foreign) -> Non
 
 
 @pytest.mark.parametrize("text", ["", '{"rwq_export": 1, "que'])
-def test_one_that_was_never_written_hides_nothing(rwq: Rwq, foreign: Foreign, text: str) -> None:
+def test_an_unwritten_undo_file_does_not_hide_older_ones(
+    rwq: Rwq, foreign: Foreign, text: str
+) -> None:
     foreign.waiting(b"a")
     rwq("rm", "a", "--yes")
     (file,) = undo_files(rwq)
@@ -377,7 +381,9 @@ def test_one_that_was_never_written_hides_nothing(rwq: Rwq, foreign: Foreign, te
     assert rwq("undo", "-o", "ids").text == "a\n"
 
 
-def test_one_that_took_nothing_hides_nothing(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_undo_file_without_removed_items_does_not_hide_older_ones(
+    rwq: Rwq, foreign: Foreign
+) -> None:
     foreign.waiting(b"a", b"b")
     rwq("rm", "a", "--yes")
     rwq("rm", "b", "--yes")
@@ -448,7 +454,7 @@ def test_files_of_other_servers_are_passed_over(rwq: Rwq, foreign: Foreign) -> N
     assert rwq("ls", "-o", "ids").text == "x\na\n"
 
 
-def test_what_was_written_down_but_not_taken_is_left(rwq: Rwq, foreign: Foreign) -> None:
+def test_items_written_to_the_file_but_not_removed_are_left(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     rwq("rm", "a", "b", "--yes")
     (file,) = undo_files(rwq)
@@ -527,7 +533,7 @@ class TestResults:
         result = rwq("undo", "-o", "json")
         assert (result.code, result.json["restored"], result.json["results"]) == (3, 0, 1)
 
-    def test_one_that_cannot_be_put_back(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_result_that_cannot_be_restored_is_rejected(self, rwq: Rwq, foreign: Foreign) -> None:
         self.purged(rwq, foreign)
         foreign.raw.set("jobs:result:x", "string")
         result = rwq("undo", "-o", "json")

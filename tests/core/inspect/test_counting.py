@@ -229,7 +229,7 @@ def test_stray_leases_and_wrong_types(queue: WorkQueue, raw: Redis, foreign: For
     assert queue.counts().stray_leases is None
 
 
-def test_what_is_in_processing_and_put_away_is_counted_once(
+def test_an_item_in_processing_and_scheduled_is_counted_once(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     # Leased though a guard of the other name is left; behind whole guards; without any.

@@ -19,7 +19,7 @@ def forecasts(queue: WorkQueue, *ids: bytes) -> list[Forecast | None]:
 
 @pytest.mark.usefixtures("ten_waiting")
 class TestOfWaitingItems:
-    def test_by_how_many_left_meanwhile(
+    def test_the_rate_is_how_many_items_left_meanwhile(
         self, queue: WorkQueue, raw: Redis, clock: FakeClock
     ) -> None:
         clock.during_sleep = lambda: raw.rpop("jobs:queue", 3)
@@ -42,7 +42,9 @@ class TestOfWaitingItems:
         assert forecasts(queue, b"9") == [Forecast(0.0, None)]
 
 
-def test_of_nothing_that_waits(queue: WorkQueue, foreign: Foreign, clock: FakeClock) -> None:
+def test_without_waiting_items_nothing_is_watched(
+    queue: WorkQueue, foreign: Foreign, clock: FakeClock
+) -> None:
     foreign.leased(b"l")
     assert forecasts(queue, b"l", b"gone") == [None, None]
     assert clock.slept_s == []

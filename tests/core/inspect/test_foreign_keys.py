@@ -51,7 +51,7 @@ def test_a_lease_that_was_left_over_makes_no_queue() -> None:
     assert foreign_keys(b"jobs:low:item:1", lease) == (1, [lease])
 
 
-def test_there_is_an_end_to_the_names_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_names_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_OWNERS_MAX", 2)
     keys = [b"jobs:%d:queue" % number for number in range(5)]
     assert foreign_keys(*keys) == (3, keys[2:])
@@ -65,7 +65,7 @@ def test_there_is_an_end_to_the_names_that_are_remembered(monkeypatch: pytest.Mo
         *((b"order:item:5", True), (b"a:leased_by_session:\xff", True), (b"", False)),
     ],
 )
-def test_what_may_be_anothers(item_id: bytes, may_be: bool) -> None:
+def test_ids_that_look_like_keys_may_belong_to_another_queue(item_id: bytes, may_be: bool) -> None:
     assert may_be_nested(item_id) is may_be
 
 

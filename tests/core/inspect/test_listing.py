@@ -79,7 +79,9 @@ def test_items_in_processing_have_states_and_leases(queue: WorkQueue, foreign: F
     ]
 
 
-def test_with_all_of_their_data(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_items_are_listed_with_all_of_their_data(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
     foreign.waiting(*numbered(40))
     large = bytes(range(256)) * 8
     raw.set(b"jobs:item:7", large)
@@ -406,7 +408,7 @@ def states(items) -> dict[bytes, list[State]]:
     return found
 
 
-def test_what_is_in_processing_and_put_away_is_listed_once(
+def test_an_item_in_processing_and_scheduled_is_listed_once(
     queue: WorkQueue, foreign: Foreign
 ) -> None:
     put_away_and_listed(foreign)
@@ -423,7 +425,7 @@ def test_what_is_in_processing_and_put_away_is_listed_once(
     assert states(queue.leases()) == states(queue.items(PROCESSING))
 
 
-def test_what_a_worker_has_is_not_listed_as_put_away(queue: WorkQueue, foreign: Foreign) -> None:
+def test_a_leased_item_is_not_listed_as_scheduled(queue: WorkQueue, foreign: Foreign) -> None:
     put_away_and_listed(foreign)
     assert ids(queue.items(Source(buried=True))) == [b"buried", b"guarded"]
 

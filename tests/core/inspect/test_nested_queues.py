@@ -54,7 +54,7 @@ def test_an_id_that_ends_like_a_structure_is_an_item(
     assert ids(queue, keys.item_prefix) == [b"mail:queue", b"queue"]
 
 
-def test_whose_an_id_may_be(keys: QueueKeys) -> None:
+def test_an_id_may_belong_to_a_nested_queue(keys: QueueKeys) -> None:
     data, leases = (keys.item_prefix,), (keys.lease_prefix, keys.old_lease_prefix)
     assert owners_of(keys, b"x", data) == set()
     assert owners_of(keys, b"a:b", data) == set()
@@ -65,7 +65,7 @@ def test_whose_an_id_may_be(keys: QueueKeys) -> None:
     assert owners_of(keys, b"\n:queue", data) == {b"jobs:item:\n"}
 
 
-def test_what_is_anothers_now(
+def test_ids_of_an_existing_nested_queue_are_excluded(
     queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     ids = [b"x", b"item:x", b"mail:item:x", b"queue"]

@@ -74,7 +74,9 @@ class TestRead:
         queue = WorkQueue(interleaved, b"jobs")
         assert [len(batch) for batch in all_results(queue)] == [2, 2, 2]
 
-    def test_one_that_ends_meanwhile(self, interleaved: Interleaved, raw: Redis) -> None:
+    def test_a_result_that_expires_meanwhile_is_missing(
+        self, interleaved: Interleaved, raw: Redis
+    ) -> None:
         """It is gone between the SCAN and the reading."""
         keep(raw, b"a", None, result=b"x")
         keep(raw, b"b", None, result=b"x")

@@ -101,7 +101,7 @@ def test_a_limit_counts_an_id_once(queue: WorkQueue, raw: Redis, foreign: Foreig
     assert queue.choose(states(State.WAITING), limit=2).ids == [b"1", b"2"]
 
 
-def test_by_what_is_in_them(queue: WorkQueue, foreign: Foreign) -> None:
+def test_items_are_chosen_by_their_contents(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a1", b"b1", b"a2")
     foreign.data(b"a3", b"\xff1")
     both = frozenset({State.WAITING, State.ORPHANED})
@@ -154,7 +154,7 @@ def test_items_are_chosen_by_age(queue: WorkQueue, foreign: Foreign) -> None:
 
 
 class TestSecondLook:
-    def test_what_cannot_pass_is_looked_at_once(
+    def test_items_that_cannot_match_are_checked_once(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.waiting(b"w")

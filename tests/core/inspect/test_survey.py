@@ -92,7 +92,7 @@ def test_each_state_is_found(queue: WorkQueue, foreign: Foreign) -> None:
     }
 
 
-def test_what_is_counted_on_the_way(queue: WorkQueue, foreign: Foreign) -> None:
+def test_a_survey_counts_items_and_returns(queue: WorkQueue, foreign: Foreign) -> None:
     arrange_all(foreign)
     totals = Totals()
     survey(queue, totals=totals)

@@ -53,7 +53,7 @@ class TestAge:
     def unknown(self, waiting: int) -> Counts:
         return Counts(b"jobs", waiting, 0, 0, 0)
 
-    def test_that_is_not_known_is_unknown_where_it_has_a_limit(self) -> None:
+    def test_an_unknown_count_with_a_limit_is_unknown(self) -> None:
         limits = {Measure.AGE: Limits(critical=10)}
         assert evaluate(self.unknown(1), limits).level is Level.UNKNOWN
         assert evaluate(self.unknown(1), {}).level is Level.OK
@@ -62,7 +62,7 @@ class TestAge:
         found = evaluate(self.unknown(0), {Measure.AGE: Limits(warn=0, critical=10)})
         assert (found[Measure.AGE].value, found.level) == (0, Level.OK)
 
-    def test_that_is_not_known_does_not_hide_what_is_bad(self) -> None:
+    def test_an_unknown_count_does_not_hide_an_alarm(self) -> None:
         limits = {Measure.AGE: Limits(warn=1), Measure.WAITING: Limits(warn=0)}
         assert evaluate(self.unknown(1), limits).level is Level.WARNING
 
@@ -127,7 +127,7 @@ class TestOfAQueue:
         found = self.check(queue, Measure.ORPHANED, deep=True)
         assert (found.level, found[Measure.ORPHANED].value) == (Level.WARNING, 1)
 
-    def test_where_no_alarm_would_be_raised_it_does_not_wait(
+    def test_without_an_alarm_there_is_no_second_count(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.abandoned(b"a")

@@ -419,7 +419,7 @@ class TestOneForLater:
         assert raw.exists(keys.main) == 0
 
     @pytest.mark.parametrize("due", [Due(0, True), Due(-5, True), Due(0, False), Due(-1e12, False)])
-    def test_what_is_past_waits_at_once(
+    def test_an_item_with_a_past_due_time_is_not_delayed(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, due: Due
     ) -> None:
         list(queue.add_many([NewItem(b"id", b"data", due)]))
@@ -451,7 +451,9 @@ class TestOneForLater:
 
 
 class TestBatchesForLater:
-    def test_with_and_without_a_delay(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
+    def test_a_batch_may_mix_delayed_and_waiting_items(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
+    ) -> None:
         far = Due(queue.now_ms() + 9_000_000, from_now=False)
         dues = {b"a": None, b"b": HOUR, b"c": far, b"d": Due(1, False), b"e": HOUR, b"f": None}
         outcomes = list(queue.add_many(NewItem(i, b"x", due) for i, due in dues.items()))
@@ -463,7 +465,7 @@ class TestBatchesForLater:
             assert guards == (2 if item_id in (b"b", b"c", b"e") else 0)
 
     @pytest.mark.parametrize("first_later", [True, False])
-    def test_of_an_id_that_is_twice_in_it_the_first_wins(
+    def test_the_first_of_two_items_with_one_id_wins(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, first_later: bool
     ) -> None:
         later, at_once = NewItem(b"a", b"later", HOUR), NewItem(b"a", b"now")
@@ -479,7 +481,7 @@ class TestBatchesForLater:
         assert raw.zrange(keys.delayed, 0, -1) == [b"a", b"b"][not first_later :]
         assert raw.exists(keys.lease(b"a")) == first_later
 
-    def test_what_exists_is_left_alone(
+    def test_existing_items_are_left_unchanged(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"waiting")
@@ -581,7 +583,7 @@ class TestOrderOfDueTimes:
         queue.add(b"x", b"a", at_ms=due_ms)
         assert round(raw.zscore(keys.delayed, b"a") - due_ms, 3) == there / 1000
 
-    def test_those_of_another_time_make_nobody_late(
+    def test_items_with_another_due_time_delay_no_others(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys
     ) -> None:
         due_ms = queue.now_ms() + 3_600_000

@@ -163,7 +163,7 @@ class TestManyThatWait:
         assert len(interleaved.calls) < 35
 
     @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
-    def test_what_is_pushed_elsewhere_meanwhile_leaves_no_ghost(
+    def test_an_id_pushed_elsewhere_meanwhile_leaves_no_ghost(
         self, interleaved: Interleaved, raw: Redis, where: bytes
     ) -> None:
         ids = numbered(1000)

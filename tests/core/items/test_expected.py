@@ -189,7 +189,7 @@ ITS_STATES = (State.WAITING, State.DUPLICATED)
 
 
 @few_or_many
-def test_what_was_chosen_by_its_state_was_looked_at_twice_already(
+def test_items_chosen_by_state_need_no_further_look(
     queue: WorkQueue, clock: FakeClock, foreign: Foreign, others: int
 ) -> None:
     ids = [b"x", *(b"other %d" % number for number in range(others))]

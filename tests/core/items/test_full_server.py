@@ -71,7 +71,7 @@ ADDING: dict[str, Callable[[WorkQueue], object]] = {
 
 
 @pytest.mark.parametrize("name", ADDING)
-def test_what_adds_anything_is_refused_and_changes_nothing(
+def test_operations_that_add_are_refused_and_change_nothing(
     queue: WorkQueue, full: Redis, name: str
 ) -> None:
     before = contents(full)
@@ -102,7 +102,7 @@ GUARDING: dict[str, Callable[[WorkQueue], object]] = {
 
 
 @pytest.mark.parametrize("name", GUARDING)
-def test_what_needs_leases_or_guards_is_refused_and_changes_nothing(
+def test_operations_that_need_leases_or_guards_are_refused_and_change_nothing(
     queue: WorkQueue, raw: Redis, foreign: Foreign, name: str
 ) -> None:
     foreign.waiting(*(b"%d" % number for number in range(100)))

@@ -122,7 +122,7 @@ def test_replacing_many_in_long_lists_takes_few_a_call(
 
 @pytest.mark.parametrize("items", [1, 3 * RESTORE_ITEMS])
 @pytest.mark.parametrize("on_conflict", OnConflict)
-def test_what_is_left_of_an_id_does_not_come_back_to_life(
+def test_leftovers_of_an_id_do_not_become_items(
     queue: WorkQueue,
     raw: Redis,
     foreign: Foreign,
@@ -151,14 +151,18 @@ def test_what_is_left_of_an_id_does_not_come_back_to_life(
     assert left == {keys.processing: [b"other ghost"]}
 
 
-def test_of_few_in_a_long_list_nothing_is_read(interleaved: Interleaved, raw: Redis) -> None:
+def test_importing_few_items_does_not_read_a_long_list(
+    interleaved: Interleaved, raw: Redis
+) -> None:
     raw.rpush("jobs:queue", *range(200_000))
     list(restore(WorkQueue(interleaved, b"jobs"), waits(b"a", b"7"), on_conflict=FAIL))
     assert "LRANGE" not in interleaved.calls
     assert raw.llen("jobs:queue") == 200_001
 
 
-def test_at_the_front_last_first(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_items_restored_at_the_front_keep_their_order(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
     foreign.waiting(b"old")
     ids = [b"%04d" % number for number in range(2 * RESTORE_ITEMS + 3)]
     list(restore(queue, waits(*reversed(ids)), on_conflict=FAIL, at_front=True))

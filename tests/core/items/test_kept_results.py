@@ -92,7 +92,7 @@ class TestFew:
         assert raw.dbsize() == len(ids)
 
     @pytest.mark.parametrize("count", [1, 40])
-    def test_of_two_holders_the_one_whose_lease_ends_later(
+    def test_the_holder_whose_lease_ends_later_is_stored(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
     ) -> None:
         ids = [b"%d" % number for number in range(count)]
@@ -144,7 +144,7 @@ class TestFew:
         assert kept(raw, b"b") == {b"status": b"rejected", b"holder": b"them"}
         assert kept(raw, b"c")[b"result"] == b"\x00\xff"
 
-    def test_what_is_refused_keeps_its_earlier_result(
+    def test_an_item_that_is_not_completed_keeps_its_earlier_result(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")

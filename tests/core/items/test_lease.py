@@ -82,7 +82,7 @@ class TestLease:
         }
         assert seconds_left(raw, b"jobs:lease:1", b"jobs:leased_by_session:1") == [60, 60]
 
-    def test_from_the_right_and_onto_the_left(
+    def test_items_are_popped_from_the_right_and_pushed_on_the_left(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1", b"2", b"3", b"4")
@@ -328,7 +328,7 @@ class TestWaiting:
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"2"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"1"]
 
-    def test_who_dies_while_waiting_has_taken_nothing(
+    def test_a_process_killed_while_waiting_has_leased_nothing(
         self, backend: Backend, raw: Redis, foreign: Foreign
     ) -> None:
         waiter = waiting_lease(backend)
@@ -521,7 +521,7 @@ class TestSeveralQueues:
         assert (item.queue, item.item_id) == (name, b"1")
         until_blocked(raw, 0)
 
-    def test_of_two_that_come_at_once_the_first_wins(self, backend: Backend, raw: Redis) -> None:
+    def test_the_first_of_two_ready_queues_wins(self, backend: Backend, raw: Redis) -> None:
         connection = backend.connect()
         queues = [WorkQueue(connection, each) for each in (b"high", b"low")]
         for _ in range(20):
@@ -567,7 +567,9 @@ class TestDryRun:
     def queues(self, connection: Connection) -> list[WorkQueue]:
         return [WorkQueue(connection, name) for name in (b"high", b"low")]
 
-    def test_of_the_first_queue_that_has_any(self, queues: list[WorkQueue], raw: Redis) -> None:
+    def test_items_come_from_the_first_queue_that_has_any(
+        self, queues: list[WorkQueue], raw: Redis
+    ) -> None:
         raw.lpush(b"high:queue", b"ghost")
         Foreign(raw, b"low").waiting(b"1", b"2", b"3")
         before = contents(raw)
@@ -578,7 +580,7 @@ class TestDryRun:
         ]
         assert contents(raw) == before
 
-    def test_what_is_due_comes_last(self, queues: list[WorkQueue], raw: Redis) -> None:
+    def test_due_items_are_leased_last(self, queues: list[WorkQueue], raw: Redis) -> None:
         high = Foreign(raw, b"high")
         high.delayed(b"later", 9_999_999_999_999)
         assert list(lease_from(queues, 9, dry_run=True)) == []
@@ -630,7 +632,7 @@ class TestDryRun:
         assert [(item.item_id, item.data) for item in leased] == foreseen
         assert foreseen == ([] if returned and guards_left < 2 else [(b"x", b"data of x")])
 
-    def test_in_an_order_of_ones_own(self, queues: list[WorkQueue], raw: Redis) -> None:
+    def test_the_caller_may_shuffle_the_queues(self, queues: list[WorkQueue], raw: Redis) -> None:
         for name in (b"high", b"low"):
             Foreign(raw, name).waiting(b"1")
         (item,) = lease_from(queues, 2, shuffle=list.reverse, dry_run=True)
@@ -845,7 +847,7 @@ class TestComplete:
     def test_owning_nothing_that_is_gone(self, queue: WorkQueue) -> None:
         assert list(queue.complete([b"1"], owner=b"me")) == [Outcome(b"1", Status.MISSING)]
 
-    def test_of_two_leases_the_later_ending_one_owns(
+    def test_the_lease_that_ends_later_names_the_owner(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.leased(b"1", holder=b"me", generations="new", ttl_ms=1000)
@@ -986,7 +988,7 @@ class TestTouch:
         for key in (b"jobs:lease:1", b"jobs:leased_by_session:1"):
             assert 1500 < raw.pttl(key) <= 2500
 
-    def test_what_has_no_lease_gets_none(
+    def test_an_item_without_a_lease_gets_none(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"waiting")
@@ -1060,7 +1062,7 @@ class TestRelease:
         assert settling(raw) == {"released": [b"1", b"2", b"3"]}
         assert [item.item_id for item in queue.lease_many(5)] == [b"2", b"3", b"1", b"4", b"5"]
 
-    def test_to_the_front_in_several_calls(
+    def test_several_calls_release_to_the_front_in_order(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign
     ) -> None:
         """With so long a list one call releases few; their order must hold over the calls."""
@@ -1109,7 +1111,7 @@ class TestRelease:
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
 
     @pytest.mark.parametrize("front", [False, True])
-    def test_what_has_no_lease_needs_no_force(
+    def test_items_without_a_lease_need_no_force(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, front: bool
     ) -> None:
         foreign.data(b"orphaned")
@@ -1129,7 +1131,7 @@ class TestRelease:
 
     @pytest.mark.parametrize("count", [1, 40])
     @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
-    def test_what_may_be_between_two_commands_of_its_worker_is_looked_at_twice(
+    def test_items_that_may_be_between_two_commands_are_checked_twice(
         self,
         queue: WorkQueue,
         clock: FakeClock,
@@ -1185,7 +1187,7 @@ class TestRelease:
         assert set(raw.lrange(b"jobs:processing", 0, -1)) == set(again)
 
     @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
-    def test_what_has_a_lease_or_is_taken_by_force_needs_no_second_look(
+    def test_leased_or_forced_items_are_checked_once(
         self,
         queue: WorkQueue,
         clock: FakeClock,

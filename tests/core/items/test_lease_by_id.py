@@ -211,7 +211,7 @@ def rounded(attempt: LeaseAttempt) -> LeaseAttempt:
 
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("case", LEFT)
-def test_what_does_not_wait_is_left_as_it_is(
+def test_items_that_do_not_wait_are_left_unchanged(
     queue: WorkQueue, raw: Redis, foreign: Foreign, case: str, dry_run: bool
 ) -> None:
     arrange, state, lease = LEFT[case]
@@ -309,7 +309,7 @@ def test_a_lease_from_a_long_queue_searches_each_list_once(
         assert work_of(raw).searches - before <= 4
 
 
-def test_what_waits_behind_its_guard_leaves_no_entry(
+def test_a_waiting_item_with_a_guard_leaves_no_entry(
     queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
 ) -> None:
     foreign.buried(b"b")

@@ -49,7 +49,7 @@ def unguard(raw: Redis, keys: QueueKeys, item_id: bytes, left: tuple[str, ...] =
 
 
 class TestPromote:
-    def test_in_the_order_of_the_due_times(
+    def test_items_are_promoted_in_the_order_of_their_due_times(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"w")
@@ -94,7 +94,7 @@ class TestPromote:
         assert promoted(queue) == [(b"gone", "dropped"), (b"a", "promoted")]
         assert contents(raw) == {keys.main: [b"a"], keys.item(b"a"): b"data of a"}
 
-    def test_what_a_worker_leased_stays_with_it(
+    def test_an_item_leased_by_a_worker_stays_leased(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         """A cleaner of another language had returned it before we came."""
@@ -235,7 +235,7 @@ class TestWithoutAFullGuard:
 
 
 class TestLeasePromotes:
-    def test_what_is_due_comes_after_what_waits(
+    def test_due_items_are_queued_behind_waiting_ones(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         due(foreign, b"d1", b"d2")

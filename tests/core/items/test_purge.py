@@ -117,7 +117,7 @@ def test_a_data_key_of_another_type_is_left_and_told(queue: WorkQueue, raw: Redi
     assert raw.hgetall("jobs:item:hash") == {b"x": b"y"}
 
 
-def test_what_a_producer_adds_meanwhile_stays(interleaved: Interleaved, raw: Redis) -> None:
+def test_items_added_during_a_purge_stay(interleaved: Interleaved, raw: Redis) -> None:
     """Also the upstream producer, which sets the data and then pushes."""
     ids = many(raw, 3000)
     foreign = Foreign(raw)
@@ -219,7 +219,7 @@ def test_the_list_of_a_dead_cleaner_of_01_is_removed(interleaved: Interleaved, r
     assert raw.keys() == []
 
 
-def test_what_a_live_cleaner_of_01_has_in_hand_stays(
+def test_items_in_the_cleaning_list_of_a_live_cleaner_stay(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
     raw.lpush("jobs:cleaning", *(b"gone %d" % number for number in range(2500)))
@@ -280,14 +280,14 @@ class TestAQueueThatComesToLife:
 
 
 class TestResults:
-    def test_what_is_no_result_of_ours_stays(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_keys_that_are_not_results_stay(self, queue: WorkQueue, raw: Redis) -> None:
         raw.hset("jobs:result:foreign", "code", 0)
         raw.set("jobs:result:string", "x")
         before = contents(raw)
         assert list(queue.purge(Journal())) == []
         assert contents(raw) == before
 
-    def test_one_that_cannot_be_written_down_stays(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_a_result_that_cannot_be_saved_stays(self, queue: WorkQueue, raw: Redis) -> None:
         class Full(Journal):
             def write_results(self, results: Sequence[Result]) -> None:
                 raise OSError(f"disk full: {len(results)}")
@@ -297,7 +297,9 @@ class TestResults:
             list(queue.purge(Full()))
         assert raw.exists("jobs:result:a") == 1
 
-    def test_of_an_item_that_is_added_meanwhile(self, interleaved: Interleaved, raw: Redis) -> None:
+    def test_the_result_of_an_item_added_meanwhile_stays(
+        self, interleaved: Interleaved, raw: Redis
+    ) -> None:
         """Its result goes when that item is completed; here it is not touched."""
         keep(raw, b"a", None)
 
@@ -309,7 +311,7 @@ class TestResults:
         list(WorkQueue(interleaved, b"jobs", clock=FakeClock()).purge(Journal()))
         assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]
 
-    def test_those_of_another_queue(
+    def test_results_of_another_queue_stay(
         self, backend: Backend, queue: WorkQueue, raw: Redis, clock: FakeClock
     ) -> None:
         """Also one that has only its first item, between two commands of its producer."""

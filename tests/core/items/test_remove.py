@@ -140,7 +140,7 @@ class TestRemove:
         assert raw.exists("jobs:processing") == 0
 
     @pytest.mark.parametrize("chosen", [slice(0, 6000, 3), slice(0, 6000)])
-    def test_beside_workers_and_producers(
+    def test_removing_beside_workers_and_producers_loses_nothing(
         self, interleaved: Interleaved, raw: Redis, journal: Journal, chosen: slice
     ) -> None:
         """Others pop, push, complete and give back before each call of ours."""
@@ -199,7 +199,7 @@ class TestRemove:
         assert Outcome(b"o", Status.REMOVED) in outcomes
         assert raw.keys() == []
 
-    def test_what_changed_since_it_was_written_down_stays(
+    def test_an_item_changed_after_it_was_saved_stays(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign, journal: Journal
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")
@@ -263,7 +263,7 @@ class TestRemove:
             list(WorkQueue(interleaved, b"jobs").remove([b"a"], journal))
         assert journal.ids == [b"a"]
 
-    def test_of_large_items_both_ends_and_the_length_are_compared(self) -> None:
+    def test_large_items_are_compared_by_both_ends_and_length(self) -> None:
         big = b"x" * 3_000_000
         prints = {
             fingerprint(big),
@@ -286,7 +286,7 @@ class TestRemove:
 
 class TestMove:
     @pytest.mark.parametrize("number", [5, 5000])
-    def test_in_order_behind_those_there(
+    def test_moved_items_keep_their_order_behind_the_existing_ones(
         self, queue: WorkQueue, raw: Redis, journal: Journal, number: int
     ) -> None:
         ids = many(raw, number)
@@ -300,7 +300,7 @@ class TestMove:
         assert len(contents(raw)) == number + 1 + 2
         assert journal.ids == moved
 
-    def test_what_is_held_stays_unless_forced(
+    def test_leased_items_stay_without_force(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.leased(b"l", ttl_ms=None)

@@ -41,7 +41,9 @@ class TestLook:
         assert 59_000 < found.ttl_ms <= 60_000
         assert (found.result, found.result_bytes, found.holder) == (None, None, None)
 
-    def test_as_complete_keeps_it(self, queue: WorkQueue, foreign: Foreign) -> None:
+    def test_a_result_is_read_as_complete_stored_it(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
         foreign.leased(b"a", holder=b"them")
         list(queue.complete([b"a"], result_options=ResultOptions(b"", Verdict.REJECTED)))
         found = queue.result(b"a").result
@@ -136,7 +138,7 @@ class TestWait:
         assert look.result is not None
         assert look.result.result == b"second"
 
-    def test_what_is_due_is_promoted_meanwhile(
+    def test_due_items_are_promoted_while_waiting(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
     ) -> None:
         foreign.data(b"a")
@@ -207,7 +209,7 @@ class TestRestore:
         self.put(queue, a_result(b"a", ttl_ms=0))
         assert raw.pttl("jobs:result:a") in (-2, 0, 1)
 
-    def test_in_batches_and_at_a_pause(self, interleaved: Interleaved) -> None:
+    def test_results_are_restored_in_batches_and_at_a_flush(self, interleaved: Interleaved) -> None:
         sizes: list[int] = []
         # After the five common arguments: the marks, whether to replace, and nine words each.
         interleaved.before = lambda _: sizes.append((len(interleaved.words) - 7) // 9)

@@ -111,7 +111,7 @@ class TestBury:
             assert raw.zrange(b"jobs:buried", 0, -1) == ids
             assert abs((raw.zscore(b"jobs:buried", ids[0]) or 0) / 1000 - time()) < 5
 
-    def test_what_is_not_there(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_missing_items_are_not_buried(self, queue: WorkQueue, raw: Redis) -> None:
         assert list(queue.bury([b"a"])) == [Outcome(b"a", Status.MISSING)]
         assert raw.keys() == []
 
@@ -131,7 +131,7 @@ class TestBury:
         assert all(is_buried(raw, item_id, b"by hand") for item_id in ids)
         assert raw.exists(b"jobs:processing") == 0
 
-    def test_what_a_running_clean_has_in_hand(
+    def test_an_item_that_a_running_clean_has_leased_is_not_buried(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.buried(b"a")
@@ -199,7 +199,7 @@ class TestReasons:
         assert contents(raw) == before
 
     @pytest.mark.parametrize("count", [1, 40])
-    def test_of_what_is_buried_already(
+    def test_burying_again_replaces_the_reason(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
     ) -> None:
         ids = [b"%04d" % number for number in range(count)]
@@ -230,7 +230,7 @@ class TestReasons:
         assert is_buried(raw, b"a", reason)
         assert raw.zscore(b"jobs:buried", b"a") == 1_700_000_000_000
 
-    def test_what_a_cleaner_had_returned_is_buried_anew(
+    def test_an_item_returned_by_a_cleaner_is_buried_again(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.buried(b"a", b"old")
@@ -273,7 +273,7 @@ class TestDelay:
         assert told(queue.release([b"a"], delay_s=60, force=True)) == {Status.DELAYED: [b"a"]}
         assert is_delayed(raw, b"a", 60)
 
-    def test_what_is_delayed_or_buried_gets_a_new_time(
+    def test_delayed_and_buried_items_get_a_new_time(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.delayed(b"a", 1)
@@ -307,7 +307,9 @@ class TestManyBesideOthers:
         return queue.bury(ids) if verb == "bury" else queue.release(ids, delay_s=600)
 
     @pytest.mark.parametrize("verb", ["bury", "delay"])
-    def test_of_everything_at_once(self, queue: WorkQueue, raw: Redis, verb: str) -> None:
+    def test_items_in_every_state_are_scheduled_at_once(
+        self, queue: WorkQueue, raw: Redis, verb: str
+    ) -> None:
         pipe, ids = raw.pipeline(), []
         for where in PLACES:
             some = [b"%s %04d" % (where.encode(), number) for number in range(300)]
@@ -369,7 +371,7 @@ class TestManyBesideOthers:
         assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == new
         assert raw.exists(b"jobs:processing") == 0
 
-    def test_what_is_pushed_meanwhile_does_not_stay_listed(
+    def test_an_item_pushed_meanwhile_does_not_stay_listed(
         self, interleaved: Interleaved, raw: Redis, clock: FakeClock
     ) -> None:
         """Read in processing alone; then a cleaner pushes it, before it is taken off there."""
@@ -409,7 +411,7 @@ class TestManyBesideOthers:
 
 class TestKick:
     @pytest.mark.parametrize("count", [3, 700])
-    def test_in_the_order_given(
+    def test_items_are_kicked_in_the_given_order(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
     ) -> None:
         foreign.waiting(b"w")
@@ -424,7 +426,9 @@ class TestKick:
         assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
         assert raw.hgetall(b"jobs:returns") == {b"other": b"7"}
 
-    def test_what_is_not_buried(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    def test_items_that_are_not_buried_are_not_kicked(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"w")
         foreign.leased(b"l")
         foreign.delayed(b"d", FAR_MS)
@@ -444,7 +448,7 @@ class TestKick:
         assert told(queue.kick([b"a", b"a"])) == {Status.KICKED: [b"a"]}
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"a"]
 
-    def test_what_a_worker_has_in_hand_after_all(
+    def test_an_item_that_a_worker_holds_is_not_kicked(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         """It had popped the item before that was buried, and took its lease after."""
@@ -550,7 +554,7 @@ ADDED_ANEW: dict[str, tuple[Callable[[WorkQueue], Iterable[Outcome]], Status, li
 
 @pytest.mark.parametrize("which", ["buried", "delayed"])
 @pytest.mark.parametrize("verb", ADDED_ANEW)
-def test_what_a_producer_added_anew_behind_its_guard_waits(
+def test_an_item_added_again_despite_its_guard_waits(
     queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str, which: str
 ) -> None:
     """The add_item of upstream 0.1: SET and LPUSH, without a look."""

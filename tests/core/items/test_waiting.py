@@ -34,7 +34,9 @@ class TestEmpty:
         # A second look, in case an item was between two lists.
         assert clock.slept_s == [0.05]
 
-    def test_what_does_not_count(self, queue: WorkQueue, foreign: Foreign) -> None:
+    def test_buried_and_orphaned_items_do_not_count(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
         foreign.buried(b"buried")
         foreign.data(b"orphan")
         assert queue.wait(timeout_s=0).reached is True
@@ -134,7 +136,7 @@ class TestIds:
         assert (waited.reached, waited.remaining) == (True, 0)
         assert 5.0 <= waited.waited_s <= 6.1
 
-    def test_those_that_are_gone_are_not_asked_for_again(
+    def test_items_that_are_gone_are_not_requested_again(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")

@@ -894,7 +894,7 @@ class TestTwoCleaners:
             clean(next_one, "deep")
             assert_all_repaired(raw)
 
-    def test_beside_a_worker_that_completes_batches(
+    def test_a_clean_beside_a_worker_that_completes_batches(
         self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
         """Whenever our walk is on its second page, what it last read leaves the list."""

@@ -65,7 +65,7 @@ class TestEach:
                 assert one.examples == ((item_id,) if not one.of_keys else one.examples)
         assert contents(raw) == before
 
-    def test_is_fixed_or_left(
+    def test_each_case_is_fixed_or_left(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
     ) -> None:
         case = ITEM_CASES[name]
@@ -152,7 +152,7 @@ def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw:
 
 
 class TestGrace:
-    def test_is_not_waited_when_nothing_is_seen(
+    def test_the_grace_period_is_skipped_when_nothing_looks_wrong(
         self, queue: WorkQueue, foreign: Foreign, clock: FakeClock
     ) -> None:
         foreign.waiting(b"w")
@@ -164,7 +164,7 @@ class TestGrace:
     @pytest.mark.parametrize(
         "name", [n for n, a in BROKEN.items() if Code.WRONG_TYPE not in a.findings]
     )
-    def test_what_was_only_in_between_is_no_finding(
+    def test_what_looks_broken_only_once_is_not_a_finding(
         self,
         queue: WorkQueue,
         foreign: Foreign,
@@ -221,7 +221,7 @@ class TestBesideOthers:
     """Something changes right before each script that acts: it looks once more."""
 
     @pytest.mark.parametrize("name", CURABLE)
-    def test_what_was_taken_up_meanwhile_is_left_alone(
+    def test_an_item_leased_meanwhile_is_left_alone(
         self, interleaved: Interleaved, foreign: Foreign, raw: Redis, clock: FakeClock, name: str
     ) -> None:
         queue = WorkQueue(interleaved, QUEUE, clock=clock)
@@ -242,7 +242,7 @@ class TestBesideOthers:
         assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
         assert raw.get("jobs:lease:x") == b"live worker"
 
-    def test_what_another_cured_is_neither_fixed_nor_left(
+    def test_a_finding_fixed_by_another_process_is_neither_fixed_nor_left(
         self, interleaved: Interleaved, backend: Backend, foreign: Foreign, clock: FakeClock
     ) -> None:
         queue = WorkQueue(interleaved, QUEUE, clock=clock)
@@ -274,7 +274,7 @@ class TestBesideOthers:
         assert foreign.raw.get("jobs:lease:x") == b"them"
 
     @pytest.mark.parametrize("name", ["delayed without a guard", "due without a guard"])
-    def test_what_was_leased_before_it_is_fixed_keeps_its_lease(
+    def test_an_item_leased_before_its_repair_keeps_its_lease(
         self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, name: str
     ) -> None:
         BROKEN[name].make(foreign, b"x")
@@ -287,7 +287,7 @@ class TestBesideOthers:
 
     @pytest.mark.parametrize("key", ["queue", "processing"])
     @pytest.mark.parametrize("name", ["delayed without a guard", "due without a guard"])
-    def test_what_is_listed_far_from_the_end_is_not_listed_twice(
+    def test_an_item_listed_far_from_the_end_is_not_listed_twice(
         self,
         interleaved: Interleaved,
         foreign: Foreign,
@@ -310,7 +310,7 @@ class TestBesideOthers:
 
 class TestKilled:
     @pytest.mark.parametrize("point", range(0, 60, 3))
-    def test_at_any_call_nothing_is_lost_and_the_next_one_ends_the_work(
+    def test_a_fix_killed_at_any_call_loses_nothing_and_the_next_one_completes_it(
         self,
         interleaved: Interleaved,
         queue: WorkQueue,
@@ -360,7 +360,7 @@ class TestCodes:
             expected = case.state_after if cured else case.state
             assert queue.state(name.encode()) is expected, name
 
-    def test_are_in_the_order_of_their_weight(self) -> None:
+    def test_codes_are_ordered_by_severity(self) -> None:
         order = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
         assert [order.index(code.severity) for code in Code] == sorted(
             order.index(code.severity) for code in Code
@@ -459,7 +459,9 @@ class TestKeys:
         assert (found.items, found.is_healthy) == (None, False)
         assert contents(raw) == before
 
-    def test_that_belong_to_nothing(self, queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+    def test_keys_that_belong_to_nothing_are_foreign(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
         foreign.waiting(b"w")
         raw.set("jobs:notes", "x")
         raw.hset("jobs:x:lease:1", "x", "y")

@@ -13,7 +13,9 @@ THEM, OTHERS = Lease(b"them", 1000), Lease(b"others", 1000)
 
 
 @pytest.mark.parametrize("name", ITEM_CASES)
-def test_as_the_doctor_finds_them(queue: WorkQueue, foreign: Foreign, name: str) -> None:
+def test_findings_about_facts_are_those_of_the_doctor(
+    queue: WorkQueue, foreign: Foreign, name: str
+) -> None:
     ITEM_CASES[name].make(foreign, b"x")
     (report,) = queue.inspect_items([b"x"])
     assert set(findings_about(report.facts)) == set(ITEM_CASES[name].findings)

@@ -46,7 +46,7 @@ def test_settings_of_a_server(
         (("-info", "-config"), Durability(None, None, None)),
     ],
 )
-def test_what_it_will_not_say_is_unknown(
+def test_settings_that_the_server_hides_are_unknown(
     as_user: AsUser, denied: tuple[str, ...], expected: Durability
 ) -> None:
     told = durability_of(as_user("+@all", *denied))

@@ -261,7 +261,7 @@ def test_a_reply_whose_code_an_older_client_has_cut_off() -> None:
 
 
 class TestConnections:
-    def test_one_that_is_not_made_in_time(self) -> None:
+    def test_a_connection_that_is_not_made_in_time_is_unreachable(self) -> None:
         error = unreachable(rx.TimeoutError("Timeout connecting to server"), "redis://host", 5)
         assert type(error) is Unreachable
         assert error.message == "cannot reach redis://host: it does not answer within 5 s"

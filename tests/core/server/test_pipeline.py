@@ -108,7 +108,7 @@ def test_a_failing_source_is_reported_after_the_replies(connection: Connection) 
     assert answered == [[], []]
 
 
-def test_who_stops_reading_replies_can_use_the_connection(
+def test_the_connection_is_usable_after_replies_are_left_unread(
     connection: Connection, raw: Redis
 ) -> None:
     replies = add_each(connection, add_args(*range(10)))
@@ -158,7 +158,7 @@ class TestTransactions:
 
 
 class TestRefusals:
-    def test_what_was_answered_before_is_yielded(self, connection: Connection, raw: Redis) -> None:
+    def test_replies_before_the_error_are_yielded(self, connection: Connection, raw: Redis) -> None:
         answered: list[Any] = []
 
         def calls() -> Iterator[Any]:
@@ -280,7 +280,7 @@ class TestLostConnections:
 
 
 class TestCancelling:
-    def test_what_was_sent_is_answered_first(self, connection: Connection, raw: Redis) -> None:
+    def test_outstanding_replies_are_read_first(self, connection: Connection, raw: Redis) -> None:
         def calls() -> Iterator[Any]:
             for number, args in enumerate(add_args(*range(10))):
                 if number == 4:

@@ -120,7 +120,7 @@ def test_the_table_above_has_every_state() -> None:
         (BURY_GUARD, True),
     ],
 )
-def test_what_a_guard_is(lease: Lease | None, guard: bool) -> None:
+def test_guards_are_recognized_by_their_holder(lease: Lease | None, guard: bool) -> None:
     assert is_guard(lease) is guard
 
 
