@@ -267,6 +267,7 @@ class TestEffect:
             b"jobs:processing",
         ]
 
+    @pytest.mark.needs("no-touch")
     def test_no_match_changes_nothing(self, rwq: Rwq, filled: Foreign) -> None:
         before = sorted(filled.raw.keys())
         said = "nothing completed\n"
@@ -287,6 +288,7 @@ class TestConfirmation:
     """A complete of what was not named takes data away, so it asks; one of IDs never did."""
 
     @pytest.mark.parametrize("words", ["--all", "-n 1", "--match w1", "--state abandoned"])
+    @pytest.mark.needs("no-touch")
     def test_completing_a_selection_needs_a_confirmation(
         self, rwq: Rwq, filled: Foreign, words: str
     ) -> None:

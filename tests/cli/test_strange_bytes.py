@@ -142,6 +142,7 @@ class TestEveryListing:
                 assert (record["id"], raw_bytes(record, "id")) == ("", item_id)
 
 
+@pytest.mark.needs("no-touch")
 def test_a_line_of_plain_is_one_record(rwq: Rwq, listed: Foreign) -> None:
     rows = [row.split("\t") for row in rwq("ls", "-o", "plain").text.split("\n")[:-1]]
     assert [(row[1], row[4]) for row in rows] == [(shown, shown) for shown in STRANGE.values()]

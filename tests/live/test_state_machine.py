@@ -107,6 +107,21 @@ _MANY = 31
 _FILE_ID = b"\x01" * 32
 # Of a stream, how many items are in one call.
 _CALL_ITEMS = 2
+# Put a key of another type in the place of a list, which is set aside.
+_REPLACE_LIST = """
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  redis.call('RENAME', KEYS[1], KEYS[2])
+end
+redis.call('SET', KEYS[1], 'not a list')
+"""
+_RESTORE_LIST = """
+if redis.call('TYPE', KEYS[1]).ok == 'string' then
+  redis.call('DEL', KEYS[1])
+  if redis.call('EXISTS', KEYS[2]) == 1 then
+    redis.call('RENAME', KEYS[2], KEYS[1])
+  end
+end
+"""
 # What items are chosen for, and the states of their entries that mean it.
 CHOICES = {
     "waiting": ({State.WAITING}, {"waiting"}),
@@ -967,22 +982,13 @@ class QueueMachine(RuleBasedStateMachine):
         if by == "no memory":
             self.raw.config_set("maxmemory", 1)
             return
-        main = QueueKeys(QUEUE).main
-        with self.raw.pipeline() as change:
-            if self.raw.exists(main):
-                change.rename(main, b"aside")
-            change.set(main, b"no list").execute()
+        # In one step: calls that were sent before may still run.
+        self.raw.eval(_REPLACE_LIST, 2, QueueKeys(QUEUE).main, b"aside")
 
     def _allow(self) -> None:
         """It takes them again."""
         self.raw.config_set("maxmemory", 0)
-        main = QueueKeys(QUEUE).main
-        if self.raw.type(main) == b"string":
-            with self.raw.pipeline() as change:
-                change.delete(main)
-                if self.raw.exists(b"aside"):
-                    change.rename(b"aside", main)
-                change.execute()
+        self.raw.eval(_RESTORE_LIST, 2, QueueKeys(QUEUE).main, b"aside")
 
     # What holds.
 

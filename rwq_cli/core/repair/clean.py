@@ -65,7 +65,7 @@ def _light_clean(
     for item_id in prune(queue, "returns", stale_returns(queue), dry_run=dry_run):
         yield _pruned(item_id, "returns")
     if suspects:
-        queue.clock.sleep(grace_s)
+        _grace_period(queue, suspects, grace_s)
         yield from _repair_processing(queue, suspects, bury_after, dry_run)
 
 
@@ -106,7 +106,7 @@ def _deep_clean(
         yield action
     if not (suspects or unguarded or found.is_broken):
         return
-    queue.clock.sleep(grace_s)
+    _grace_period(queue, suspects, grace_s)
     # A repaired ID needs no second repair; in a dry run it would still look broken.
     done: set[bytes] = set()
     for action in _repair_processing(queue, suspects, bury_after, dry_run):
@@ -147,28 +147,40 @@ def broken_in_processing(queue: Queue) -> Suspects:
     """The IDs in processing that look abandoned, or like ghosts."""
     found = Suspects()
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
-    pages = walk_processing(queue)
-    placed = ((pages.offset, page) for page in pages)
-    for place, item_id, state, fingerprint in broken_in(queue, placed):
+    for item_id, state, fingerprint in broken_in(queue, walk_processing(queue)):
         if state is State.GHOST:
             found.ghosts[item_id] = None
-        elif item_id not in found.abandoned:
-            found.abandoned.note(item_id, fingerprint, place)
+        else:
+            found.abandoned.note(item_id, fingerprint)
     return found
 
 
-def _not_moved(queue: Queue, seen: Seen) -> list[bytes]:
-    """The IDs, without those whose entry in processing was pushed since they were seen."""
-    done: set[bytes] = set()
-    moved: set[bytes] = set()
+def _grace_period(queue: Queue, suspects: Suspects, grace_s: float) -> None:
+    """Wait, and drop the suspects whose entry in processing was pushed meanwhile.
+
+    Promotion comes before this: it may rotate processing.
+    """
+    seen = suspects.abandoned
+    if seen:
+        for places in _places(queue):
+            seen.place(places)
+    queue.clock.sleep(grace_s)
+    if seen:
+        done: set[bytes] = set()
+        moved: set[bytes] = set()
+        for places in _places(queue):
+            moved.update(item_id for item_id in seen.moved(places) if item_id not in done)
+            done.update(places)
+        seen.remove(moved)
+
+
+def _places(queue: Queue) -> Iterator[dict[bytes, int]]:
+    """The places of all IDs in processing from the right end, which was pushed first, in pages."""
     pages = walk_processing(queue, page_size=WALK_ENTRIES)
     for page in pages:
         # Of two entries, the one nearer to the right end is older.
         last = pages.offset + len(page) - 1
-        places = dict(zip(reversed(page), range(last, pages.offset - 1, -1), strict=True))
-        moved.update(item_id for item_id in seen.moved(places) if item_id not in done)
-        done.update(places)
-    return [item_id for item_id in seen if item_id not in moved] if moved else list(seen)
+        yield dict(zip(reversed(page), range(last, pages.offset - 1, -1), strict=True))
 
 
 def _repair_processing(
@@ -177,9 +189,8 @@ def _repair_processing(
     # An abandoned item that also waits is duplicated: its entry in processing is removed.
     expected = (State.ABANDONED, State.DUPLICATED)
     seen = suspects.abandoned
-    abandoned = _not_moved(queue, seen) if seen else []
     for batch in repair(
-        queue, abandoned, expected, seen=seen, bury_after=bury_after, dry_run=dry_run
+        queue, list(seen), expected, seen=seen, bury_after=bury_after, dry_run=dry_run
     ):
         yield from _actions(batch, State.ABANDONED, "processing", dropped=State.DUPLICATED)
     for batch in repair(queue, list(suspects.ghosts), (State.GHOST,), dry_run=dry_run):

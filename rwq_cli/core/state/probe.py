@@ -107,41 +107,38 @@ def states(
 
 
 def broken_in(
-    queue: Queue, pages: Iterable[tuple[int, Sequence[bytes]]]
-) -> Iterator[tuple[int, bytes, State, bytes]]:
+    queue: Queue, pages: Iterable[Sequence[bytes]]
+) -> Iterator[tuple[bytes, State, bytes]]:
     """Find the abandoned items and the ghosts in processing, sending calls ahead of the replies.
 
     Args:
         queue: The queue.
-        pages: Pages of processing, each with the place of its first entry.
+        pages: Pages of processing.
 
     Yields:
-        The place, ID and state of each, and the fingerprint of an abandoned item, else b"".
+        The ID and state of each, and the fingerprint of an abandoned item, else b"".
     """
-    sent: deque[tuple[int, list[bytes]]] = deque()
+    sent: deque[list[bytes]] = deque()
 
     def calls() -> Iterator[Sequence[object]]:
-        for place, page in pages:
+        for page in pages:
             for batch in in_batches(page):
-                sent.append((place, batch))
-                place += len(batch)
+                sent.append(batch)
                 yield (0, 1, 1, *batch)
 
     for reply in queue.run_each("states", calls()):
-        first, batch = sent.popleft()
+        batch = sent.popleft()
         if reply is REFUSED:
             continue
         codes, fingerprints = reply
         at = 0
-        for place, (item_id, code) in enumerate(
-            zip(batch, codes.decode("ascii"), strict=True), first
-        ):
+        for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
             if code == _ABANDONED:
                 fingerprint = fingerprints[at : at + IDENTITY_DIGITS]
                 at += IDENTITY_DIGITS
-                yield place, item_id, State.ABANDONED, fingerprint
+                yield item_id, State.ABANDONED, fingerprint
             elif code == _GHOST:
-                yield place, item_id, State.GHOST, b""
+                yield item_id, State.GHOST, b""
 
 
 def lease_from(value: bytes, left_ms: int) -> Lease | None:

@@ -1,6 +1,6 @@
 """What a first look saw of items, to recognise them in the second look."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rwq_cli.core.lua import IDENTITY_DIGITS
@@ -35,6 +35,19 @@ class Seen(Mapping[bytes, str]):
         """
         if fingerprint:
             self._values[item_id] = place << _FINGERPRINT_BITS | int(fingerprint, 16)
+
+    def place(self, places: Mapping[bytes, int]) -> None:
+        """Note the places of items that have none yet; see `note`."""
+        values = self._values
+        for item_id in values.keys() & places.keys():
+            if values[item_id] >= _NOT_SEEN:
+                place = places[item_id] << _FINGERPRINT_BITS
+                values[item_id] = place | values[item_id] & _FINGERPRINT
+
+    def remove(self, ids: Iterable[bytes]) -> None:
+        """Forget items."""
+        for item_id in ids:
+            self._values.pop(item_id, None)
 
     def moved(self, places: Mapping[bytes, int]) -> list[bytes]:
         """The items that were in processing and are further to the left now.

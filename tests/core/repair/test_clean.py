@@ -912,10 +912,12 @@ class TestTwoCleaners:
                 return
             first_and_last = interleaved.words[2:]
             if first_and_last not in ((0, 999), (-1000, -1)):
-                completed += 1
                 from_left = first_and_last[0] >= 0
                 span = (900, 999) if from_left else (-1000, -901)
                 gone = raw.lrange(b"jobs:processing", *span)
+                if not gone:
+                    return
+                completed += 1
                 for item_id in gone:
                     raw.lrem(b"jobs:processing", 0, item_id)
                 raw.delete(*(b"jobs:item:" + item_id for item_id in gone))

@@ -211,3 +211,20 @@ def test_a_rotated_list_is_cleaned_by_the_next_run(
         lambda: raw.lmove("jobs:processing", "jobs:processing", "RIGHT", "LEFT"),
         dry_run=False,
     )
+
+
+@pytest.mark.parametrize("how", ["light", "deep"])
+def test_promoting_items_in_processing_hides_no_abandoned_one(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, how: str
+) -> None:
+    """Promotion rotates processing until it has found the due items in it."""
+    due = [b"due-%d" % number for number in range(40)]
+    for item_id in due:
+        foreign.delayed(item_id, 1)
+    foreign.abandoned(*(b"dead-%d" % number for number in range(40)))
+    foreign.abandoned(*due)
+    foreign.leased(*(b"leased-%d" % number for number in range(3000)))
+
+    assert repair(queue, how, dry_run=True) == 80
+    assert repair(queue, how, dry_run=False) == 80
+    assert raw.llen("jobs:queue") == 80
