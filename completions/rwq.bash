@@ -11,7 +11,7 @@ __rwq_table() {
     rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER
     case $1 in
     '')
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,local,demo,completion
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,local,demo,completion
         rwq_options=(-V --version)
         ;;
     add)
@@ -95,6 +95,9 @@ __rwq_table() {
         rwq_arguments+=(FILE)
         ;;
     help)
+        ;;
+    man)
+        rwq_options=(--install --dir=DIRECTORY)
         ;;
     local)
         rwq_commands=start,stop,status

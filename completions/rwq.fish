@@ -76,6 +76,8 @@ function __rwq_read_command
             set options state= match= where= id-glob= older-than= n/limit= all 0/null
         case 'import'
             set options on-conflict= strict dry-run 0/null
+        case 'man'
+            set options install dir=
         case 'completion'
             set options install
     end
@@ -186,6 +188,7 @@ complete -c rwq -n '__rwq_at' -a 'check' -d 'Compare a queue\'s counts with limi
 complete -c rwq -n '__rwq_at' -a 'export' -d 'Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its results'
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
 complete -c rwq -n '__rwq_at' -a 'help' -d 'Show the help of a command, or a topic'
+complete -c rwq -n '__rwq_at' -a 'man' -d 'Show the man page of a command or a topic; elsewhere than on a terminal, print its source'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
@@ -417,6 +420,10 @@ complete -c rwq -n '__rwq_at import' -l strict -d 'Stop at the first bad line'
 complete -c rwq -n '__rwq_at import' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at import' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at import; and test $__rwq_count -eq 0' -F
+
+# rwq man
+complete -c rwq -n '__rwq_at man' -l install -d 'Write every page for this user, and print where'
+complete -c rwq -n '__rwq_at man' -l dir -x -a '(__fish_complete_directories)' -d 'With --install: the directory of man pages; they are written to man1 in it. [default: ~/.local/share/man]'
 
 # rwq local
 complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server if it is not running'

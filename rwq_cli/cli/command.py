@@ -200,8 +200,8 @@ def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:
     return record
 
 
-def write_options(command: Any, ctx: Any, formatter: Any) -> None:
-    """Write the arguments, the command's own options and the common ones, each under a heading."""
+def parameter_rows(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """The arguments, the command's own options and the common ones, each under its heading."""
     from rwq_cli.cli.global_options import GLOBAL_NAMES
 
     sections: dict[str, list[tuple[str, str]]] = {
@@ -218,7 +218,11 @@ def write_options(command: Any, ctx: Any, formatter: Any) -> None:
             sections["Common options"].append(record)
         else:
             sections["Options"].append(record)
-    for heading, rows in sections.items():
-        if rows:
-            with formatter.section(heading):
-                formatter.write_dl(rows)
+    return {heading: rows for heading, rows in sections.items() if rows}
+
+
+def write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    """Write the arguments and options of a command to its help."""
+    for heading, rows in parameter_rows(command, ctx).items():
+        with formatter.section(heading):
+            formatter.write_dl(rows)

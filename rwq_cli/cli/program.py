@@ -108,9 +108,9 @@ def _help_without_arguments(context: Any) -> str:
     """What a command that needs arguments shows without any."""
     if context.parent is not None:
         return str(context.get_help())
-    from rwq_cli.help.overview import OVERVIEW
+    from rwq_cli.help.overview import overview
 
-    return OVERVIEW.rstrip("\n")
+    return overview(context.find_root().obj.environment.stderr_width)
 
 
 def _acknowledged(error: ServerError) -> str | None:

@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.installing import install_file
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.completion.install import install_script, remaining_step, script_path
+from rwq_cli.completion.install import remaining_step, script_path
 from rwq_cli.completion.scripts import Shell, script_for
 from rwq_cli.completion.spec import collect
 from rwq_cli.exit_codes import ExitStatus
@@ -43,7 +44,7 @@ def completion(
         return Text(text)
     environment = settings.environment
     path = script_path(shell, environment.variables)
-    install_script(text, path)
+    install_file(text, path)
     environment.note(f"installed {escaped(str(path).encode())}")
     if (step := remaining_step(shell, path, environment.variables)) is not None:
         environment.note(escaped(step.encode()))

@@ -15,7 +15,7 @@ def write_page(page: Page, formatter: Any) -> None:
             if section.text:
                 formatter.write_text(without_markup(section.text))
             if section.rows:
-                formatter.write_dl([(term, without_markup(text)) for term, text in section.rows])
+                formatter.write_dl([tuple(map(without_markup, row)) for row in section.rows])
             if section.code:
                 formatter.write_paragraph()
             for line in section.code:

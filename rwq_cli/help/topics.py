@@ -1,7 +1,9 @@
 """The topics of `rwq help`, made from the tables that the commands themselves use."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
+from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus
 from rwq_cli.help.page import Page, Section
 
 
@@ -45,7 +47,7 @@ def _states() -> tuple[str, list[Section]]:
         Section(
             "States, in a queue named jobs",
             rows=[
-                (state, f"{known.meaning} On the server: {known.holds}. Next: {known.next}.")
+                (f"`{state}`", f"{known.meaning} On the server: {known.holds}. Next: {known.next}.")
                 for state, known in STATES.items()
             ],
         )
@@ -53,24 +55,29 @@ def _states() -> tuple[str, list[Section]]:
 
 
 def _exit_codes() -> tuple[str, list[Section]]:
-    from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
-
     text = "The end of each `--help` says what the codes mean for that command."
     return text, [
-        Section("Exit codes", rows=[(str(int(code)), code.meaning) for code in ExitStatus]),
+        Section("Exit codes", rows=_codes(ExitStatus)),
         Section(
             "Exit codes of rwq check",
             text="Those of a monitoring plugin.",
-            rows=[(str(int(code)), code.meaning) for code in MonitoringStatus],
+            rows=_codes(MonitoringStatus),
         ),
     ]
+
+
+def _codes(codes: Iterable[Code]) -> list[tuple[str, str]]:
+    return [(f"`{int(code)}`", code.meaning) for code in codes]
 
 
 def _environment() -> tuple[str, list[Section]]:
     from rwq_cli.help.variables import VARIABLES
 
     text = "An option on the command line overrides a variable."
-    return text, [Section(heading, rows=list(rows.items())) for heading, rows in VARIABLES.items()]
+    return text, [
+        Section(heading, rows=[(f"`{names}`", meaning) for names, meaning in rows.items()])
+        for heading, rows in VARIABLES.items()
+    ]
 
 
 def _recipes() -> tuple[str, list[Section]]:

@@ -13,7 +13,10 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "USER, LOGNAME": "The user in that holder. Default: the name of the account.",
     },
     "Output": {
-        "NO_COLOR": "Set to anything, it turns colour off, as `TERM=dumb` does.",
+        "RWQ_OUTPUT": "The output format, as with `-o`.",
+        "NO_COLOR": "Set to anything, it turns colour off; `--color` overrides it.",
+        "CLICOLOR_FORCE, FORCE_COLOR": "Set to anything but 0, they turn colour on where there is "
+        "no terminal.",
         "TERM": "`dumb` turns colour off.",
         "COLUMNS": "The width of tables and help. Default: that of the terminal, else 80.",
     },

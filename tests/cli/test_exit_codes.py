@@ -88,6 +88,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "doctor -q none",
         "completion bash",
         "help ls",
+        "man ls",
         "--version",
         "--help",
         "ls --help",
@@ -182,6 +183,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "show w1 --eta x",
         "completion nothing",
         "help nothing",
+        "man nothing",
         "nothing",
         "-o",
     ),
@@ -251,13 +253,15 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
 # Their codes are tested beside them: they start servers, or have the codes of monitors.
 TESTED_ELSEWHERE = {"local start", "local stop", "local status", "demo", "check"}
 # Purging fails in part only if others write meanwhile, and `completion` only if it cannot write.
-# `completion` and `help` need no server.
+# `completion`, `help` and `man` need no server.
 RARE = {
     ("purge", ExitStatus.NO),
     ("purge", ExitStatus.PARTIAL),
     ("completion", ExitStatus.NO),
     ("completion", ExitStatus.SERVER),
     ("help", ExitStatus.SERVER),
+    ("man", ExitStatus.NO),
+    ("man", ExitStatus.SERVER),
 }
 
 

@@ -7,7 +7,6 @@ import pytest
 import redis
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands
-from rwq_cli.help.overview import OVERVIEW
 from rwq_cli.help.topics import Topic
 from tests.conftest import Foreign
 from tests.driver import Rwq
@@ -133,9 +132,6 @@ class TestRoot:
             for name in names:
                 (line,) = re.findall(rf"^  {name} .*$", result.text, re.MULTILINE)
                 assert len(line.split()) > 2
-
-    def test_without_a_command_an_overview_is_shown(self, rwq: Rwq) -> None:
-        assert rwq().as_tuple() == (2, "", OVERVIEW)
 
     def test_every_topic_is_listed(self, rwq: Rwq) -> None:
         text = rwq("--help").text

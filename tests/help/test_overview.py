@@ -1,34 +1,37 @@
 """What `rwq` alone shows."""
 
-import re
 import shlex
 
 import pytest
 
-from rwq_cli.help.overview import OVERVIEW
+from rwq_cli.help.overview import HINTS, Hint, overview
 from tests.conftest import Foreign
 from tests.driver import Rwq
 
-COMMANDS = re.findall(r"^(?:\S.{12}|.{14})(rwq .*?)  ", OVERVIEW, re.MULTILINE)
+
+def test_it_is_shown_without_a_command(rwq: Rwq) -> None:
+    """On stderr with exit 2: a script that runs this has lost its command."""
+    assert rwq(variables={"COLUMNS": "80"}).as_tuple() == (2, "", f"{overview(80)}\n")
 
 
 def test_it_fits_on_a_screen_of_20_lines_and_80_columns() -> None:
-    lines = OVERVIEW.splitlines()
-    assert len(lines) <= 20
+    lines = overview(80).splitlines()
+    assert len(lines) == 20
     assert max(map(len, lines)) <= 80
 
 
+def test_on_a_narrow_terminal_it_has_the_commands_alone() -> None:
+    text = overview(50)
+    assert max(map(len, text.splitlines())) <= 50
+    for hint in HINTS:
+        assert f"  {hint.command}\n" in text
+
+
 @pytest.mark.usefixtures("slept_s")
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_in_the_overview_works(rwq: Rwq, foreign: Foreign, command: str) -> None:
-    foreign.waiting(b"1", b"2")
-    foreign.raw.set(foreign.keys.item(b"ID"), b"data")
-    foreign.raw.lpush(foreign.keys.main, b"ID")
-    if "undo" in command:
+@pytest.mark.parametrize("hint", HINTS, ids=lambda hint: hint.command)
+def test_every_command_in_the_overview_works(rwq: Rwq, foreign: Foreign, hint: Hint) -> None:
+    foreign.waiting(b"1", b"2", b"ID")
+    if "undo" in hint.command:
         assert rwq("rm", "-q", "jobs", "--yes", "1").code == 0
-    result = rwq(*shlex.split(command)[1:], variables={"RWQ_QUEUE": ""})
+    result = rwq(*shlex.split(hint.command)[1:], variables={"RWQ_QUEUE": ""})
     assert (result.code, "error:" in result.notes) == (0, False), result.notes
-
-
-def test_it_names_the_main_commands() -> None:
-    assert len(COMMANDS) == 14

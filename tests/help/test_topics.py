@@ -45,8 +45,8 @@ def test_every_exit_code_is_explained(rwq: Rwq) -> None:
 
 
 def variables_read(source: str) -> set[str]:
-    """The environment variables that a module reads: those named like ours or XDG's, and others
-    that are looked up in a mapping named `variables` or `environ`."""
+    """The environment variables that a module reads: those with a prefix of ours, of XDG
+    or for colour, and others that are looked up in a mapping named `variables` or `environ`."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         looked_up: list[ast.expr] = []
@@ -57,7 +57,7 @@ def variables_read(source: str) -> set[str]:
         elif isinstance(node, ast.Compare) and is_environment(node.comparators[0]):
             looked_up = [node.left]
         elif isinstance(node, ast.Constant) and re.fullmatch(
-            r"(RWQ|XDG)(_[A-Z]+)+", str(node.value)
+            r"(RWQ|XDG|NO|FORCE|CLICOLOR)(_[A-Z]+)+", str(node.value)
         ):
             looked_up = [node]
         found |= {one.value for one in looked_up if isinstance(one, ast.Constant)}
@@ -76,7 +76,7 @@ def test_every_variable_that_the_code_reads_is_listed_and_no_other() -> None:
         if path != root / "help" / "variables.py":
             read |= variables_read(path.read_text("utf-8"))
     listed = {name for rows in VARIABLES.values() for names in rows for name in names.split(", ")}
-    # The second directory of a tuple of names.
+    # Named in a tuple.
     assert read | {"TMPDIR"} == listed, "see rwq_cli/help/variables.py"
 
 
