@@ -363,8 +363,8 @@ complete -c rwq -n '__rwq_at wait' -l id -x -d 'Until this item is gone; can be 
 complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after this long. [default: never]'
 
 # rwq clean
-complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items, which are in processing without a lease, and promote delayed items that are due'
-complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Walk the whole queue: also return orphaned items, and drop ghosts and duplicate entries'
+complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
+complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Also return orphaned items and drop ghosts; walks all keys'
 
 # rwq clean light
 complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'

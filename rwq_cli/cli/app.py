@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from rwq_cli.cli.command import HELP_SETTINGS, HelpfulGroup, Manual
+from rwq_cli.cli.command import HELP_SETTINGS, HelpfulGroup, Manual, short_help
 from rwq_cli.cli.global_options import global_options
 
 # Every command, in the order and under the headings of `rwq --help`.
@@ -38,19 +38,12 @@ class Root(HelpfulGroup):
             self.commands[cmd_name] = load_command(cmd_name)
         return self.commands[cmd_name]
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        # Typer suggests similar names only among the commands that are loaded.
-        if args and args[0] not in COMMANDS:
-            for name in COMMANDS:
-                self.get_command(ctx, name)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, COMMANDS))
         for heading, names in SECTIONS.items():
             with formatter.section(heading):
                 formatter.write_dl(
-                    [(name.ljust(width), _short(self.get_command(ctx, name))) for name in names]
+                    [(name.ljust(width), short_help(self.get_command(ctx, name))) for name in names]
                 )
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -61,10 +54,6 @@ class Root(HelpfulGroup):
                 [(f"rwq help {topic}", summary) for topic, summary in SUMMARIES.items()]
             )
         super().format_epilog(ctx, formatter)
-
-
-def _short(command: Any) -> str:
-    return str(command.get_short_help_str(limit=200))
 
 
 def load_command(name: str) -> Any:

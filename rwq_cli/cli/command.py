@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import raise_on_interrupt
-from rwq_cli.cli.options import option
+from rwq_cli.cli.options import UsageError, option
 from rwq_cli.exit_codes import Code, ExitStatus
 
 if TYPE_CHECKING:
@@ -89,6 +89,23 @@ class HelpfulCommand(TyperCommand):
             parent.obj.monitors = self.manual.monitors
         return super().make_context(info_name, args, parent, **extra)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = list(args)
+        takes_none = not any(each.param_type_name == "argument" for each in self.params)
+        # Our own error says more.
+        ctx.allow_extra_args = takes_none
+        try:
+            extra = super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            from rwq_cli.cli.unknown_words import bad_argument
+
+            raise bad_argument(self, error) from error
+        if takes_none and extra and not ctx.resilient_parsing:
+            from rwq_cli.cli.unknown_words import unexpected_words
+
+            raise unexpected_words(self, ctx, given, extra)
+        return extra
+
     def invoke(self, ctx: Any) -> Any:
         # All modules are loaded by now.
         raise_on_interrupt()
@@ -112,6 +129,35 @@ class HelpfulCommand(TyperCommand):
 
 class HelpfulGroup(TyperGroup):
     """A command with subcommands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        left: list[str] = super().parse_args(ctx, args)
+        if not (ctx._protected_args or ctx.resilient_parsing):
+            raise self._missing_command(ctx)
+        return left
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if self.get_command(ctx, args[0]) is None:
+            from rwq_cli.cli.unknown_words import unknown_command
+
+            raise unknown_command(ctx, args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def _missing_command(self, ctx: Any) -> UsageError:
+        path, names = ctx.command_path, self.list_commands(ctx)
+        if ctx.parent is None:
+            return UsageError("no command given", f"see {path} --help")
+        error = UsageError(
+            f"{ctx.info_name} needs a command: {' or '.join(names)}", f"see {path} --help"
+        )
+        formatter = ctx.make_formatter()
+        formatter.write(f"rwq: error: {ctx.info_name} needs a command:\n")
+        with formatter.indentation():
+            formatter.write_dl(
+                [(f"{path} {name}", short_help(self.get_command(ctx, name))) for name in names]
+            )
+        error.help = formatter.getvalue().rstrip("\n")
+        return error
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Exit codes"):
@@ -192,6 +238,11 @@ def _with_settings(function: "Function", null: str | None) -> "Function":
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
+
+
+def short_help(command: Any) -> str:
+    """The first sentence of a command's help."""
+    return str(command.get_short_help_str(limit=200))
 
 
 def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:

@@ -132,9 +132,12 @@ def _acknowledged(error: ServerError) -> str | None:
 
 def _report(error: RwqError, arguments: Sequence[str], environment: Environment) -> None:
     """Write an error to stderr."""
-    if isinstance(error, UsageError) and error.help is not None:
-        environment.error(error.help)
-    elif wants_json(arguments, environment):
+    wants_object = wants_json(arguments, environment)
+    # `rwq` alone always shows how to begin.
+    help = error.help if isinstance(error, UsageError) else None
+    if help is not None and not (arguments and wants_object):
+        environment.error(help)
+    elif wants_object:
         from rwq_cli.output.encode import to_json
 
         hint = _safe(error.hint) if error.hint else None

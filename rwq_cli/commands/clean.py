@@ -22,8 +22,8 @@ BuryAfterOption = Annotated[
 
 
 @app.command(
-    help="Return abandoned items, which are in processing without a lease, and promote "
-    "delayed items that are due. Fast.",
+    help="Return abandoned items and promote due ones; fast. Abandoned items are in "
+    "processing without a lease; due ones were delayed until now.",
     examples=(
         "rwq clean light -q jobs",
         "rwq clean light -q jobs --dry-run -o jsonl",
@@ -43,8 +43,8 @@ def light(
 
 
 @app.command(
-    help="Walk the whole queue: also return orphaned items, and drop ghosts and duplicate "
-    "entries. Rarely needed.",
+    help="Also return orphaned items and drop ghosts; walks all keys. Orphaned items are in no "
+    "list, ghosts have no data; surplus entries of an item go, too. Rarely needed.",
     examples=(
         "rwq clean deep -q jobs --dry-run",
         "rwq clean deep -q jobs --grace 5s",

@@ -300,7 +300,7 @@ def test_each_command_line_ends_with_its_code(
         assert contents(filled.raw) == keys
     if status in (ExitStatus.USAGE, ExitStatus.SERVER) and line:
         assert result.out == b""
-        assert re.fullmatch("rwq: error: .*\n", result.notes)
+        assert re.fullmatch("rwq: error: .*\n(  rwq clean .*\n)*", result.notes)
 
 
 def test_a_duplicate_is_not_a_failure(rwq: Rwq) -> None:

@@ -1,0 +1,146 @@
+"""Words that rwq does not know: its own word for them, or one that is spelled like them."""
+
+import os
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from rwq_cli.cli.options import UsageError
+
+# These take items away. Nobody must get to them by a slip of the keyboard.
+DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm"})
+
+_ADD = "rwq add adds items"
+_LEASE = "rwq lease takes the next item"
+_COMPLETE = "rwq complete finishes an item"
+_RELEASE = "rwq release returns an item to the queue"
+_BURY = "rwq bury sets an item aside until rwq kick returns it"
+_TOUCH = "rwq touch renews a lease"
+_REMOVE = f"{_COMPLETE}; rwq rm removes one in any state, and rwq undo restores it"
+_PURGE = (
+    "rwq wait waits until workers have emptied a queue; rwq purge --dry-run says what there is to "
+    "remove"
+)
+_LIST = "rwq ls lists items, rwq leases those in processing"
+_PEEK = "rwq ls shows what is next, rwq show one item"
+_COUNT = "rwq stats counts a queue's items, rwq queues those of every queue"
+_HEALTH = (
+    "rwq stats counts a queue's items, rwq doctor finds what is wrong with it, and rwq check is "
+    "for monitoring"
+)
+_CLEAN = "rwq clean light returns what dead workers left, rwq doctor --fix fixes more"
+_LATER = "rwq add --delay and rwq release --delay are for later"
+_MOVE = "rwq mv --to moves items to another queue"
+_COPY = "rwq export and rwq import copy a queue"
+_FIND = "rwq ls --match finds items by their data, --id-glob by their IDs"
+_REPEAT = (
+    "rwq wait waits for a queue, and watch(1) repeats a command, as in watch rwq stats -q QUEUE"
+)
+_PAUSE = (
+    "the protocol has no pause: no key makes workers stop. Stop the workers, or set aside what "
+    "waits: rwq bury -q QUEUE --state waiting --reason paused; later rwq kick -q QUEUE --all "
+    "returns all that is buried"
+)
+_RESUME = (
+    "the protocol has no pause, so a queue is never paused. Start the workers; what was buried "
+    "returns with rwq kick -q QUEUE --all"
+)
+
+# What people type elsewhere, in beanstalkd, SQS, RabbitMQ, NATS, Sidekiq or Redis.
+_SYNONYMS = {
+    _ADD: "put push enqueue insert create new submit send publish produce lpush rpush append",
+    _LEASE: "pop reserve dequeue take fetch receive claim consume pull next shift rpop lock",
+    _COMPLETE: "ack acknowledge done finish commit succeed resolve close",
+    _RELEASE: "nack requeue return unlock abandon unreserve unlease giveup reschedule retry",
+    _BURY: "fail quarantine park shelve hold suspend dead deadletter dead-letter block",
+    "rwq kick returns buried items to the queue": "unbury revive resurrect unpark redrive",
+    _TOUCH: "extend renew heartbeat keepalive prolong",
+    _REMOVE: "delete del remove erase drop destroy discard",
+    f"{_BURY}; rwq rm removes one, and rwq undo restores it": "cancel kill abort",
+    f"{_BURY}; rwq complete --rejected gives one up": "reject",
+    _PURGE: "empty flush clear truncate drain flushdb flushall wipe",
+    _LIST: "list items dir all jobs messages tasks job",
+    _PEEK: "peek head first top lrange range browse",
+    "rwq show shows one item, rwq lease takes the next one": "get read view cat",
+    "rwq show describes an item, rwq stats a queue": "describe inspect info details explain why",
+    _COUNT: "count len llen length size depth zcard",
+    _HEALTH: "status health healthcheck ping metrics monitoring",
+    "rwq queues lists the queues": "tubes list-queues list-tubes lsq streams topics keys",
+    "rwq leases lists who holds what": "workers holders sessions who consumers running locks ttl",
+    _CLEAN: "repair fix heal recover reap gc vacuum sweep reclaim unstick cleanup",
+    _LATER: "schedule delay defer later snooze postpone",
+    _MOVE: "move rename transfer forward shovel",
+    _COPY: "copy cp clone backup dump save",
+    "rwq import reads an export, rwq undo restores what was removed": "restore load revert",
+    _FIND: "search find grep filter query select scan",
+    _REPEAT: "watch monitor follow tail subscribe",
+    "rwq result shows what complete kept of an item": "results output outcome history",
+    "rwq ls buried lists what failed and was set aside": "failed failures errors dlq buried",
+    "rwq ls delayed lists what is delayed": "delayed scheduled",
+    "a queue exists as soon as it has an item: rwq add": "init create-queue declare queue-declare",
+    "rwq --version": "version",
+    _PAUSE: "pause stop halt freeze",
+    _RESUME: "resume unpause start continue unfreeze",
+}
+OUR_WORDS = {word: ours for ours, words in _SYNONYMS.items() for word in words.split()}
+
+
+def unknown_command(context: Any, word: str, commands: Sequence[str]) -> UsageError:
+    """The error for a word that is no command.
+
+    Args:
+        context: The context of the group that was given the word.
+        word: The word.
+        commands: The commands of the group.
+    """
+    path = context.command_path
+    hint = f"see {path} --help"
+    ours = OUR_WORDS.get(word.lower()) if context.parent is None else None
+    near = get_close_matches(word, commands)
+    if ours is not None:
+        hint = ours
+    elif near and near[0] not in DESTRUCTIVE:
+        meant = [f"{path} {name}" for name in near if name not in DESTRUCTIVE]
+        hint = f"did you mean: {' or '.join(meant)}"
+    return UsageError(f"no such command {word!r}", hint)
+
+
+def unexpected_words(
+    command: Any, context: Any, given: Sequence[str], extra: Sequence[str]
+) -> UsageError:
+    """The error for words after a command that takes none.
+
+    Args:
+        command: The command.
+        context: Its context.
+        given: All words after the command.
+        extra: Those of them that are neither options nor their values.
+    """
+    from rwq_cli.views.command_lines import shell_word
+
+    path, settings = context.command_path, context.find_root().obj
+    name = "-q"
+    if settings.queues:
+        takes_ids = any("--id" in parameter.opts for parameter in command.params)
+        name = "--id" if takes_ids else ""
+    hint = f"see {path} --help"
+    if name and is_about_queues(command):
+        meant = " ".join(f"{name} {shell_word(os.fsencode(word))}" for word in extra)
+        # Only a whole command line may be offered to be pasted.
+        is_whole = list(given) == list(extra) and not settings.given
+        hint = f"did you mean: {path} {meant}" if is_whole else f"did you mean {meant}"
+    return UsageError(f"{path.removeprefix('rwq ')} takes no arguments", hint)
+
+
+def bad_argument(command: Any, error: Any) -> Exception:
+    """The error for a word that an argument cannot be, perhaps because it is a queue's name."""
+    is_argument = getattr(error.param, "param_type_name", None) == "argument"
+    if not (is_argument and is_about_queues(command)):
+        return error  # type: ignore[no-any-return]
+    message = error.format_message().rstrip(".")
+    return UsageError(message[:1].lower() + message[1:], "a queue is named with -q")
+
+
+def is_about_queues(command: Any) -> bool:
+    """Whether a command works on the queues that `-q` names."""
+    return any(" -q " in example for example in command.manual.examples)

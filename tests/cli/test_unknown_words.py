@@ -1,0 +1,146 @@
+"""Words that rwq does not know: its own word for them, and never a destructive one by likeness."""
+
+import re
+import shlex
+from string import ascii_lowercase
+from typing import Any
+
+import pytest
+import typer
+
+from rwq_cli.cli.app import COMMANDS, all_commands, build_root
+from rwq_cli.cli.unknown_words import DESTRUCTIVE, OUR_WORDS, unknown_command
+from tests.driver import Rwq
+
+ELSEWHERE = (
+    *("delete", "peek", "put", "push", "pop", "ack", "nack", "requeue", "empty", "describe"),
+    *("reserve", "enqueue", "dequeue", "cancel", "retry", "len", "count", "list", "get", "drain"),
+    *("flush", "clear", "watch", "status", "pause", "resume"),
+)
+ALL = {info.path: info for info in all_commands()}
+WITHOUT_ARGUMENTS = [
+    path
+    for path, info in ALL.items()
+    if not any(each.param_type_name == "argument" for each in info.command.params)
+]
+# A command line in a hint ends where its prose goes on.
+COMMAND = re.compile(r"rwq ((?:clean )?[a-z]+)((?: (?:-[a-zA-Z-]+|QUEUE|waiting|paused))*)")
+
+
+def hint(word: str) -> str:
+    """The hint for a word that is no command."""
+    context: Any = typer.Context(build_root(), info_name="rwq")
+    return unknown_command(context, word, COMMANDS).hint or ""
+
+
+@pytest.mark.parametrize("word", ELSEWHERE)
+def test_a_word_of_another_program_gets_our_word(rwq: Rwq, word: str) -> None:
+    result = rwq(word, "17", "-q", "jobs")
+    assert (result.code, result.text) == (2, "")
+    assert result.notes == f"rwq: error: no such command {word!r}; {OUR_WORDS[word]}\n"
+    assert rwq(word.upper()).notes == result.notes.replace(f"'{word}'", f"'{word.upper()}'")
+
+
+def test_no_word_of_another_program_is_a_command_of_ours() -> None:
+    assert not set(OUR_WORDS) & set(COMMANDS)
+
+
+@pytest.mark.parametrize("ours", sorted(set(OUR_WORDS.values())))
+def test_the_hints_name_commands_and_options_that_exist(ours: str) -> None:
+    named = COMMAND.findall(ours)
+    assert named or ours == "rwq --version"
+    for path, words in named:
+        options = {
+            name
+            for parameter in ALL[path].command.params
+            for name in (*parameter.opts, *parameter.secondary_opts)
+        }
+        assert {word for word in words.split() if word.startswith("-")} <= options
+
+
+def test_what_removes_an_item_is_not_offered_first() -> None:
+    for word, ours in OUR_WORDS.items():
+        first = COMMAND.findall(ours)[:1]
+        assert first not in ([("rm", "")], [("purge", " --dry-run")]), word
+
+
+def slips(word: str) -> set[str]:
+    """The word with one letter left out, doubled, swapped with the next, or another."""
+    found = set()
+    for at in range(len(word)):
+        head, letter, tail = word[:at], word[at], word[at + 1 :]
+        found |= {head + tail, head + letter + letter + tail, head + tail[:1] + letter + tail[1:]}
+        found |= {head + other + tail for other in ascii_lowercase}
+    return found - {word, ""} - set(COMMANDS) - set(OUR_WORDS)
+
+
+def test_a_destructive_command_is_never_suggested_by_likeness() -> None:
+    for name in DESTRUCTIVE:
+        for slip in slips(name):
+            meant = {path for path, _ in COMMAND.findall(hint(slip).removeprefix("see rwq --help"))}
+            assert not meant & DESTRUCTIVE, slip
+
+
+def test_a_slip_in_another_command_gets_a_suggestion() -> None:
+    assert hint("compleet") == hint("purgee") == "see rwq --help"
+    assert hint("relase") == "did you mean: rwq release or rwq lease or rwq leases"
+
+
+@pytest.mark.parametrize("path", [path for path in WITHOUT_ARGUMENTS if path != "demo"])
+def test_a_queue_as_an_argument_gets_the_option(bare_rwq: Rwq, path: str) -> None:
+    result = bare_rwq(*path.split(), "it's")
+    assert result.code == (3 if path == "check" else 2)
+    said = result.text if path == "check" else result.notes
+    assert f"{path} takes no arguments; did you mean: rwq {path} -q " in said
+    *_, name = shlex.split(said.strip().split("mean: ")[1])
+    assert name == "it's"
+
+
+def test_other_options_are_kept_by_offering_no_whole_line(bare_rwq: Rwq) -> None:
+    for words in (("stats", "jobs", "--deep"), ("-u", "redis://:secret@host", "stats", "jobs")):
+        said = "rwq: error: stats takes no arguments; did you mean -q jobs\n"
+        assert bare_rwq(*words).notes == said
+
+
+def test_an_id_as_an_argument_gets_the_option(rwq: Rwq) -> None:
+    said = "rwq: error: lease takes no arguments; did you mean: rwq lease --id 17\n"
+    assert rwq("lease", "17").notes == said
+    said = "rwq: error: doctor takes no arguments; see rwq doctor --help\n"
+    assert rwq("doctor", "17").notes == said
+
+
+def test_a_command_without_a_queue_does_not_suggest_one(rwq: Rwq) -> None:
+    assert rwq("demo", "x").notes == "rwq: error: demo takes no arguments; see rwq demo --help\n"
+
+
+def test_ls_of_a_queue_says_how_one_is_named(rwq: Rwq) -> None:
+    result = rwq("ls", "jobs")
+    assert (result.code, result.text) == (2, "")
+    assert result.notes.endswith("'all'; a queue is named with -q\n")
+
+
+@pytest.mark.parametrize(("group", "names"), [("clean", ["light", "deep"]), ("local", ["start"])])
+def test_a_group_alone_says_each_command_in_a_line(
+    bare_rwq: Rwq, group: str, names: list[str]
+) -> None:
+    result = bare_rwq(group)
+    assert (result.code, result.text) == (2, "")
+    first, *lines = result.notes.splitlines()
+    assert first == f"rwq: error: {group} needs a command:"
+    for name, line in zip(names, lines, strict=False):
+        assert re.match(rf"  rwq {group} {name} +[A-Z].*\.$", line)
+
+
+def test_clean_alone_says_what_is_fast_and_what_walks_all(bare_rwq: Rwq) -> None:
+    assert bare_rwq("clean").notes == (
+        "rwq: error: clean needs a command:\n"
+        "  rwq clean light  Return abandoned items and promote due ones; fast.\n"
+        "  rwq clean deep   Also return orphaned items and drop ghosts; walks all keys.\n"
+    )
+
+
+def test_a_group_alone_is_an_object_in_json(bare_rwq: Rwq) -> None:
+    assert bare_rwq("clean", "-o", "json").notes == (
+        '{"error": "clean needs a command: light or deep", "code": "usage", '
+        '"hint": "see rwq clean --help"}\n'
+    )
