@@ -11,7 +11,7 @@ __rwq_table() {
     rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER
     case $1 in
     '')
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,local,demo,completion
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,local,demo,completion
         rwq_options=(-V --version)
         ;;
     add)
@@ -38,6 +38,14 @@ __rwq_table() {
         ;;
     kick)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --dry-run)
+        ;;
+    edit)
+        rwq_options=(--yes --dry-run)
+        rwq_arguments+=(OTHER)
+        ;;
+    set)
+        rwq_options=(-f=FILE --file=FILE --yes --dry-run)
+        rwq_arguments+=(OTHER)
         ;;
     rm)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --yes --dry-run)

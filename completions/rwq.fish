@@ -44,6 +44,10 @@ function __rwq_read_command
             set options state= match= where= id-glob= older-than= n/limit= all 0/null reason= force yes dry-run
         case 'kick'
             set options state= match= where= id-glob= older-than= n/limit= all 0/null dry-run
+        case 'edit'
+            set options yes dry-run
+        case 'set'
+            set options f/file= yes dry-run
         case 'rm'
             set options state= match= where= id-glob= older-than= n/limit= all 0/null yes dry-run
         case 'mv'
@@ -172,10 +176,12 @@ complete -c rwq -n '__rwq_at' -a 'touch' -d 'Renew live leases, counted from now
 complete -c rwq -n '__rwq_at' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
 complete -c rwq -n '__rwq_at' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
+complete -c rwq -n '__rwq_at' -a 'edit' -d 'Edit the data of an item in $VISUAL, else $EDITOR, else vi'
+complete -c rwq -n '__rwq_at' -a 'set' -d 'Replace the data of an item by a file or stdin, byte for byte'
 complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items in any state, even leased ones, without completing them'
 complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue on the same server'
 complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a queue with all its keys'
-complete -c rwq -n '__rwq_at' -a 'undo' -d 'Restore what rm, mv or purge removed: from FILE, else from the newest undo file that is unused, or whose undo was interrupted'
+complete -c rwq -n '__rwq_at' -a 'undo' -d 'Restore what rm, mv or purge removed, or edit or set changed: from FILE, else from the newest undo file that is unused, or whose undo was interrupted'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items, the next to be leased first; in processing, the oldest entry first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
@@ -286,6 +292,15 @@ complete -c rwq -n '__rwq_at kick' -s n -l limit -x -d 'The first N only; 0 for 
 complete -c rwq -n '__rwq_at kick' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at kick' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at kick' -l dry-run -d 'Report what would be done, but change nothing'
+
+# rwq edit
+complete -c rwq -n '__rwq_at edit' -l yes -d 'Do not ask before JSON is replaced by data that are not JSON'
+complete -c rwq -n '__rwq_at edit' -l dry-run -d 'Report what would be done, but change nothing'
+
+# rwq set
+complete -c rwq -n '__rwq_at set' -s f -l file -r -F -d 'The new data; - is stdin'
+complete -c rwq -n '__rwq_at set' -l yes -d 'Do not ask before JSON is replaced by data that are not JSON'
+complete -c rwq -n '__rwq_at set' -l dry-run -d 'Report what would be done, but change nothing'
 
 # rwq rm
 complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'

@@ -16,7 +16,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Adding items": ("add",),
     "Working on items": (
         *("lease", "complete", "result", "touch", "release", "bury", "kick"),
-        *("rm", "mv", "purge", "undo"),
+        *("edit", "set", "rm", "mv", "purge", "undo"),
     ),
     "Inspecting": ("ls", "leases", "show", "stats", "queues", "wait"),
     "Maintenance": ("clean", "doctor", "check", "export", "import"),

@@ -116,6 +116,9 @@ DryRunOption = Annotated[
     bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]
 YesOption = Annotated[bool, option("--yes", "Do not ask for confirmation.")]
+YesToBreakJsonOption = Annotated[
+    bool, option("--yes", "Do not ask before JSON is replaced by data that are not JSON.")
+]
 ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
 YesToForceOption = Annotated[bool, option("--yes", "Do not ask before --force ends leases.")]
 LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]

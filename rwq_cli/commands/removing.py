@@ -1,4 +1,4 @@
-"""The undo file and the report of the commands that remove items: rm, mv and purge."""
+"""The undo file and the report of the commands that remove or change items."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,12 @@ from rwq_cli.views.outcomes import batch_of_ids
 
 
 def open_undo_file(
-    settings: Settings, queue: WorkQueue, verb: str, to: bytes | None = None
+    settings: Settings,
+    queue: WorkQueue,
+    verb: str,
+    to: bytes | None = None,
+    *,
+    written_sha256: str | None = None,
 ) -> UndoFile:
     """The undo file of one run.
 
@@ -24,8 +29,9 @@ def open_undo_file(
         queue: The queue that the items are removed from.
         verb: The command.
         to: For `mv`, the queue that they are moved to; else None.
+        written_sha256: See `Taken`.
     """
-    origin = UndoOrigin(verb, queue.connection.address, to)
+    origin = UndoOrigin(verb, queue.connection.address, to, written_sha256)
     return UndoFile(
         undo_directory(settings.environment.variables),
         lambda: Header(queue.name, queue.now_ms(), origin),
@@ -43,8 +49,9 @@ def removal_report(
     dry_run: bool,
     reasons: Mapping[Status, str] | None = None,
     fields: Mapping[str, object] | None = None,
+    stopped: str = "stopped after removing some items",
 ) -> Batch[Outcome]:
-    """The report of a verb that removes items.
+    """The report of a verb that removes or changes items.
 
     Args:
         settings: The run's settings.
@@ -56,6 +63,7 @@ def removal_report(
         dry_run: Whether it is a dry run.
         reasons: See `failure_lines`.
         fields: Further fields of the summary.
+        stopped: The note about an undo file for which there is no summary.
     """
     report = batch_of_ids(
         queue.name,
@@ -75,7 +83,10 @@ def removal_report(
     }
 
     def suffix() -> str:
-        return "" if undo.path is None else f"; undo file {escaped(os.fsencode(undo.path))}"
+        if undo.path is None:
+            return ""
+        them = "it" if undo.items == 1 and not undo.results else "them"
+        return f"; undo file {escaped(os.fsencode(undo.path))}; rwq undo puts {them} back"
 
     def closing_batches() -> Iterator[OutcomeBatch]:
         """The batches; in the end, even after an error, close the undo file and show its name."""
@@ -85,7 +96,7 @@ def removal_report(
             undo.close()
             # There will be no summary.
             if undo.path is not None:
-                settings.environment.error(f"stopped after removing some items{suffix()}")
+                settings.environment.error(f"{stopped}{suffix()}")
             raise
         finally:
             undo.close()

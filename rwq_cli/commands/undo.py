@@ -1,4 +1,4 @@
-"""`rwq undo`: restore what rm, mv or purge removed."""
+"""`rwq undo`: restore what a command removed or changed."""
 
 from pathlib import Path
 from typing import Annotated
@@ -27,16 +27,17 @@ app = CommandModule()
 _WORDS = {
     Status.IMPORTED: "restored",
     Status.MOVED: "restored",
+    Status.SET: "restored",
     Status.IMPORTED_BEFORE: "restored-before",
 }
 
 
 @app.command(
-    help="Restore what rm, mv or purge removed: from FILE, else from the newest undo file "
-    "that is unused, or whose undo was interrupted. Items get their former state back, and none "
-    "is restored twice, even if undo is interrupted and run again within a day. Waiting items "
-    "return to the front or the back of the queue, whichever was nearer; moved items to the "
-    "back, unless they have changed since.",
+    help="Restore what rm, mv or purge removed, or edit or set changed: from FILE, else from the "
+    "newest undo file that is unused, or whose undo was interrupted. Items get their former state "
+    "back, and none is restored twice, even if undo is interrupted and run again within a day. "
+    "Waiting items return to the front or the back of the queue, whichever was nearer; moved items "
+    "to the back, and edited items get their old data, unless they have changed since.",
     examples=("rwq undo --dry-run", "rwq undo", "rwq undo -q jobs -o json"),
     exits={
         ExitStatus.NO: "nothing was restored: there is no undo file, or every item conflicts",

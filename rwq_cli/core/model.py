@@ -159,6 +159,8 @@ class Status(StrEnum):
     PRUNED = "pruned"
     GUARDED = "guarded"
     IMPORTED_BEFORE = "imported-before"
+    SET = "set"
+    UNCHANGED = "unchanged"
     # Perhaps in transit between two commands of its worker or producer: it is checked again after
     # the grace period. Internal to the core.
     IN_TRANSIT = "in-transit"
@@ -168,7 +170,7 @@ class Status(StrEnum):
 
 # The letters that scripts reply for statuses, and that batches store. `core/lua` makes a Lua table
 # of them; nothing else knows the letters.
-STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGIq-", strict=True))
+STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGISNq-", strict=True))
 _STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 
 

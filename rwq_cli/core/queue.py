@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         remove as remove_,
         results as results_,
         schedule as schedule_,
+        set_data as set_data_,
         touch as touch_,
         waiting as waiting_,
     )
@@ -90,6 +91,9 @@ class WorkQueue(Queue):
         kick = schedule_.kick
         promote = schedule_.promote
         wait = waiting_.wait
+        read_item = set_data_.read_item
+        set_data = set_data_.set_data
+        set_data_back = set_data_.set_data_back
         result = results_.result
         results = result_keys_.results
         result_kinds = result_keys_.result_kinds
@@ -132,6 +136,9 @@ class WorkQueue(Queue):
         kick = _Operation("items.schedule")
         promote = _Operation("items.schedule")
         wait = _Operation("items.waiting")
+        read_item = _Operation("items.set_data")
+        set_data = _Operation("items.set_data")
+        set_data_back = _Operation("items.set_data")
         result = _Operation("items.results")
         results = _Operation("inspect.results")
         result_kinds = _Operation("inspect.results")

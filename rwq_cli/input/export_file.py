@@ -43,6 +43,7 @@ class _Origin(Struct):
     server: str | None = None
     to: str | None = None
     to_b64: bytes | None = None
+    written_sha256: str | None = None
 
 
 class _Header(Struct):
@@ -125,10 +126,13 @@ def parse_header(line: bytes, name: str) -> Header:
     return Header(
         queue,
         header.exported_ms or 0,
-        UndoOrigin(origin.verb, str(origin.server), _bytes(origin.to, origin.to_b64))
-        if origin
-        else None,
+        None if origin is None else _undo_origin(origin),
     )
+
+
+def _undo_origin(origin: _Origin) -> UndoOrigin:
+    to = _bytes(origin.to, origin.to_b64)
+    return UndoOrigin(origin.verb, str(origin.server), to, origin.written_sha256)
 
 
 def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:

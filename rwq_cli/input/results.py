@@ -1,4 +1,4 @@
-"""Reads the result for `rwq complete` from a file or stdin."""
+"""Reads payloads and results from a file or stdin."""
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
@@ -7,6 +7,17 @@ from rwq_cli.input.streams import whole
 
 
 def read_result(environment: Environment, name: str) -> bytes:
+    """The result that `rwq complete` keeps; see `_read`."""
+    hint = "name a file, or omit --result to store an outcome without a result"
+    return _read(environment, name, "result", hint)
+
+
+def read_payload(environment: Environment, name: str) -> bytes:
+    """The new data of an item; see `_read`."""
+    return _read(environment, name, "payload", "name a file")
+
+
+def _read(environment: Environment, name: str, what: str, closed_hint: str) -> bytes:
     """The bytes of a file, or of stdin for `-`.
 
     Raises:
@@ -14,22 +25,21 @@ def read_result(environment: Environment, name: str) -> bytes:
     """
     if not name:
         raise InvalidArgument(
-            "the name of the result's file is empty", "is a variable in the script unset?"
+            f"the name of the {what}'s file is empty", "is a variable in the script unset?"
         )
     if name == "-":
         if environment.stdin_is_closed:
             raise InvalidArgument(
-                "stdin is closed, so the result cannot be read from it",
-                "name a file, or omit --result to store an outcome without a result",
+                f"stdin is closed, so the {what} cannot be read from it", closed_hint
             )
         if environment.stdin_is_terminal:
-            environment.note("reading the result from the terminal; Ctrl-D ends")
+            environment.note(f"reading the {what} from the terminal; Ctrl-D ends")
         result = whole(environment.stdin, environment.flush, bytes_max=ITEM_BYTES_MAX)
     else:
         with open_input(name) as file:
             result = whole(file, environment.flush, bytes_max=ITEM_BYTES_MAX)
     if len(result) > ITEM_BYTES_MAX:
         raise InvalidArgument(
-            "the result is larger than the 512 MB that a server accepts", "keep it elsewhere"
+            f"the {what} is larger than the 512 MB that a server accepts", "keep it elsewhere"
         )
     return result

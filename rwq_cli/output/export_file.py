@@ -22,14 +22,17 @@ class UndoOrigin:
     """The part of a header that only undo files have: what removed the items.
 
     Attributes:
-        verb: The command that removed the items: `rm`, `mv` or `purge`.
+        verb: The command that removed or changed the items: `rm`, `mv`, `purge`, `edit` or `set`.
         server: The server's URL, without user and password.
         to: For `mv`, the queue that they were moved to; else None.
+        written_sha256: For `edit` and `set`, the SHA-256 of the new data, in hexadecimal; else
+            None.
     """
 
     verb: str
     server: str
     to: bytes | None = None
+    written_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ def header_line(header: Header) -> bytes:
             "verb": header.origin.verb,
             "server": header.origin.server,
             **bytes_fields("to", header.origin.to),
+            "written_sha256": header.origin.written_sha256,
         }
     return _line(fields)
 

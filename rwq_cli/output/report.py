@@ -38,6 +38,7 @@ _INFINITIVES = {
     "replaced": "replace",
     "restored": "restore",
     "returned": "return",
+    "set": "set",
     "skipped": "skip",
     "touched": "touch",
 }

@@ -1,8 +1,10 @@
-"""Undo files: the items that `rm`, `mv` and `purge` removed, written before they were removed.
+"""Undo files: the items that a command removed or changed, written before that was done.
 
 An undo file is an export, under the user's state directory: items, then results. `rwq undo` is an
 import of it, which marks restored lines on the server; the file itself records only that an undo
-has begun, and how it ended. Marks stand between the items:
+has begun, and how it ended. The file of `edit` and `set` has one item, with its old data; the
+header has the SHA-256 of the new data, and an undo replaces only these. It needs no marks on the
+server. Marks stand between the items:
 
 - `"kept": true` cancels the lines of that item above it: it was not removed.
 - `"taken": n`: the n items above it that are not cancelled were removed. The items after the last
@@ -37,7 +39,7 @@ _NAME_MAX = 60
 
 
 class UndoFileError(RwqError):
-    """The undo file could not be written, so nothing more was removed."""
+    """The undo file could not be written, so nothing more was done."""
 
     code = "undo-file"
 
@@ -126,7 +128,8 @@ class UndoFile:
             reason = (error.strerror or str(error)).lower()
             raise UndoFileError(
                 f"cannot write the undo file {self.path or self._directory}: {reason}",
-                "items are written before they are removed: make room there, or set XDG_STATE_HOME",
+                "nothing is removed or changed before it is written: make room there, "
+                "or set XDG_STATE_HOME",
             ) from error
 
     def _write_pending(self) -> None:

@@ -6,11 +6,15 @@ from contextlib import suppress
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.items.importing import Line, forget_marks, has_marks, read_marks
 from rwq_cli.core.items.results import ResultTally
-from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.undo.reader import UndoReader
 
-_RESTORED = (Status.IMPORTED, Status.IMPORTED_BEFORE, Status.ALREADY_THERE, Status.MOVED)
+_RESTORED = (
+    *(Status.IMPORTED, Status.IMPORTED_BEFORE, Status.ALREADY_THERE, Status.MOVED),
+    Status.SET,
+)
 
 
 class UndoRun:
@@ -47,10 +51,12 @@ class UndoRun:
             self.lost_marks = reader.was_begun and not has_marks(self._queue, reader.file_id)
             if not self._dry_run:
                 reader.begin()
-            if reader.origin.to is None:
-                yield from self._restore()
-            else:
+            if reader.origin.written_sha256 is not None:
+                yield from self._set_back(reader.origin.written_sha256)
+            elif reader.origin.to is not None:
                 yield from self._move_back(reader.origin.to)
+            else:
+                yield from self._restore()
         except ConnectionLost:
             # The last call may have restored something.
             raise
@@ -95,6 +101,17 @@ class UndoRun:
         if not self._dry_run:
             reader.finish(bytes(restored), complete=self.is_complete)
             forget_marks(self._queue, reader.file_id)
+
+    def _set_back(self, written: str) -> Iterator[OutcomeBatch]:
+        """Restore data where the item still has those that replaced them."""
+        outcomes: list[Outcome] = []
+        for line in self._reader.items():
+            assert isinstance(line.entry, ItemSnapshot)
+            status = self._queue.set_data_back(line.entry, written, dry_run=self._dry_run)
+            outcomes.append(Outcome(line.entry.item_id, status))
+        yield from self._counted([OutcomeBatch.of(outcomes)])
+        if not self._dry_run:
+            self._reader.finish(b"", complete=self.is_complete)
 
     def _counted(self, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
         for batch in batches:

@@ -77,6 +77,12 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "purge -q none",
         "purge --dry-run",
         "rm --yes w1; undo",
+        "set w1 < x",
+        "set w1 < data of w1",
+        "set w1 --dry-run < x",
+        "set w1 -f /dev/null; undo",
+        "edit l1",
+        "edit w1 --dry-run",
         "export",
         "export -q none",
         "import - < {export}",
@@ -129,6 +135,10 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "import - < {header}\nx\n",
         "rm --yes w1; add x --id w1; undo",
         "rm --yes gone",
+        "set gone < x",
+        "set --dry-run gone < x",
+        "edit gone",
+        "set w1 -f /dev/null; rm w1 --yes; add x --id w1; rm w1 --yes; add y --id w1; undo",
         "mv --to other --yes gone",
         "mv --to other --yes l1",
         "undo",
@@ -161,6 +171,13 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "leases -n x",
         "rm",
         "rm --all w1",
+        "set",
+        "set -",
+        "set w1 a1",
+        "set w1 -f /nowhere/file",
+        "edit",
+        "edit -",
+        "edit w1 a1",
         "mv --yes w1",
         "mv --to jobs w1",
         "purge w1",
@@ -234,6 +251,8 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "queues",
         "wait",
         "rm --yes w1",
+        "set w1",
+        "edit w1",
         "result done",
         "rm --yes --all",
         "mv --to other --yes w1",
@@ -289,7 +308,7 @@ def test_each_command_line_ends_with_its_code(
         line = line.replace("{export}", export).replace("{header}", export.partition("\n")[0])
     *before, line = line.split("; ")
     line, _, stdin = line.partition(" < ")
-    variables = {"XDG_STATE_HOME": str(rwq.home)}
+    variables = {"XDG_STATE_HOME": str(rwq.home), "EDITOR": "true"}
     for words in before:
         assert rwq(*words.split(), variables=variables).code == 0
     keys = contents(filled.raw)
@@ -354,7 +373,7 @@ def test_each_error_has_its_exit_code() -> None:
         ExitStatus.OK: {"BrokenPipeError"},
         ExitStatus.NO: {
             *("error", "declined", "nothing-to-undo", "undo-file", "undo-file-busy"),
-            *("output", "bug"),
+            *("output", "bug", "editor"),
         },
         ExitStatus.USAGE: {"invalid-argument", "not-supported", "usage"},
         ExitStatus.PARTIAL: set(),

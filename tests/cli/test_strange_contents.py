@@ -21,6 +21,7 @@ ACTS = (
     *("bury --force --yes -", "kick -", "rm --yes -", "mv --to other --yes -"),
     *("clean light --grace 0", "clean light --grace 0 --bury-after 1", "clean deep --grace 0"),
     *("doctor --grace 0 --fix", "purge --yes"),
+    *("set a -f /dev/null", "set gone -f /dev/null", "edit a"),
 )
 LINES = (*LOOKS, "export", *ACTS, *(f"{line} --dry-run" for line in ACTS))
 IDS = b"a\nb\nc\nd\ngone"
@@ -98,7 +99,8 @@ def test_no_command_calls_it_a_bug(rwq: Rwq, foreign: Foreign, contents: str) ->
             foreign.raw.zadd(foreign.keys.delayed, {b"d": 10**15})
             CONTENTS[contents](foreign.raw)
             format_ = () if "export" in line or "--format" in line else ("-o", output)
-            result = rwq(*line.split(), *format_, stdin=IDS if " -" in line else b"")
+            stdin = IDS if " -" in line else b""
+            result = rwq(*line.split(), *format_, stdin=stdin, variables={"EDITOR": "true"})
             assert b"a bug in rwq" not in result.out + result.err, (line, output)
             for record in result.out.splitlines() if output == "jsonl" and format_ else ():
                 json.loads(record, parse_constant=_no_constant)

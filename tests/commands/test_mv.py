@@ -15,7 +15,7 @@ def test_all_items_that_nobody_holds_are_moved(rwq: Rwq, foreign: Foreign) -> No
     assert result.as_tuple() == (
         0,
         "",
-        f"moved 3; undo file {file}\n",
+        f"moved 3; undo file {file}; rwq undo puts them back\n",
     )
     assert foreign.raw.lrange("other:queue", 0, -1) == [b"c", b"b", b"a"]
     assert foreign.raw.exists("jobs:queue") == 0

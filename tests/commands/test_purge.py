@@ -15,7 +15,7 @@ def test_no_key_is_left(rwq: Rwq, foreign: Foreign) -> None:
     foreign.lease(b"stray")
     result = rwq("purge", "--yes")
     (file,) = undo_files(rwq)
-    assert result.as_tuple() == (0, "", f"removed 4; undo file {file}\n")
+    assert result.as_tuple() == (0, "", f"removed 4; undo file {file}; rwq undo puts them back\n")
     assert foreign.raw.keys() == []
 
 
@@ -67,7 +67,11 @@ class TestResults:
         assert dry.as_tuple() == (0, "", "dry run: would remove 1, results 2\n")
         result = rwq("purge", "--yes")
         (file,) = undo_files(rwq)
-        assert result.as_tuple() == (0, "", f"removed 1, results 2; undo file {file}\n")
+        assert result.as_tuple() == (
+            0,
+            "",
+            f"removed 1, results 2; undo file {file}; rwq undo puts them back\n",
+        )
         assert foreign.raw.keys() == []
         assert file.read_bytes().count(b'"result_b64": "AP4="') == 2
 
@@ -80,7 +84,11 @@ class TestResults:
         assert dry.notes == f"{said}dry run: results 2\n"
         result = rwq("purge", "--yes")
         (file,) = undo_files(rwq)
-        assert result.as_tuple() == (0, "", f"{said}results 2; undo file {file}\n")
+        assert result.as_tuple() == (
+            0,
+            "",
+            f"{said}results 2; undo file {file}; rwq undo puts them back\n",
+        )
         assert sorted(foreign.raw.keys()) == [b"jobs:result:odd", b"jobs:result:s"]
         foreign.raw.delete("jobs:result:s")
         assert rwq("purge", "-o", "json").notes == (

@@ -19,7 +19,7 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     result = rwq("rm", "a", "gone", "--yes")
     (file,) = undo_files(rwq)
-    summary = f"removed 1, missing 1; undo file {file}\n"
+    summary = f"removed 1, missing 1; undo file {file}; rwq undo puts it back\n"
     assert result.as_tuple() == (3, "", f"rwq: gone: no such item\n{summary}")
     assert contents(foreign.raw) == {b"jobs:item:b": b"data of b", b"jobs:queue": [b"b"]}
     header, record, end = map(json.loads, file.read_text().splitlines())
@@ -30,6 +30,7 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
         "server": rwq.variables["RWQ_URL"],
         "to": None,
         "to_b64": None,
+        "written_sha256": None,
     }
     assert record == {
         "id": "a",

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -85,6 +86,15 @@ def _restore(on_conflict: str) -> Verb:
     return verb
 
 
+def _set_data(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    found = []
+    for item_id in dict.fromkeys(ids[:60]):
+        with suppress(WrongType):
+            if item := queue.read_item(item_id):
+                found.append(queue.set_data(item, b"new", dry_run=dry_run))
+    return found
+
+
 def _fix(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
     found = queue.diagnose(fix=True, dry_run=dry_run, all_ids=True).findings
     return [(f.code, f.count, sorted(f.examples), f.fixed, f.left) for f in found]
@@ -109,6 +119,7 @@ VERBS: dict[str, Verb] = {
     "remove": _outcomes("remove", journal=NoJournal()),
     "move": _outcomes("move", to=b"other", journal=NoJournal()),
     "move by force": _outcomes("move", to=b"other", journal=NoJournal(), force=True),
+    "set data": _set_data,
     "purge": _purge,
     "restore": _restore("fail"),
     "restore and skip": _restore("skip"),

@@ -1,6 +1,7 @@
 """`rwq undo`: what was removed comes back as it was, and once."""
 
 import fcntl
+import re
 from hashlib import sha256
 from itertools import islice
 
@@ -543,3 +544,88 @@ class TestResults:
         again = rwq("undo", str(file), "-o", "json")
         assert (again.code, again.json["results"]) == (0, 1)
         assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
+
+
+class TestEdits:
+    def test_the_latest_is_undone_first(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        before = contents(foreign.raw)
+        rwq("set", "a", stdin=b"one")
+        rwq("set", "a", stdin=b"two")
+        file, _ = undo_files(rwq)
+        rwq("undo")
+        assert foreign.raw.get("jobs:item:a") == b"one"
+        result = rwq("undo", "-o", "ids")
+        assert result.as_tuple() == (
+            0,
+            "a\n",
+            f"restored 1; set of jobs, from {file}\n",
+        )
+        assert contents(foreign.raw) == before
+        assert rwq("undo").code == 1
+        assert all(each.suffix == ".undone" for each in undo_files(rwq))
+
+    def test_data_that_changed_since_are_left(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        for item_id in ("a", "b", "c"):
+            rwq("set", item_id, stdin=b"new")
+        foreign.raw.set("jobs:item:a", "newer")
+        rwq("complete", "b")
+        results = {file.name: rwq("undo", str(file)) for file in undo_files(rwq)}
+        assert [(each.code, re.split("[;\n]", each.notes)[0]) for each in results.values()] == [
+            (1, "rwq: a: it changed meanwhile"),
+            (1, "rwq: b: it is not in jobs any more"),
+            (0, "restored 1"),
+        ]
+        assert foreign.raw.get("jobs:item:a") == b"newer"
+        assert foreign.raw.exists("jobs:item:b") == 0
+        # Named again, it is tried again.
+        file = undo_files(rwq)[0]
+        assert rwq("undo").code == 1
+        foreign.raw.set("jobs:item:a", "new")
+        assert rwq("undo", str(file)).code == 0
+        assert foreign.raw.get("jobs:item:a") == b"data of a"
+
+    def test_a_dry_run_changes_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        rwq("set", "a", stdin=b"new")
+        (file,) = undo_files(rwq)
+        text = file.read_bytes()
+        dry = rwq("undo", "--dry-run", "-o", "json").json
+        assert (file.read_bytes(), foreign.raw.get("jobs:item:a")) == (text, b"new")
+        assert rwq("undo", "-o", "json").json == {**dry, "dry_run": False}
+        assert dry["restored"] == 1
+
+    @pytest.mark.parametrize("was_written", [True, False])
+    def test_a_writer_that_died_left_nothing_in_doubt(
+        self, rwq: Rwq, foreign: Foreign, was_written: bool
+    ) -> None:
+        foreign.waiting(b"a")
+        rwq("set", "a", stdin=b"new")
+        (file,) = undo_files(rwq)
+        file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:2]))
+        if not was_written:
+            foreign.raw.set("jobs:item:a", "data of a")
+        result = rwq("undo", "-o", "json").json
+        assert (result["restored"], result["already_there"]) == (was_written, not was_written)
+        assert result["in_doubt"] == 0
+        assert foreign.raw.get("jobs:item:a") == b"data of a"
+
+    def test_an_undo_that_died_is_completed(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        rwq("set", "a", stdin=b"new")
+        (file,) = undo_files(rwq)
+        with file.open("ab") as appended:
+            appended.write(b'{"begun":true}\n')
+        foreign.raw.set("jobs:item:a", "data of a")
+        result = rwq("undo", "-o", "json")
+        assert (result.code, result.json["already_there"], result.json["in_doubt"]) == (0, 1, 0)
+        assert "in doubt" not in result.notes
+
+    def test_another_type_is_rejected(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        rwq("set", "a", stdin=b"new")
+        foreign.raw.delete("jobs:item:a")
+        foreign.raw.lpush("jobs:item:a", "x")
+        result = rwq("undo", "-o", "json")
+        assert (result.code, result.json["rejected"]) == (1, 1)

@@ -51,6 +51,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/results": ("results",),
     "ops/schedule": ("locate", "expected", "schedule"),
     "ops/scheduled_page": (),
+    "ops/set_data": ("facts",),
     "ops/snapshot": ("locate",),
     "ops/states": ("identity",),
     "ops/touch": ("facts",),
@@ -155,6 +156,7 @@ NEEDS: dict[str, dict[str, str]] = {
         "buried": "ZADD ZREM ZCOUNT ZREMRANGEBYSCORE",
         "": "TIME",
     },
+    "ops/set_data": {"item": "SET GET STRLEN"},
     "ops/touch": {"leases": "SET GET"},
     "ops/unclaim": {"leases": "DEL GET"},
 }

@@ -192,3 +192,11 @@ def test_import_and_undo_end_with_69_and_can_be_repeated(
         foreign.raw.config_set("maxmemory", 0)
     assert rwq(*given).code == 0
     assert contents(foreign.raw) == before
+
+
+def test_new_data_are_refused(queue: WorkQueue, full: Redis) -> None:
+    item = queue.read_item(b"5")
+    assert item is not None
+    with pytest.raises(OutOfMemory):
+        queue.set_data(item, b"new")
+    assert full.get("jobs:item:5") == b"data of 5"

@@ -1,0 +1,106 @@
+"""`rwq edit`: edit the data of an item in an editor."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.options import DryRunOption, YesToBreakJsonOption, parse_id
+from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.mending import ask_about_json, data_report, read_item
+from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.editor import Draft, run_editor
+from rwq_cli.input.json_check import json_error
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Report
+from rwq_cli.views.command_lines import command_line, shell_word
+
+app = CommandModule()
+
+
+@app.command(
+    help="Edit the data of an item in $VISUAL, else $EDITOR, else vi. They are written if the item "
+    "still has the data that were read; its place, lease and state stay. Otherwise the edited text "
+    "is kept in a file. A final newline that the editor has added is not written. The old data are "
+    "written to an undo file first.",
+    examples=("rwq edit -q jobs 4f2a9c", "EDITOR='code --wait' rwq edit -q jobs 4f2a9c"),
+    exits={
+        ExitStatus.OK: "done, also if nothing was changed",
+        ExitStatus.NO: "nothing was written: no such item, it has changed meanwhile, the editor "
+        "failed, or declined",
+    },
+)
+def edit(
+    settings: Settings,
+    item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
+    yes: YesToBreakJsonOption = False,
+    dry_run: DryRunOption = False,
+) -> Report:
+    queue = open_queue(settings)
+    item = read_item(settings, queue, item_id)
+    if item is None:
+        return data_report(settings, queue, "edit", item_id, None, dry_run=dry_run)
+    _refuse_binary(queue, item)
+    draft = Draft(item.data, item_id, ".json" if json_error(item.data) is None else "")
+    with _kept(settings, draft):
+        run_editor(settings.environment, draft.path)
+        data = draft.read()
+        if not yes and not dry_run:
+            ask_about_json(queue, item, data)
+    report = data_report(settings, queue, "edit", item_id, (item, data), dry_run=dry_run)
+    batches = report.batches
+
+    def with_draft() -> Iterator[OutcomeBatch]:
+        with _kept(settings, draft):
+            for batch in batches:
+                if batch.count(Status.UNCHANGED) or (batch.count(Status.SET) and not dry_run):
+                    draft.delete()
+                else:
+                    path = os.fsencode(draft.path)
+                    again = command_line(f"set -f {shell_word(path)}", queue.name, item_id)
+                    settings.environment.error(
+                        f"rwq: your text is in {escaped(path)}; to write it: {again}"
+                    )
+                yield batch
+
+    report.batches = with_draft()
+    return report
+
+
+def _refuse_binary(queue: WorkQueue, item: ItemSnapshot) -> None:
+    try:
+        item.data.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        if b"\0" not in item.data:
+            return
+    shown = command_line("show -o data", queue.name, item.item_id)
+    raise InvalidArgument(
+        f"the data of {escaped(item.item_id)} are binary", f"see {shown}, and rwq set"
+    )
+
+
+@contextmanager
+def _kept(settings: Settings, draft: Draft) -> Iterator[None]:
+    """If anything goes wrong, name the file with the edited text, or delete it if there is none."""
+    try:
+        yield
+    except BaseException as error:
+        if not draft.is_changed:
+            draft.delete()
+            raise
+        where = f"your text is in {draft.path}"
+        if isinstance(error, RwqError):
+            error.hint = f"{error.hint}; {where}" if error.hint else where
+        else:
+            settings.environment.error(f"rwq: {where}")
+        raise

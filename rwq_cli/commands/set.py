@@ -1,0 +1,43 @@
+"""`rwq set`: replace the data of an item."""
+
+from typing import Annotated
+
+import typer
+
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.options import DryRunOption, YesToBreakJsonOption, option, parse_id
+from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.mending import ask_about_json, data_report, read_item
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.results import read_payload
+from rwq_cli.output.report import Report
+
+app = CommandModule()
+
+
+@app.command(
+    help="Replace the data of an item by a file or stdin, byte for byte. Its place, lease and "
+    "state stay. The item is read before stdin is: if its data change meanwhile, they are left. "
+    "The old data are written to an undo file first.",
+    examples=(
+        "rwq set -q jobs 4f2a9c -f fixed.json",
+        "rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq set -q jobs 4f2a9c",
+    ),
+    exits={ExitStatus.NO: "nothing was written: no such item, it has changed, or declined"},
+)
+def set_(
+    settings: Settings,
+    item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
+    file: Annotated[str, option("-f, --file FILE", "The new data; - is stdin.")] = "-",
+    yes: YesToBreakJsonOption = False,
+    dry_run: DryRunOption = False,
+) -> Report:
+    queue = open_queue(settings)
+    item = read_item(settings, queue, item_id)
+    if item is None:
+        return data_report(settings, queue, "set", item_id, None, dry_run=dry_run)
+    data = read_payload(settings.environment, file)
+    if not yes and not dry_run:
+        ask_about_json(queue, item, data)
+    return data_report(settings, queue, "set", item_id, (item, data), dry_run=dry_run)

@@ -1,0 +1,103 @@
+"""Replacing the data of an item: `lua/ops/set_data.lua`."""
+
+from hashlib import sha256
+
+from rwq_cli.core.errors import ConnectionLost, ServerError, WrongType
+from rwq_cli.core.handle import Queue, to_bytes
+from rwq_cli.core.items.remove import Journal, NoJournal
+from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
+
+
+def read_item(queue: Queue, item_id: bytes | str) -> ItemSnapshot | None:
+    """An item with its data, as `set_data` takes it.
+
+    Args:
+        queue: The queue.
+        item_id: The ID.
+
+    Raises:
+        WrongType: The data key or a lease key holds another type.
+
+    Returns:
+        The item; None if it has no data.
+    """
+    queue.connection.look_only()
+    skipped = Skipped()
+    seen = ListRange(Where.NAME, 0, 0, [to_bytes(item_id)])
+    found = next(read_snapshots(queue, seen, skipped), None)
+    if skipped.wrong_keys:
+        raise WrongType.of(skipped.wrong_keys[0])
+    return None if found is None else found[0]
+
+
+def set_data(
+    queue: Queue,
+    item: ItemSnapshot,
+    data: bytes,
+    journal: Journal | None = None,
+    *,
+    dry_run: bool = False,
+) -> Status:
+    """Replace the data of an item if they are still what was read.
+
+    Its place, lease, state, times and expiry stay. Its idle time begins anew: the data were used.
+
+    Args:
+        queue: The queue.
+        item: The item as `read_item` gave it.
+        data: The new data.
+        journal: Where the item is written first; None for nowhere.
+        dry_run: Change nothing, and report what would be done.
+
+    Raises:
+        WrongType: The data key holds another type by now.
+
+    Returns:
+        `SET`, `UNCHANGED` if the new data are the old ones, `CHANGED` if the item has other data
+        than were read, or `MISSING`.
+    """
+    if data == item.data:
+        return Status.UNCHANGED
+    journal = NoJournal() if journal is None or dry_run else journal
+    journal.write([item])
+    try:
+        reply = queue.run("set_data", item.item_id, item.data, data, dry_run=dry_run)
+    except ConnectionLost:
+        # It may have run.
+        raise
+    except ServerError:
+        journal.settle([item.item_id])
+        raise
+    (status,) = OutcomeBatch.from_reply([item.item_id], reply).statuses
+    journal.settle([] if status is Status.SET else [item.item_id])
+    return status
+
+
+def set_data_back(
+    queue: Queue, item: ItemSnapshot, written: str, *, dry_run: bool = False
+) -> Status:
+    """Restore the data of an item if it still has those that `set_data` wrote.
+
+    Args:
+        queue: The queue.
+        item: The item as it was before.
+        written: The SHA-256 of the data that replaced its own, in hexadecimal.
+        dry_run: Change nothing, and report what would be done.
+
+    Returns:
+        `SET`; `ALREADY_THERE` if it has its own data, `CHANGED` if it has any others, `MISSING`, or
+        `WRONG_TYPE`.
+    """
+    try:
+        now = read_item(queue, item.item_id)
+        if now is None:
+            return Status.MISSING
+        if now.data == item.data:
+            return Status.ALREADY_THERE
+        if sha256(now.data).hexdigest() != written:
+            return Status.CHANGED
+        return set_data(queue, now, item.data, dry_run=dry_run)
+    except WrongType:
+        return Status.WRONG_TYPE

@@ -1,0 +1,138 @@
+"""Editing data in the user's editor."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.environment import Environment
+
+_NAME_MAX = 60
+
+
+class EditorError(RwqError):
+    """The data could not be edited."""
+
+    code = "editor"
+
+
+class Draft:
+    """Data in a file of their own, which only this user can read.
+
+    Its directory is private, too: editors keep backups beside a file.
+
+    Args:
+        data: The data.
+        name: What the file is named after.
+        suffix: The end of its name, by which an editor knows the format.
+
+    Attributes:
+        path: The file.
+
+    Raises:
+        EditorError: It could not be written.
+    """
+
+    def __init__(self, data: bytes, name: bytes, suffix: str = "") -> None:
+        self._data = data
+        readable = re.sub(rb"[^A-Za-z0-9_-]", b"_", name).decode()
+        try:
+            self._directory = Path(mkdtemp(prefix="rwq-edit-"))
+            self.path = self._directory / f"{readable[:_NAME_MAX]}{suffix}"
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise EditorError(f"cannot write a file to edit: {_reason(error)}", "set TMPDIR")
+
+    def read(self) -> bytes:
+        """The edited data, without a final newline that an editor has added.
+
+        Raises:
+            EditorError: They cannot be read, or there are none.
+        """
+        try:
+            text = self.path.read_bytes()
+        except OSError as error:
+            raise EditorError(f"cannot read {self.path}: {_reason(error)}; nothing was written")
+        if self._data and not text:
+            # As of an editor that ran out of disk space.
+            raise EditorError(
+                "the edited file is empty, so nothing was written", "rwq set writes empty data"
+            )
+        if not self._data.endswith(b"\n") and text.endswith(b"\n"):
+            is_dos = b"\r\n" in self._data and text.endswith(b"\r\n")
+            return text[: -2 if is_dos else -1]
+        return text
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is any text that would be lost with the file."""
+        try:
+            return self.read() != self._data
+        except EditorError:
+            return False
+
+    def delete(self) -> None:
+        """Delete the file with whatever an editor left beside it."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def run_editor(environment: Environment, path: Path) -> None:
+    """Let the user edit a file, in `$VISUAL`, else `$EDITOR`, else vi.
+
+    Raises:
+        InvalidArgument: None is named, and there is no terminal for vi.
+        EditorError: The editor failed.
+    """
+    variables = environment.variables
+    named = (variables.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
+    editor = next(filter(None, named), "")
+    if not editor:
+        if not environment.stdin_is_terminal:
+            raise InvalidArgument(
+                "neither VISUAL nor EDITOR is set, and there is no terminal for vi",
+                "set one of them, or use rwq set",
+            )
+        editor = "vi"
+    # Arguments and quotes are the shell's business, as for git. It waits for an editor that goes on
+    # after Ctrl-C.
+    command = ["sh", "-c", f'trap : INT QUIT; {editor} "$@"', editor, str(path)]
+    # Results go to stdout, and nothing of the editor's.
+    stdout = None if environment.stdout_is_terminal else 2
+    environment.flush()
+    try:
+        with _signals_ignored(), subprocess.Popen(command, env=variables, stdout=stdout) as process:
+            code = process.wait()
+    except OSError as error:
+        raise EditorError(f"cannot start the editor: {_reason(error)}")
+    if code != 0:
+        ended = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+        raise EditorError(
+            f"the editor {ended}, so nothing was written", f"VISUAL or EDITOR names it: {editor}"
+        )
+
+
+@contextmanager
+def _signals_ignored() -> Iterator[None]:
+    """Leave Ctrl-C and Ctrl-\\ to the editor, which has the terminal."""
+    # A handler, unlike SIG_IGN, is not passed on to the editor.
+    before = [
+        (number, signal.signal(number, lambda *_: None))
+        for number in (signal.SIGINT, signal.SIGQUIT)
+    ]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,358 @@
+"""`rwq edit`: the data of an item, in the user's editor."""
+
+import os
+import shlex
+import signal
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+
+from rwq_cli.core.server.connection import Connection
+from tests.commands.test_rm import undo_files
+from tests.conftest import Foreign, contents
+from tests.driver import TIMEOUT_S, Result, Rwq, until
+
+
+@pytest.fixture
+def drafts(bare_rwq: Rwq) -> Path:
+    """Where the files to edit are."""
+    directory = bare_rwq.home / "tmp dir"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def edit(rwq: Rwq, drafts: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run `rwq edit` with a shell script as the editor; `$1` in it is the file."""
+    monkeypatch.setattr("tempfile.tempdir", str(drafts))
+
+    def run(script: str, *words: str, **variables: str) -> Result:
+        editor = rwq.home / "my editor"
+        editor.write_text(f"#!/bin/sh\n{script}\n")
+        editor.chmod(0o755)
+        quoted = shlex.quote(str(editor))
+        return rwq("edit", *words, variables={"EDITOR": quoted, **variables})
+
+    return run
+
+
+def kept(drafts: Path) -> list[bytes]:
+    """The texts that are left."""
+    return [path.read_bytes() for path in drafts.rglob("*") if path.is_file()]
+
+
+def test_the_edited_data_are_written(
+    rwq: Rwq, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
+) -> None:
+    foreign.waiting(b"a", b"b")
+    before = contents(foreign.raw)
+    result = edit('sed -i s/data/DATA/ "$1"', "a")
+    (file,) = undo_files(rwq)
+    assert result.as_tuple() == (
+        0,
+        "",
+        f"set 1; undo file {file}; rwq undo puts it back\n",
+    )
+    assert foreign.raw.get("jobs:item:a") == b"DATA of a"
+    after = contents(foreign.raw)
+    assert [key for key in before if before[key] != after[key]] == [b"jobs:item:a"]
+    assert list(drafts.iterdir()) == []
+
+
+def test_the_file_is_private_and_named_after_the_item(
+    rwq: Rwq, foreign: Foreign, edit: Callable[..., Result]
+) -> None:
+    foreign.waiting(b"../a b")
+    foreign.raw.set("jobs:item:../a b", '{"a": 1}')
+    script = f'ls -ld "$1" "${{1%/*}}" > {shlex.quote(str(rwq.home))}/seen'
+    assert edit(script, "../a b").code == 0
+    directory, file = sorted((rwq.home / "seen").read_text().splitlines(), reverse=True)
+    assert stat.filemode(0o100600) in file
+    assert file.endswith("/___a_b.json")
+    assert stat.filemode(0o040700) in directory
+
+
+@pytest.mark.parametrize(
+    ("data", "written", "result"),
+    [
+        (b"a", b"b\n", b"b"),
+        (b"a\n", b"b\n", b"b\n"),
+        (b"a", b"b\n\n", b"b\n"),
+        (b"a\r\nb", b"a\r\nc\r\n", b"a\r\nc"),
+        (b"a", b"b\r\n", b"b\r"),
+        (b"a\n", b"b", b"b"),
+        (b"", b"b\n", b"b"),
+    ],
+)
+def test_a_newline_that_the_editor_has_added_is_not_written(
+    rwq: Rwq,
+    foreign: Foreign,
+    edit: Callable[..., Result],
+    data: bytes,
+    written: bytes,
+    result: bytes,
+) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.set("jobs:item:a", data)
+    (rwq.home / "new").write_bytes(written)
+    assert edit(f'cat {shlex.quote(str(rwq.home))}/new > "$1"', "a").code == 0
+    assert foreign.raw.get("jobs:item:a") == result
+
+
+@pytest.mark.parametrize("script", ["true", 'echo >> "$1"', 'cp "$1" "$1~"; mv "$1~" "$1"'])
+def test_nothing_is_written_if_nothing_changed(
+    rwq: Rwq, foreign: Foreign, drafts: Path, edit: Callable[..., Result], script: str
+) -> None:
+    foreign.waiting(b"a")
+    assert edit(script, "a").as_tuple() == (0, "", "unchanged 1\n")
+    assert (undo_files(rwq), list(drafts.iterdir())) == ([], [])
+
+
+class TestEditor:
+    def test_has_arguments(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        variables = {"EDITOR": "sed -i -e 's/data of/changed,/' --"}
+        assert rwq("edit", "a", variables=variables).code == 0
+        assert foreign.raw.get("jobs:item:a") == b"changed, a"
+
+    def test_is_visual_before_editor(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        variables = {"VISUAL": "sed -i s/a/V/", "EDITOR": "sed -i s/a/E/"}
+        assert rwq("edit", "a", variables=variables).code == 0
+        assert foreign.raw.get("jobs:item:a") == b"dVta of a"
+        assert rwq("edit", "a", variables={**variables, "VISUAL": "  "}).code == 0
+        assert foreign.raw.get("jobs:item:a") == b"dVtE of a"
+
+    def test_is_vi_if_none_is_named(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        vi = rwq.home / "bin" / "vi"
+        vi.parent.mkdir()
+        vi.write_text('#!/bin/sh\nsed -i s/data/vi/ "$1"\n')
+        vi.chmod(0o755)
+        path = f"{vi.parent}{os.pathsep}/usr/bin:/bin"
+        code, _ = rwq.on_terminal("edit", "a", variables={"PATH": path})
+        assert (code, foreign.raw.get("jobs:item:a")) == (0, b"vi of a")
+        assert rwq("edit", "a", variables={"PATH": path}).as_tuple() == (
+            2,
+            "",
+            "rwq: error: neither VISUAL nor EDITOR is set, and there is no terminal for vi; "
+            "set one of them, or use rwq set\n",
+        )
+
+    @pytest.mark.parametrize(
+        ("script", "said"),
+        [("exit 3", "ended with code 3"), ("kill -9 $$", "ended with code 137")],
+    )
+    def test_that_fails_writes_nothing(
+        self, foreign: Foreign, drafts: Path, edit: Callable[..., Result], script: str, said: str
+    ) -> None:
+        foreign.waiting(b"a")
+        result = edit(script, "a")
+        assert (result.code, result.text) == (1, "")
+        assert result.notes.startswith(f"rwq: error: the editor {said}, so nothing was written; ")
+        assert list(drafts.iterdir()) == []
+        # What it has saved before is kept.
+        result = edit(f'echo saved > "$1"; {script}', "a")
+        assert result.code == 1
+        assert f"your text is in {drafts}/rwq-edit-" in result.notes
+        assert kept(drafts) == [b"saved\n"]
+        assert foreign.raw.get("jobs:item:a") == b"data of a"
+
+    def test_that_is_not_there(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        result = rwq("edit", "a", variables={"EDITOR": "no-such-editor --wait"})
+        assert result.as_tuple() == (
+            1,
+            "",
+            "rwq: error: the editor ended with code 127, so nothing was written; "
+            "VISUAL or EDITOR names it: no-such-editor --wait\n",
+        )
+
+    def test_that_removes_the_file(
+        self, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
+    ) -> None:
+        foreign.waiting(b"a")
+        result = edit('rm "$1"', "a")
+        assert (result.code, "nothing was written" in result.notes) == (1, True)
+        assert list(drafts.iterdir()) == []
+
+    def test_that_empties_the_file(
+        self, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
+    ) -> None:
+        foreign.waiting(b"a")
+        result = edit(': > "$1"', "a")
+        assert result.as_tuple() == (
+            1,
+            "",
+            "rwq: error: the edited file is empty, so nothing was written; "
+            "rwq set writes empty data\n",
+        )
+        assert foreign.raw.get("jobs:item:a") == b"data of a"
+        assert list(drafts.iterdir()) == []
+
+    def test_writes_nothing_to_stdout(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        script = "sh -c 'echo drawn; sed -i s/data/DATA/ \"$1\"' -"
+        result = rwq.process("edit", "a", "-o", "json", variables={"EDITOR": script})
+        assert (result.code, result.json["set"]) == (0, 1)
+        assert b"drawn" in result.err
+
+    def test_gets_ctrl_c_alone(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        script = f"{sys.executable} -c " + shlex.quote(
+            "import signal, sys, time\n"
+            "got = []\n"
+            "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+            "signal.signal(signal.SIGINT, lambda *_: got.append(1))\n"
+            "print('ready', file=sys.stderr, flush=True)\n"
+            "while not got: time.sleep(0.01)\n"
+            "open(sys.argv[1], 'w').write('after Ctrl-C')\n"
+        )
+        process = rwq.start("edit", "a", variables={"EDITOR": script}, start_new_session=True)
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, err[:5]) == (0, b"set 1"), err
+        assert foreign.raw.get("jobs:item:a") == b"after Ctrl-C"
+
+
+class TestMeanwhile:
+    @pytest.mark.parametrize("goes", [True, False])
+    def test_an_item_that_changes_or_goes_is_left_and_the_text_is_kept(
+        self, rwq: Rwq, foreign: Foreign, drafts: Path, goes: bool
+    ) -> None:
+        foreign.waiting(b"a")
+        lock = rwq.home / "lock"
+        script = f"sh -c 'echo mine > \"$1\"; while [ ! -e {lock} ]; do sleep 0.02; done' -"
+        variables = {"EDITOR": script, "TMPDIR": str(drafts)}
+        process = rwq.start("edit", "a", variables=variables)
+        until(lambda: kept(drafts) == [b"mine\n"])
+        if goes:
+            foreign.raw.delete("jobs:item:a")
+        else:
+            foreign.raw.set("jobs:item:a", "theirs")
+        lock.touch()
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        (path,) = (path for path in drafts.rglob("*") if path.is_file())
+        where, reason, summary = err.decode().splitlines()
+        assert (process.returncode, out, where) == (
+            1,
+            b"",
+            f"rwq: your text is in {path}; "
+            f"to write it: rwq set -f {shlex.quote(str(path))} -q jobs a",
+        )
+        assert ("no such item" if goes else "it changed meanwhile") in reason
+        assert summary == ("missing 1" if goes else "changed 1")
+        assert foreign.raw.get("jobs:item:a") == (None if goes else b"theirs")
+        assert undo_files(rwq) == []
+        if not goes:
+            written = rwq.shell(where.partition("to write it: ")[2])
+            assert written.code == 0
+            assert foreign.raw.get("jobs:item:a") == b"mine\n"
+
+    def test_a_server_that_went_loses_no_text(
+        self,
+        foreign: Foreign,
+        drafts: Path,
+        edit: Callable[..., Result],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        foreign.waiting(b"a")
+        run = Connection.run
+
+        def refused(self: Connection, name: str, keys: object, args: object) -> object:
+            if name == "set_data":
+                foreign.raw.config_set("maxmemory", 1)
+            try:
+                return run(self, name, keys, args)  # type: ignore[arg-type]
+            finally:
+                foreign.raw.config_set("maxmemory", 0)
+
+        monkeypatch.setattr(Connection, "run", refused)
+        result = edit('echo mine > "$1"', "a")
+        assert result.code == 69
+        assert f"your text is in {drafts}/rwq-edit-" in result.notes
+        assert kept(drafts) == [b"mine\n"]
+
+    def test_an_undo_file_that_cannot_be_written_loses_no_text(
+        self, rwq: Rwq, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
+    ) -> None:
+        foreign.waiting(b"a")
+        (rwq.home / "file").write_text("")
+        result = edit('echo mine > "$1"', "a", XDG_STATE_HOME=str(rwq.home / "file"))
+        assert (result.code, foreign.raw.get("jobs:item:a")) == (1, b"data of a")
+        assert "cannot write the undo file" in result.notes
+        assert kept(drafts) == [b"mine\n"]
+
+
+class TestJson:
+    def test_to_break_it_needs_yes_and_keeps_the_text(
+        self, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
+    ) -> None:
+        foreign.waiting(b"a")
+        foreign.raw.set("jobs:item:a", '{"a": 1}')
+        result = edit('echo oops >> "$1"', "a")
+        assert result.code == 2
+        assert result.notes.startswith(
+            "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes; "
+            f"your text is in {drafts}/rwq-edit-"
+        )
+        assert foreign.raw.get("jobs:item:a") == b'{"a": 1}'
+        assert edit('echo oops >> "$1"', "a", "--yes").code == 0
+        assert foreign.raw.get("jobs:item:a") == b'{"a": 1}oops'
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"a\0b", b"x" * 1_000_000 + b"\xc3"])
+def test_binary_data_are_refused(
+    foreign: Foreign, drafts: Path, edit: Callable[..., Result], data: bytes
+) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.set("jobs:item:a", data)
+    assert edit('echo x > "$1"', "a").as_tuple() == (
+        2,
+        "",
+        "rwq: error: the data of a are binary; see rwq show -o data -q jobs a, and rwq set\n",
+    )
+    assert foreign.raw.get("jobs:item:a") == data
+    assert list(drafts.iterdir()) == []
+
+
+def test_no_editor_is_started_for_what_is_not_there(
+    raw: redis.Redis, edit: Callable[..., Result]
+) -> None:
+    assert edit("exit 9", "gone").as_tuple() == (
+        1,
+        "",
+        "rwq: gone: no such item\nmissing 1\n",
+    )
+    raw.hset("jobs:item:h", "x", "y")
+    assert edit("exit 9", "h").code == 69
+
+
+def test_a_dry_run_writes_nothing_and_keeps_the_text(
+    rwq: Rwq, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
+) -> None:
+    foreign.waiting(b"a")
+    result = edit('echo mine > "$1"', "a", "--dry-run")
+    assert result.code == 0
+    where, summary = result.notes.splitlines()
+    assert where.startswith(f"rwq: your text is in {drafts}/rwq-edit-")
+    assert summary == "dry run: would set 1"
+    assert kept(drafts) == [b"mine\n"]
+    assert (foreign.raw.get("jobs:item:a"), undo_files(rwq)) == (b"data of a", [])
+
+
+def test_fifty_megabytes_are_edited(
+    rwq: Rwq, raw: redis.Redis, drafts: Path, edit: Callable[..., Result]
+) -> None:
+    raw.set("jobs:item:a", b"a" * 50_000_000)
+    assert edit('printf b >> "$1"', "a").code == 0
+    assert raw.strlen("jobs:item:a") == 50_000_001
+    assert rwq("undo").code == 0
+    assert raw.strlen("jobs:item:a") == 50_000_000
+    assert list(drafts.iterdir()) == []

@@ -1,0 +1,204 @@
+"""`rwq set`: the data of an item are replaced, and nothing else of it."""
+
+import pytest
+import redis
+
+from rwq_cli.input import results
+from tests.commands.test_rm import undo_files
+from tests.conftest import Foreign, contents
+from tests.driver import TIMEOUT_S, Rwq, until
+
+BINARY = bytes(range(256)) + b"\r\n\n"
+
+
+def test_the_data_are_those_of_stdin_byte_for_byte(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    result = rwq("set", "a", stdin=BINARY)
+    (file,) = undo_files(rwq)
+    assert result.as_tuple() == (
+        0,
+        "",
+        f"set 1; undo file {file}; rwq undo puts it back\n",
+    )
+    assert foreign.raw.get("jobs:item:a") == BINARY
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
+    assert foreign.raw.dbsize() == 3
+
+
+def test_the_data_come_from_a_file(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.buried(b"a")
+    (rwq.home / "new").write_bytes(b"from a file\n")
+    before = contents(foreign.raw)
+    result = rwq("set", "a", "-f", str(rwq.home / "new"), "-o", "json")
+    assert result.json == {
+        "queue": "jobs",
+        "queue_b64": None,
+        "dry_run": False,
+        "undo_file": str(undo_files(rwq)[0]),
+        "set": 1,
+        "missing": 0,
+    }
+    assert foreign.raw.get("jobs:item:a") == b"from a file\n"
+    after = contents(foreign.raw)
+    assert [key for key in before if before[key] != after[key]] == [b"jobs:item:a"]
+
+
+def test_the_same_data_are_no_change(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    result = rwq("set", "a", stdin=b"data of a")
+    assert result.as_tuple() == (0, "", "unchanged 1\n")
+    assert undo_files(rwq) == []
+
+
+def test_an_item_without_data_is_missing(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.lpush("jobs:queue", "ghost")
+    before = contents(foreign.raw)
+    for item_id in ("ghost", "gone"):
+        assert rwq("set", item_id, stdin=b"x").as_tuple() == (
+            1,
+            "",
+            f"rwq: {item_id}: no such item\nmissing 1\n",
+        )
+    assert contents(foreign.raw) == before
+    assert undo_files(rwq) == []
+
+
+def test_a_key_of_another_type_is_an_error(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.hset("jobs:item:a", "x", "y")
+    result = rwq("set", "a", stdin=b"x")
+    assert (result.code, result.text) == (69, "")
+    assert "jobs:item:a holds another type" in result.notes
+
+
+def test_a_dry_run_writes_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    before = contents(foreign.raw)
+    result = rwq("set", "a", "--dry-run", stdin=b"x")
+    assert result.as_tuple() == (0, "", "dry run: would set 1\n")
+    assert (contents(foreign.raw), undo_files(rwq)) == (before, [])
+
+
+def test_data_that_change_while_the_new_ones_are_made_are_left(rwq: Rwq, foreign: Foreign) -> None:
+    """In `show | sed | set` the item is read before the new data are."""
+    foreign.waiting(b"a")
+    foreign.raw.config_resetstat()
+    process = rwq.start("set", "a")
+    until(lambda: "cmdstat_lpos" in foreign.raw.info("commandstats"))
+    foreign.raw.set("jobs:item:a", "other")
+    assert process.communicate(b"new", timeout=TIMEOUT_S) == (
+        b"",
+        b"rwq: a: it changed meanwhile; rwq show -q jobs a says what it is now\nchanged 1\n",
+    )
+    assert process.returncode == 1
+    assert foreign.raw.get("jobs:item:a") == b"other"
+    assert undo_files(rwq) == []
+
+
+def test_a_leased_item_is_noted(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"a", holder=b"worker-7")
+    foreign.delayed(b"d", 9_999_999_999_999)
+    result = rwq("set", "a", "--dry-run", stdin=b"x")
+    note, _ = result.notes.splitlines()
+    assert note.startswith("note: a is leased by worker-7 for ")
+    assert note.endswith(" more; its worker may have read the old data")
+    assert "note" not in rwq("set", "d", "--dry-run", stdin=b"x").notes
+
+
+class TestJson:
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            (b'{"a": 1}', b'{"a": 1'),
+            (b'{"a": 1}', b""),
+            (b"17", b"17 apples"),
+            (b'"\xc3\xa4"', b'"\xff"'),
+            # Too deep to tell.
+            (b"[" * 100_000 + b"]" * 100_000, b"x"),
+        ],
+    )
+    def test_to_break_it_needs_yes(
+        self, rwq: Rwq, foreign: Foreign, before: bytes, after: bytes
+    ) -> None:
+        foreign.waiting(b"a")
+        foreign.raw.set("jobs:item:a", before)
+        result = rwq("set", "a", stdin=after)
+        assert (result.code, foreign.raw.get("jobs:item:a")) == (2, before)
+        assert "use --yes" in result.notes
+        assert rwq("set", "a", "--yes", stdin=after).code == 0
+        assert foreign.raw.get("jobs:item:a") == after
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            (b'{"a": 1}', b'{"a":1,"a":123456789012345678901234567890,"b":1e999}\n'),
+            (b"no JSON", b"{"),
+            (b"{", b"{{"),
+            # Too deep to tell.
+            (b'{"a": 1}', b"[" * 100_000 + b"]" * 100_000),
+        ],
+    )
+    def test_any_other_change_asks_nothing(
+        self, rwq: Rwq, foreign: Foreign, before: bytes, after: bytes
+    ) -> None:
+        foreign.waiting(b"a")
+        foreign.raw.set("jobs:item:a", before)
+        assert rwq("set", "a", stdin=after).code == 0
+        assert foreign.raw.get("jobs:item:a") == after
+
+    def test_the_question_says_what_is_wrong(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        foreign.raw.set("jobs:item:a", "[1]")
+        code, screen = rwq.on_terminal("set", "a", stdin=b"[1,]", type_in=[(b"[y/N]", b"n\n")])
+        assert code == 1
+        assert (
+            b"rwq will replace JSON by data that are not JSON in 1 item of jobs "
+            b"(trailing comma in array (byte 3)). Continue? [y/N]"
+        ) in b" ".join(screen.split())
+        assert foreign.raw.get("jobs:item:a") == b"[1]"
+        assert undo_files(rwq) == []
+
+
+class TestInput:
+    def test_that_is_too_large(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(results, "ITEM_BYTES_MAX", 1000)
+        foreign.waiting(b"a")
+        result = rwq("set", "a", stdin=b"x" * 1001)
+        assert result.as_tuple() == (
+            2,
+            "",
+            "rwq: error: the payload is larger than the 512 MB that a server accepts; "
+            "keep it elsewhere\n",
+        )
+
+    def test_that_is_not_there(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert rwq("set", "a", "-f", "none").as_tuple() == (
+            2,
+            "",
+            "rwq: error: cannot read none: no such file or directory; check the file's name\n",
+        )
+        assert rwq("set", "a", "-f", "").code == 2
+
+    def test_ids_on_stdin_are_refused(self, rwq: Rwq) -> None:
+        result = rwq("set", "-", stdin=b"a\n")
+        assert (result.code, "one ID is needed" in result.notes) == (2, True)
+
+
+def test_fifty_megabytes_are_written_and_undone(rwq: Rwq, raw: redis.Redis) -> None:
+    old, new = b"a" * 50_000_000, b"a" * 25_000_000 + b"b" + b"a" * 24_999_999
+    raw.set("jobs:item:a", old)
+    raw.lpush("jobs:queue", "a")
+    assert rwq("set", "a", stdin=new).code == 0
+    assert raw.get("jobs:item:a") == new
+    assert rwq("undo").code == 0
+    assert raw.get("jobs:item:a") == old
+
+
+def test_an_undo_file_that_cannot_be_written_stops_it(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    (rwq.home / "file").write_text("")
+    result = rwq("set", "a", stdin=b"x", variables={"XDG_STATE_HOME": str(rwq.home / "file")})
+    assert (result.code, foreign.raw.get("jobs:item:a")) == (1, b"data of a")
+    assert result.notes.startswith("rwq: error: cannot write the undo file ")
