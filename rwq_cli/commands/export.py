@@ -73,9 +73,7 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
     def summary(written: int) -> str:
         exported = written - run.results_read
         for key in run.skipped.wrong_keys:
-            settings.environment.note(
-                f"rwq: {escaped(key)} holds another type than the protocol says; not exported"
-            )
+            settings.environment.note(f"rwq: {escaped(key)} has the wrong type; not exported")
         not_found = missing(exported)
         counts = f", missing {human.count(not_found)}" if not_found else ""
         if run.results_read:

@@ -94,7 +94,7 @@ class WrongType(ServerError):
     def of(cls, key: bytes) -> "WrongType":
         """The error for this key, worded as in the scripts."""
         name = key.decode("utf-8", "backslashreplace")
-        return cls(f"{name} holds another type than the protocol says")
+        return cls(f"{name} has the wrong type")
 
 
 class OutOfMemory(ServerError):

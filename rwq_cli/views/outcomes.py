@@ -76,7 +76,7 @@ _REASONS = {
     Status.CHANGED: "it changed meanwhile; SHOW says what it is now",
     Status.NOT_LEASED: "it has no live lease; SHOW says where it is",
     Status.NOT_BURIED: "it is not buried; SHOW says where it is",
-    Status.WRONG_TYPE: "one of its keys holds another type than the protocol says; SHOW says which",
+    Status.WRONG_TYPE: "one of its keys has the wrong type; SHOW says which",
 }
 
 

@@ -27,7 +27,7 @@ _FIX = "rwq doctor --fix"
 
 REMEDIES = {
     Code.WRONG_TYPE: Remedy(
-        "A key holds another type than the protocol says: something else writes under this name.",
+        "A key has the wrong type: something else writes under this name.",
         "Find out whose key it is, and rename or delete it.",
         "redis-cli TYPE KEY",
         "its owner is unknown, and deleting it could lose data",

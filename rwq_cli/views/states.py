@@ -86,7 +86,7 @@ STATES = {
         "nothing",
     ),
     State.WRONG_TYPE: StateMeaning(
-        "A key holds another type than the protocol says; its state is unknown.",
+        "A key has the wrong type; its state is unknown.",
         "a key of the wrong type",
         "somebody must look at it",
     ),

@@ -472,7 +472,7 @@ class TestStalls:
 
 
 class TestWrongTypes:
-    """A key of another type than the protocol says: named, and nothing is guessed."""
+    """A key of the wrong type: named, and nothing is guessed."""
 
     @pytest.mark.parametrize("name", ["queue", "processing", "delayed", "buried"])
     @pytest.mark.parametrize("line", WRITERS)
@@ -486,7 +486,7 @@ class TestWrongTypes:
         result = rwq(*line.split())
         assert (result.code, result.text) == (69, "")
         assert_one_line(result)
-        assert "another type" in result.notes
+        assert "wrong type" in result.notes
         assert sorted(raw.keys()) == before
         assert raw.get(f"jobs:{name}") == b"not a list"
 

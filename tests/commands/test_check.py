@@ -189,7 +189,7 @@ class TestUnknown:
         foreign.raw.set("jobs:queue", "text")
         result = rwq("check")
         assert (result.code, result.notes) == (3, "")
-        assert result.text.startswith("RWQ UNKNOWN - jobs:queue holds another type")
+        assert result.text.startswith("RWQ UNKNOWN - jobs:queue has the wrong type")
 
     def test_a_limit_on_an_age_that_the_server_does_not_keep_is_unknown(
         self, rwq: Rwq, start_server: StartServer

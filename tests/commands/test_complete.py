@@ -209,8 +209,7 @@ class TestResult:
         result = rwq("complete", "a", "--rejected")
         assert result.code == 69
         assert result.notes.startswith(
-            "rwq: error: jobs:result:a holds another type than the protocol says: a list and not "
-            "a hash; "
+            "rwq: error: jobs:result:a has the wrong type: a list, not a hash; "
         )
         assert foreign.raw.exists("jobs:item:a") == 1
 
@@ -238,7 +237,7 @@ class TestStdin:
             2,
             "",
             "rwq: error: no items chosen; give IDs, or - to read them from stdin; or choose by "
-            "--state, --match, --id-glob, --older-than or -n; or use --all\n",
+            "--state, --match, --where, --id-glob, --older-than or -n; or use --all\n",
         )
 
     def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:

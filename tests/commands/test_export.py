@@ -67,14 +67,14 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("export")
     assert (result.code, result.notes) == (
         1,
-        "rwq: jobs:item:h holds another type than the protocol says; not exported\n"
+        "rwq: jobs:item:h has the wrong type; not exported\n"
         "exported 0; left out 1 of a wrong type\n",
     )
     foreign.waiting(b"a", b"b")
     foreign.raw.lpush("jobs:lease:b", "x")
     result = rwq("export", "-o", "ids")
     assert (result.code, result.text) == (3, "a\n")
-    assert result.notes.startswith("rwq: jobs:lease:b holds another type than the protocol says; ")
+    assert result.notes.startswith("rwq: jobs:lease:b has the wrong type; ")
 
 
 def test_other_formats_are_refused(rwq: Rwq, foreign: Foreign) -> None:

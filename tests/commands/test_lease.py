@@ -96,6 +96,7 @@ def test_an_item_in_json(rwq: Rwq, foreign: Foreign) -> None:
         "bytes": 9,
         "data": "data of a",
         "data_b64": None,
+        "data_json": None,
         "preview": "data of a",
         "position": None,
         "idle_seconds": None,
@@ -160,7 +161,7 @@ def test_a_failed_dry_run_prints_nothing(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq("lease", "--id", "H", "--dry-run").as_tuple() == (
         69,
         "",
-        "rwq: error: jobs:item:H holds another type than the protocol says: a hash and not a "
+        "rwq: error: jobs:item:H has the wrong type: a hash, not a "
         "string; see what it is with the TYPE command, or name another queue\n",
     )
 

@@ -42,10 +42,7 @@ def test_an_item_of_another_type_stays(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("purge", "--yes")
     assert result.code == 3
     failure, summary = result.notes.splitlines()
-    assert failure == (
-        "rwq: h: one of its keys holds another type than the protocol says; "
-        "rwq show -q jobs h says which"
-    )
+    assert failure == ("rwq: h: one of its keys has the wrong type; rwq show -q jobs h says which")
     assert summary.startswith("removed 1, wrong type 1; undo file ")
     assert foreign.raw.keys() == [b"jobs:item:h"]
 

@@ -178,7 +178,7 @@ def test_a_key_of_another_type_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("result", "a").as_tuple() == (
         69,
         "",
-        "rwq: error: jobs:result:a holds another type than the protocol says; see what it is with "
+        "rwq: error: jobs:result:a has the wrong type; see what it is with "
         "the TYPE command, or name another queue\n",
     )
 

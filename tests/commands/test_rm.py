@@ -150,7 +150,6 @@ def test_an_item_of_another_type_is_an_error(rwq: Rwq, foreign: Foreign) -> None
     assert rwq("rm", "h", "--yes").as_tuple() == (
         1,
         "",
-        "rwq: h: one of its keys holds another type than the protocol says; "
-        "rwq show -q jobs h says which\nwrong type 1\n",
+        "rwq: h: one of its keys has the wrong type; rwq show -q jobs h says which\nwrong type 1\n",
     )
     assert foreign.raw.hgetall("jobs:item:h") == {b"a": b"b"}

@@ -212,9 +212,7 @@ def test_data_of_another_type_stop_the_dry_run_as_they_stop_the_run(
     for dry_run in (True, False):
         with pytest.raises(WrongType) as caught:
             VERBS[name](queue, [b"a", b"b", b"c"], dry_run)
-        assert caught.value.message == (
-            "jobs:item:b holds another type than the protocol says: a hash and not a string"
-        )
+        assert caught.value.message == ("jobs:item:b has the wrong type: a hash, not a string")
         assert caught.value.hint == "see what it is with the TYPE command, or name another queue"
         assert contents(raw).keys() == before.keys()
 

@@ -161,8 +161,8 @@ class Removed:
     def write_results(self, results: Sequence[Result]) -> None:
         raise AssertionError(f"a removal of items writes {results}")
 
-    def settle(self, kept: Sequence[bytes]) -> None:
-        self.items = [item for item in self.items if item.item_id not in kept]
+    def settle(self, not_removed: Sequence[bytes]) -> None:
+        self.items = [item for item in self.items if item.item_id not in not_removed]
 
 
 class QueueMachine(RuleBasedStateMachine):

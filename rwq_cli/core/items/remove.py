@@ -42,7 +42,7 @@ class Journal(Protocol):
     def write_results(self, results: Sequence[Result]) -> None:
         """Write results durably; raise if that fails."""
 
-    def settle(self, kept: Sequence[bytes]) -> None:
+    def settle(self, not_removed: Sequence[bytes]) -> None:
         """Record that the items written so far were removed, except these."""
 
 
@@ -55,7 +55,7 @@ class NoJournal:
     def write_results(self, results: Sequence[Result]) -> None:
         """Nothing."""
 
-    def settle(self, kept: Sequence[bytes]) -> None:
+    def settle(self, not_removed: Sequence[bytes]) -> None:
         """Nothing."""
 
 

@@ -24,9 +24,7 @@ def test_the_list_of_another_queue_is_no_item(
     before = {key: raw.dump(key) for key in raw.scan_iter()}
     with pytest.raises(WrongType) as caught:
         list(getattr(queue, verb)([b"mail:queue"], dry_run=dry_run))
-    assert caught.value.message == (
-        "jobs:item:mail:queue holds another type than the protocol says: a list and not a string"
-    )
+    assert caught.value.message == ("jobs:item:mail:queue has the wrong type: a list, not a string")
     assert {key: raw.dump(key) for key in raw.scan_iter()} == before
 
 

@@ -212,8 +212,7 @@ def test_a_key_of_another_type_in_its_place(
     with pytest.raises(WrongType) as caught:
         statuses(queue, *ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
     assert caught.value.message == (
-        f"jobs:result:{ids[-1].decode()} holds another type than the protocol says: a list and "
-        "not a hash"
+        f"jobs:result:{ids[-1].decode()} has the wrong type: a list, not a hash"
     )
     assert contents(raw) == before
     # Nothing is to be kept, so it is in nobody's way.
@@ -240,8 +239,7 @@ def test_a_hash_that_is_no_result_of_ours(
         with pytest.raises(WrongType) as caught:
             statuses(queue, *ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
         assert caught.value.message == (
-            f"jobs:result:{ids[-1].decode()} holds another type than the protocol says: a hash and "
-            "not one of results"
+            f"jobs:result:{ids[-1].decode()} has the wrong type: a hash, not one of results"
         )
     assert contents(raw) == before
     assert statuses(queue, *ids) == [Status.COMPLETED] * count

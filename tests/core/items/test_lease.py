@@ -195,8 +195,8 @@ class TestLease:
         with pytest.raises(WrongType) as caught:
             queue.lease()
         assert caught.value.message == (
-            "jobs:item:strange holds another type than the protocol says: "
-            "a hash and not a string; it is the data of the next item"
+            "jobs:item:strange has the wrong type: "
+            "a hash, not a string; it is the data of the next item"
         )
         assert contents(raw) == before
 

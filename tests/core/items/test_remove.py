@@ -36,11 +36,11 @@ class Journal:
     def write_results(self, results: Sequence[Result]) -> None:
         self.results += results
 
-    def settle(self, kept: Sequence[bytes]) -> None:
-        assert set(kept) <= set(self.in_doubt)
+    def settle(self, not_removed: Sequence[bytes]) -> None:
+        assert set(not_removed) <= set(self.in_doubt)
         self.in_doubt.clear()
-        self.kept += kept
-        for item_id in kept:
+        self.kept += not_removed
+        for item_id in not_removed:
             del self._standing[item_id]
 
     @property

@@ -65,7 +65,7 @@ class TestLook:
         raw.lpush("jobs:result:a", "x")
         with pytest.raises(WrongType) as caught:
             queue.result(b"a")
-        assert caught.value.message == ("jobs:result:a holds another type than the protocol says")
+        assert caught.value.message == ("jobs:result:a has the wrong type")
 
     def test_a_leftover_lease_is_no_item(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.lease(b"a")

@@ -56,7 +56,7 @@ def test_an_error_among_several_commands(connection: Connection, raw: Redis, ato
         connection.call_all(commands, atomic=atomic)
     first, *rest = connection.call_all(commands, atomic=atomic, return_errors=True)
     assert isinstance(first, WrongType)
-    assert first.message == "text holds another type than the protocol says"
+    assert first.message == "text has the wrong type"
     assert rest == [True, b"1"]
 
 

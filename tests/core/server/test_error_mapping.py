@@ -135,7 +135,7 @@ def test_the_first_word_of_a_reply_decides(
         # Redis 6.2.
         (
             OLD + "WRONGTYPE Operation against a key holding the wrong kind of value",
-            *(WrongType, "a key of the queue holds another type than the protocol says"),
+            *(WrongType, "a key of the queue has the wrong type"),
         ),
         (
             OLD + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.",
@@ -165,7 +165,7 @@ def test_the_first_word_of_a_reply_decides(
         # Redis 7.0 and later, and Valkey.
         (
             "WRONGTYPE Operation against a key holding the wrong kind of value" + NEW,
-            *(WrongType, "a key of the queue holds another type than the protocol says"),
+            *(WrongType, "a key of the queue has the wrong type"),
         ),
         (
             "OOM command not allowed when used memory > 'maxmemory'." + NEW,
@@ -232,7 +232,7 @@ def test_a_queue_with_the_name_of_a_code(connection: Connection, raw: Redis, nam
     raw.set(f"{name}:queue", b"text")
     with pytest.raises(WrongType) as caught:
         WorkQueue(connection, name).lease()
-    assert caught.value.message.startswith(f"{name}:queue holds another type")
+    assert caught.value.message.startswith(f"{name}:queue has the wrong type")
 
 
 def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:

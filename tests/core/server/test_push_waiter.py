@@ -147,4 +147,4 @@ def test_a_key_of_another_type_is_named(connection: Connection, raw: redis.Redis
     raw.set(b"b:queue", b"text")
     with PushWaiter(connection, LISTS) as waiter, pytest.raises(WrongType) as caught:
         waiter.wait(TIMEOUT_S)
-    assert caught.value.message == "b:queue holds another type than the protocol says"
+    assert caught.value.message == "b:queue has the wrong type"

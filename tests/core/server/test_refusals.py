@@ -98,7 +98,9 @@ def test_a_script_that_may_not_run_a_command_is_denied_permission(
     limited = WorkQueue(as_user("+@all", f"-{command}"), QUEUE)
     with pytest.raises(PermissionDenied) as caught:
         act(limited)
-    assert f"'{command}'" in caught.value.message
+    message = caught.value.message
+    # Of what a script may not run, Redis 7.0 does not say the name.
+    assert f"'{command}'" in message or "can't run this command" in message
 
 
 @each_write

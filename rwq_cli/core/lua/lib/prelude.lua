@@ -102,8 +102,8 @@ local function as_score(score)
 end
 
 local function wrong_type(key, found, expected)
-  return redis.error_reply('WRONGTYPE ' .. key .. ' holds another type than the protocol says: a '
-    .. found .. ' and not ' .. expected)
+  return redis.error_reply('WRONGTYPE ' .. key .. ' has the wrong type: a '
+    .. found .. ', not ' .. expected)
 end
 
 -- Filled from the table NEEDS of `__init__.py`: by group, the commands that it must be allowed to run.

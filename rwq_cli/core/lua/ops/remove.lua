@@ -51,7 +51,7 @@ local facts, now_ms = read_facts(ids, claim), clock_ms()
 local may_conflict = moves and for_all('EXISTS', nil, prefixed(to_item, ids)) > 0
 locate(ids, facts)
 
-local function outcome_of(id, found)
+local function status_of(id, found)
   if marked[line_of[id]] then
     return 'imported-before'
   elseif not found.main then
@@ -77,15 +77,15 @@ local outcomes, taken, leased, off = {}, {}, {}, {}
 for i = 1, #ids do
   local id = ids[i]
   local found = facts[id]
-  local outcome = outcome_of(id, found)
-  outcomes[id] = outcome
-  if outcome == 'moved' or outcome == 'removed' then
+  local status = status_of(id, found)
+  outcomes[id] = status
+  if status == 'moved' or status == 'removed' then
     taken[#taken + 1] = id
     if found.new or found.old or found.is_claimed ~= nil then
       leased[#leased + 1] = id
     end
     off[#off + 1] = id
-  elseif outcome == 'missing' then
+  elseif status == 'missing' then
     off[#off + 1] = id
   end
 end

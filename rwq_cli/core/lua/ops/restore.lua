@@ -24,7 +24,7 @@ end
 -- Most files are restored where none of their items is.
 local marked, some_exist = read_marks(lines), for_all('EXISTS', nil, keys) > 0
 
-local function outcome_of(line, id, data)
+local function status_of(line, id, data)
   if marked[line] then
     return 'imported-before'
   elseif not some_exist then
@@ -42,9 +42,9 @@ end
 local ids, outcomes, done, restored, restored_ids, listed = {}, {}, {}, {}, {}, {}
 for at = 1, #words, FIELDS do
   local line, id, may_be_listed, data = unpack(words, at, at + 3)
-  local outcome = outcome_of(line, id, data)
-  local goes_in = outcome == 'imported' or outcome == 'replaced'
-  if outcome == 'replaced' or (goes_in and may_be_listed == '1') then
+  local status = status_of(line, id, data)
+  local goes_in = status == 'imported' or status == 'replaced'
+  if status == 'replaced' or (goes_in and may_be_listed == '1') then
     if removals_left == 0 then
       break
     end
@@ -55,11 +55,11 @@ for at = 1, #words, FIELDS do
     restored[#restored + 1] = at
     restored_ids[#restored_ids + 1] = id
   end
-  if goes_in or outcome == 'already-there' then
+  if goes_in or status == 'already-there' then
     done[#done + 1] = line
   end
   ids[#ids + 1] = id
-  outcomes[id] = outcome
+  outcomes[id] = status
 end
 if dry_run then
   return outcome_reply(ids, outcomes)
