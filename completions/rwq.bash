@@ -127,7 +127,7 @@ __rwq_table() {
         ;;
     *) return ;;
     esac
-    rwq_options+=(-q=QUEUE --queue=QUEUE -u=OTHER --url=OTHER -o=table,plain,json,jsonl,csv,ids,data --output=table,plain,json,jsonl,csv,ids,data --password-file=FILE --tls-ca=FILE --tls-cert=FILE --tls-key=FILE --tls-insecure --color=auto,always,never --no-color -Q --quiet -v --verbose --debug -h --help)
+    rwq_options+=(-q=QUEUE --queue=QUEUE -u=OTHER --url=OTHER -o=table,plain,wide,json,jsonl,csv,ids,data --output=table,plain,wide,json,jsonl,csv,ids,data --password-file=FILE --tls-ca=FILE --tls-cert=FILE --tls-key=FILE --tls-insecure --fields=OTHER --sort=OTHER --reverse --color=auto,always,never --no-color -Q --quiet -v --verbose --debug -h --help)
 }
 
 # Splits the line before the cursor into words as the shell would, but runs nothing in it. It uses

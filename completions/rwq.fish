@@ -87,7 +87,7 @@ function __rwq_read_command
     end
     # The options of a subcommand follow its name.
     contains -- "$__rwq_path" '' 'clean' 'local'; and set stop -s
-    argparse -n rwq -i $stop q/queue= u/url= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure color= no-color Q/quiet v/verbose debug h/help $options -- $argv 2>/dev/null
+    argparse -n rwq -i $stop q/queue= u/url= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure fields= sort= reverse color= no-color Q/quiet v/verbose debug h/help $options -- $argv 2>/dev/null
     for name in url password-file tls-ca tls-cert tls-key tls-insecure
         set -l flag _flag_(string replace -a -- - _ $name)
         switch "$$flag"
@@ -153,12 +153,15 @@ complete -c rwq -f
 # The options that every command accepts, before its name or after it.
 complete -c rwq -s q -l queue -x -a '(__rwq_queues)' -d 'The queue. Default: RWQ_QUEUE'
 complete -c rwq -s u -l url -x -d 'The server. Default: RWQ_URL, else REDIS_URL, else redis://localhost:6379/0'
-complete -c rwq -s o -l output -x -a 'table\\t plain\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, json, jsonl, csv, ids, data. Default: RWQ_OUTPUT, else table on a terminal'
+complete -c rwq -s o -l output -x -a 'table\\t plain\\t wide\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, wide, json, jsonl, csv, ids, data. Default: RWQ_OUTPUT, else table on a terminal'
 complete -c rwq -l password-file -r -F -d 'A file with the password. Default: the password of the URL, else RWQ_PASSWORD'
 complete -c rwq -l tls-ca -r -F -d 'Certificate authorities to trust (rediss://)'
 complete -c rwq -l tls-cert -r -F -d 'The client\'s certificate'
 complete -c rwq -l tls-key -r -F -d 'The client\'s key'
 complete -c rwq -l tls-insecure -d 'Accept any server certificate'
+complete -c rwq -l fields -x -d 'Only these fields, in this order, in any format; an unknown one lists them all'
+complete -c rwq -l sort -x -d 'Sort what was read by this field'
+complete -c rwq -l reverse -d 'Reverse the order of what was read'
 complete -c rwq -l color -x -a 'auto\\t always\\t never\\t' -d 'auto, always, never. Default: auto: on a terminal, without NO_COLOR'
 complete -c rwq -l no-color -d 'The same as --color never'
 complete -c rwq -s Q -l quiet -d 'No notes, summaries or progress; only errors'

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+# What a script that reads plain lines counts.
+PLAIN_HEADING = "Columns of -o plain"
 _USUAL_EXITS: dict[Code, str] = {
     ExitStatus.OK: "done",
     ExitStatus.USAGE: "wrong usage",
@@ -48,12 +50,14 @@ class Manual:
         reads_only: Whether it changes nothing on the server.
         monitors: Whether its exit codes are those of monitoring plugins, all of them in `exits`,
             and its errors are one line on stdout, with the code `UNKNOWN`.
+        plain: The columns of `-o plain`, by what a line stands for.
     """
 
     examples: Sequence[str]
     exits: Mapping[Code, str] = field(default_factory=dict)
     reads_only: bool = False
     monitors: bool = False
+    plain: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def all_exits(self) -> dict[Code, str]:
@@ -118,6 +122,9 @@ class HelpfulCommand(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         if self.manual is None:
             return
+        if self.manual.plain:
+            with formatter.section(PLAIN_HEADING):
+                formatter.write_dl(list(self.manual.plain.items()))
         with formatter.section("Examples"):
             for example in self.manual.examples:
                 formatter.write(f"  {example}\n")
@@ -195,9 +202,10 @@ class CommandModule:
         reads_only: bool = False,
         monitors: bool = False,
         null: str | None = None,
+        plain: Mapping[str, str] | None = None,
     ) -> "Callable[[Function], Function]":
         """Declare a command; see `Manual`. `null` is the help of its option `-0`; None for none."""
-        manual = Manual(examples, exits or {}, reads_only, monitors)
+        manual = Manual(examples, exits or {}, reads_only, monitors, plain or {})
 
         def declare(function: "Function") -> "Function":
             run = _with_settings(function, null)

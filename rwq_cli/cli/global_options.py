@@ -57,6 +57,13 @@ def global_options() -> list[TyperOption]:
         option("--tls-key", metavar="FILE", help="The client's key."),
         option("--tls-insecure", is_flag=True, help="Accept any server certificate."),
         option(
+            "--fields",
+            metavar="NAME,...",
+            help="Only these fields, in this order, in any format; an unknown one lists them all.",
+        ),
+        option("--sort", metavar="FIELD", help="Sort what was read by this field."),
+        option("--reverse", is_flag=True, help="Reverse the order of what was read."),
+        option(
             "--color",
             metavar="WHEN",
             help=f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",

@@ -6,7 +6,7 @@ from typing import Any
 
 from rwq_cli import __version__
 from rwq_cli.cli.app import SECTIONS
-from rwq_cli.cli.command import Manual, parameter_rows
+from rwq_cli.cli.command import PLAIN_HEADING, Manual, parameter_rows
 from rwq_cli.cli.subjects import inner_contexts, root_context
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.page import Page, Section
@@ -56,6 +56,8 @@ def _command_page(context: Any) -> Page:
     sections.append(
         Section("Exit status", rows=[(f"`{int(code)}`", text) for code, text in exits.items()])
     )
+    if manual and manual.plain:
+        sections.append(Section(PLAIN_HEADING, rows=list(manual.plain.items())))
     if manual:
         sections.append(Section("Examples", code=manual.examples))
     if context.parent is None:

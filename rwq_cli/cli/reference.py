@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands, build_root
-from rwq_cli.cli.command import help_record
+from rwq_cli.cli.command import PLAIN_HEADING, help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
@@ -62,6 +62,9 @@ def _command(described: CommandInfo) -> str:
     ]
     if own:
         lines.append(_options(own, context))
+    if plain := described.manual.plain:
+        rows = "; ".join(f"{record}: `{names}`" for record, names in plain.items())
+        lines.append(f"{PLAIN_HEADING.replace('-o plain', '`-o plain`')}: {rows}.\n")
     exits = "; ".join(f"{int(status)} {text}" for status, text in described.manual.exits.items())
     if exits:
         lines.append(f"Exit: {exits}.\n")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=StrEnum)
 
+# Fields that are null unless the data are read.
+_DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
 DEFAULT_URL = "redis://localhost:6379/0"
 
 
@@ -75,8 +77,38 @@ class Settings:
     def output_options(self) -> OutputOptions:
         """Where and how to write the results."""
         return OutputOptions(
-            self.environment, self.output, self.colour, self.null_separated, self.progress
+            self.environment,
+            self.output,
+            self.colour,
+            self.null_separated,
+            self.progress,
+            is_default=self.chosen_output is None,
+            fields=self.fields,
+            sort=self.given.get("sort"),
+            reverse=bool(self.given.get("reverse")),
         )
+
+    @property
+    def fields(self) -> Sequence[str] | None:
+        """The fields that `--fields` chooses, each once; None for all."""
+        given = self.given.get("fields")
+        if given is None:
+            return None
+        return list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether the output has the data of items, without `--data`."""
+        return self.output is OutputFormat.DATA or not _DATA_FIELDS.isdisjoint(self._fields_used)
+
+    @property
+    def needs_ids_only(self) -> bool:
+        """Whether the output needs no more than the IDs of items."""
+        return self.output is OutputFormat.IDS and self.given.get("sort") in (None, "id")
+
+    @property
+    def _fields_used(self) -> Sequence[str]:
+        return [*(self.fields or ()), *filter(None, [self.given.get("sort")])]
 
     @property
     def colour(self) -> bool:

@@ -24,7 +24,7 @@ app = CommandModule()
 
 
 # The formats that write the lines of an export, which include results.
-_WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL)
+_WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputFormat.JSONL)
 _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults_to_all=True)
 
 
@@ -63,7 +63,7 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
 
     def everything() -> Iterator[Sequence[ItemSnapshot | Result]]:
         yield from run.batches()
-        if chosen is not None or settings.output not in _WITH_RESULTS:
+        if chosen is not None or settings.output not in _WITH_RESULTS or settings.fields:
             return
         try:
             yield from run.results()

@@ -21,6 +21,7 @@ from rwq_cli.core.queue import FOREVER
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
+from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, plain_names
 from rwq_cli.views.leasing import lease_by_id_report, lease_report
 
 app = CommandModule()
@@ -40,6 +41,10 @@ app = CommandModule()
         ExitStatus.PARTIAL: "some of the --id items could not be leased",
     },
     null=NULL_RECORDS,
+    plain={
+        "an item": plain_names(LEASED_COLUMNS),
+        "of several queues": plain_names((*LEASED_COLUMNS, QUEUE)),
+    },
 )
 def lease(
     settings: Settings,
@@ -106,5 +111,4 @@ def lease(
         (batch.ids for batch in items.batches),
         one=count == 1,
         dry_run=dry_run,
-        queue_last=settings.output is OutputFormat.PLAIN,
     )

@@ -10,9 +10,8 @@ from rwq_cli.cli.options import NULL_RECORDS, DataOption, LimitOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Source
-from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
-from rwq_cli.views.items import LEASES_COLUMNS
+from rwq_cli.views.items import LEASES_COLUMNS, plain_names
 from rwq_cli.views.listing import listing_report
 
 app = CommandModule()
@@ -24,6 +23,7 @@ app = CommandModule()
     examples=("rwq leases -q jobs", "rwq leases -q jobs --holder 'rwq:deploy@*' -o json"),
     reads_only=True,
     null=NULL_RECORDS,
+    plain={"a lease": plain_names(LEASES_COLUMNS)},
 )
 def leases(
     settings: Settings,
@@ -44,8 +44,8 @@ def leases(
         queue.leases(
             limit=limit or None,
             holder_glob=holder,
-            data=data or settings.output is OutputFormat.DATA,
-            bare=settings.output is OutputFormat.IDS,
+            data=data or settings.needs_data,
+            bare=settings.needs_ids_only,
         ),
         LEASES_COLUMNS,
         noun="leases",

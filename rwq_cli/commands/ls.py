@@ -15,9 +15,8 @@ from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.inspect.listing import Selection, Source
 from rwq_cli.core.inspect.selection import source_of
 from rwq_cli.core.model import State
-from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
-from rwq_cli.views.items import columns_for
+from rwq_cli.views.items import columns_for, plain_names
 from rwq_cli.views.listing import listing_report
 
 app = CommandModule()
@@ -56,6 +55,10 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
     ),
     reads_only=True,
     null=NULL_RECORDS,
+    plain={
+        which or "otherwise": plain_names(columns_for(which, lambda: 0))
+        for which in ("waiting", "delayed", "buried", None)
+    },
 )
 def ls(
     settings: Settings,
@@ -98,8 +101,8 @@ def ls(
             limit=last,
             offset=first,
             tail=tail,
-            data=data or settings.output is OutputFormat.DATA,
-            bare=settings.output is OutputFormat.IDS,
+            data=data or settings.needs_data,
+            bare=settings.needs_ids_only,
         ),
         columns_for(which, queue.now_ms),
         noun="items" if which in (None, Which.ALL) else f"{which} items",

@@ -25,6 +25,7 @@ app = CommandModule()
     "whose items are all orphaned is not found.",
     examples=("rwq queues", "rwq queues 'mail:*' -o json"),
     reads_only=True,
+    plain={"a queue": ", ".join(column.name for column in queues_view().columns)},
     null="End each name of -o ids with NUL, and do not escape it.",
 )
 def queues(

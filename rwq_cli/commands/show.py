@@ -14,7 +14,6 @@ from rwq_cli.core.inspect.results import A_RESULT, NOTHING, ResultKey
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.ids import read_ids
-from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
 from rwq_cli.views.item_report import Shown, show_report
 
@@ -54,7 +53,7 @@ def show(
     given = ids or []
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
     queue = open_queue(settings)
-    wants_data = data or settings.output is OutputFormat.DATA
+    wants_data = data or settings.needs_data
     return show_report(
         _look_up(settings, queue, chosen, data=wants_data, eta_s=eta_s),
         one=given != ["-"] and len(given) == 1,

@@ -40,4 +40,4 @@ def stats(
         raise InvalidArgument("--fast and --deep cannot be used together", "use one of them")
     queues = open_queues(settings)
     counts = (queue.lengths() if fast else queue.counts(deep=deep) for queue in queues)
-    return stats_report(counts, deep=deep, one=len(queues) == 1)
+    return stats_report(counts, fast=fast, deep=deep, one=len(queues) == 1)

@@ -13,7 +13,10 @@ from rwq_cli.output.options import OutputFormat
 # Options that every command accepts, before its name or after it.
 _COMMON = GLOBAL_NAMES | {"help"}
 # The common options that do not select the server or how to connect to it.
-_NOT_ABOUT_SERVER = {"queue", "output", "color", "no_color", "quiet", "verbose", "debug", "help"}
+_NOT_ABOUT_SERVER = {
+    *("queue", "output", "fields", "sort", "reverse", "color", "no_color", "quiet"),
+    *("verbose", "debug", "help"),
+}
 
 # The values of options whose parser takes any text.
 _CHOICES: dict[str, type[StrEnum]] = {"output": OutputFormat, "color": ColourMode}

@@ -42,6 +42,18 @@ def to_json(value: Any) -> bytes:
     return text.encode("utf-8")
 
 
+def to_indented_json(value: Any) -> bytes:
+    """The same on several lines, for people."""
+    from msgspec.json import format as reformat
+
+    line = to_json(value)
+    try:
+        # No number or key is written anew.
+        return reformat(line, indent=2)
+    except (ValueError, RecursionError):
+        return line
+
+
 def flat(record: dict[str, Any], nested: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """A record for CSV: nested objects become `outer_inner`, lists are joined by spaces.
 

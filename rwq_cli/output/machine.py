@@ -57,7 +57,8 @@ class Writer(Generic[T]):
         """Write one record."""
         output = self._output
         if output is OutputFormat.PLAIN:
-            line = "\t".join(plain(column.raw(record)) for column in self._view.columns)
+            columns = self._view.plain_columns or self._view.columns
+            line = "\t".join(plain(column.raw(record)) for column in columns)
             self._out.write(line.encode() + b"\n")
         elif output is OutputFormat.JSON:
             # Only now: an error before the first record leaves stdout empty.

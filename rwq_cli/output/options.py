@@ -1,5 +1,6 @@
 """The output options of one run."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,11 +15,17 @@ class OutputFormat(StrEnum):
 
     TABLE = "table"
     PLAIN = "plain"
+    WIDE = "wide"
     JSON = "json"
     JSONL = "jsonl"
     CSV = "csv"
     IDS = "ids"
     DATA = "data"
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is a table."""
+        return self in (OutputFormat.TABLE, OutputFormat.WIDE)
 
 
 class OutputOptions(NamedTuple):
@@ -30,6 +37,10 @@ class OutputOptions(NamedTuple):
         colour: Whether colour may be used on a terminal.
         null_separated: Whether `ids` and `data` end each record with NUL; IDs are not escaped then.
         progress: The progress line, which ends before results are written; None for none.
+        is_default: Whether no format was asked for.
+        fields: The fields to write, in this order; None for all.
+        sort: The field to sort by; None for the order in which the records are read.
+        reverse: Whether to reverse that order.
     """
 
     environment: Environment
@@ -37,6 +48,10 @@ class OutputOptions(NamedTuple):
     colour: bool = True
     null_separated: bool = False
     progress: "TerminalProgress | None" = None
+    is_default: bool = False
+    fields: Sequence[str] | None = None
+    sort: str | None = None
+    reverse: bool = False
 
     def end_progress(self) -> None:
         """Remove the progress line: results are written now."""

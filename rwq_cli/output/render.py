@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, TypeVar
 
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.exit_codes import Code, ExitStatus
-from rwq_cli.output.encode import to_json
+from rwq_cli.output.encode import to_indented_json, to_json
 from rwq_cli.output.machine import Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.report import Batch, Records, Report, Stream, Text
+from rwq_cli.output.report import Batch, Records, Report, Stream, Text, View
 
 T = TypeVar("T")
 
@@ -39,13 +40,23 @@ def _render_text(report: Text, options: OutputOptions) -> ExitStatus:
 
 
 def _render_records(report: Records[Any], options: OutputOptions) -> Code:
+    records = report.records
+    is_in_order = options.sort is not None or options.reverse
+    if is_in_order:
+        from rwq_cli.output.fields import in_order
+
+        records = in_order(report.view, records, options)
+    report.view = _with_fields(report.view, options)
+    has_default = options.is_default and options.fields is None
+    if report.describes and has_default and options.format is OutputFormat.PLAIN:
+        options = options._replace(format=OutputFormat.TABLE)
     environment = options.environment
     total = missing = 0
 
     def counted() -> Iterator[Any]:
         nonlocal total, missing
         opening = report.opening
-        for record in _progress_until_first(report.records, options):
+        for record in _progress_until_first(records, options):
             if opening:
                 environment.note(opening)
                 opening = None
@@ -58,17 +69,17 @@ def _render_records(report: Records[Any], options: OutputOptions) -> Code:
         if opening:
             environment.note(opening)
 
-    if options.format is OutputFormat.IDS and report.id_batches is not None:
+    if options.format is OutputFormat.IDS and report.id_batches is not None and not is_in_order:
         writer = _writer(report, options)
         total = writer.write_ids(_progress_until_first(report.id_batches, options))
     else:
         _write_records(report, counted(), options)
     if not total and report.empty:
-        if options.format is OutputFormat.TABLE and not environment.quiet:
+        if options.format.is_for_people and not environment.quiet:
             environment.stdout.write(f"{report.empty}\n".encode())
         elif report.none_is_no:
             environment.note(report.empty)
-    shows_footer = options.format is OutputFormat.TABLE or environment.stderr_is_terminal
+    shows_footer = options.format.is_for_people or environment.stderr_is_terminal
     footer = report.footer(total) if total and shows_footer else None
     for note in (footer, report.closing()):
         if note:
@@ -83,18 +94,22 @@ def _render_records(report: Records[Any], options: OutputOptions) -> Code:
 
 def _write_records(report: Records[T], records: Iterator[T], options: OutputOptions) -> None:
     view, output, stdout = report.view, options.format, options.environment.stdout
-    if report.text is not None and output in (OutputFormat.TABLE, OutputFormat.PLAIN):
+    if report.text is not None and (output.is_for_people or output is OutputFormat.PLAIN):
         stdout.write(report.text.encode())
-    elif output is OutputFormat.TABLE:
+    elif output.is_for_people:
         from rwq_cli.output.table import write_sections, write_table
 
-        write = write_table if view.sections is None else write_sections
+        has_wide = output is OutputFormat.WIDE and view.all_columns
+        write = write_table if view.sections is None or has_wide else write_sections
         write(view, records, options)
-    elif output is OutputFormat.PLAIN and (report.is_one or not view.columns):
+    elif (
+        output is OutputFormat.PLAIN and not options.fields and (report.is_one or not view.columns)
+    ):
         write_fields(stdout, view, records)
     elif output is OutputFormat.JSON and report.is_one:
+        encode = to_indented_json if options.environment.stdout_is_terminal else to_json
         for record in records:
-            stdout.write(to_json(view.fields(record)) + b"\n")
+            stdout.write(encode(view.fields(record)) + b"\n")
     else:
         _writer(report, options).write_all(records)
 
@@ -109,9 +124,10 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
     If stdout is closed (`rwq complete - | head`) or full, the work continues to its end.
     """
     environment, output = options.environment, options.format
+    view = _unsorted_view(report.view, options)
     writer = None
     if output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS):
-        writer = Writer(report.view, options)
+        writer = Writer(view, options)
     shows_all = report.shows_all and output is not OutputFormat.IDS
     failure: OSError | None = None
     try:
@@ -159,18 +175,40 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
 def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
     """Write the lines of the records, unless another format was asked for."""
     stdout = options.environment.stdout
+    view = _unsorted_view(report.view, options)
     batches = _progress_until_first(report.batches, options)
-    if options.format in (OutputFormat.TABLE, OutputFormat.PLAIN, OutputFormat.JSONL):
+    is_text = options.format.is_for_people or options.format is OutputFormat.PLAIN
+    if options.fields is None and (is_text or options.format is OutputFormat.JSONL):
         written = 0
         stdout.write(report.header)
         for batch in batches:
             stdout.write(b"".join(map(report.line, batch)))
             written += len(batch)
     else:
-        written = Writer(report.view, options).write_all(chain.from_iterable(batches))
+        if is_text:
+            options = options._replace(format=OutputFormat.PLAIN)
+        written = Writer(view, options).write_all(chain.from_iterable(batches))
     stdout.flush()
     options.environment.note(report.summary(written))
     return report.status(written)
+
+
+def _unsorted_view(view: View[T], options: OutputOptions) -> View[T]:
+    """The view with the fields that were asked for, for records that are written as they come."""
+    if options.sort is not None or options.reverse:
+        raise InvalidArgument(
+            "--sort and --reverse are for listings", "this command writes records as they come"
+        )
+    return _with_fields(view, options)
+
+
+def _with_fields(view: View[T], options: OutputOptions) -> View[T]:
+    """The view with the fields that were asked for."""
+    if options.fields is None:
+        return view
+    from rwq_cli.output.fields import with_fields
+
+    return with_fields(view, options.fields)
 
 
 def _progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterator[T]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -46,6 +47,17 @@ _INFINITIVES = {
 NAMED_FAILURES = 5
 
 
+# Columns up to this rank are left out before another is cut.
+LAST_EXTRA = 3
+
+
+class Cut(Enum):
+    """Where a cell loses characters if the terminal is too narrow."""
+
+    END = "end"
+    MIDDLE = "middle"
+
+
 def _nothing(*_: Any) -> None:
     """The default of a report's optional notes."""
 
@@ -59,15 +71,25 @@ class Column(NamedTuple, Generic[T]):
         human: The cell of a table; None for the same as the field.
         right: Whether it is right-aligned.
         style: The style of a cell, such as `red`; None for none.
-        shrinks: In which order columns shrink on a narrow terminal, from 1; 0 for never.
+        field: The name of the field in JSON and CSV; empty for the title in small letters.
+        rank: In which order columns are left out on a narrow terminal, from 1; 0 for never.
+            Up to LAST_EXTRA they are extras.
+        cut: Where its cells are cut on a narrow terminal; None for nowhere.
     """
 
     title: str
     raw: Callable[[T], bytes | str | int | None]
     human: Callable[[T], str] | None = None
     right: bool = False
-    style: Callable[[T], str | None] = _nothing
-    shrinks: int = 0
+    style: Callable[[T], str | None] | None = None
+    field: str = ""
+    rank: int = 0
+    cut: Cut | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its field."""
+        return self.field or self.title.lower()
 
 
 class Section(NamedTuple):
@@ -96,6 +118,8 @@ class View(NamedTuple, Generic[T]):
         data: The payload, for `-o data`; None if the record has none.
         nested: The fields that are an object or null, with their inner fields: CSV has a column
             for each.
+        plain_columns: For plain lines, with the ID first; empty for `columns`.
+        all_columns: For `-o wide` and `--fields`; empty for `columns`.
     """
 
     fields: Callable[[T], dict[str, Any]]
@@ -105,6 +129,8 @@ class View(NamedTuple, Generic[T]):
     sections: Callable[[T], Sequence[Section]] | None = None
     data: Callable[[T], bytes | None] = _nothing
     nested: Mapping[str, Sequence[str]] = MappingProxyType({})
+    plain_columns: Sequence[Column[T]] = ()
+    all_columns: Sequence[Column[T]] = ()
 
 
 # Without a comparison and a representation a class is created in half the time, at every start.
@@ -118,6 +144,7 @@ class Records(Generic[T]):
         empty: The sentence that replaces an empty table.
         none_is_no: Whether no records mean exit code 1.
         is_one: Whether the user asked for one record: JSON is an object then.
+        describes: Whether a pipe gets by default what a terminal gets.
         bare_data: Whether `-o data` adds nothing to the bytes, because one item was requested.
         id_batches: The IDs of the records in batches, read in place of the records for `-o ids`;
             None if only the records can be read.
@@ -135,6 +162,7 @@ class Records(Generic[T]):
     empty: str = ""
     none_is_no: bool = False
     is_one: bool = False
+    describes: bool = False
     bare_data: bool = False
     id_batches: Iterable[Sequence[bytes]] | None = None
     text: str | None = None

@@ -8,7 +8,7 @@ from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Column, Records, Row, Section, View
+from rwq_cli.output.report import LAST_EXTRA, Column, Cut, Records, Row, Section, View
 
 # The JSON fields after the queue's name: attributes of `Counts`, with `_seconds` for `_s`.
 _FIELDS = (
@@ -26,53 +26,76 @@ def counts_fields(counts: Counts) -> dict[str, Any]:
     return {**bytes_fields("queue", counts.queue), **numbers}
 
 
-def _column(name: str) -> Column[Counts]:
+def _column(name: str, rank: int) -> Column[Counts]:
     def value(counts: Counts) -> int | None:
-        number: int | None = getattr(counts, name)
+        number: int | None = getattr(counts, name.replace("_seconds", "_s"))
         return number
 
     return Column(
-        name.upper(),
+        name.upper().replace("_", " "),
         value,
-        lambda counts: human.count(value(counts)),
+        lambda counts: _cell(name, value(counts)),
         right=True,
         style=lambda counts: "red" if name in _BAD and value(counts) else None,
+        field=name,
+        rank=rank,
     )
 
 
+def _cell(name: str, number: int | None) -> str:
+    if name.endswith("_seconds"):
+        return human.duration(number)
+    if name.endswith("_ms"):
+        return human.duration(None if number is None else number / 1000)
+    return human.size(number) if name.endswith("_bytes") else human.count(number)
+
+
 def _columns(*names: str) -> tuple[Column[Counts], ...]:
-    return (Column("QUEUE", lambda counts: counts.queue), *map(_column, names))
+    """The columns of these counts; on a narrow terminal, the last are left out first."""
+    first = LAST_EXTRA + len(names)
+    queue: Column[Counts] = Column("QUEUE", lambda counts: counts.queue, cut=Cut.MIDDLE)
+    return (queue, *(_column(name, first - index) for index, name in enumerate(names)))
 
 
+_LENGTHS = ("waiting", "processing", "delayed", "buried")
 _STATES = ("waiting", "leased", "abandoned", "held", "delayed", "buried")
 
 
-def stats_report(counts: Iterable[Counts], *, deep: bool, one: bool) -> Records[Counts]:
+def stats_report(counts: Iterable[Counts], *, fast: bool, deep: bool, one: bool) -> Records[Counts]:
     """The report of `rwq stats`: one queue at length, or several as a table."""
     names = (*_STATES, "orphaned", "duplicated", "ghosts") if deep else _STATES
+    view = _view(_columns(*(_LENGTHS if fast else names)), _sections if one else None)
 
     def note(counts: Counts, _output: OutputFormat) -> str | None:
         denied = deep and counts.results is None
         return "rwq: this user may not read results; they are not counted" if denied else None
 
     return Records(
-        view=_view(_columns(*names), _sections if one else None),
+        view=view._replace(plain_columns=_columns(*names)),
         records=counts,
         is_one=one,
+        describes=True,
         note=note,
     )
 
 
 def queues_view() -> View[Counts]:
     """The lengths of queues."""
-    return _view(_columns("waiting", "processing", "delayed", "buried"))
+    return _view(_columns(*_LENGTHS))
 
 
 def _view(
     columns: Sequence[Column[Counts]], sections: Callable[[Counts], Sequence[Section]] | None = None
 ) -> View[Counts]:
     sample = Counts(b"", 0, 0, 0, 0)
-    return View(counts_fields, lambda counts: counts.queue, sample, columns, sections)
+    return View(
+        counts_fields,
+        lambda counts: counts.queue,
+        sample,
+        columns,
+        sections,
+        all_columns=_columns(*_FIELDS),
+    )
 
 
 # In the order of `stats`; the last are shown only if there are any.

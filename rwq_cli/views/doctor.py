@@ -30,6 +30,7 @@ def doctor_report(
     return Records(
         view=_view(queue, fix=fix, dry_run=dry_run),
         records=findings(),
+        describes=True,
         empty=f"Nothing is wrong with {escaped(queue)}.",
         id_batches=ids(),
         closing=lambda: _summary(diagnose(), fix=fix),

@@ -70,6 +70,7 @@ def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
             nested={**ITEM_NESTED, "result": ("status", "completed_ms", "bytes", "ttl_ms")},
         ),
         records=shown,
+        describes=True,
         is_one=one,
         is_missing=lambda record: record.item.state in _NO_ITEM,
         note=note,

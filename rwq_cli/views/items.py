@@ -1,6 +1,6 @@
 """Items: the columns of the listings, and the JSON object."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -9,7 +9,7 @@ from rwq_cli.core.state.rules import is_guard
 from rwq_cli.output import human
 from rwq_cli.output.encode import JsonText, bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Column, View
+from rwq_cli.output.report import Column, Cut, View
 
 _BROKEN = frozenset(
     {
@@ -57,47 +57,89 @@ def _time_left(item: Item) -> str:
     return "no expiry" if lease.ttl_ms is None else human.duration(lease.ttl_ms / 1000)
 
 
-QUEUE: Column[Item] = Column("QUEUE", lambda item: item.queue, shrinks=4)
-ID: Column[Item] = Column("ID", lambda item: item.item_id)
+QUEUE: Column[Item] = Column("QUEUE", lambda item: item.queue, rank=8, cut=Cut.MIDDLE)
+ID: Column[Item] = Column("ID", lambda item: item.item_id, cut=Cut.MIDDLE)
 POSITION: Column[Item] = Column(
     "#",
     lambda item: item.position,
     lambda item: "-" if item.position is None else str(item.position),
     right=True,
+    field="position",
+    rank=5,
 )
 STATE: Column[Item] = Column(
-    "STATE", lambda item: item.state.value, style=lambda item: state_style(item.state)
+    "STATE", lambda item: item.state.value, style=lambda item: state_style(item.state), rank=9
 )
 LAST_USE: Column[Item] = Column(
-    "LAST USE", lambda item: item.idle_s, lambda item: human.ago(item.idle_s), right=True, shrinks=3
+    "LAST USE",
+    lambda item: item.idle_s,
+    lambda item: human.ago(item.idle_s),
+    right=True,
+    field="idle_seconds",
+    rank=1,
 )
 HOLDER: Column[Item] = Column(
-    "HOLDER", lambda item: None if item.lease is None else item.lease.holder, _holder, shrinks=2
+    "HOLDER",
+    lambda item: None if item.lease is None else item.lease.holder,
+    _holder,
+    field="lease_holder",
+    rank=6,
+    cut=Cut.MIDDLE,
 )
 TIME_LEFT: Column[Item] = Column(
     "TIME LEFT",
     lambda item: None if item.lease is None else item.lease.ttl_ms,
     _time_left,
     right=True,
+    field="lease_ttl_ms",
+    rank=7,
+)
+RETURNS: Column[Item] = Column(
+    "RETURNS",
+    lambda item: item.returns,
+    lambda item: human.count(item.returns),
+    right=True,
+    rank=4,
 )
 SIZE: Column[Item] = Column(
-    "SIZE", lambda item: item.payload_bytes, lambda item: human.size(item.payload_bytes), right=True
+    "SIZE",
+    lambda item: item.payload_bytes,
+    lambda item: human.size(item.payload_bytes),
+    right=True,
+    field="bytes",
+    rank=2,
 )
 DATA: Column[Item] = Column(
     "DATA",
     lambda item: preview_text(item) if item.data is None else item.data,
     lambda item: preview_text(item) or "",
-    shrinks=1,
+    field="preview",
+    rank=3,
+    cut=Cut.END,
+)
+DUE: Column[Item] = Column(
+    "DUE",
+    lambda item: item.due_ms,
+    lambda item: "-" if item.due_ms is None else human.moment(item.due_ms),
+    field="due_ms",
+    rank=7,
 )
 BURIED_AT: Column[Item] = Column(
     "BURIED",
     lambda item: item.buried_ms,
     lambda item: "-" if item.buried_ms is None else human.moment(item.buried_ms),
+    field="buried_ms",
+    rank=7,
 )
-REASON: Column[Item] = Column("REASON", lambda item: item.reason, shrinks=2)
+REASON: Column[Item] = Column("REASON", lambda item: item.reason, rank=6, cut=Cut.END)
 
+ALL_COLUMNS = (
+    *(QUEUE, POSITION, ID, STATE, HOLDER, TIME_LEFT, DUE, BURIED_AT, REASON, RETURNS),
+    *(LAST_USE, SIZE, DATA),
+)
 LEASES_COLUMNS = (ID, STATE, HOLDER, TIME_LEFT, SIZE, DATA)
-LEASED_COLUMNS = (ID, TIME_LEFT, SIZE, DATA)
+# A lease reads the data.
+LEASED_COLUMNS = (ID, TIME_LEFT, SIZE, DATA._replace(field="data"))
 
 
 def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[Item], ...]:
@@ -114,7 +156,7 @@ def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[It
     if which == "waiting":
         return (POSITION, ID, LAST_USE, SIZE, DATA)
     if which == "delayed":
-        return (ID, Column("DUE", lambda item: item.due_ms, due), LAST_USE, SIZE, DATA)
+        return (ID, DUE._replace(human=due), LAST_USE, SIZE, DATA)
     if which == "buried":
         return (ID, BURIED_AT, REASON, SIZE, DATA)
     # For a delayed item, TIME LEFT is the time until it is due.
@@ -160,8 +202,23 @@ def _json_text(data: bytes) -> JsonText | None:
 ITEM_NESTED = {"lease": ("holder", "ttl_ms")}
 
 
-def item_view(columns: tuple[Column[Item], ...]) -> View[Item]:
+# Scripts count fields: the ID is the first, and the queue, if there are several, the last.
+_PLACES_IN_PLAIN = {ID.name: -1, QUEUE.name: 1}
+
+
+def plain_order(columns: Sequence[Column[Item]]) -> Sequence[Column[Item]]:
+    """The columns as `-o plain` has them."""
+    return sorted(columns, key=lambda column: _PLACES_IN_PLAIN.get(column.name, 0))
+
+
+def plain_names(columns: Sequence[Column[Item]]) -> str:
+    """The fields of a line of `-o plain`, for the help."""
+    return ", ".join(column.name for column in plain_order(columns))
+
+
+def item_view(columns: Sequence[Column[Item]]) -> View[Item]:
     """Items with these columns."""
+    own = {column.name: column for column in columns}
     return View(
         item_fields,
         lambda item: item.item_id,
@@ -169,4 +226,6 @@ def item_view(columns: tuple[Column[Item], ...]) -> View[Item]:
         columns,
         data=lambda item: item.data,
         nested=ITEM_NESTED,
+        plain_columns=plain_order(columns),
+        all_columns=[own.get(column.name, column) for column in ALL_COLUMNS],
     )

@@ -7,7 +7,7 @@ from rwq_cli.core.model import Item, State
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import DRY_RUN, Column, Records
+from rwq_cli.output.report import DRY_RUN, Records
 from rwq_cli.views.command_lines import command_line
 from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, item_view
 
@@ -21,17 +21,10 @@ def lease_report(
     *,
     one: bool,
     dry_run: bool,
-    queue_last: bool,
 ) -> Records[Item]:
-    """The report of `rwq lease`. Reading the items, or the batches of IDs, leases them.
-
-    With `queue_last` the queue is the last column, so that scripts find the others by number.
-    """
-    columns: tuple[Column[Item], ...] = LEASED_COLUMNS
-    if len(queues) > 1:
-        columns = (*LEASED_COLUMNS, QUEUE) if queue_last else (QUEUE, *LEASED_COLUMNS)
+    """The report of `rwq lease`. Reading the items, or the batches of IDs, leases them."""
     return Records(
-        view=item_view(columns),
+        view=item_view((QUEUE, *LEASED_COLUMNS) if len(queues) > 1 else LEASED_COLUMNS),
         records=items,
         empty=f"Nothing to lease in {', '.join(map(escaped, queues))}.",
         none_is_no=True,

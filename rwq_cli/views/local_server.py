@@ -13,6 +13,7 @@ def local_report(status: LocalStatus, *, is_no: bool) -> Records[LocalStatus]:
     return Records(
         view=View(_fields, lambda _status: None, status, sections=_sections),
         records=[status],
+        describes=True,
         is_one=True,
         is_missing=lambda _status: is_no,
     )

@@ -29,6 +29,7 @@ def result_report(look: Iterable[ResultLook]) -> Records[ResultLook]:
             data=lambda look: None if look.result is None else look.result.result,
         ),
         records=look,
+        describes=True,
         is_one=True,
         is_missing=lambda look: look.result is None,
         note=_note,

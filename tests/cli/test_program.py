@@ -185,7 +185,7 @@ def test_an_unknown_format_is_an_error_before_any_work(rwq: Rwq, raw: redis.Redi
             2,
             "",
             "rwq: error: -o cannot be 'xml'; "
-            "it is one of table, plain, json, jsonl, csv, ids, data\n",
+            "it is one of table, plain, wide, json, jsonl, csv, ids, data\n",
         ), line
     assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
     assert raw.dbsize() == 2

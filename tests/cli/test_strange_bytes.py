@@ -145,7 +145,7 @@ class TestEveryListing:
 @pytest.mark.needs("no-touch")
 def test_a_line_of_plain_is_one_record(rwq: Rwq, listed: Foreign) -> None:
     rows = [row.split("\t") for row in rwq("ls", "-o", "plain").text.split("\n")[:-1]]
-    assert [(row[1], row[4]) for row in rows] == [(shown, shown) for shown in STRANGE.values()]
+    assert [(row[0], row[4]) for row in rows] == [(shown, shown) for shown in STRANGE.values()]
     assert {len(row) for row in rows} == {5}
     assert listed.raw.llen(listed.keys.main) == len(rows)
 

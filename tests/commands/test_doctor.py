@@ -115,7 +115,7 @@ def test_a_healthy_queue_has_no_findings(rwq: Rwq, foreign: Foreign) -> None:
 
 def test_a_key_of_another_type_is_a_finding(rwq: Rwq, raw: redis.Redis) -> None:
     raw.set("jobs:queue", "x")
-    result = rwq("doctor", "--fix", *AROUND)
+    result = rwq("doctor", "--fix", *AROUND, "-o", "plain")
     assert result.as_tuple() == (
         1,
         "wrong-type\terror\t1\t0\t1\tjobs:queue\tredis-cli TYPE jobs:queue\n",
@@ -249,7 +249,7 @@ class TestGrace:
         result = rwq("doctor", "--fix", *AROUND)
         assert result.as_tuple() == (
             0,
-            "",
+            "Nothing is wrong with jobs.\n",
             "errors 0, warnings 0, notes 0; items 1; fixed 0, left 0\n",
         )
 

@@ -46,7 +46,7 @@ def test_real_records_are_returned_unchanged(server: PrivateServer, tmp_path: Pa
     file.write_bytes(wanted)
 
     assert rwq("add", "-f", str(file)).stderr == (f"added {total:,}\n".encode())
-    assert f"waiting\t{total}\n".encode() in rwq("stats", "--fast").stdout
+    assert f"waiting\t{total}\n".encode() in rwq("stats", "--fast", "-o", "plain").stdout
     listed = rwq("ls", "-n", "0", "-o", "data").stdout
     assert sha256(listed).hexdigest() == sha256(wanted).hexdigest()
 

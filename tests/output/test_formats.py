@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 import redis
 
+from rwq_cli.cli.app import all_commands
 from tests.conftest import Foreign
 from tests.driver import Result, Rwq
 
@@ -110,6 +111,8 @@ VERBS = {
     "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
     "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),
 }
+# Commands that print in a pipe what they print on a terminal.
+DESCRIBING = ("show", "stats", "doctor", "result", "local")
 EMPTY = [
     *("ls", "ls all", "ls leased", "ls abandoned", "ls --match x", "leases"),
     *("leases --holder x", "queues"),
@@ -198,14 +201,17 @@ class TestListings:
         assert rows[0][0] not in ("#", "ID", "QUEUE")
 
     @pytest.mark.parametrize("line", LISTINGS)
-    def test_plain_is_the_default_without_a_terminal(self, run: Run, line: str) -> None:
+    def test_a_pipe_gets_plain_lines_of_a_listing_and_else_a_table(
+        self, run: Run, line: str
+    ) -> None:
         if line == "lease -n 5":
             return
 
         def without_times(out: bytes) -> bytes:
             return re.sub(rb"\b5\d{4}\b|(?<=\t)\d(?=\t)", b"MS", out)
 
-        assert without_times(run(line).out) == without_times(run(line, "-o", "plain").out)
+        output = "table" if line.split()[0] in DESCRIBING else "plain"
+        assert without_times(run(line).out) == without_times(run(line, "-o", output).out)
 
     @pytest.mark.parametrize(
         ("line", "ids"),
@@ -263,6 +269,13 @@ class TestObjects:
     def test_csv_is_a_header_and_a_row(self, run: Run, line: str) -> None:
         rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
         assert [len(rows), len(rows[0])] == [2, len(rows[1])]
+
+    @pytest.mark.parametrize("line", OBJECTS)
+    def test_a_pipe_gets_what_describes_a_record(self, run: Run, line: str) -> None:
+        if line.split()[0] in DESCRIBING:
+            result = run(line)
+            assert result.out == run(line, "-o", "table").out
+            assert b"\t" not in result.out
 
     # What a monitor reads is a line of its own.
     @pytest.mark.parametrize("line", [line for line in OBJECTS if line != "check"])
@@ -418,7 +431,7 @@ class TestValues:
     def test_an_item_in_plain(self, run: Run, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         text = run("ls", "-o", "plain").text.replace("\t1\t9", "\t0\t9")
-        assert text == "0\ta\t0\t9\tdata of a\n1\tb\t0\t9\tdata of b\n"
+        assert text == "a\t0\t0\t9\tdata of a\nb\t1\t0\t9\tdata of b\n"
 
     def test_a_lease_without_end_in_json(self, run: Run, foreign: Foreign) -> None:
         foreign.leased(b"a", holder=b"ann", ttl_ms=None)
@@ -460,3 +473,37 @@ def test_numbers_are_grouped_in_tables_only(run: Run, rwq: Rwq) -> None:
     table = run("leases", "-o", "table").text
     assert "12.1 KiB" in table
     assert "59m59s" in table or "1h" in table
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [
+        ("ls", "waiting"),
+        ("ls delayed", "delayed"),
+        ("ls buried", "buried"),
+        *((f"ls {which}", "otherwise") for which in ("all", "processing", "leased", "abandoned")),
+        ("ls --state leased", "otherwise"),
+        ("leases", "a lease"),
+        ("lease --dry-run -n 2", "an item"),
+        ("lease --dry-run -n 2 -q jobs -q other", "of several queues"),
+        ("queues", "a queue"),
+    ],
+)
+def test_plain_lines_have_the_columns_of_the_help(
+    run: Run, foreign: Foreign, line: str, record: str
+) -> None:
+    run("bury w1")
+    foreign.delayed(b"d1", 4_000_000_000_000)
+    (command,) = [each for each in all_commands() if each.path == line.split()[0]]
+    fields = command.manual.plain[record].split(", ")
+    rows = [row.split("\t") for row in run(line).text.splitlines()]
+    assert rows
+    assert {len(row) for row in rows} == {len(fields)}
+    records = run(line, "-o", "jsonl").jsonl
+    assert fields[0] == ("queue" if line == "queues" else "id")
+    for name in ("id", "state", "bytes", "queue", "waiting", "due_ms", "reason", "position"):
+        if name in fields:
+            column = fields.index(name)
+            expected = ["" if each[name] is None else str(each[name]) for each in records]
+            assert [row[column] for row in rows] == expected

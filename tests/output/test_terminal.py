@@ -5,6 +5,7 @@ import re
 
 import pytest
 import redis
+from rich.cells import cell_len
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
@@ -50,8 +51,74 @@ class TestWidth:
         result = rwq("ls", "all", "-o", "table", variables={"COLUMNS": columns})
         assert max(map(len, result.lines)) == 80
 
+    @pytest.mark.parametrize("columns", [40, 80, 120])
+    @pytest.mark.parametrize(
+        "line", ["ls", "ls all", "ls buried", "leases", "queues", "stats -q jobs -q other", "lease"]
+    )
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "cc34" + "0" * 55 + "47b49",
+            "i" * 300,
+            "日本語" * 50,
+            "e\u0301" * 200,
+            "👩\u200d💻👍🏽" * 40,
+        ],
+    )
+    def test_a_table_never_wraps_whatever_the_ids(
+        self, rwq: Rwq, foreign: Foreign, line: str, columns: int, name: str
+    ) -> None:
+        foreign.raw.flushall()
+        foreign.waiting(name.encode())
+        for state in (b"a", b"l", b"h"):
+            foreign.abandoned(state + name.encode())
+        for state in (b"l", b"h"):
+            foreign.lease(state + name.encode(), holder=name.encode())
+        rwq("bury", "--reason", name[:200], name)
+        foreign.waiting(b"w" + name.encode())
+        Foreign(foreign.raw, name.encode()).waiting(b"x")
+        code, seen = rwq.on_screen(*line.split(), columns=columns)
+        rows = plain(seen)
+        assert code == 0
+        assert len(rows) >= 3
+        assert max(map(cell_len, rows)) <= columns
+
+    def test_a_long_id_loses_its_middle(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.raw.flushall()
+        foreign.waiting(b"cc34" + b"0" * 55 + b"47b49")
+        _, seen = rwq.on_screen("ls", "--fields", "id,state", columns=19)
+        assert plain(seen)[2] == "cc34…47b49  waiting"
+
+    def test_extras_are_left_out_before_an_id_is_cut(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.raw.flushall()
+        foreign.waiting(b"i" * 64)
+        headers = [
+            plain(rwq.on_screen("ls", columns=columns)[1])[0].split()
+            for columns in (120, 88, 80, 78, 40)
+        ]
+        assert headers == [
+            ["#", "ID", "LAST", "USE", "SIZE", "DATA"],
+            ["#", "ID", "SIZE", "DATA"],
+            ["#", "ID", "DATA"],
+            ["#", "ID"],
+            ["#", "ID"],
+        ]
+
+    def test_empty_columns_are_left_out(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.raw.flushall()
+        foreign.abandoned(b"a")
+        header = plain(rwq.on_screen("leases", columns=160)[1])[0]
+        assert header.split() == ["ID", "STATE", "SIZE", "DATA"]
+
+    def test_a_long_table_has_one_header(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.raw.flushall()
+        foreign.waiting(*(b"%d" % number for number in range(10_500)))
+        rows = plain(rwq.on_screen("ls", "-n", "0", "--fields", "position,id", columns=160)[1])
+        assert len(rows) == 2 + 10_500 + 1
+        assert [rows[0], rows[2], rows[-2]] == ["   #  ID", "   0  0", "10499  10499"]
+
     @pytest.mark.parametrize("columns", [80, 160])
-    def test_ids_are_never_cut(self, rwq: Rwq, columns: int) -> None:
+    def test_ids_that_fit_are_never_cut(self, rwq: Rwq, columns: int) -> None:
         for line in ("ls", "leases", "ls all"):
             _, seen = rwq.on_screen(*line.split(), columns=columns)
             text = "\n".join(plain(seen))
@@ -76,8 +143,6 @@ class TestWidth:
         raw.flushall()
         rwq("add", "--id", "日本", "日本語" * 60)
         _, seen = rwq.on_screen("ls", columns=80)
-        from rich.cells import cell_len
-
         assert max(cell_len(row) for row in plain(seen)) <= 80
 
 

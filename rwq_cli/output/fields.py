@@ -1,0 +1,100 @@
+"""`--fields`, `--sort` and `--reverse`: records with other fields, or in another order."""
+
+import json
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.output.encode import flat
+from rwq_cli.output.options import OutputOptions
+from rwq_cli.output.report import LAST_EXTRA, Column, Cut, View
+
+T = TypeVar("T")
+
+
+def with_fields(view: View[T], names: Sequence[str]) -> View[T]:
+    """A view that has these fields only, in this order, in every format.
+
+    Raises:
+        InvalidArgument: There is no such field, or none is named.
+    """
+    if not names:
+        raise InvalidArgument("--fields names no field", _known(view))
+    columns = [column for name in names for column in _columns(view, name)]
+
+    def fields(record: T) -> dict[str, Any]:
+        whole = view.fields(record)
+        inner = flat(whole, view.nested)
+        return {name: whole[name] if name in whole else inner.get(name) for name in names}
+
+    return view._replace(
+        fields=fields,
+        columns=[
+            # The last ones are left out first, and the first one never.
+            column._replace(rank=index and LAST_EXTRA + len(columns) - index)
+            for index, column in enumerate(columns)
+        ],
+        plain_columns=(),
+        all_columns=(),
+        sections=None,
+    )
+
+
+def in_order(view: View[T], records: Iterable[T], options: OutputOptions) -> Iterable[T]:
+    """The records in the order that was asked for; reading the first one reads all of them.
+
+    Raises:
+        InvalidArgument: There is no such field.
+    """
+    if options.sort is None:
+        return _reversed(records)
+    (column, *_) = _columns(view, options.sort)
+    return _sorted(records, column.raw, reverse=options.reverse)
+
+
+def _reversed(records: Iterable[T]) -> Iterator[T]:
+    yield from reversed(list(records))
+
+
+def _sorted(records: Iterable[T], value: Callable[[T], Any], *, reverse: bool) -> Iterator[T]:
+    """The records by a value; those without one come last."""
+    pairs = [(value(record), record) for record in records]
+    known = [pair for pair in pairs if pair[0] is not None]
+    known.sort(key=lambda pair: _sort_key(pair[0]), reverse=reverse)
+    yield from (record for _, record in known)
+    yield from (record for each, record in pairs if each is None)
+
+
+def _sort_key(value: Any) -> tuple[float, bytes]:
+    """Numbers by their value, before texts by their bytes."""
+    if isinstance(value, int | float):
+        return float(value), b""
+    return float("inf"), value if isinstance(value, bytes) else str(value).encode()
+
+
+def _columns(view: View[T], name: str) -> list[Column[T]]:
+    """The columns of a field: more than one if it has fields of its own."""
+    inner = [f"{name}_{each}" for each in view.nested.get(name, ())]
+    if inner:
+        return [column for each in inner for column in _columns(view, each)]
+    for column in (*view.all_columns, *view.columns):
+        if column.name == name:
+            return [column]
+    if name not in {**view.fields(view.sample), **flat(view.fields(view.sample), view.nested)}:
+        raise InvalidArgument(f"no field {name!r}", _known(view))
+
+    def value(record: T) -> Any:
+        record_fields = view.fields(record)
+        value = {**flat(record_fields, view.nested), **record_fields}[name]
+        if value is None and (encoded := record_fields.get(f"{name}_b64")) is not None:
+            return b64decode(encoded)
+        return json.dumps(value) if isinstance(value, dict | list) else value
+
+    return [Column(name.upper().replace("_", " "), value, field=name, cut=Cut.END)]
+
+
+def _known(view: View[Any]) -> str:
+    whole = view.fields(view.sample)
+    names = dict.fromkeys((*whole, *flat(whole, view.nested)))
+    return f"the fields are {', '.join(names)}"
