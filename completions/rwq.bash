@@ -21,7 +21,7 @@ __rwq_table() {
         rwq_options=(-n=OTHER --number=OTHER --for=OTHER --id=OTHER --wait --timeout=OTHER --fair --dry-run -0 --null)
         ;;
     complete)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --owner=OTHER --result=FILE --rejected --result-ttl=OTHER --yes --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER --mine -n=OTHER --limit=OTHER --all -0 --null --owner=OTHER --result=FILE --rejected --result-ttl=OTHER --yes --dry-run)
         ;;
     result)
         rwq_options=(--wait --timeout=OTHER)
@@ -31,7 +31,7 @@ __rwq_table() {
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --for=OTHER --dry-run)
         ;;
     release)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --front --delay=OTHER --force --yes --dry-run)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER --mine -n=OTHER --limit=OTHER --all -0 --null --front --delay=OTHER --force --yes --dry-run)
         ;;
     bury)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --reason=OTHER --force --yes --dry-run)

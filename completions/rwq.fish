@@ -33,13 +33,13 @@ function __rwq_read_command
         case 'lease'
             set options n/number= for= id= wait timeout= fair dry-run 0/null
         case 'complete'
-            set options state= match= where= id-glob= older-than= n/limit= all 0/null owner= result= rejected result-ttl= yes dry-run
+            set options state= match= where= id-glob= older-than= mine n/limit= all 0/null owner= result= rejected result-ttl= yes dry-run
         case 'result'
             set options wait timeout=
         case 'touch'
             set options state= match= where= id-glob= older-than= n/limit= all 0/null for= dry-run
         case 'release'
-            set options state= match= where= id-glob= older-than= n/limit= all 0/null front delay= force yes dry-run
+            set options state= match= where= id-glob= older-than= mine n/limit= all 0/null front delay= force yes dry-run
         case 'bury'
             set options state= match= where= id-glob= older-than= n/limit= all 0/null reason= force yes dry-run
         case 'kick'
@@ -230,10 +230,11 @@ complete -c rwq -n '__rwq_at complete' -l match -x -d 'Only items whose data mat
 complete -c rwq -n '__rwq_at complete' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at complete' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at complete' -l older-than -x -d 'Only items last used longer ago than this'
+complete -c rwq -n '__rwq_at complete' -l mine -d 'Only items that this session still holds; without IDs, all of them'
 complete -c rwq -n '__rwq_at complete' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at complete' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
-complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only items that this session still holds'
+complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only items that this session still holds: the RWQ_SESSION of one of your scripts on this host, or a whole holder'
 complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Store the contents of this file as the result of each item; - is stdin'
 complete -c rwq -n '__rwq_at complete' -l rejected -d 'Mark the outcome as rejected: processing was given up'
 complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Store the outcome for this long. [default: 1h]'
@@ -262,6 +263,7 @@ complete -c rwq -n '__rwq_at release' -l match -x -d 'Only items whose data matc
 complete -c rwq -n '__rwq_at release' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
 complete -c rwq -n '__rwq_at release' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at release' -l older-than -x -d 'Only items last used longer ago than this'
+complete -c rwq -n '__rwq_at release' -l mine -d 'Only items that this session holds; without IDs, all of them'
 complete -c rwq -n '__rwq_at release' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at release' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'

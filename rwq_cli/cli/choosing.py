@@ -44,6 +44,9 @@ class SelectableState(StrEnum):
 
 
 States = list[SelectableState] | None
+_KEYWORD = Parameter.KEYWORD_ONLY
+# The state of what a session holds.
+_LEASED = frozenset({State.LEASED})
 
 
 def _state_option(offered: Iterable[SelectableState]) -> object:
@@ -154,6 +157,7 @@ class Choice:
         is_whole_queue: Whether the whole queue is chosen: no IDs, and no option except `--all`.
         from_stdin: Whether the IDs are read from stdin.
         has_states: Whether `--state` was given.
+        mine: Whether only items that this session has leased are meant.
     """
 
     named: Iterator[bytes | Flush] | None
@@ -162,6 +166,7 @@ class Choice:
     is_whole_queue: bool = False
     from_stdin: bool = False
     has_states: bool = False
+    mine: bool = False
 
     @property
     def by_name(self) -> bool:
@@ -190,7 +195,8 @@ class Choice:
             chosen = Chosen(self.named)
         else:
             warn_of_idle_reset(settings, queue, self.selection)
-            chosen = queue.choose(self.selection, limit=self.limit)
+            selection = replace(self.selection, holder=queue.holder if self.mine else None)
+            chosen = queue.choose(selection, limit=self.limit)
         if confirm is None or yes:
             return chosen
         return replace(chosen, ids=confirm_ids(confirm, chosen.ids, queue))
@@ -205,17 +211,23 @@ class SelectionScope:
         everything: The states that `--all` selects.
         offered: The states that `--state` accepts.
         defaults_to_all: Whether the verb acts on the whole queue without IDs and options.
+        mine: The help of `--mine`; None if the verb does not take it.
     """
 
     default: frozenset[State]
     everything: frozenset[State]
     offered: frozenset[State]
     defaults_to_all: bool = False
+    mine: str | None = None
 
     def parameters(self) -> Sequence[Parameter]:
         """The argument and the options."""
         ids, *others = signature(_choice).parameters.values()
-        return [ids, *Criteria(self.offered).parameters(), *others]
+        mine = []
+        if self.mine is not None:
+            annotation = Annotated[bool, option("--mine", self.mine)]
+            mine = [Parameter("mine", _KEYWORD, default=False, annotation=annotation)]
+        return [ids, *Criteria(self.offered).parameters(), *mine, *others]
 
     def read(
         self,
@@ -224,6 +236,7 @@ class SelectionScope:
         ids: Sequence[str] | None,
         limit: int | None,
         everything: bool,
+        mine: bool = False,
         **criteria: object,
     ) -> Choice:
         """The choice.
@@ -247,10 +260,10 @@ class SelectionScope:
             )
         if ids:
             named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
-            return Choice(named, Selection(), None, from_stdin="-" in ids)
+            return Choice(named, Selection(), None, from_stdin="-" in ids, mine=mine)
         if self.defaults_to_all and options in ([], ["--all"]):
             return Choice(None, Selection(self.everything), None, is_whole_queue=True)
-        if not options:
+        if not (options or mine):
             raise InvalidArgument(
                 "no items chosen",
                 "give IDs, or - to read them from stdin; or choose by --state, --match, --where, "
@@ -261,8 +274,9 @@ class SelectionScope:
         selected = Criteria(self.offered).read(settings, **criteria)  # type: ignore[arg-type]
         has_states = selected.states is not None
         if not has_states:
-            selected = replace(selected, states=self.everything if everything else self.default)
-        return Choice(None, selected, limit or None, has_states=has_states)
+            states = self.everything if everything else self.default
+            selected = replace(selected, states=_LEASED if mine else states)
+        return Choice(None, selected, limit or None, has_states=has_states, mine=mine)
 
 
 def _choice(

@@ -205,9 +205,12 @@ class Settings:
         The session is RWQ_SESSION, else the ID of the process's session, so that the commands of
         one shell or script recognize their own leases.
         """
+        return self.holder_of(self.environment.variables.get("RWQ_SESSION") or str(os.getsid(0)))
+
+    def holder_of(self, session: str) -> bytes:
+        """The holder that leases of one of this user's sessions on this host name."""
         variables = self.environment.variables
         user = variables.get("USER") or variables.get("LOGNAME") or _account()
-        session = variables.get("RWQ_SESSION") or str(os.getsid(0))
         return os.fsencode(f"rwq:{user}@{os.uname().nodename}:{session}")
 
 

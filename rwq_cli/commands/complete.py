@@ -20,7 +20,12 @@ from rwq_cli.views.outcomes import batch_of_ids
 
 app = CommandModule()
 
-_SCOPE = SelectionScope(default=frozenset({State.WAITING}), everything=ITEMS, offered=ITEMS)
+_SCOPE = SelectionScope(
+    default=frozenset({State.WAITING}),
+    everything=ITEMS,
+    offered=ITEMS,
+    mine="Only items that this session still holds; without IDs, all of them.",
+)
 
 
 @app.command(
@@ -31,6 +36,7 @@ _SCOPE = SelectionScope(default=frozenset({State.WAITING}), everything=ITEMS, of
         "rwq complete -q jobs 4f2a9c",
         "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
         "rwq lease -q jobs -n 1000 -o ids | rwq complete -q jobs -",
+        "rwq complete -q jobs 4f2a9c --mine",
         "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d",
         "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
     ),
@@ -43,8 +49,12 @@ def complete(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
     owner: Annotated[
-        bytes | None,
-        option("--owner SESSION", "Only items that this session still holds.", os.fsencode),
+        str | None,
+        option(
+            "--owner SESSION",
+            "Only items that this session still holds: the RWQ_SESSION of one of your scripts on "
+            "this host, or a whole holder.",
+        ),
     ] = None,
     result: Annotated[
         str | None,
@@ -65,6 +75,10 @@ def complete(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
+    if owner is not None and choice.mine:
+        raise InvalidArgument("--owner and --mine cannot be used together", "use one of them")
+    if owner == "":
+        raise InvalidArgument("--owner is empty", "is a variable in the script unset?")
     if result == "-" and choice.from_stdin:
         raise InvalidArgument(
             "stdin cannot hold both the IDs and the result", "put one of them in a file"
@@ -77,13 +91,18 @@ def complete(
             ttl_ms=round(1000 * (RESULT_TTL_S if result_ttl_s is None else result_ttl_s)),
         )
     queue = open_queue(settings)
+    owners = None
+    if choice.mine:
+        owners = [queue.holder]
+    elif owner is not None:
+        owners = [os.fsencode(owner), settings.holder_of(owner)]
     question = None if choice.by_name or dry_run else "complete {} and delete their data"
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.complete(
             chosen.ids,
-            owner=owner,
+            owner=owners,
             result_options=result_options,
             expected=chosen.expected,
             dry_run=dry_run,
@@ -92,5 +111,8 @@ def complete(
         failures=(Status.MISSING, Status.NOT_OWNER),
         dry_run=dry_run,
         leases=queue.effective_leases,
-        reasons={Status.NOT_OWNER: "without --owner it is completed all the same"},
+        reasons={
+            Status.NOT_OWNER: f"without --{'mine' if choice.mine else 'owner'} it is completed "
+            "all the same"
+        },
     )

@@ -22,7 +22,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
 from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, plain_names
-from rwq_cli.views.leasing import lease_by_id_report, lease_report
+from rwq_cli.views.leasing import lease_by_id_report, lease_report, waiting_note
 
 app = CommandModule()
 
@@ -94,6 +94,7 @@ def lease(
         import random
 
         shuffle = random.shuffle
+    names = [queue.name for queue in queues]
     count = min(number or 1, LONGEST_LIST)
     wait_s = timeout_s if timeout_s is not None else FOREVER if wait else 0.0
     items = lease_from(
@@ -103,10 +104,11 @@ def lease(
         wait_s=wait_s,
         data=wants_data,
         shuffle=shuffle,
+        before_waiting=lambda: settings.environment.note(waiting_note(names, wait_s)),
         dry_run=dry_run,
     )
     return lease_report(
-        [queue.name for queue in queues],
+        names,
         items,
         (batch.ids for batch in items.batches),
         one=count == 1,

@@ -17,7 +17,12 @@ from rwq_cli.views.outcomes import batch_of_ids
 app = CommandModule()
 
 _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
-_SCOPE = SelectionScope(default=_IN_PROCESSING, everything=_IN_PROCESSING, offered=ITEMS)
+_SCOPE = SelectionScope(
+    default=_IN_PROCESSING,
+    everything=_IN_PROCESSING,
+    offered=ITEMS,
+    mine="Only items that this session holds; without IDs, all of them.",
+)
 
 
 @app.command(
@@ -26,6 +31,7 @@ _SCOPE = SelectionScope(default=_IN_PROCESSING, everything=_IN_PROCESSING, offer
         "rwq release -q jobs 4f2a9c",
         "rwq release -q jobs --state abandoned --older-than 1h --dry-run",
         "rwq release -q jobs 4f2a9c --delay 10m",
+        "rwq release -q jobs --mine",
         "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
     ),
     exits={
@@ -47,6 +53,8 @@ def release(
     yes: YesToForceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
+    if choice.mine and force:
+        raise InvalidArgument("--mine and --force cannot be used together", "use one of them")
     if front and delay_s is not None:
         raise InvalidArgument("--front and --delay cannot be used together", "use one of them")
     if delay_s and delay_s < 0.001:
@@ -59,6 +67,7 @@ def release(
         queue.release(
             chosen.ids,
             force=force,
+            own_only=choice.mine,
             front=front,
             delay_s=delay_s or 0.0,
             expected=chosen.expected,
@@ -69,5 +78,5 @@ def release(
         dry_run=dry_run,
         neutral=() if delay_s else (Status.ALREADY_WAITING,),
         leases=queue.effective_leases,
-        reasons={Status.NOT_OWNER: "--force ends its lease"},
+        reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
     )

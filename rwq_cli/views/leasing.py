@@ -1,12 +1,14 @@
 """Leased items, and the reasons why others could not be leased."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from time import time
 from typing import Protocol
 
 from rwq_cli.core.model import Item, State
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import DRY_RUN, Records
 from rwq_cli.views.command_lines import command_line
 from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, item_view
@@ -32,6 +34,25 @@ def lease_report(
         # In a dry run, a note comes first.
         id_batches=None if dry_run else id_batches,
         opening=_DRY_RUN if dry_run else None,
+        note=_held,
+    )
+
+
+def waiting_note(queues: Sequence[bytes], wait_s: float) -> str:
+    """What a lease waits for, and for how long at most."""
+    limit = "" if wait_s == float("inf") else f", {human.duration(wait_s)} at most"
+    return f"waiting for an item in {', '.join(map(escaped, queues))}{limit}"
+
+
+def _held(item: Item, output: OutputFormat) -> str | None:
+    """Of an item of which only the data are shown, the ID and the end of the lease."""
+    if output is not OutputFormat.DATA or item.lease is None or item.lease.ttl_ms is None:
+        return None
+    left_s = item.lease.ttl_ms / 1000
+    ends = human.moment(round(1000 * (time() + left_s)))
+    return (
+        f"leased {escaped(item.item_id)} of {escaped(item.queue)} for {human.duration(left_s)}, "
+        f"until {ends}"
     )
 
 
@@ -71,6 +92,7 @@ def lease_by_id_report(
         none_is_no=True,
         bare_data=one,
         opening=_DRY_RUN if dry_run else None,
+        note=_held,
         closing=lambda: "\n".join(refusals) if leased else None,
         status=lambda: ExitStatus.PARTIAL if refusals and leased else None,
     )

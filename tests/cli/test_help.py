@@ -72,6 +72,9 @@ PREPARED = {
     "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
     "rwq undo": "rwq rm -q jobs --yes 1",
     "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
+    "rwq complete -q jobs 4f2a9c --mine": (
+        "rwq release -q jobs 4f2a9c; rwq lease -q jobs --id 4f2a9c"
+    ),
     "rwq edit -q jobs 4f2a9c": "export EDITOR=true",
     "EDITOR='code --wait' rwq edit -q jobs 4f2a9c": "ln -s /bin/true bin/code",
     "rwq set -q jobs 4f2a9c -f fixed.json": "echo '{}' > fixed.json",

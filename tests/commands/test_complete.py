@@ -97,6 +97,57 @@ class TestOwner:
         assert rwq("complete", "a", "--owner", OWN).code == 0
 
 
+class TestSession:
+    """`--mine`, and `--owner` with the name of a session."""
+
+    def test_the_short_name_is_that_of_a_session_of_this_user_here(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        host = os.uname().nodename
+        foreign.waiting(b"a")
+        rwq("lease", variables={"RWQ_SESSION": "nightly"})
+        foreign.leased(b"whole", holder=b"nightly")
+        foreign.leased(b"elsewhere", holder=b"rwq:tester@elsewhere:nightly")
+        foreign.leased(b"another", holder=f"rwq:ann@{host}:nightly".encode())
+        result = rwq(
+            *("complete", "a", "whole", "elsewhere", "another"),
+            *("--owner", "nightly", "-o", "jsonl"),
+        )
+        assert [record["status"] for record in result.jsonl] == [
+            *("completed", "completed", "not-owner", "not-owner")
+        ]
+
+    def test_mine_completes_only_what_this_session_holds(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"w")
+        rwq("lease")
+        foreign.leased(b"theirs")
+        foreign.abandoned(b"ab")
+        result = rwq("complete", "a", "w", "theirs", "ab", "--mine", "-o", "ids")
+        assert (result.code, result.text) == (3, "a\n")
+        assert "w: nobody holds it; without --mine it is completed all the same" in result.notes
+        assert foreign.raw.exists(*(f"jobs:item:{each}" for each in ("w", "theirs", "ab"))) == 3
+
+    def test_mine_alone_chooses_what_this_session_holds(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(5)))
+        rwq("lease", "-n", "3")
+        foreign.leased(b"theirs")
+        assert rwq("complete", "--mine").code == 2
+        dry = rwq("complete", "--mine", "--id-glob", "[01]", "--dry-run", "-o", "ids")
+        assert (dry.code, sorted(dry.text.split())) == (0, ["0", "1"])
+        result = rwq("complete", "--mine", "--match", "of [12]", "--yes", "-o", "ids")
+        assert (result.code, sorted(result.text.split())) == (0, ["1", "2"])
+        result = rwq("complete", "--mine", "--yes", "-o", "ids")
+        assert (result.code, result.text) == (0, "0\n")
+        assert rwq("complete", "--mine", "--yes").code == 0
+        assert foreign.raw.exists("jobs:item:theirs") == 1
+
+    def test_an_empty_owner_is_an_unset_variable(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        result = rwq("complete", "a", "--owner", "")
+        assert (result.code, foreign.raw.exists("jobs:item:a")) == (2, 1)
+        assert rwq("complete", "a", "--owner", "me", "--mine").code == 2
+
+
 class TestDryRun:
     def test_changes_nothing_and_reports_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import time
@@ -75,6 +76,20 @@ def test_the_data_of_one_item_are_printed_unchanged(rwq: Rwq, raw: redis.Redis) 
     rwq("add", "--format", "raw", stdin=data)
     assert rwq.process("lease", "-o", "data").out == data
     assert raw.llen("jobs:processing") == 1
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_with_the_data_alone_the_lease_is_told_on_stderr(
+    rwq: Rwq, foreign: Foreign, by_id: bool
+) -> None:
+    foreign.waiting(b"a\x1b", b"b")
+    words = ("--id", "a\x1b", "--id", "b") if by_id else ("-n", "2")
+    result = rwq("lease", *words, "--for", "1h", "-o", "data")
+    assert [line.partition(", until ")[0] for line in result.notes.splitlines()] == [
+        "leased a\\x1b of jobs for 1h",
+        "leased b of jobs for 1h",
+    ]
+    assert rwq("lease", "--dry-run", "-o", "data").notes.count("leased ") == 1
 
 
 def test_data_of_several_items_are_separated(rwq: Rwq) -> None:
@@ -177,7 +192,10 @@ class TestWaiting:
         process = rwq.start("lease", "--wait", "-o", "data")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         assert rwq("add", "x", "--id", "a").code == 0
-        assert process.communicate(timeout=TIMEOUT_S) == (b"x", b"")
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        waiting, held = err.decode().splitlines()
+        assert (out, waiting) == (b"x", "waiting for an item in jobs")
+        assert re.fullmatch(r"leased a of jobs for 5m, until [-0-9]{10} [:0-9]{8}", held)
         assert process.returncode == 0
         assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
 
@@ -186,9 +204,16 @@ class TestWaiting:
         assert rwq("lease", "--timeout", "100ms").as_tuple() == (
             1,
             "",
-            "Nothing to lease in jobs.\n",
+            "waiting for an item in jobs, 0.1s at most\nNothing to lease in jobs.\n",
         )
         assert time.monotonic() - began >= 0.1
+
+    def test_a_quiet_one_waits_without_a_word(self, rwq: Rwq) -> None:
+        assert rwq("lease", "--timeout", "10ms", "-Q").as_tuple() == (1, "", "")
+
+    def test_nothing_is_told_where_nothing_is_waited_for(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert rwq("lease", "--wait", "-o", "ids").as_tuple() == (0, "a\n", "")
 
     def test_without_wait_it_does_not_block(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.config_resetstat()
@@ -244,6 +269,7 @@ class TestWaiting:
 
 
 QUEUES = ("-q", "high", "-q", "normal", "-q", "low")
+WAITING = b"waiting for an item in high, normal, low\n"
 
 
 class TestSeveralQueues:
@@ -259,7 +285,9 @@ class TestSeveralQueues:
             ("normal", "n2"),
         ]
         assert raw.lrange("low:queue", 0, -1) == [b"l1"]
-        assert rwq("lease", *QUEUES, "-o", "data").as_tuple() == (0, "data of l1", "")
+        result = rwq("lease", *QUEUES, "-o", "data")
+        assert (result.code, result.text) == (0, "data of l1")
+        assert result.notes.startswith("leased l1 of low for 5m, until ")
         assert rwq("lease", *QUEUES).as_tuple() == (
             1,
             "",
@@ -314,14 +342,14 @@ class TestSeveralQueues:
             until(lambda: raw.info("clients")["blocked_clients"] == 3)
             Foreign(raw, name).waiting(b"a")
             out, err = process.communicate(timeout=TIMEOUT_S)
-            assert (json.loads(out)["queue"], err) == (name.decode(), b"")
+            assert (json.loads(out)["queue"], err) == (name.decode(), WAITING)
 
     def test_an_interrupted_wait_leases_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.flushall()
         process = rwq.start("lease", *QUEUES, "--wait")
         until(lambda: raw.info("clients")["blocked_clients"] == 3)
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
+        assert process.communicate(timeout=TIMEOUT_S) == (b"", WAITING)
         assert process.returncode == 130
         until(lambda: raw.info("clients")["blocked_clients"] == 0)
 

@@ -103,3 +103,42 @@ class TestDelay:
         before = contents(foreign.raw)
         assert rwq("release", "a", *words.split()).as_tuple() == (2, "", f"rwq: error: {said}\n")
         assert contents(foreign.raw) == before
+
+
+class TestMine:
+    def test_only_what_this_session_holds_is_released(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"w")
+        rwq("lease")
+        foreign.leased(b"theirs")
+        foreign.abandoned(b"ab")
+        foreign.delayed(b"d", 9_999_999_999_999)
+        result = rwq("release", "a", "theirs", "ab", "d", "--mine", "-o", "ids")
+        assert (result.code, result.text) == (3, "a\n")
+        assert "rwq: ab: nobody holds it; --mine leaves it\n" in result.notes
+        assert "rwq: d: it is delayed; --mine leaves it\n" in result.notes
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a", b"w"]
+
+    @pytest.mark.parametrize("later", [(), ("--delay", "1h"), ("--front",)])
+    def test_without_ids_all_of_it_is(
+        self, rwq: Rwq, foreign: Foreign, later: tuple[str, ...]
+    ) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        rwq("lease", "-n", "2")
+        foreign.leased(b"theirs")
+        foreign.leased(b"glob", holder=b"rwq:tester@*:s1")
+        before = contents(foreign.raw)
+        dry = rwq("release", "--mine", "--dry-run", "-o", "ids", *later)
+        assert (sorted(dry.text.split()), contents(foreign.raw)) == (["a", "b"], before)
+        result = rwq("release", "--mine", "-o", "ids", *later)
+        assert (result.code, sorted(result.text.split())) == (0, ["a", "b"])
+        assert rwq("leases", "--mine", "-o", "ids").text == ""
+        assert rwq("leases", "-o", "ids").text.split() == ["theirs", "glob"]
+        assert rwq("release", "--mine").code == 0
+
+    def test_an_item_that_another_session_took_meanwhile_is_left(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.leased(b"a")
+        result = rwq("release", "a", "--mine", "--delay", "1h")
+        assert (result.code, "; --mine leaves it" in result.notes) == (1, True)
+        assert rwq("release", "a", "--mine", "--force").code == 2

@@ -111,6 +111,7 @@ VERBS: dict[str, Verb] = {
     "touch": _outcomes("touch"),
     "release": _outcomes("release"),
     "release by force": _outcomes("release", force=True),
+    "release one's own": _outcomes("release", own_only=True),
     "release to the front": _outcomes("release", front=True),
     "release later": _outcomes("release", delay_s=1000),
     "bury": _outcomes("bury", force=True),

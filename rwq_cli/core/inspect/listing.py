@@ -42,6 +42,7 @@ class Selection:
         id_glob: A glob that the whole ID must match; None for any.
         older_than_s: Only items idle for at least this many seconds; None for any.
         where: Says of data whether they are wanted; None for any.
+        holder: Only items that this holder has leased; None for any.
     """
 
     states: frozenset[State] | None = None
@@ -49,6 +50,7 @@ class Selection:
     id_glob: bytes | None = None
     older_than_s: float | None = None
     where: Callable[[bytes], bool] | None = None
+    holder: bytes | None = None
 
     @property
     def is_all(self) -> bool:
@@ -384,9 +386,15 @@ def _chosen(
         read = Detail.IDLE_TIME
     for page in pages:
         candidates = [item for item in page if states is None or item.state in states]
+        if selection.holder is not None:
+            candidates = [item for item in candidates if _holder_of(item) == selection.holder]
         for item in with_details(queue, candidates, read):
             if selection.accepts(item):
                 yield item if read is detail else replace(item, data=None)
+
+
+def _holder_of(item: Item) -> bytes | None:
+    return None if item.lease is None else item.lease.holder
 
 
 def leases(

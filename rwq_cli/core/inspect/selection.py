@@ -106,7 +106,7 @@ def _candidates(
 ) -> Iterator[tuple[bytes, State, bytes | None]]:
     """IDs with their states, and with their data if the selection needs them."""
     source, needs_data = source_of(states), selection.needs_data
-    if not needs_data and selection.older_than_s is None:
+    if not needs_data and selection.older_than_s is None and selection.holder is None:
         for item_id, state in listed_states(queue, source, states, selection.id_glob):
             yield item_id, state, None
         return

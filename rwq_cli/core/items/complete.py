@@ -1,6 +1,6 @@
 """Completing items: `lua/ops/complete.lua`."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rwq_cli.core.batches import BATCH_ITEMS, Flush
 from rwq_cli.core.handle import Queue
@@ -14,7 +14,7 @@ def complete(
     queue: Queue,
     ids: Iterable[bytes | Flush],
     *,
-    owner: bytes | None = None,
+    owner: bytes | Collection[bytes] | None = None,
     result_options: ResultOptions | None = None,
     expected: Expected = ANY,
     dry_run: bool = False,
@@ -27,7 +27,8 @@ def complete(
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        owner: Complete only items whose lease this holder still has; None for any.
+        owner: Complete only items whose lease this holder, or one of these, still has; None for
+            any.
         result_options: The result to keep for each; None for none.
         expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
         dry_run: Change nothing, and report what would be done.
@@ -39,9 +40,10 @@ def complete(
     Returns:
         For each ID `COMPLETED`, `MISSING`, `NOT_OWNER` or `CHANGED`, as the server acknowledges it.
     """
+    owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
     operation = Operation(
         "complete",
-        (owner or b"", *result_args(result_options)),
+        (len(owners), *result_args(result_options), *owners),
         "completing",
         items_max=BATCH_ITEMS if result_options is None else result_options.items_max,
         expected=expected,

@@ -107,6 +107,7 @@ def lease_from(
     wait_s: float = 0.0,
     data: bool = True,
     shuffle: Shuffle | None = None,
+    before_waiting: Callable[[], object] | None = None,
     dry_run: bool = False,
 ) -> Leased:
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
@@ -124,6 +125,7 @@ def lease_from(
         data: Return the payloads; without them, the items' data are empty.
         shuffle: Changes the order of the queues before each attempt, such as `random.shuffle`; None
             keeps it.
+        before_waiting: Called once, if there is nothing to lease at first.
         dry_run: Lease nothing, and return the items that would be leased now.
 
     Raises:
@@ -149,7 +151,8 @@ def lease_from(
         first.connection.look_only()
         return Leased(None, _leasable_batches(distinct, request, shuffle))
     lease = Lease(first.holder, lease_ms)
-    return Leased(lease, _lease_batches(distinct, request, wait_s, shuffle))
+    batches = _lease_batches(distinct, request, wait_s, shuffle, before_waiting)
+    return Leased(lease, batches)
 
 
 def lease_many(
@@ -180,7 +183,11 @@ def lease(queue: Queue, *, lease_s: float = 300.0, wait_s: float = 0.0) -> Item 
 
 
 def _lease_batches(
-    queues: list[Queue], request: LeaseRequest, wait_s: float, shuffle: Shuffle | None
+    queues: list[Queue],
+    request: LeaseRequest,
+    wait_s: float,
+    shuffle: Shuffle | None,
+    before_waiting: Callable[[], object] | None,
 ) -> Iterator[LeasedBatch]:
     clock = queues[0].clock
     deadline_s = clock.monotonic() + wait_s
@@ -197,6 +204,9 @@ def _lease_batches(
             left_s = deadline_s - clock.monotonic()
             if left_s <= 0:
                 return
+            if before_waiting is not None:
+                before_waiting()
+                before_waiting = None
             waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
     # Yielded first, so that it is reported even if the rest fails.
     yield first.batch

@@ -9,11 +9,13 @@ class LeasePolicy(NamedTuple):
     Attributes:
         own_holder: The holder whose leases it may always end.
         force: Whether it may end all other leases, too.
+        own_only: Whether it leaves items that its own holder has not leased.
     """
 
     own_holder: bytes
     force: bool
+    own_only: bool = False
 
     def args(self) -> tuple[object, ...]:
         """The script arguments."""
-        return self.own_holder, "1" if self.force else "0"
+        return self.own_holder, "own" if self.own_only else "1" if self.force else "0"

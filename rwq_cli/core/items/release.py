@@ -21,6 +21,7 @@ def release(
     ids: Iterable[bytes | Flush],
     *,
     force: bool = False,
+    own_only: bool = False,
     front: bool = False,
     delay_s: float = 0.0,
     expected: Expected = ANY,
@@ -33,6 +34,7 @@ def release(
         queue: The queue.
         ids: The IDs; read in batches.
         force: End leases of other sessions, too. Delayed and buried items do not need it.
+        own_only: Release only items that this handle's holder has leased; excludes `force`.
         front: Make them the next to be leased, in this order, instead of the last.
         delay_s: The delay, seconds; 0 for none.
         expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
@@ -41,13 +43,15 @@ def release(
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        InvalidArgument: Both `front` and a delay were given.
+        InvalidArgument: Both `front` and a delay were given, or both `own_only` and `force`.
         ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
         For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING` or `CHANGED`.
     """
-    policy = LeasePolicy(queue.holder, force)
+    if own_only and force:
+        raise InvalidArgument("own_only and force exclude each other", "give one of them")
+    policy = LeasePolicy(queue.holder, force, own_only)
     delay_ms = round(delay_s * 1000)
     if delay_ms > 0:
         if front:

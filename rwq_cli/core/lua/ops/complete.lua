@@ -3,15 +3,19 @@
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
--- arg 8     complete only items whose lease this holder has; '' for any
+-- arg 8     of how many holders one must have the lease of an item; 0 for any item
 -- arg 9     how long to keep the results, ms; '' to keep none
 -- arg 10    the verdict of the results: 'completed' | 'rejected'
 -- arg 11    '1' if the results have data, else '0'
 -- arg 12    those data, bytes
--- arg 13..  IDs, each once
+-- arg 13..  those holders, then the IDs, each once
 -- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed, elsewhere.
-local owner, keep_ms, ids = arg(8), arg(9), ids_from(13)
-local needs_leases = owner ~= '' or keep_ms ~= '' or expected_states or present[delayed] or present[buried]
+local owner_count, owners, keep_ms = tonumber(arg(8)), {}, arg(9)
+for i = 1, owner_count do
+  owners[arg(12 + i)] = true
+end
+local ids = ids_from(13 + owner_count)
+local needs_leases = owner_count > 0 or keep_ms ~= '' or expected_states or present[delayed] or present[buried]
 local facts = read_facts(ids, claim, not needs_leases)
 local wrong = wrong_data(ids, facts)
 if wrong then
@@ -25,7 +29,7 @@ for i = 1, #ids do
   local found = facts[id]
   if not found.main then
     outcomes[id] = 'elsewhere'
-  elseif owner ~= '' and found.data == 'string' and (effective_lease(found) or '') ~= owner then
+  elseif owner_count > 0 and found.data == 'string' and not owners[(effective_lease(found))] then
     outcomes[id] = 'not-owner'
   elseif may_be_changed and found.data == 'string' and is_changed(id, found, now_ms) then
     outcomes[id] = 'changed'

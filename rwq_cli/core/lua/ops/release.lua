@@ -3,13 +3,13 @@
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
 -- arg 8     the caller's own holder, whose leases may always be ended
--- arg 9     '1' to end leases of other sessions, too, else '0'
+-- arg 9     '1' to end leases of other sessions, too, 'own' to take only what that holder has, else '0'
 -- arg 10    '1' to skip abandoned and orphaned items, because this is the first look at them
 -- arg 11    '1' to make the items the next to be leased, '0' for the end of the queue
 -- arg 12..  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
 -- in-transit, elsewhere.
-local own_holder, force, is_first_look = arg(8), arg(9) == '1', arg(10) == '1'
+local own_holder, force, own_only, is_first_look = arg(8), arg(9) == '1', arg(9) == 'own', arg(10) == '1'
 local front, ids = arg(11) == '1', ids_from(12)
 local facts = read_facts(ids, claim)
 local wrong = wrong_data(ids, facts)
@@ -27,6 +27,8 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'missing'
   elseif is_changed(id, found, now_ms) then
     outcomes[id] = 'changed'
+  elseif own_only and session ~= own_holder then
+    outcomes[id] = 'not-owner'
   elseif found.main > 0 and not front then
     outcomes[id] = 'already-waiting'
   elseif session and session ~= own_holder and not force then

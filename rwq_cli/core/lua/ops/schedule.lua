@@ -3,7 +3,7 @@
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
 -- arg 8     the caller's own holder, whose leases may always be ended
--- arg 9     '1' to end leases of other sessions, too, else '0'
+-- arg 9     '1' to end leases of other sessions, too, 'own' to take only what that holder has, else '0'
 -- arg 10    '1' to skip abandoned and orphaned items, because this is the first look at them
 -- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to bury them and replace the reason of
 --           those that are already buried
@@ -11,7 +11,7 @@
 -- arg 13..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
 -- changed, in-transit, elsewhere.
-local own_holder, force, is_first_look = arg(8), arg(9) == '1', arg(10) == '1'
+local own_holder, force, own_only, is_first_look = arg(8), arg(9) == '1', arg(9) == 'own', arg(10) == '1'
 local delay_ms, replaces_reason, reason = tonumber(arg(11)), arg(11) == 'rebury', arg(12)
 local ids = ids_from(13)
 local facts = read_facts(ids, claim)
@@ -31,6 +31,8 @@ for _, id in ipairs(ids) do
     outcomes[id] = 'missing'
   elseif is_changed(id, found, now_ms) then
     outcomes[id] = 'changed'
+  elseif own_only and session ~= own_holder then
+    outcomes[id] = 'not-owner'
   elseif session and session ~= own_holder and not force then
     outcomes[id] = 'not-owner'
   elseif is_first_look and may_be_in_transit(found, now_ms) then
