@@ -5,6 +5,7 @@
 #   __rwq_path    the words that name the command
 #   __rwq_count   how many arguments it has
 #   __rwq_server  the options that select the server, with their values
+#   __rwq_queue   the option that selects the queue, with its value
 #   __rwq_words   all the words
 function __rwq_read
     # From fish 4 on, -x gives the words with variables expanded; before, there was only -o.
@@ -17,6 +18,7 @@ function __rwq_read
     set -g __rwq_path ''
     set -g __rwq_count 0
     set -g __rwq_server
+    set -g __rwq_queue
     # The empty word is the value of an option that has none yet.
     __rwq_read_command $__rwq_words[2..-1] ''
 end
@@ -86,7 +88,7 @@ function __rwq_read_command
             set options install
     end
     # The options of a subcommand follow its name.
-    contains -- "$__rwq_path" '' 'clean' 'local'; and set stop -s
+    contains -- "$__rwq_path" '' 'clean' 'help' 'help clean' 'help local' 'man' 'man clean' 'man local' 'local'; and set stop -s
     argparse -n rwq -i $stop q/queue= u/url= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure fields= sort= reverse color= no-color Q/quiet v/verbose debug h/help $options -- $argv 2>/dev/null
     for name in url password-file tls-ca tls-cert tls-key tls-insecure
         set -l flag _flag_(string replace -a -- - _ $name)
@@ -98,6 +100,9 @@ function __rwq_read_command
                 set -a __rwq_server --$name $$flag
         end
     end
+    # The last one may be the empty word.
+    set -q _flag_queue; and test -n "$_flag_queue[-1]"
+    and set __rwq_queue --queue $_flag_queue[-1]
     while set -q argv[2]
         set -l word $argv[1]
         set -e argv[1]
@@ -119,30 +124,64 @@ function __rwq_at
     test "$__rwq_path" = "$argv"
 end
 
-# The names of the queues on the server that the line or the environment selects.
-function __rwq_queues
+# Whether, in addition, an argument is at the cursor: not an option, for which no server is asked.
+function __rwq_at_argument
+    __rwq_at $argv; and not string match -q -- '-*' (commandline -ct)
+end
+
+# The names of queues or holders, or the IDs of the first items that `rwq ls $argv[2]` lists;
+# $argv[1] is what they are. They come from the server and the queue that the line or the environment
+# selects.
+function __rwq_names
     __rwq_read
-    set -l server
-    for word in $__rwq_server
+    switch $argv[1]
+        case queue
+            __rwq_ask queues -o ids $__rwq_server
+        case holder
+            # The third field of a lease is its holder.
+            __rwq_ask leases -o plain -n 50 $__rwq_queue $__rwq_server | cut -f 3
+        case item
+            __rwq_ask ls $argv[2] -o ids -n 50 $__rwq_queue $__rwq_server
+    end | string match -rv -- '\\\\[nrtuUx]|^$' | string replace -r -- '$' \t
+    # A name with a control character is printed escaped, and cannot be used. What follows the tab
+    # is shown beside the name.
+end
+
+# The output of rwq with these arguments, in which variables are expanded.
+function __rwq_ask
+    set -l words
+    for word in $argv
         if string match -qr -- '^\$[A-Za-z_][A-Za-z0-9_]*$' $word
             set -l name (string sub -s 2 -- $word)
             set word $$name
         else if string match -q -- '~/*' $word
             set word $HOME(string sub -s 2 -- $word)
         else if string match -q -- '*(*' $word
-            # The output of a command selects the server: run nothing.
+            # The output of a command selects the server or the queue: run nothing.
             return
         end
-        set -a server $word
+        set -a words $word
     end
     # The typed program may not be the one in PATH.
     set -l run rwq
     command -sq -- $__rwq_words[1]; and set run $__rwq_words[1]
     command -sq timeout; and set run timeout 2 $run
-    # A name with a control character is printed escaped, and cannot be used. What follows the tab
-    # is shown beside the name.
-    command $run queues -o ids $server 2>/dev/null </dev/null \
-        | string match -rv -- '\\\\[nrtuUx]' | string replace -r -- '$' \t
+    command $run $words 2>/dev/null </dev/null
+end
+
+# The undo files of this user.
+function __rwq_undo_files
+    set -l directory $HOME/.local/state
+    string match -q -- '/*' "$XDG_STATE_HOME"; and set directory $XDG_STATE_HOME
+    set -l files $directory/rwq/undo/*.jsonl
+    printf '%s\n' $files
+end
+
+# The word at the cursor with each value in $argv that may come next in its list.
+function __rwq_list
+    set -l word (commandline -ct | string replace -r -- '^--[^=]*=' '')
+    set -l before (string match -r -- '.*,' "$word"; or echo)
+    printf '%s\t\n' $before$argv
 end
 
 # Forget what an older version of this script may have defined.
@@ -151,7 +190,7 @@ complete -c rwq -e
 complete -c rwq -f
 
 # The options that every command accepts, before its name or after it.
-complete -c rwq -s q -l queue -x -a '(__rwq_queues)' -d 'The queue. Default: RWQ_QUEUE'
+complete -c rwq -s q -l queue -x -a '(__rwq_names queue)' -d 'The queue. Default: RWQ_QUEUE'
 complete -c rwq -s u -l url -x -d 'The server. Default: RWQ_URL, else REDIS_URL, else redis://localhost:6379/0'
 complete -c rwq -s o -l output -x -a 'table\\t plain\\t wide\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, wide, json, jsonl, csv, ids, data. Default: RWQ_OUTPUT, else table on a terminal'
 complete -c rwq -l password-file -r -F -d 'A file with the password. Default: the password of the URL, else RWQ_PASSWORD'
@@ -217,7 +256,7 @@ complete -c rwq -n '__rwq_at add' -s 0 -l null -d 'End each ID of -o ids with NU
 # rwq lease
 complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'Lease at most N items. [default: 1]'
 complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts from now'
-complete -c rwq -n '__rwq_at lease' -l id -x -d 'Lease this item if it waits, is delayed or buried; can be given several times'
+complete -c rwq -n '__rwq_at lease' -l id -x -a '(__rwq_names item waiting)' -d 'Lease this item if it waits, is delayed or buried; can be given several times'
 complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item to lease'
 complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait at most this long'
 complete -c rwq -n '__rwq_at lease' -l fair -d 'Try several queues in random order, reshuffled for each attempt'
@@ -234,16 +273,18 @@ complete -c rwq -n '__rwq_at complete' -l mine -d 'Only items that this session 
 complete -c rwq -n '__rwq_at complete' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at complete' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
-complete -c rwq -n '__rwq_at complete' -l owner -x -d 'Only items that this session still holds: the RWQ_SESSION of one of your scripts on this host, or a whole holder'
+complete -c rwq -n '__rwq_at complete' -l owner -x -a '(__rwq_names holder)' -d 'Only items that this session still holds: the RWQ_SESSION of one of your scripts on this host, or a whole holder'
 complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Store the contents of this file as the result of each item; - is stdin'
 complete -c rwq -n '__rwq_at complete' -l rejected -d 'Mark the outcome as rejected: processing was given up'
 complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Store the outcome for this long. [default: 1h]'
 complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before completing items that options chose'
 complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument complete' -a '(__rwq_names item processing)'
 
 # rwq result
 complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, in any state. Due items are promoted meanwhile'
 complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait at most this long'
+complete -c rwq -n '__rwq_at_argument result; and test $__rwq_count -eq 0' -a '(__rwq_names item all)'
 
 # rwq touch
 complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. leased, held, unlisted'
@@ -256,6 +297,7 @@ complete -c rwq -n '__rwq_at touch' -l all -d 'Every item that the command appli
 complete -c rwq -n '__rwq_at touch' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at touch' -l for -x -d 'How long the lease lasts from now'
 complete -c rwq -n '__rwq_at touch' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument touch' -a '(__rwq_names item leased)'
 
 # rwq release
 complete -c rwq -n '__rwq_at release' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
@@ -272,6 +314,7 @@ complete -c rwq -n '__rwq_at release' -l delay -x -d 'Return the items after thi
 complete -c rwq -n '__rwq_at release' -l force -d 'Also items that another session holds'
 complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument release' -a '(__rwq_names item processing)'
 
 # rwq bury
 complete -c rwq -n '__rwq_at bury' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
@@ -286,6 +329,7 @@ complete -c rwq -n '__rwq_at bury' -l reason -x -d 'The reason, up to 1,024 byte
 complete -c rwq -n '__rwq_at bury' -l force -d 'Also items that another session holds'
 complete -c rwq -n '__rwq_at bury' -l yes -d 'Do not ask before --force ends leases'
 complete -c rwq -n '__rwq_at bury' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument bury' -a '(__rwq_names item waiting)'
 
 # rwq kick
 complete -c rwq -n '__rwq_at kick' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. buried'
@@ -297,15 +341,18 @@ complete -c rwq -n '__rwq_at kick' -s n -l limit -x -d 'The first N only; 0 for 
 complete -c rwq -n '__rwq_at kick' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at kick' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at kick' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument kick' -a '(__rwq_names item buried)'
 
 # rwq edit
 complete -c rwq -n '__rwq_at edit' -l yes -d 'Do not ask before JSON is replaced by data that are not JSON'
 complete -c rwq -n '__rwq_at edit' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument edit; and test $__rwq_count -eq 0' -a '(__rwq_names item all)'
 
 # rwq set
 complete -c rwq -n '__rwq_at set' -s f -l file -r -F -d 'The new data; - is stdin'
 complete -c rwq -n '__rwq_at set' -l yes -d 'Do not ask before JSON is replaced by data that are not JSON'
 complete -c rwq -n '__rwq_at set' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument set; and test $__rwq_count -eq 0' -a '(__rwq_names item all)'
 
 # rwq rm
 complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
@@ -318,6 +365,7 @@ complete -c rwq -n '__rwq_at rm' -l all -d 'Every item that the command applies 
 complete -c rwq -n '__rwq_at rm' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at rm' -l yes -d 'Do not ask for confirmation'
 complete -c rwq -n '__rwq_at rm' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument rm' -a '(__rwq_names item all)'
 
 # rwq mv
 complete -c rwq -n '__rwq_at mv' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
@@ -328,10 +376,11 @@ complete -c rwq -n '__rwq_at mv' -l older-than -x -d 'Only items last used longe
 complete -c rwq -n '__rwq_at mv' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at mv' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at mv' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
-complete -c rwq -n '__rwq_at mv' -l to -x -a '(__rwq_queues)' -d 'The queue to move them to'
+complete -c rwq -n '__rwq_at mv' -l to -x -a '(__rwq_names queue)' -d 'The queue to move them to'
 complete -c rwq -n '__rwq_at mv' -l force -d 'Also leased, delayed and buried items; their leases end'
 complete -c rwq -n '__rwq_at mv' -l yes -d 'Do not ask for confirmation'
 complete -c rwq -n '__rwq_at mv' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at_argument mv' -a '(__rwq_names item waiting)'
 
 # rwq purge
 complete -c rwq -n '__rwq_at purge' -l yes -d 'Do not ask for confirmation'
@@ -342,7 +391,7 @@ complete -c rwq -n '__rwq_at purge' -s 0 -l null -d 'End each ID of -o ids with 
 complete -c rwq -n '__rwq_at undo' -l anywhere -d 'Allow another server than the one they were removed from'
 complete -c rwq -n '__rwq_at undo' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at undo' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
-complete -c rwq -n '__rwq_at undo; and test $__rwq_count -eq 0' -F
+complete -c rwq -n '__rwq_at_argument undo; and test $__rwq_count -eq 0' -F -a '(__rwq_undo_files)'
 
 # rwq ls
 complete -c rwq -n '__rwq_at ls' -s n -l limit -x -d 'How many at most; 0 for all'
@@ -355,10 +404,10 @@ complete -c rwq -n '__rwq_at ls' -l where -x -d 'Only items whose data are JSON 
 complete -c rwq -n '__rwq_at ls' -l id-glob -x -d 'Only IDs that match'
 complete -c rwq -n '__rwq_at ls' -l older-than -x -d 'Only items last used longer ago than this'
 complete -c rwq -n '__rwq_at ls' -s 0 -l null -d 'End each record of -o ids and -o data with NUL, and do not escape it'
-complete -c rwq -n '__rwq_at ls; and test $__rwq_count -eq 0' -a 'waiting\\t processing\\t leased\\t abandoned\\t delayed\\t buried\\t all\\t'
+complete -c rwq -n '__rwq_at_argument ls; and test $__rwq_count -eq 0' -a 'waiting\\t processing\\t leased\\t abandoned\\t delayed\\t buried\\t all\\t'
 
 # rwq leases
-complete -c rwq -n '__rwq_at leases' -l holder -x -d 'Only leases of holders that match'
+complete -c rwq -n '__rwq_at leases' -l holder -x -a '(__rwq_names holder)' -d 'Only leases of holders that match'
 complete -c rwq -n '__rwq_at leases' -l mine -d 'Only the leases of this session'
 complete -c rwq -n '__rwq_at leases' -s n -l limit -x -d 'How many at most; 0 for all'
 complete -c rwq -n '__rwq_at leases' -l data -d 'Read whole payloads, for json, jsonl and csv'
@@ -368,6 +417,7 @@ complete -c rwq -n '__rwq_at leases' -s 0 -l null -d 'End each record of -o ids 
 complete -c rwq -n '__rwq_at show' -l data -d 'Show whole payloads'
 complete -c rwq -n '__rwq_at show' -l eta -x -d 'Watch the queue for this long, to estimate when waiting items will be leased'
 complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
+complete -c rwq -n '__rwq_at_argument show' -a '(__rwq_names item all)'
 
 # rwq stats
 complete -c rwq -n '__rwq_at stats' -l fast -d 'Read lengths only, in the same time for any queue'
@@ -375,11 +425,12 @@ complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to also co
 
 # rwq queues
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d 'End each name of -o ids with NUL, and do not escape it'
+complete -c rwq -n '__rwq_at_argument queues; and test $__rwq_count -eq 0' -a '(__rwq_names queue)'
 
 # rwq wait
 complete -c rwq -n '__rwq_at wait' -l until-empty -d 'Until no item waits, is in processing or is delayed; buried items do not count. This is the default'
 complete -c rwq -n '__rwq_at wait' -l below -x -d 'Until fewer than N items wait'
-complete -c rwq -n '__rwq_at wait' -l id -x -d 'Until this item is gone; can be given several times, for all of them'
+complete -c rwq -n '__rwq_at wait' -l id -x -a '(__rwq_names item all)' -d 'Until this item is gone; can be given several times, for all of them'
 complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after this long. [default: never]'
 
 # rwq clean
@@ -402,8 +453,8 @@ complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d 'End each ID of -o ids 
 complete -c rwq -n '__rwq_at doctor' -l fix -d 'Fix what needs no decision; safe beside workers'
 complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
-complete -c rwq -n '__rwq_at doctor' -l only -x -d 'Only these findings'
-complete -c rwq -n '__rwq_at doctor' -l skip -x -d 'All findings except these'
+complete -c rwq -n '__rwq_at doctor' -l only -x -a '(__rwq_list wrong-type held duplicated two-holders evicting-server abandoned orphaned unlisted due unguarded ghost invalid-score endless-lease stale-schedule stale-cleaning empty-id shadowed-name stray-lease stale-returns invalid-returns foreign-key no-persistence no-hash-tag)' -d 'Only these findings'
+complete -c rwq -n '__rwq_at doctor' -l skip -x -a '(__rwq_list wrong-type held duplicated two-holders evicting-server abandoned orphaned unlisted due unguarded ghost invalid-score endless-lease stale-schedule stale-cleaning empty-id shadowed-name stray-lease stale-returns invalid-returns foreign-key no-persistence no-hash-tag)' -d 'All findings except these'
 complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq check
@@ -433,17 +484,106 @@ complete -c rwq -n '__rwq_at export' -l older-than -x -d 'Only items last used l
 complete -c rwq -n '__rwq_at export' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at export' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at export' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
+complete -c rwq -n '__rwq_at_argument export' -a '(__rwq_names item all)'
 
 # rwq import
 complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'If an ID exists with other data: fail counts it as a failure, skip leaves it, replace overwrites it. An existing result stays, except with replace'
 complete -c rwq -n '__rwq_at import' -l strict -d 'Stop at the first bad line'
 complete -c rwq -n '__rwq_at import' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at import' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
-complete -c rwq -n '__rwq_at import; and test $__rwq_count -eq 0' -F
+complete -c rwq -n '__rwq_at_argument import; and test $__rwq_count -eq 0' -F
+
+# rwq help
+complete -c rwq -n '__rwq_at help' -a 'add' -d 'Add items from arguments, files or stdin'
+complete -c rwq -n '__rwq_at help' -a 'lease' -d 'Lease the next items and print them'
+complete -c rwq -n '__rwq_at help' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
+complete -c rwq -n '__rwq_at help' -a 'result' -d 'Show the outcome that complete stored for an item'
+complete -c rwq -n '__rwq_at help' -a 'touch' -d 'Renew live leases, counted from now'
+complete -c rwq -n '__rwq_at help' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
+complete -c rwq -n '__rwq_at help' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
+complete -c rwq -n '__rwq_at help' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
+complete -c rwq -n '__rwq_at help' -a 'edit' -d 'Edit the data of an item in $VISUAL, else $EDITOR, else vi'
+complete -c rwq -n '__rwq_at help' -a 'set' -d 'Replace the data of an item by a file or stdin, byte for byte'
+complete -c rwq -n '__rwq_at help' -a 'rm' -d 'Remove items in any state, even leased ones, without completing them'
+complete -c rwq -n '__rwq_at help' -a 'mv' -d 'Move items to the end of another queue on the same server'
+complete -c rwq -n '__rwq_at help' -a 'purge' -d 'Remove a queue with all its keys'
+complete -c rwq -n '__rwq_at help' -a 'undo' -d 'Restore what rm, mv or purge removed, or edit or set changed: from FILE, else from the newest undo file that is unused, or whose undo was interrupted'
+complete -c rwq -n '__rwq_at help' -a 'ls' -d 'List items, the next to be leased first; in processing, the oldest entry first'
+complete -c rwq -n '__rwq_at help' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
+complete -c rwq -n '__rwq_at help' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
+complete -c rwq -n '__rwq_at help' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
+complete -c rwq -n '__rwq_at help' -a 'queues' -d 'List the queues of this server with their counts'
+complete -c rwq -n '__rwq_at help' -a 'wait' -d 'Wait until a queue is empty or short enough, or items are gone; for scripts'
+complete -c rwq -n '__rwq_at help' -a 'clean' -d 'Return what dead workers left behind'
+complete -c rwq -n '__rwq_at help' -a 'doctor' -d 'Find what is wrong with a queue; --fix fixes what needs no decision'
+complete -c rwq -n '__rwq_at help' -a 'check' -d 'Compare a queue\'s counts with limits, for monitoring: one line and an exit code'
+complete -c rwq -n '__rwq_at help' -a 'export' -d 'Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its results'
+complete -c rwq -n '__rwq_at help' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
+complete -c rwq -n '__rwq_at help' -a 'help' -d 'Show the help of a command, or a topic'
+complete -c rwq -n '__rwq_at help' -a 'man' -d 'Show the man page of a command or a topic; elsewhere than on a terminal, print its source'
+complete -c rwq -n '__rwq_at help' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
+complete -c rwq -n '__rwq_at help' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
+complete -c rwq -n '__rwq_at help' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
+complete -c rwq -n '__rwq_at help' -a 'states' -d 'The states of an item, and what happens next'
+complete -c rwq -n '__rwq_at help' -a 'exit-codes' -d 'What the exit codes mean'
+complete -c rwq -n '__rwq_at help' -a 'environment' -d 'The environment variables that rwq reads'
+complete -c rwq -n '__rwq_at help' -a 'recipes' -d 'Ten tasks with the commands for them'
+
+# rwq help clean
+complete -c rwq -n '__rwq_at help clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
+complete -c rwq -n '__rwq_at help clean' -a 'deep' -d 'Also return orphaned items and drop ghosts; walks all keys'
+
+# rwq help local
+complete -c rwq -n '__rwq_at help local' -a 'start' -d 'Start the embedded server if it is not running'
+complete -c rwq -n '__rwq_at help local' -a 'stop' -d 'Stop the embedded server and keep its data'
+complete -c rwq -n '__rwq_at help local' -a 'status' -d 'Show whether the embedded server is running, and where'
 
 # rwq man
 complete -c rwq -n '__rwq_at man' -l install -d 'Write every page for this user, and print where'
 complete -c rwq -n '__rwq_at man' -l dir -x -a '(__fish_complete_directories)' -d 'With --install: the directory of man pages; they are written to man1 in it. [default: ~/.local/share/man]'
+complete -c rwq -n '__rwq_at man' -a 'add' -d 'Add items from arguments, files or stdin'
+complete -c rwq -n '__rwq_at man' -a 'lease' -d 'Lease the next items and print them'
+complete -c rwq -n '__rwq_at man' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
+complete -c rwq -n '__rwq_at man' -a 'result' -d 'Show the outcome that complete stored for an item'
+complete -c rwq -n '__rwq_at man' -a 'touch' -d 'Renew live leases, counted from now'
+complete -c rwq -n '__rwq_at man' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
+complete -c rwq -n '__rwq_at man' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
+complete -c rwq -n '__rwq_at man' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
+complete -c rwq -n '__rwq_at man' -a 'edit' -d 'Edit the data of an item in $VISUAL, else $EDITOR, else vi'
+complete -c rwq -n '__rwq_at man' -a 'set' -d 'Replace the data of an item by a file or stdin, byte for byte'
+complete -c rwq -n '__rwq_at man' -a 'rm' -d 'Remove items in any state, even leased ones, without completing them'
+complete -c rwq -n '__rwq_at man' -a 'mv' -d 'Move items to the end of another queue on the same server'
+complete -c rwq -n '__rwq_at man' -a 'purge' -d 'Remove a queue with all its keys'
+complete -c rwq -n '__rwq_at man' -a 'undo' -d 'Restore what rm, mv or purge removed, or edit or set changed: from FILE, else from the newest undo file that is unused, or whose undo was interrupted'
+complete -c rwq -n '__rwq_at man' -a 'ls' -d 'List items, the next to be leased first; in processing, the oldest entry first'
+complete -c rwq -n '__rwq_at man' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
+complete -c rwq -n '__rwq_at man' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
+complete -c rwq -n '__rwq_at man' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
+complete -c rwq -n '__rwq_at man' -a 'queues' -d 'List the queues of this server with their counts'
+complete -c rwq -n '__rwq_at man' -a 'wait' -d 'Wait until a queue is empty or short enough, or items are gone; for scripts'
+complete -c rwq -n '__rwq_at man' -a 'clean' -d 'Return what dead workers left behind'
+complete -c rwq -n '__rwq_at man' -a 'doctor' -d 'Find what is wrong with a queue; --fix fixes what needs no decision'
+complete -c rwq -n '__rwq_at man' -a 'check' -d 'Compare a queue\'s counts with limits, for monitoring: one line and an exit code'
+complete -c rwq -n '__rwq_at man' -a 'export' -d 'Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its results'
+complete -c rwq -n '__rwq_at man' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
+complete -c rwq -n '__rwq_at man' -a 'help' -d 'Show the help of a command, or a topic'
+complete -c rwq -n '__rwq_at man' -a 'man' -d 'Show the man page of a command or a topic; elsewhere than on a terminal, print its source'
+complete -c rwq -n '__rwq_at man' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
+complete -c rwq -n '__rwq_at man' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
+complete -c rwq -n '__rwq_at man' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
+complete -c rwq -n '__rwq_at man' -a 'states' -d 'The states of an item, and what happens next'
+complete -c rwq -n '__rwq_at man' -a 'exit-codes' -d 'What the exit codes mean'
+complete -c rwq -n '__rwq_at man' -a 'environment' -d 'The environment variables that rwq reads'
+complete -c rwq -n '__rwq_at man' -a 'recipes' -d 'Ten tasks with the commands for them'
+
+# rwq man clean
+complete -c rwq -n '__rwq_at man clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
+complete -c rwq -n '__rwq_at man clean' -a 'deep' -d 'Also return orphaned items and drop ghosts; walks all keys'
+
+# rwq man local
+complete -c rwq -n '__rwq_at man local' -a 'start' -d 'Start the embedded server if it is not running'
+complete -c rwq -n '__rwq_at man local' -a 'stop' -d 'Stop the embedded server and keep its data'
+complete -c rwq -n '__rwq_at man local' -a 'status' -d 'Show whether the embedded server is running, and where'
 
 # rwq local
 complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server if it is not running'
@@ -451,14 +591,14 @@ complete -c rwq -n '__rwq_at local' -a 'stop' -d 'Stop the embedded server and k
 complete -c rwq -n '__rwq_at local' -a 'status' -d 'Show whether the embedded server is running, and where'
 
 # rwq local start
-complete -c rwq -n '__rwq_at local start; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
+complete -c rwq -n '__rwq_at_argument local start; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
 
 # rwq local stop
-complete -c rwq -n '__rwq_at local stop; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
+complete -c rwq -n '__rwq_at_argument local stop; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
 
 # rwq local status
-complete -c rwq -n '__rwq_at local status; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
+complete -c rwq -n '__rwq_at_argument local status; and test $__rwq_count -eq 0' -a '(__fish_complete_directories)'
 
 # rwq completion
 complete -c rwq -n '__rwq_at completion' -l install -d 'Write it to the directory where the shell looks for it, and print the path'
-complete -c rwq -n '__rwq_at completion; and test $__rwq_count -eq 0' -a 'bash\\t zsh\\t fish\\t'
+complete -c rwq -n '__rwq_at_argument completion; and test $__rwq_count -eq 0' -a 'bash\\t zsh\\t fish\\t'

@@ -33,11 +33,22 @@ def _names(options: Iterable[Parameter], chosen: Callable[[Parameter], bool]) ->
     return [name for option in options if chosen(option) for name in option.names]
 
 
+def _has_own_parts(command: Command) -> bool:
+    """Whether anything follows its name."""
+    return bool(command.commands) or not command.is_subject
+
+
+def _queue_names(spec: Spec) -> list[str]:
+    return _names(spec.common, lambda option: option.kind is Kind.QUEUE)
+
+
 def _bash(spec: Spec) -> dict[str, str]:
+    cases = (_bash_case(command) for command in spec.commands if _has_own_parts(command))
     return {
-        "COMMANDS": "".join(map(_bash_case, spec.commands)),
+        "COMMANDS": "".join(cases),
         "COMMON": " ".join(_bash_options(spec.common)),
         "SERVER": " | ".join(_names(spec.common, lambda option: option.about_server)),
+        "QUEUE": " | ".join(_queue_names(spec)),
     }
 
 
@@ -65,14 +76,20 @@ def _bash_options(options: Iterable[Parameter]) -> list[str]:
 
 
 def _bash_kind(parameter: Parameter) -> str:
-    return ",".join(parameter.choices) or parameter.kind
+    choices = ",".join(parameter.choices)
+    if parameter.kind is Kind.LIST:
+        return f"LIST:{choices}"
+    return choices or (f"ITEM:{parameter.items}" if parameter.items else parameter.kind)
 
 
+# A blank at the beginning keeps _arguments from adding words to the call; a blank alone shows the
+# label and offers nothing.
 _ZSH_ACTIONS = {
     Kind.FILE: "_files",
     Kind.DIRECTORY: "_files -/",
-    Kind.QUEUE: "_rwq_queues",
-    # A blank shows the label and offers nothing.
+    Kind.QUEUE: " _rwq_names queue",
+    Kind.HOLDER: " _rwq_names holder",
+    Kind.UNDO_FILE: "_rwq_undo_files",
     Kind.OTHER: " ",
 }
 
@@ -83,12 +100,15 @@ def _zsh(spec: Spec) -> dict[str, str]:
         "COMMON": "".join(f"        {_zsh_option(option)}\n" for option in spec.common),
         "ROOT": _zsh_body(root),
         "FUNCTIONS": "".join(
-            f"{_zsh_name(command)}() {{\n{_zsh_body(command)}}}\n\n" for command in others
+            f"{_zsh_name(command)}() {{\n{_zsh_body(command)}}}\n\n"
+            for command in others
+            if _has_own_parts(command)
         ),
         "VALUED": " ".join(_names(spec.common, lambda one: one.about_server and one.takes_value)),
         "FLAGS": " ".join(
             _names(spec.common, lambda one: one.about_server and not one.takes_value)
         ),
+        "QUEUE": " ".join(_queue_names(spec)),
     }
 
 
@@ -134,7 +154,12 @@ def _zsh_argument(number: int, argument: Parameter) -> str:
 def _zsh_value(parameter: Parameter) -> str:
     """The label of a value, and the action that offers the possible ones."""
     choices = " ".join(_zsh_escaped(choice, " ()") for choice in parameter.choices)
-    action = f"({choices})" if choices else _ZSH_ACTIONS[parameter.kind]
+    if parameter.kind is Kind.LIST:
+        action = f" _values -s , {parameter.label.lower()} {choices}"
+    elif parameter.kind is Kind.ITEM:
+        action = f" _rwq_names item {parameter.items}"
+    else:
+        action = f"({choices})" if choices else _ZSH_ACTIONS[parameter.kind]
     return f"{_zsh_escaped(parameter.label.lower(), ':')}:{action}"
 
 
@@ -149,7 +174,9 @@ def _zsh_quoted(text: str) -> str:
 _FISH_ACTIONS = {
     Kind.FILE: "-F",
     Kind.DIRECTORY: "-a '(__fish_complete_directories)'",
-    Kind.QUEUE: "-a '(__rwq_queues)'",
+    Kind.QUEUE: "-a '(__rwq_names queue)'",
+    Kind.HOLDER: "-a '(__rwq_names holder)'",
+    Kind.UNDO_FILE: "-F -a '(__rwq_undo_files)'",
 }
 
 
@@ -166,6 +193,7 @@ def _fish(spec: Spec) -> dict[str, str]:
         "COMMON": " ".join(map(_fish_argparse, spec.common)),
         "GROUPS": " ".join(groups),
         "SERVER": " ".join(max(one.names, key=len)[2:] for one in spec.common if one.about_server),
+        "QUEUE": max(_queue_names(spec), key=len)[2:],
         "OPTIONS": "".join(_fish_option("", option) for option in spec.common),
         "COMMANDS": "".join(map(_fish_block, spec.commands)),
     }
@@ -187,7 +215,8 @@ def _fish_block(command: Command) -> str:
     for number, argument in enumerate(command.arguments):
         if action := _fish_action(argument):
             place = "" if argument.repeatable else f"; and test $__rwq_count -eq {number}"
-            lines.append(f"complete -c rwq -n {_fish_quoted(here + place)} {action}\n")
+            there = f"__rwq_at_argument {path}{place}"
+            lines.append(f"complete -c rwq -n {_fish_quoted(there)} {action}\n")
     return f"\n# rwq {path}".rstrip(" ") + "\n" + "".join(lines) if lines else ""
 
 
@@ -205,6 +234,10 @@ def _fish_action(parameter: Parameter) -> str:
     """The `complete` option that offers the values; empty if there is none."""
     # The tab begins an empty description; without it, fish shows the help of the option.
     choices = " ".join(f"{choice}\\t" for choice in parameter.choices)
+    if parameter.kind is Kind.LIST:
+        return f"-a '(__rwq_list {' '.join(parameter.choices)})'"
+    if parameter.kind is Kind.ITEM:
+        return f"-a '(__rwq_names item {parameter.items})'"
     return f"-a {_fish_quoted(choices)}" if choices else _FISH_ACTIONS.get(parameter.kind, "")
 
 

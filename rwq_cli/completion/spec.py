@@ -1,13 +1,15 @@
 """The commands, options and arguments to complete, read from the parsers of the commands."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.global_options import GLOBAL_NAMES
+from rwq_cli.core.repair.findings import Code
 from rwq_cli.environment import ColourMode
+from rwq_cli.help.topics import SUMMARIES, Topic
 from rwq_cli.output.options import OutputFormat
 
 # Options that every command accepts, before its name or after it.
@@ -19,7 +21,12 @@ _NOT_ABOUT_SERVER = {
 }
 
 # The values of options whose parser takes any text.
-_CHOICES: dict[str, type[StrEnum]] = {"output": OutputFormat, "color": ColourMode}
+_CHOICES: dict[str, type[StrEnum]] = {
+    "output": OutputFormat,
+    "color": ColourMode,
+    "only": Code,
+    "skip": Code,
+}
 
 
 class Kind(StrEnum):
@@ -30,7 +37,36 @@ class Kind(StrEnum):
     FILE = "FILE"
     DIRECTORY = "DIRECTORY"
     QUEUE = "QUEUE"
+    ITEM = "ITEM"
+    HOLDER = "HOLDER"
+    UNDO_FILE = "UNDO_FILE"
+    # Any number of choices, separated by commas.
+    LIST = "LIST"
     OTHER = "OTHER"
+
+
+# The items that a command usually takes, as `rwq ls` names them; others take all.
+_ITEMS = {
+    **dict.fromkeys(("lease", "bury", "mv"), "waiting"),
+    **dict.fromkeys(("complete", "release"), "processing"),
+    "touch": "leased",
+    "kick": "buried",
+}
+# By a command and the label of a value, by an option's long name, or by a label alone.
+_KINDS = {
+    "add ID": Kind.OTHER,
+    "undo FILE": Kind.UNDO_FILE,
+    "queue": Kind.QUEUE,
+    "holder": Kind.HOLDER,
+    "FILE": Kind.FILE,
+    "DIR": Kind.DIRECTORY,
+    "QUEUE": Kind.QUEUE,
+    "PATTERN": Kind.QUEUE,
+    "ID": Kind.ITEM,
+    "SESSION": Kind.HOLDER,
+}
+# Commands whose arguments name a command or a topic.
+_NAMING_SUBJECTS = (("help",), ("man",))
 
 
 @dataclass(frozen=True)
@@ -43,7 +79,8 @@ class Parameter:
         help: One line without a full stop.
         kind: What can be offered for its value.
         label: The name of the value in the help, such as `FORMAT`.
-        choices: All possible values, for CHOICES.
+        choices: All possible values, for CHOICES and LIST.
+        items: Which items to offer, as `rwq ls` names them, for ITEM.
         repeatable: Whether it may be given more than once.
         about_server: Whether the option selects the server or how to connect to it.
     """
@@ -53,6 +90,7 @@ class Parameter:
     kind: Kind
     label: str = ""
     choices: tuple[str, ...] = ()
+    items: str = ""
     repeatable: bool = False
     about_server: bool = False
 
@@ -72,6 +110,7 @@ class Command:
         options: Its options, without the common ones.
         arguments: Its arguments, in order. Only the last one can be repeatable.
         commands: Its subcommands.
+        is_subject: Whether it only names a command or a topic, as after `rwq help`.
     """
 
     path: tuple[str, ...]
@@ -79,6 +118,7 @@ class Command:
     options: tuple[Parameter, ...]
     arguments: tuple[Parameter, ...]
     commands: "tuple[Command, ...]"
+    is_subject: bool = False
 
     def walk(self) -> "Iterator[Command]":
         """This command and all below it, each before its subcommands."""
@@ -104,7 +144,10 @@ def collect() -> Spec:
     """Describe the current command line; this imports every command."""
     root = build_root()
     common = [option for option in _parameters(root) if option.name in _COMMON]
-    return Spec(tuple(_command(root, ()).walk()), tuple(map(_parameter, common)))
+    tree = _command(root, ())
+    return Spec(
+        tuple(_with_subjects(tree).walk()), tuple(_parameter(option, ()) for option in common)
+    )
 
 
 def _command(command: Any, path: tuple[str, ...]) -> Command:
@@ -113,10 +156,28 @@ def _command(command: Any, path: tuple[str, ...]) -> Command:
     return Command(
         path=path,
         help=_one_line(command.get_short_help_str(limit=200)),
-        options=tuple(_parameter(one) for one in own if one.param_type_name == "option"),
-        arguments=tuple(_parameter(one) for one in own if one.param_type_name == "argument"),
+        options=tuple(_parameter(one, path) for one in own if one.param_type_name == "option"),
+        arguments=tuple(_parameter(one, path) for one in own if one.param_type_name == "argument"),
         commands=tuple(_command(command.get_command(None, name), (*path, name)) for name in inner),
     )
+
+
+def _with_subjects(root: Command) -> Command:
+    """The same, with all commands and topics as subcommands of those that take them as arguments:
+    so they are completed as commands are."""
+
+    def subject(command: Command, prefix: tuple[str, ...]) -> Command:
+        inner = tuple(subject(one, prefix) for one in command.commands)
+        return Command((*prefix, *command.path), command.help, (), (), inner, is_subject=True)
+
+    def with_subjects(command: Command) -> Command:
+        if command.path not in _NAMING_SUBJECTS:
+            return command
+        topics = [Command((topic,), SUMMARIES[topic], (), (), ()) for topic in Topic]
+        subjects = tuple(subject(one, command.path) for one in (*root.commands, *topics))
+        return replace(command, arguments=(), commands=subjects)
+
+    return replace(root, commands=tuple(map(with_subjects, root.commands)))
 
 
 def _parameters(command: Any) -> list[Any]:
@@ -125,23 +186,20 @@ def _parameters(command: Any) -> list[Any]:
     return [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
 
 
-def _parameter(parameter: Any) -> Parameter:
+def _parameter(parameter: Any, path: tuple[str, ...]) -> Parameter:
     is_option = parameter.param_type_name == "option"
     names = (*parameter.opts, *parameter.secondary_opts) if is_option else ()
     is_flag = getattr(parameter, "is_flag", False)
     label = parameter.metavar or max(parameter.opts, key=len).lstrip("-")
-    label = "" if is_flag else label.strip("[].").upper()
-    choices = getattr(parameter.type, "choices", ())
-    choices = _CHOICES.get(parameter.name, choices)
+    label = "" if is_flag else label.strip("[].,").upper()
+    choices = _CHOICES.get(parameter.name, ()) or getattr(parameter.type, "choices", ())
     if is_flag:
         kind = Kind.NONE
     elif choices:
-        kind = Kind.CHOICES
-    elif parameter.name == "queue":
-        kind = Kind.QUEUE
+        kind = Kind.LIST if ",..." in (parameter.metavar or "") else Kind.CHOICES
     else:
-        kinds = {"FILE": Kind.FILE, "DIR": Kind.DIRECTORY, "QUEUE": Kind.QUEUE}
-        kind = kinds.get(label, Kind.OTHER)
+        keys = (" ".join((*path, label)), parameter.name, label)
+        kind = next((_KINDS[key] for key in keys if key in _KINDS), Kind.OTHER)
     return Parameter(
         # The parser does not order the names of --help.
         names=tuple(sorted(names, key=lambda name: name.startswith("--"))),
@@ -149,6 +207,7 @@ def _parameter(parameter: Any) -> Parameter:
         kind=kind,
         label=label,
         choices=tuple(map(str, choices)),
+        items=_ITEMS.get(path[0], "all") if kind is Kind.ITEM else "",
         repeatable=parameter.multiple if is_option else parameter.nargs != 1,
         about_server=parameter.name in _COMMON - _NOT_ABOUT_SERVER,
     )

@@ -21,8 +21,9 @@ COMPLETIONS = Path(__file__).parents[2] / "completions"
 # All special characters of ASCII, and no letter twice.
 NASTY = "n !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~z"
 
-# The queues that the fake rwq prints. A name with a carriage return is printed escaped and must not
-# be offered; any other backslash stands for itself.
+# The names that the fake rwq prints: of queues, of items, or, in the third field, of holders. A
+# name with a carriage return is printed escaped and must not be offered; any other backslash stands
+# for itself.
 QUEUES = ("jobs", "mail:in box", "mail:out", "it's", "ümlaut", "C:\\data", NASTY, "x\\ry")
 NAMES = QUEUES[:-1]
 
@@ -88,7 +89,8 @@ def new_world(root: Path) -> World:
         "#!/bin/sh\n"
         f"""printf '%s\\0' "$@" >> '{calls}'; echo >> '{calls}'\n"""
         'if [ -n "$NO_SERVER" ]; then echo unreachable >&2; exit 69; fi\n'
-        "cat <<'END'\n" + "".join(f"{name}\n" for name in QUEUES) + "END\n"
+        """if [ "$1" = leases ]; then set sed 's/.*/id\tleased\t&\t9\tx/'; else set cat; fi\n"""
+        """"$@" <<'END'\n""" + "".join(f"{name}\n" for name in QUEUES) + "END\n"
     )
     fake.chmod(0o755)
     variables = {

@@ -29,6 +29,8 @@ from tests.completion.shells import (
     need,
     new_world,
 )
+from tests.conftest import Foreign
+from tests.driver import Rwq
 
 WITH_L = [name for name in COMMANDS if name.startswith("l")]
 STATES_WITH_A = [state for state in SelectableState if state.startswith("a")]
@@ -116,8 +118,16 @@ def test_the_scripts_in_the_repository_match_the_commands(tmp_path: Path) -> Non
         ("rwq ls --state waiting --state a", STATES_WITH_A),
         ("rwq completion ", list(Shell)),
         ("rwq local st", ["start", "stop", "status"]),
-        # IDs, data, numbers, durations and URLs cannot be guessed, and are not files.
-        ("rwq complete n", []),
+        ("rwq doctor --only d", ["duplicated", "due"]),
+        ("rwq doctor --skip=held,due,ev", ["evicting-server"]),
+        ("rwq help s", [*(name for name in COMMANDS if name.startswith("s")), "states"]),
+        ("rwq -v help ex", ["export", "exit-codes"]),
+        ("rwq help clean ", ["light", "deep"]),
+        ("rwq help ls ", []),
+        ("rwq man local st", ["start", "stop", "status"]),
+        ("rwq man --in", ["--install"]),
+        # Data, numbers, durations and URLs cannot be guessed, and are not files.
+        ("rwq add --id n", []),
         ("rwq add n", []),
         ("rwq lease -n n", []),
         ("rwq lease --for=n", []),
@@ -128,11 +138,16 @@ def test_the_scripts_in_the_repository_match_the_commands(tmp_path: Path) -> Non
 def test_known_words_are_offered_without_starting_rwq(
     shell: Completer, world: World, line: str, offered: list[str]
 ) -> None:
-    assert sorted(shell.offers(line)) == sorted(offered)
+    found = shell.offers(line)
+    # Some shells offer the whole list.
+    assert sorted(word.rpartition(",")[2] for word in found) == sorted(offered)
     assert world.take_calls() == []
 
 
-@pytest.mark.parametrize("command", SPEC.commands, ids=lambda known: "-".join(known.path))
+OWN_COMMANDS = [command for command in SPEC.commands if not command.is_subject]
+
+
+@pytest.mark.parametrize("command", OWN_COMMANDS, ids=lambda known: "-".join(known.path))
 def test_every_long_option_is_offered_without_starting_rwq(
     shell: Completer, world: World, command: Command
 ) -> None:
@@ -178,9 +193,58 @@ def test_queue_names_come_from_the_server_on_the_line(
     assert ["--url" if word == "-u" else word for word in call[3:]] == server
 
 
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("rwq show ", "ls all -o ids -n 50"),
+        ("rwq complete -q jobs ", "ls processing -o ids -n 50 --queue jobs"),
+        ("rwq -q jobs lease --id=", "ls waiting -o ids -n 50 --queue jobs"),
+        ("rwq kick -q $SERVER a b ", "ls buried -o ids -n 50 --queue redis://from.variable/0"),
+        ("rwq -u redis://h/ -q a rm -q b:c x ", "ls all -o ids -n 50 --queue b:c --url redis://h/"),
+        ("rwq touch -q a -q b:c\\\\d ", r"ls leased -o ids -n 50 --queue b:c\d"),
+        ("rwq leases --holder ", "leases -o plain -n 50"),
+        ("rwq complete -q jobs --owner=", "leases -o plain -n 50 --queue jobs"),
+        ("rwq queues ", "queues -o ids"),
+        ("rwq mv -q jobs --to ", "queues -o ids"),
+    ],
+)
+def test_ids_and_holders_come_from_the_queue_on_the_line(
+    shell: Completer, world: World, line: str, call: str
+) -> None:
+    assert sorted(shell.offers(line)) == sorted(NAMES)
+    (made,) = world.take_calls()
+    long_names = {"-q": "--queue", "-u": "--url"}
+    assert " ".join(long_names.get(word, word) for word in made) == call
+
+
+def test_rwq_prints_names_where_the_scripts_read_them(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    foreign.leased(b"2", holder=b"rwq:ann@host:7")
+    foreign.abandoned(b"3")
+    assert rwq("ls", "all", "-o", "ids", "-n", "50").lines == ["1", "2", "3"]
+    leases = rwq("leases", "-o", "plain", "-n", "50").text.splitlines()
+    # An abandoned item has no holder.
+    assert [line.split("\t")[2] for line in leases] == ["", "rwq:ann@host:7"]
+
+
+def test_undo_files_are_offered_without_starting_rwq(shell: Completer, world: World) -> None:
+    directory = world.directory / ".local/state/rwq/undo"
+    directory.mkdir(parents=True, exist_ok=True)
+    names = (
+        "20261122T080000.123456Z-rm-jobs-17.jsonl",
+        "20261121T080000.1Z-rm-jobs-1.jsonl.undone",
+    )
+    for name in names:
+        (directory / name).touch()
+    found = shell.offers("rwq undo ")
+    assert [word for word in found if word.startswith("/")] == [str(directory / names[0])]
+    assert world.take_calls() == []
+
+
 def test_commands_on_the_line_are_not_run(shell: Completer, world: World) -> None:
     substitution = "(touch ran)" if isinstance(shell, Fish) else "$(touch ran)"
     assert shell.offers(f"rwq -u {substitution} ls -q ") == []
+    assert shell.offers(f"rwq -q {substitution} show ") == []
     assert shell.offers(f"rwq -q {substitution} ls --ta") == ["--tail"]
     assert world.take_calls() == []
     assert not (world.directory / "ran").exists()
@@ -226,6 +290,9 @@ def test_bash_completes_with_other_shell_options(world: World, options: str) -> 
         ("rwq ls -q 'mail:i", "rwq ls -q 'mail:in box' "),
         ("rwq ls --queue=m", "rwq ls --queue=mail:"),
         ("rwq ls --queue=mail:i", r"rwq ls --queue=mail:in\ box "),
+        ("rwq show mail:i", r"rwq show mail:in\ box "),
+        ("rwq complete --owner=mail:i", r"rwq complete --owner=mail:in\ box "),
+        ("rwq help exit", "rwq help exit-codes "),
         ("rwq ls -q it", r"rwq ls -q it\'s "),
         ("rwq ls -q C:", r"rwq ls -q C:\\data "),
         ("rwq ls -q ü", "rwq ls -q ümlaut "),

@@ -10,6 +10,8 @@ from rwq_cli.cli.global_options import GLOBAL_NAMES
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.scripts import Shell
 from rwq_cli.completion.spec import Command, Kind, Parameter, Spec, collect
+from rwq_cli.core.repair.findings import Code
+from rwq_cli.help.topics import Topic
 from rwq_cli.input.records import InputFormat
 from rwq_cli.output.options import OutputFormat
 
@@ -34,8 +36,31 @@ def longest_name(option: Parameter) -> str:
 
 def test_all_commands_are_described_in_the_order_of_the_help(spec: Spec) -> None:
     assert [inner.path for inner in spec.commands[0].commands] == [(name,) for name in COMMANDS]
-    leaves = [" ".join(known.path) for known in spec.commands if not known.commands]
+    leaves = [
+        " ".join(known.path)
+        for known in spec.commands
+        if not known.is_subject and (not known.commands or known.path in (("help",), ("man",)))
+    ]
     assert leaves == [known.path for known in all_commands()]
+
+
+@pytest.mark.parametrize("verb", ["help", "man"])
+def test_commands_and_topics_follow_help_and_man(spec: Spec, verb: str) -> None:
+    subjects = [known.path[1:] for known in spec.commands if known.path[:1] == (verb,)][1:]
+    known_paths = [known.path for known in spec.commands[1:] if not known.is_subject]
+    assert subjects == [*known_paths, *((topic,) for topic in Topic)]
+    assert command(spec, verb).arguments == ()
+
+
+def test_the_items_of_a_command_are_among_those_that_ls_lists(spec: Spec) -> None:
+    listed = {
+        (" ".join(known.path), own.items)
+        for known in spec.commands
+        for own in (*known.options, *known.arguments)
+        if own.kind is Kind.ITEM
+    }
+    assert {items for _, items in listed} <= set(Which)
+    assert listed >= {("touch", "leased"), ("kick", "buried"), ("lease", "waiting"), ("rm", "all")}
 
 
 def test_a_command_with_subcommands_has_its_own_help_and_no_arguments(spec: Spec) -> None:
@@ -68,6 +93,11 @@ def test_rwq_itself_has_the_option_version(spec: Spec) -> None:
         ("ls", "--older-than", Kind.OTHER, "DUR", ()),
         ("ls", "--state", Kind.CHOICES, "STATE", tuple(SelectableState)),
         ("add", "-f", Kind.FILE, "FILE", ()),
+        ("add", "--id", Kind.OTHER, "ID", ()),
+        ("lease", "--id", Kind.ITEM, "ID", ()),
+        ("leases", "--holder", Kind.HOLDER, "GLOB", ()),
+        ("complete", "--owner", Kind.HOLDER, "SESSION", ()),
+        ("doctor", "--only", Kind.LIST, "CODE", tuple(Code)),
         ("add", "--format", Kind.CHOICES, "FORMAT", tuple(InputFormat)),
         ("clean light", "--dry-run", Kind.NONE, "", ()),
     ],
@@ -84,7 +114,9 @@ def test_the_value_of_an_option(
     [
         ("ls", Kind.CHOICES, "WHICH", tuple(Which), False),
         ("completion", Kind.CHOICES, "SHELL", tuple(Shell), False),
-        ("complete", Kind.OTHER, "ID", (), True),
+        ("complete", Kind.ITEM, "ID", (), True),
+        ("queues", Kind.QUEUE, "PATTERN", (), False),
+        ("undo", Kind.UNDO_FILE, "FILE", (), False),
         ("local start", Kind.DIRECTORY, "DIR", (), False),
     ],
 )

@@ -6,7 +6,8 @@
 #   rwq_options    its options: NAME, or NAME=KIND if there is a value
 #   rwq_arguments  the KIND of each argument
 #   rwq_more       the KIND of any number of further arguments
-# KIND is FILE, DIRECTORY, QUEUE, OTHER, or all possible values, separated by commas.
+# KIND is FILE, DIRECTORY, QUEUE, HOLDER, UNDO_FILE, OTHER, ITEM: and the items to offer, as rwq ls
+# names them, all possible values, separated by commas, or LIST: and the values of a list of them.
 __rwq_table() {
     rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER
     case $1 in
@@ -147,15 +148,16 @@ __rwq_skip() {
 #   rwq_ended    1 after a --
 #   rwq_pending  the option whose value comes next
 #   rwq_server   the options that select the server, with their values
-#   rwq_blind    1 if the output of a command selects the server
+#   rwq_queue    the queue
+#   rwq_blind    1 if the output of a command selects the server, 2 if it selects the queue
 __rwq_follow() {
     local rwq_number rwq_word
-    rwq_path= rwq_count=0 rwq_ended= rwq_pending= rwq_server=() rwq_blind=
+    rwq_path= rwq_count=0 rwq_ended= rwq_pending= rwq_server=() rwq_queue=() rwq_blind=
     __rwq_table ''
     for ((rwq_number = 1; rwq_number < ${#rwq_words[@]}; rwq_number++)); do
         rwq_word=${rwq_words[rwq_number]}
         if [[ -n $rwq_pending ]]; then
-            __rwq_note_server "$rwq_pending" "$rwq_word"
+            __rwq_note_place "$rwq_pending" "$rwq_word"
             rwq_pending=
         elif [[ -z $rwq_ended && $rwq_word == -- ]]; then
             rwq_ended=1
@@ -164,7 +166,7 @@ __rwq_follow() {
             if [[ $rwq_kind != NONE && -z $rwq_head ]]; then
                 rwq_pending=$rwq_name
             else
-                __rwq_note_server "$rwq_name" ${rwq_head:+"${rwq_word#"$rwq_head"}"}
+                __rwq_note_place "$rwq_name" ${rwq_head:+"${rwq_word#"$rwq_head"}"}
             fi
         elif [[ -n $rwq_commands ]]; then
             rwq_path=${rwq_path:+$rwq_path }$rwq_word rwq_ended=
@@ -204,12 +206,17 @@ __rwq_option() {
     done
 }
 
-# Remembers the option $1, and its value $2 if it has one, if it selects the server.
-__rwq_note_server() {
+# Remembers the option $1, and its value $2 if it has one, if it selects the server or the queue.
+__rwq_note_place() {
     case $1 in
     @SERVER@)
         rwq_server+=("$@")
         [[ -z ${rwq_dynamic[rwq_number]} ]] || rwq_blind=1
+        ;;
+    @QUEUE@)
+        rwq_queue=(--queue "${2-}")
+        [[ $rwq_blind == 1 ]] || rwq_blind=
+        [[ -z ${rwq_dynamic[rwq_number]} ]] || rwq_blind=${rwq_blind:-2}
         ;;
     esac
 }
@@ -247,25 +254,57 @@ __rwq_quote_word() {
     done
 }
 
-# Offers $1 followed by the name of each queue, on the server that the line or the environment
-# selects.
-__rwq_offer_queues() {
-    local rwq_run=(rwq) rwq_name
-    [[ -n $rwq_blind ]] && return
+# Offers $1 followed by each name of the kind $2, from the server and the queue that the line or the
+# environment selects. For ITEM, they are the first IDs.
+__rwq_offer_names() {
+    local rwq_run=(rwq) rwq_ask rwq_name
+    # An item or a holder belongs to a queue.
+    [[ $rwq_blind == 1 || $rwq_blind == 2 && $2 != QUEUE ]] && return
+    case $2 in
+    QUEUE) rwq_ask=(queues -o ids) ;;
+    HOLDER) rwq_ask=(leases -o plain -n 50) ;;
+    ITEM:*) rwq_ask=(ls "${2#*:}" -o ids -n 50) ;;
+    esac
+    [[ $2 == QUEUE ]] || rwq_ask+=(${rwq_queue[@]+"${rwq_queue[@]}"})
     # The typed program may not be the one in PATH; an alias is neither.
     type -P -- "${rwq_words[0]}" >/dev/null && rwq_run=("${rwq_words[0]}")
     type -P timeout >/dev/null && rwq_run=(timeout 2 "${rwq_run[@]}")
     while IFS= read -r rwq_name; do
         # A name with a control character is printed escaped, and cannot be used.
         [[ -z $rwq_name || $rwq_name == *\\[nrtuUx]* ]] || __rwq_offer "$1" "$rwq_name"
-    done <<<"$("${rwq_run[@]}" queues -o ids ${rwq_server[@]+"${rwq_server[@]}"} \
-        2>/dev/null </dev/null)"
+    done <<<"$("${rwq_run[@]}" "${rwq_ask[@]}" ${rwq_server[@]+"${rwq_server[@]}"} \
+        2>/dev/null </dev/null | __rwq_column "$2")"
+}
+
+# Prints the names among the lines of stdin: the third field of a lease is its holder.
+__rwq_column() {
+    if [[ $1 == HOLDER ]]; then cut -f 3 | sort -u; else cat; fi
+}
+
+# Offers the undo files of this user.
+__rwq_offer_undo_files() {
+    local rwq_directory=$HOME/.local/state rwq_name
+    [[ ${XDG_STATE_HOME-} != /* ]] || rwq_directory=$XDG_STATE_HOME
+    rwq_directory+=/rwq/undo
+    # Not by a pattern: `set -f` may be in effect.
+    while IFS= read -r rwq_name; do
+        [[ $rwq_name != *.jsonl ]] || __rwq_offer '' "$rwq_directory/$rwq_name"
+    done <<<"$(ls "$rwq_directory" 2>/dev/null)"
+}
+
+# Offers $1, the values of the list that are complete, and each of the values $2 that may be next.
+__rwq_offer_of_list() {
+    local rwq_value=${rwq_cur#"$1"} IFS=,
+    [[ $rwq_value == *,* ]] && set -- "$1${rwq_value%,*}," "$2"
+    __rwq_offer "$1" $2
+    # Another value may follow, after a comma.
+    compopt -o nospace 2>/dev/null
 }
 
 _rwq() {
     local rwq_words rwq_dynamic rwq_cur rwq_kept rwq_quote rwq_target
     local rwq_commands rwq_options rwq_arguments rwq_more
-    local rwq_path rwq_count rwq_ended rwq_pending rwq_server rwq_blind
+    local rwq_path rwq_count rwq_ended rwq_pending rwq_server rwq_queue rwq_blind
     local rwq_name rwq_kind rwq_head rwq_quoted
     COMPREPLY=()
     __rwq_read
@@ -290,7 +329,12 @@ _rwq() {
         compopt -o dirnames +o default 2>/dev/null
         return
         ;;
-    QUEUE) __rwq_offer_queues "$rwq_head" ;;
+    QUEUE | HOLDER | ITEM:*) __rwq_offer_names "$rwq_head" "$rwq_kind" ;;
+    UNDO_FILE)
+        __rwq_offer_undo_files
+        return
+        ;;
+    LIST:*) __rwq_offer_of_list "$rwq_head" "${rwq_kind#*:}" ;;
     NONE | OTHER) ;;
     *)
         local IFS=,

@@ -5,6 +5,7 @@
 #   __rwq_path    the words that name the command
 #   __rwq_count   how many arguments it has
 #   __rwq_server  the options that select the server, with their values
+#   __rwq_queue   the option that selects the queue, with its value
 #   __rwq_words   all the words
 function __rwq_read
     # From fish 4 on, -x gives the words with variables expanded; before, there was only -o.
@@ -17,6 +18,7 @@ function __rwq_read
     set -g __rwq_path ''
     set -g __rwq_count 0
     set -g __rwq_server
+    set -g __rwq_queue
     # The empty word is the value of an option that has none yet.
     __rwq_read_command $__rwq_words[2..-1] ''
 end
@@ -40,6 +42,9 @@ function __rwq_read_command
                 set -a __rwq_server --$name $$flag
         end
     end
+    # The last one may be the empty word.
+    set -q _flag_@QUEUE@; and test -n "$_flag_@QUEUE@[-1]"
+    and set __rwq_queue --@QUEUE@ $_flag_@QUEUE@[-1]
     while set -q argv[2]
         set -l word $argv[1]
         set -e argv[1]
@@ -61,30 +66,64 @@ function __rwq_at
     test "$__rwq_path" = "$argv"
 end
 
-# The names of the queues on the server that the line or the environment selects.
-function __rwq_queues
+# Whether, in addition, an argument is at the cursor: not an option, for which no server is asked.
+function __rwq_at_argument
+    __rwq_at $argv; and not string match -q -- '-*' (commandline -ct)
+end
+
+# The names of queues or holders, or the IDs of the first items that `rwq ls $argv[2]` lists;
+# $argv[1] is what they are. They come from the server and the queue that the line or the environment
+# selects.
+function __rwq_names
     __rwq_read
-    set -l server
-    for word in $__rwq_server
+    switch $argv[1]
+        case queue
+            __rwq_ask queues -o ids $__rwq_server
+        case holder
+            # The third field of a lease is its holder.
+            __rwq_ask leases -o plain -n 50 $__rwq_queue $__rwq_server | cut -f 3
+        case item
+            __rwq_ask ls $argv[2] -o ids -n 50 $__rwq_queue $__rwq_server
+    end | string match -rv -- '\\\\[nrtuUx]|^$' | string replace -r -- '$' \t
+    # A name with a control character is printed escaped, and cannot be used. What follows the tab
+    # is shown beside the name.
+end
+
+# The output of rwq with these arguments, in which variables are expanded.
+function __rwq_ask
+    set -l words
+    for word in $argv
         if string match -qr -- '^\$[A-Za-z_][A-Za-z0-9_]*$' $word
             set -l name (string sub -s 2 -- $word)
             set word $$name
         else if string match -q -- '~/*' $word
             set word $HOME(string sub -s 2 -- $word)
         else if string match -q -- '*(*' $word
-            # The output of a command selects the server: run nothing.
+            # The output of a command selects the server or the queue: run nothing.
             return
         end
-        set -a server $word
+        set -a words $word
     end
     # The typed program may not be the one in PATH.
     set -l run rwq
     command -sq -- $__rwq_words[1]; and set run $__rwq_words[1]
     command -sq timeout; and set run timeout 2 $run
-    # A name with a control character is printed escaped, and cannot be used. What follows the tab
-    # is shown beside the name.
-    command $run queues -o ids $server 2>/dev/null </dev/null \
-        | string match -rv -- '\\\\[nrtuUx]' | string replace -r -- '$' \t
+    command $run $words 2>/dev/null </dev/null
+end
+
+# The undo files of this user.
+function __rwq_undo_files
+    set -l directory $HOME/.local/state
+    string match -q -- '/*' "$XDG_STATE_HOME"; and set directory $XDG_STATE_HOME
+    set -l files $directory/rwq/undo/*.jsonl
+    printf '%s\n' $files
+end
+
+# The word at the cursor with each value in $argv that may come next in its list.
+function __rwq_list
+    set -l word (commandline -ct | string replace -r -- '^--[^=]*=' '')
+    set -l before (string match -r -- '.*,' "$word"; or echo)
+    printf '%s\t\n' $before$argv
 end
 
 # Forget what an older version of this script may have defined.
