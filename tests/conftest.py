@@ -70,6 +70,9 @@ def _checks_permissions(client: redis.Redis) -> bool:
     return bool(client.eval("return redis.acl_check_cmd and 1 or 0", 0))
 
 
+# What a command that looks or heals says of the queue of the tests without a key.
+ABSENT = "rwq: jobs: no such queue here, or an empty one; rwq queues lists them\n"
+
 # What some servers cannot do, by the name that `needs` gives it: the check, and the reason to skip.
 FEATURES: dict[str, tuple[Callable[[redis.Redis], bool], str]] = {
     "no-touch": (

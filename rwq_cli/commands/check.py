@@ -5,6 +5,7 @@ from enum import StrEnum
 from inspect import Parameter
 from typing import Annotated, Any
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue, open_queues
 from rwq_cli.cli.options import Duration, option
@@ -110,7 +111,10 @@ def check(
             "only a walk over the whole queue counts orphaned items", "add --deep"
         )
     if output_format is CheckFormat.NAGIOS:
-        found = open_queue(settings).check(limits, deep=deep)
+        queue = open_queue(settings)
+        (found,) = noting_absence(
+            settings, queue, [queue.check(limits, deep=deep)], lambda check: check.counts.is_empty
+        )
         return check_report([found], nagios_line(found), found.level, one=True)
     queues = open_queues(settings)
     checks = list(_readable(settings, queues, limits, deep=deep))
@@ -126,6 +130,7 @@ def _readable(
     """The checks of the queues that can be read; a note on stderr for each of the others."""
     for queue in queues:
         try:
-            yield queue.check(limits, deep=deep)
+            checks = [queue.check(limits, deep=deep)]
+            yield from noting_absence(settings, queue, checks, lambda check: check.counts.is_empty)
         except ServerError as error:
             settings.environment.error(f"rwq: error: {error.message}")

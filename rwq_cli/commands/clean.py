@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import A_SECOND, NULL_IDS, DryRunOption, GraceOption, option
@@ -39,7 +40,7 @@ def light(
 ) -> Report:
     queue = open_queue(settings)
     actions = queue.light_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
-    return clean_report(queue.name, actions, dry_run=dry_run)
+    return clean_report(queue.name, noting_absence(settings, queue, actions), dry_run=dry_run)
 
 
 @app.command(
@@ -60,4 +61,4 @@ def deep(
 ) -> Report:
     queue = open_queue(settings)
     actions = queue.deep_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
-    return clean_report(queue.name, actions, dry_run=dry_run)
+    return clean_report(queue.name, noting_absence(settings, queue, actions), dry_run=dry_run)

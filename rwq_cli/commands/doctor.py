@@ -3,11 +3,13 @@
 from functools import cache
 from typing import Annotated
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import A_SECOND, NULL_IDS, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.repair.doctor import Diagnosis
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
@@ -60,9 +62,13 @@ def doctor(
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
     queue = open_queue(settings)
     all_ids = settings.output is OutputFormat.IDS
-    diagnose = cache(
-        lambda: queue.diagnose(
+
+    @cache
+    def diagnose() -> Diagnosis:
+        diagnosis = queue.diagnose(
             codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
         )
-    )
+        (diagnosis,) = noting_absence(settings, queue, [diagnosis], lambda each: each.items == 0)
+        return diagnosis
+
     return doctor_report(queue.name, diagnose, fix=fix, dry_run=dry_run)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
+from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
@@ -72,6 +73,8 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
 
     def summary(written: int) -> str:
         exported = written - run.results_read
+        if not (written or run.skipped.wrong_keys):
+            note_if_absent(settings, queue)
         for key in run.skipped.wrong_keys:
             settings.environment.note(f"rwq: {escaped(key)} has the wrong type; not exported")
         not_found = missing(exported)

@@ -4,6 +4,7 @@ import glob
 import os
 from typing import Annotated
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import NULL_RECORDS, DataOption, LimitOption, option
@@ -39,14 +40,15 @@ def leases(
     queue = open_queue(settings)
     if mine:
         holder = glob.escape(queue.holder)
+    items = queue.leases(
+        limit=limit or None,
+        holder_glob=holder,
+        data=data or settings.needs_data,
+        bare=settings.needs_ids_only,
+    )
     return listing_report(
         queue.name,
-        queue.leases(
-            limit=limit or None,
-            holder_glob=holder,
-            data=data or settings.needs_data,
-            bare=settings.needs_ids_only,
-        ),
+        noting_absence(settings, queue, items),
         LEASES_COLUMNS,
         noun="leases",
         source=Source(processing=True),

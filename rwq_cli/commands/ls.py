@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.choosing import Criteria, warn_of_idle_reset
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
@@ -93,24 +94,24 @@ def ls(
     first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
     # An ID that is in processing twice is one item, so its entries have to be compared.
     needs_ids_only = selection.is_all and source.is_one and not source.processing
+    items = queue.items(
+        source,
+        selection,
+        limit=last,
+        offset=first,
+        tail=tail,
+        data=data or settings.needs_data,
+        bare=settings.needs_ids_only,
+    )
+    ids = queue.listed_ids(source, limit=last, offset=first, tail=tail)
     return listing_report(
         queue.name,
-        queue.items(
-            source,
-            selection,
-            limit=last,
-            offset=first,
-            tail=tail,
-            data=data or settings.needs_data,
-            bare=settings.needs_ids_only,
-        ),
+        noting_absence(settings, queue, items),
         columns_for(which, queue.now_ms),
         noun="items" if which in (None, Which.ALL) else f"{which} items",
         source=source,
         lengths=queue.lengths,
         is_selected=is_selected,
         filters=not selection.is_all,
-        id_batches=queue.listed_ids(source, limit=last, offset=first, tail=tail)
-        if needs_ids_only
-        else None,
+        id_batches=noting_absence(settings, queue, ids) if needs_ids_only else None,
     )

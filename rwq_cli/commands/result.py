@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, option, parse_id
@@ -50,4 +51,5 @@ def result(
     queue = open_queue(settings)
     waits = wait or timeout_s is not None
     limit_s = FOREVER if timeout_s is None else timeout_s
-    return result_report(queue.result(each, wait=waits, timeout_s=limit_s) for each in (item_id,))
+    looks = (queue.result(each, wait=waits, timeout_s=limit_s) for each in (item_id,))
+    return result_report(noting_absence(settings, queue, looks, lambda look: look.result is None))

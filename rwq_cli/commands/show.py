@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
@@ -11,6 +12,7 @@ from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.results import A_RESULT, NOTHING, ResultKey
+from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.ids import read_ids
@@ -55,7 +57,12 @@ def show(
     queue = open_queue(settings)
     wants_data = data or settings.needs_data
     return show_report(
-        _look_up(settings, queue, chosen, data=wants_data, eta_s=eta_s),
+        noting_absence(
+            settings,
+            queue,
+            _look_up(settings, queue, chosen, data=wants_data, eta_s=eta_s),
+            lambda shown: shown.item.state is State.GONE and shown.result is None,
+        ),
         one=given != ["-"] and len(given) == 1,
     )
 

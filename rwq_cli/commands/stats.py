@@ -1,12 +1,17 @@
 """`rwq stats`: the counts of a queue."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.model import Counts
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Report
 from rwq_cli.views.counts import stats_report
 
@@ -39,5 +44,10 @@ def stats(
     if fast and deep:
         raise InvalidArgument("--fast and --deep cannot be used together", "use one of them")
     queues = open_queues(settings)
-    counts = (queue.lengths() if fast else queue.counts(deep=deep) for queue in queues)
-    return stats_report(counts, fast=fast, deep=deep, one=len(queues) == 1)
+
+    def count(queue: WorkQueue) -> Iterator[Counts]:
+        counts = queue.lengths() if fast else queue.counts(deep=deep)
+        return noting_absence(settings, queue, [counts], lambda counts: counts.is_empty)
+
+    counted = chain.from_iterable(map(count, queues))
+    return stats_report(counted, fast=fast, deep=deep, one=len(queues) == 1)

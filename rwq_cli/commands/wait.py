@@ -2,18 +2,22 @@
 
 from typing import Annotated
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.waiting import WaitCondition
+from rwq_cli.core.items.waiting import WaitCondition, WaitResult
 from rwq_cli.core.queue import FOREVER
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
 from rwq_cli.views.waiting import wait_report
 
 app = CommandModule()
+
+# A wait for an empty queue polls twice.
+_AT_ONCE_S = 0.2
 
 
 @app.command(
@@ -62,4 +66,10 @@ def wait(
     queue = open_queue(settings)
     limit_s = FOREVER if timeout_s is None else timeout_s
     conditions = (WaitCondition(below=below, ids=tuple(ids or ())),)
-    return wait_report(queue.wait(condition, timeout_s=limit_s) for condition in conditions)
+    waited = (queue.wait(condition, timeout_s=limit_s) for condition in conditions)
+    return wait_report(noting_absence(settings, queue, waited, _was_empty))
+
+
+def _was_empty(result: WaitResult) -> bool:
+    """Whether the queue was empty from the beginning; it may have been emptied meanwhile."""
+    return result.counts.is_empty and result.waited_s < _AT_ONCE_S

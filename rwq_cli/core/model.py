@@ -381,3 +381,9 @@ class Counts:
     payload_min_bytes: int | None = None
     payload_median_bytes: int | None = None
     payload_max_bytes: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was counted."""
+        lengths = (self.waiting, self.processing, self.delayed, self.buried, self.returned)
+        return not (any(lengths) or self.orphaned or self.results)

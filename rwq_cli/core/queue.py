@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         counting as counting_,
         forecast as forecast_,
         listing as listing_,
+        queues as queues_,
         report as report_,
         results as result_keys_,
         selection as selection_,
@@ -111,6 +112,7 @@ class WorkQueue(Queue):
         counts = counting_.counts
         count_leased = counting_.count_leased
         check = thresholds_.check
+        exists = queues_.exists
         items = listing_.items
         listed_ids = listing_.listed_ids
         leases = listing_.leases
@@ -156,6 +158,7 @@ class WorkQueue(Queue):
         counts = _Operation("inspect.counting")
         count_leased = _Operation("inspect.counting")
         check = _Operation("inspect.thresholds")
+        exists = _Operation("inspect.queues")
         items = _Operation("inspect.listing")
         listed_ids = _Operation("inspect.listing")
         leases = _Operation("inspect.listing")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.conftest import Foreign, StartServer
+from tests.conftest import ABSENT, Foreign, StartServer
 from tests.driver import Rwq
 from tests.servers import PrivateServer
 
@@ -58,11 +58,11 @@ def test_url_before_and_after_the_command(bare_rwq: Rwq, server: PrivateServer) 
 )
 def test_options_at_every_level_of_a_nested_command(rwq: Rwq, words: tuple[str, ...]) -> None:
     result = rwq(*words, variables={"RWQ_QUEUE": ""})
-    assert (result.code, result.json["queue"], result.notes) == (0, "jobs", "")
+    assert (result.code, result.json["queue"], result.notes) == (0, "jobs", ABSENT)
 
 
 def test_verbose_before_and_after_the_command(rwq: Rwq, server: PrivateServer) -> None:
-    said = f"server {server.url}\nqueue jobs\n"
+    said = f"server {server.url}\nqueue jobs\n{ABSENT}"
     assert rwq("-v", "ls").as_tuple() == (0, "", said)
     assert rwq("ls", "-v").as_tuple() == (0, "", said)
     assert rwq("ls", "--verbose").as_tuple() == (0, "", said)

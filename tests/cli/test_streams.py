@@ -121,7 +121,8 @@ class TestFullDisk:
         assert err.startswith(b"rwq: error: cannot write the output: no space left on device")
         assert err.count(b"\n") == 1
 
-    def test_a_write_error_is_an_object_in_json(self, rwq: Rwq) -> None:
+    def test_a_write_error_is_an_object_in_json(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
         with open("/dev/full", "wb") as full:
             process = rwq.start("ls", "-o", "json", stdout=full)
         _, err = process.communicate(timeout=TIMEOUT_S)

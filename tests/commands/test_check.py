@@ -11,7 +11,7 @@ from rwq_cli.core.inspect.thresholds import Limits, Measure, evaluate
 from rwq_cli.core.model import Counts
 from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.views.monitoring import nagios_line, prometheus_text
-from tests.conftest import Foreign, StartServer, contents
+from tests.conftest import ABSENT, Foreign, StartServer, contents
 from tests.driver import TIMEOUT_S, Rwq, until
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
@@ -42,7 +42,7 @@ class TestLine:
             0,
             "RWQ OK - jobs: 0 waiting, oldest 0s, 0 abandoned"
             f" | waiting=0;;;0 age=0s;;;0 abandoned=0;;;0 {NOTHING_ELSE}\n",
-            "",
+            ABSENT,
         )
 
     def test_limits_are_in_the_line(self, rwq: Rwq, filled: Foreign) -> None:
@@ -260,7 +260,7 @@ class TestPrometheus:
     def test_prometheus_has_every_count_of_every_queue(self, rwq: Rwq, filled: Foreign) -> None:
         result = rwq("check", "--format", "prometheus", "-q", "jobs", "-q", "none")
         text = re.sub(r'(seconds\{queue="jobs"\}) [01]\n', r"\1 0\n", result.text)
-        assert (result.code, result.notes) == (0, "")
+        assert (result.code, result.notes) == (0, ABSENT.replace("jobs", "none"))
         samples = [line for line in text.splitlines() if not line.startswith("#")]
         assert samples == [
             f'rwq_{name}{{queue="{queue}"}} {value}'

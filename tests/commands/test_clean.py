@@ -174,7 +174,8 @@ def test_thousands_of_items_are_returned(rwq: Rwq, foreign: Foreign) -> None:
 def test_without_a_depth_it_is_a_usage_error(rwq: Rwq) -> None:
     result = rwq("clean")
     assert (result.code, result.text) == (2, "")
-    assert "rwq clean --help" in result.notes
+    assert "rwq clean light" in result.notes
+    assert "rwq clean deep" in result.notes
 
 
 class TestBuryAfter:

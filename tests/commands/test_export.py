@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.conftest import Foreign, contents
+from tests.conftest import ABSENT, Foreign, contents
 from tests.driver import Rwq
 
 
@@ -14,7 +14,7 @@ def test_an_empty_queue_is_a_header(rwq: Rwq) -> None:
     (header,) = result.jsonl
     assert list(header) == ["rwq_export", "queue", "queue_b64", "exported_ms", "undo"]
     assert (header["rwq_export"], header["queue"], header["undo"]) == (1, "jobs", None)
-    assert (result.code, result.notes) == (0, "exported 0\n")
+    assert (result.code, result.notes) == (0, f"{ABSENT}exported 0\n")
 
 
 def test_ids_and_data_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:

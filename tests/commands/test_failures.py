@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from rwq_cli.output.report import NAMED_FAILURES
-from tests.conftest import Foreign
+from tests.conftest import ABSENT, Foreign
 from tests.driver import Rwq
 
 pytestmark = pytest.mark.usefixtures("slept_s")
@@ -102,4 +102,4 @@ def test_a_dry_run_names_them_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) 
 def test_nothing_to_do_is_said_so(rwq: Rwq) -> None:
     assert rwq("complete", "-").notes == "nothing completed\n"
     assert rwq("complete", "-", "--dry-run").notes == "dry run: nothing to complete\n"
-    assert rwq("clean", "light").notes == "nothing to clean\n"
+    assert rwq("clean", "light").notes == f"{ABSENT}nothing to clean\n"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.conftest import Foreign, contents
+from tests.conftest import ABSENT, Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq, until
 
 
@@ -143,7 +143,7 @@ class TestWait:
         assert rwq("result", "a", "--wait", "-o", "data").as_tuple() == (
             1,
             "",
-            "no result for a: there is neither an item nor a result\n",
+            "no result for a: there is neither an item nor a result\n" + ABSENT,
         )
 
     def test_a_timeout_ends_the_wait(self, rwq: Rwq, foreign: Foreign) -> None:

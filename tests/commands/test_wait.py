@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 import redis
 
-from tests.conftest import Foreign, StartServer, contents
+from tests.conftest import ABSENT, Foreign, StartServer, contents
 from tests.driver import TIMEOUT_S, Rwq, until
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
@@ -19,7 +19,7 @@ NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 def test_an_empty_queue_ends_the_wait(rwq: Rwq) -> None:
     result = rwq("wait", "-o", "json")
     record = result.json
-    assert (result.code, result.notes) == (0, "")
+    assert (result.code, result.notes) == (0, ABSENT)
     assert record.pop("waited_seconds") >= 0.05
     assert record == {
         "queue": "jobs",
@@ -109,7 +109,7 @@ def test_a_queue_name_can_be_any_bytes(rwq: Rwq) -> None:
 def test_a_script_continues_when_the_work_is_done(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2")
     script = "(sleep 0.5; rwq complete w1 w2) & rwq wait --timeout 20s >/dev/null && rwq ls -o ids"
-    assert rwq.shell(script).as_tuple() == (0, "", "completed 2\n")
+    assert rwq.shell(script).as_tuple() == (0, "", f"completed 2\n{ABSENT}")
 
 
 def test_an_interrupt_ends_it_with_130(rwq: Rwq, foreign: Foreign) -> None:

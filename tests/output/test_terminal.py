@@ -7,7 +7,7 @@ import pytest
 import redis
 from rich.cells import cell_len
 
-from tests.conftest import Foreign
+from tests.conftest import ABSENT, Foreign
 from tests.driver import Rwq
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
@@ -77,6 +77,7 @@ class TestWidth:
         rwq("bury", "--reason", name[:200], name)
         foreign.waiting(b"w" + name.encode())
         Foreign(foreign.raw, name.encode()).waiting(b"x")
+        Foreign(foreign.raw, b"other").waiting(b"x")
         code, seen = rwq.on_screen(*line.split(), columns=columns)
         rows = plain(seen)
         assert code == 0
@@ -227,7 +228,10 @@ class TestDefaults:
         assert lines[-1] == "1 shown of 2 waiting in jobs"
 
     def test_an_empty_list_is_a_sentence(self, rwq: Rwq) -> None:
-        assert plain(rwq.on_screen("ls")[1]) == ["No waiting items in jobs."]
+        assert plain(rwq.on_screen("ls")[1]) == [
+            ABSENT.rstrip(),
+            "No waiting items in jobs.",
+        ]
         code, seen = rwq.on_screen("lease")
         assert (code, plain(seen)) == (1, ["Nothing to lease in jobs."])
 

@@ -1,5 +1,6 @@
 """The queues of a server."""
 
+from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import queue_of_list
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.scan import scan_keys
@@ -17,3 +18,8 @@ def queue_names(connection: Connection) -> list[bytes]:
         for page in scan_keys(connection, kind=kind):
             names.update(name for key in page if (name := queue_of_list(key)))
     return sorted(names)
+
+
+def exists(queue: Queue) -> bool:
+    """Whether any key of the queue exists, other than those of items, leases and results."""
+    return bool(queue.call("EXISTS", *queue.keys.structures))

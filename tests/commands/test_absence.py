@@ -1,0 +1,90 @@
+"""A queue of which no key exists is said to be so by every command that looks or heals."""
+
+import pytest
+
+from tests.conftest import ABSENT, Foreign, contents
+from tests.driver import Rwq
+
+pytestmark = pytest.mark.usefixtures("slept_s")
+
+NOTE = ABSENT.replace("jobs", "jbos")
+LOOKING = (
+    "ls",
+    "ls all",
+    "ls delayed",
+    "ls -o ids",
+    "ls -o json",
+    "ls --state orphaned",
+    "leases",
+    "show 17",
+    "show 17 -o json",
+    "result 17",
+    "stats",
+    "stats --fast",
+    "stats --deep",
+    "stats -o json",
+    "wait",
+    "wait --below 5",
+    "check",
+    "check --format prometheus",
+    "clean light",
+    "clean deep",
+    "clean light -o jsonl",
+    "doctor",
+    "doctor --fix",
+    "export",
+)
+
+
+@pytest.mark.parametrize("line", LOOKING)
+def test_a_queue_that_does_not_exist_is_said_so(rwq: Rwq, foreign: Foreign, line: str) -> None:
+    foreign.waiting(b"17")
+    before = contents(foreign.raw)
+    assert NOTE in rwq(*line.split(), "-q", "jbos").notes
+    assert contents(foreign.raw) == before
+    assert "no such queue" not in rwq(*line.split(), "-Q", "-q", "jbos").notes
+
+
+@pytest.mark.parametrize("line", LOOKING)
+@pytest.mark.parametrize("state", ["waiting", "leased", "buried"])
+def test_a_queue_that_exists_is_not(rwq: Rwq, foreign: Foreign, line: str, state: str) -> None:
+    getattr(foreign, state)(b"a")
+    more = ("--timeout", "0") if line.startswith("wait") else ()
+    assert "no such queue" not in rwq(*line.split(), *more).notes
+
+
+def test_each_of_several_queues_is_looked_at(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    result = rwq("stats", "-q", "jobs", "-q", "jbos", "-o", "ids")
+    assert result.as_tuple() == (0, "jobs\njbos\n", NOTE)
+
+
+def test_strange_names_are_escaped(rwq: Rwq) -> None:
+    assert rwq("ls", "-q", "\x1b[2J").notes.startswith("rwq: \\x1b[2J: no such queue here")
+
+
+def test_a_queue_that_is_drained_meanwhile_existed(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    waiting = rwq.start("wait", "--timeout", "20s")
+    rwq.shell("sleep 0.7; rwq complete a")
+    assert waiting.wait(20) == 0
+    assert b"no such queue" not in waiting.communicate()[1]
+
+
+def test_a_user_who_may_not_ask_gets_no_error(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.execute_command("ACL", "SETUSER", "default", "-exists")
+    try:
+        result = rwq("ls", "-q", "jbos", "-o", "table")
+        assert result.as_tuple() == (0, "No waiting items in jbos.\n", "")
+    finally:
+        foreign.raw.execute_command("ACL", "SETUSER", "default", "+@all")
+
+
+def test_show_of_no_ids_looks_for_nothing(rwq: Rwq) -> None:
+    assert rwq("show", "-").as_tuple() == (0, "", "")
+
+
+def test_one_id_of_several_that_exists_is_enough(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.data(b"orphan")
+    assert rwq("show", "orphan", "gone").notes == ""
+    assert rwq("show", "gone", "orphan").notes == ""
