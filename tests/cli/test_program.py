@@ -194,6 +194,8 @@ def test_an_unknown_format_is_an_error_before_any_work(rwq: Rwq, raw: redis.Redi
 # What a command needs besides its name to be parsed.
 NEEDS = {
     "result": ("a",),
+    "edit": ("a",),
+    "set": ("a",),
     "mv": ("--to", "other", "a"),
     "import": ("/dev/null",),
     "completion": ("bash",),

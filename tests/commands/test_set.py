@@ -67,7 +67,7 @@ def test_a_key_of_another_type_is_an_error(rwq: Rwq, raw: redis.Redis) -> None:
     raw.hset("jobs:item:a", "x", "y")
     result = rwq("set", "a", stdin=b"x")
     assert (result.code, result.text) == (69, "")
-    assert "jobs:item:a holds another type" in result.notes
+    assert "jobs:item:a has the wrong type" in result.notes
 
 
 def test_a_dry_run_writes_nothing(rwq: Rwq, foreign: Foreign) -> None:
