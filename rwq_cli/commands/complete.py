@@ -31,7 +31,7 @@ _SCOPE = SelectionScope(
 @app.command(
     help="Complete items: remove them as done, whoever holds them. If several calls complete the "
     "same item, one of them succeeds. --result, --rejected and --result-ttl store an outcome in "
-    "the same step, for rwq result.",
+    "the same step, for rwq result. Items that options choose are written to an undo file first.",
     examples=(
         "rwq complete -q jobs 4f2a9c",
         "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
@@ -98,13 +98,19 @@ def complete(
         owners = [os.fsencode(owner), settings.holder_of(owner)]
     question = None if choice.by_name or dry_run else "complete {} and delete their data"
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
-    return batch_of_ids(
+    undo = None
+    if not choice.by_name:
+        from rwq_cli.commands.removing import closed_at_end, open_undo_file
+
+        undo = open_undo_file(settings, queue, "complete")
+    report = batch_of_ids(
         queue.name,
         queue.complete(
             chosen.ids,
             owner=owners,
             result_options=result_options,
             expected=chosen.expected,
+            journal=undo,
             dry_run=dry_run,
         ),
         success=Status.COMPLETED,
@@ -116,3 +122,7 @@ def complete(
             "all the same"
         },
     )
+    report.fields["undo_file"] = None
+    if undo is not None:
+        closed_at_end(settings, report, undo, stopped="stopped after completing some items")
+    return report

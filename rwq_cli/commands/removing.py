@@ -1,7 +1,7 @@
 """The undo file and the report of the commands that remove or change items."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
@@ -82,6 +82,23 @@ def removal_report(
         "undo_file": None,
     }
 
+    closed_at_end(settings, report, undo, stopped=stopped)
+    return report
+
+
+def closed_at_end(
+    settings: Settings, report: Batch[Outcome], undo: UndoFile, *, stopped: str
+) -> None:
+    """Close an undo file at the end of a report, which then names it.
+
+    Args:
+        settings: The run's settings.
+        report: The report.
+        undo: The undo file.
+        stopped: The note about the file if there is no summary.
+    """
+    batches: Iterable[OutcomeBatch] = report.batches
+
     def suffix() -> str:
         if undo.path is None:
             return ""
@@ -91,7 +108,7 @@ def removal_report(
     def closing_batches() -> Iterator[OutcomeBatch]:
         """The batches; in the end, even after an error, close the undo file and show its name."""
         try:
-            yield from outcomes.batches
+            yield from batches
         except Exception:
             undo.close()
             # There will be no summary.
@@ -104,4 +121,3 @@ def removal_report(
                 report.fields["undo_file"] = str(undo.path)
 
     report.batches, report.suffix = closing_batches(), suffix
-    return report

@@ -33,11 +33,12 @@ _WORDS = {
 
 
 @app.command(
-    help="Restore what rm, mv or purge removed, or edit or set changed: from FILE, else from the "
-    "newest undo file that is unused, or whose undo was interrupted. Items get their former state "
-    "back, and none is restored twice, even if undo is interrupted and run again within a day. "
-    "Waiting items return to the front or the back of the queue, whichever was nearer; moved items "
-    "to the back, and edited items get their old data, unless they have changed since.",
+    help="Restore what rm, mv, purge or complete by options removed, or edit or set changed: from "
+    "FILE, else from the newest undo file that is unused, or whose undo was interrupted. Items get "
+    "their former state back, and none is restored twice, even if undo is interrupted and run "
+    "again within a day. Waiting items return to the front or the back of the queue, whichever was "
+    "nearer, and completed items that somebody held to the front; moved items to the back, and "
+    "edited items get their old data, unless they have changed since.",
     examples=("rwq undo --dry-run", "rwq undo", "rwq undo -q jobs -o json"),
     exits={
         ExitStatus.NO: "nothing was restored: there is no undo file, or every item conflicts",

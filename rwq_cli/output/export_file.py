@@ -22,7 +22,8 @@ class UndoOrigin:
     """The part of a header that only undo files have: what removed the items.
 
     Attributes:
-        verb: The command that removed or changed the items: `rm`, `mv`, `purge`, `edit` or `set`.
+        verb: The command that removed or changed the items: `rm`, `mv`, `purge`, `complete`, `edit`
+            or `set`.
         server: The server's URL, without user and password.
         to: For `mv`, the queue that they were moved to; else None.
         written_sha256: For `edit` and `set`, the SHA-256 of the new data, in hexadecimal; else

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from rwq_cli.input import results
+from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
 from tests.driver import COMMAND, Rwq
 
@@ -342,3 +343,83 @@ class TestResultFile:
         )
         assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1001).code == 2
         assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1000).code == 0
+
+
+class TestUndo:
+    def test_what_options_choose_comes_back(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(6)))
+        foreign.leased(b"l", ttl_ms=None)
+        foreign.leased(b"l2")
+        foreign.abandoned(b"ab")
+        foreign.delayed(b"d", 9_999_999_999_999)
+        foreign.buried(b"b")
+        foreign.data(b"o")
+        foreign.raw.hset("jobs:returns", "l", 3)
+        before = contents(foreign.raw)
+        result = rwq("complete", "--all", "--yes")
+        (file,) = undo_files(rwq)
+        assert result.as_tuple() == (
+            0,
+            "",
+            f"completed 12; undo file {file}; rwq undo puts them back\n",
+        )
+        assert foreign.raw.keys() == []
+        assert rwq("undo").code == 0
+        after = contents(foreign.raw)
+        # Those in hand wait, next to be leased; their leases are gone.
+        ids = foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
+        assert sorted(ids[:4]) == [b"ab", b"l", b"l2", b"o"]
+        assert ids[4:] == [b"%d" % number for number in range(6)]
+        assert foreign.raw.llen("jobs:processing") == 0
+        for key in before:
+            if b":item:" in key or key in (b"jobs:delayed", b"jobs:buried", b"jobs:returns"):
+                assert after[key] == before[key]
+        assert rwq("ls", "buried", "-o", "json").json[0]["reason"] == "broken"
+        assert rwq("ls", "delayed", "-o", "ids").text == "d\n"
+        assert rwq("doctor", "--grace", "0", "--skip", "no-persistence").code == 0
+        assert rwq("undo").code == 1
+
+    def test_waiting_items_return_to_the_end_that_was_nearer(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(10)))
+        result = rwq("complete", "--id-glob", "[1368]", "--yes", "-o", "json").json
+        assert result["undo_file"] == str(undo_files(rwq)[0])
+        assert rwq("undo").code == 0
+        ids = foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
+        assert b"".join(ids) == b"1302457968"
+
+    def test_named_items_leave_no_file(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        assert rwq("complete", "a", "-o", "json").json["undo_file"] is None
+        assert rwq("complete", "-", stdin=b"b\n").code == 0
+        assert rwq("complete", "--all", "--dry-run", "-o", "json").json["undo_file"] is None
+        assert rwq("complete", "--match", "nothing").code == 0
+        assert undo_files(rwq) == []
+
+    def test_what_is_not_completed_is_not_in_the_file(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"mine", holder=OWN.encode())
+        foreign.leased(b"theirs")
+        words = ("complete", "--state", "leased", "--owner", OWN, "--yes", "-o", "ids")
+        assert rwq(*words).as_tuple()[:2] == (3, "mine\n")
+        rwq("undo", "-o", "ids")
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"mine"]
+        assert rwq("complete", "--all", "--owner", "nobody", "--yes").code == 1
+        # Nothing was completed: there is no file.
+        assert len(undo_files(rwq)) == 1
+
+    def test_results_are_kept_as_of_named_items(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", b"b")
+        result = rwq("complete", "--state", "leased", "--yes", "--result", "-", stdin=b"done")
+        assert result.code == 0
+        assert foreign.raw.hget("jobs:result:a", "result") == b"done"
+        assert rwq("undo").code == 0
+        assert foreign.raw.hget("jobs:result:a", "result") == b"done"
+
+    def test_a_file_that_cannot_be_written_stops_it(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        (rwq.home / "file").write_text("")
+        variables = {"XDG_STATE_HOME": str(rwq.home / "file")}
+        result = rwq("complete", "--all", "--yes", variables=variables)
+        assert (result.code, foreign.raw.exists("jobs:item:a")) == (1, 1)
+        assert rwq("complete", "a", variables=variables).code == 0

@@ -104,7 +104,10 @@ def test_a_killed_import_can_be_run_again(
         assert held(raw, "jobs") == IDS
 
 
-@pytest.mark.parametrize("verb", ["rm --id-glob *[0-4] --yes", "purge --yes", "rm --all --yes"])
+@pytest.mark.parametrize(
+    "verb",
+    ["rm --id-glob *[0-4] --yes", "purge --yes", "rm --all --yes", "complete --all --yes"],
+)
 @pytest.mark.parametrize("number", range(KILLS))
 def test_a_killed_removal_can_be_undone(
     verb: str, number: int, server: PrivateServer, tmp_path: Path

@@ -89,7 +89,7 @@ OBJECTS = {
 # Verbs, with the counts of their summary and the fields of one outcome.
 VERBS = {
     "add --id new x": (["added", "duplicates", "rejected", "empty"], OUTCOME_FIELDS),
-    "complete w1 gone": (["completed", "missing", "not_owner"], OUTCOME_FIELDS),
+    "complete w1 gone": (["undo_file", "completed", "missing", "not_owner"], OUTCOME_FIELDS),
     "touch l1 w1 gone": (["touched", "not_leased", "missing"], OUTCOME_FIELDS),
     "release a1 l1 w1 gone": (
         ["released", "already_waiting", "not_owner", "missing"],

@@ -1,6 +1,7 @@
 """Completing items: `lua/ops/complete.lua`."""
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.batches import BATCH_ITEMS, Flush
 from rwq_cli.core.handle import Queue
@@ -8,6 +9,9 @@ from rwq_cli.core.items.bulk import Operation, act
 from rwq_cli.core.items.results import ResultOptions, result_args
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
+
+if TYPE_CHECKING:
+    from rwq_cli.core.items.remove import Journal
 
 
 def complete(
@@ -17,6 +21,7 @@ def complete(
     owner: bytes | Collection[bytes] | None = None,
     result_options: ResultOptions | None = None,
     expected: Expected = ANY,
+    journal: "Journal | None" = None,
     dry_run: bool = False,
 ) -> Outcomes:
     """Complete items wherever they are; exactly one complete of an item succeeds.
@@ -31,6 +36,7 @@ def complete(
             any.
         result_options: The result to keep for each; None for none.
         expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
+        journal: The journal to write the items to first; see `complete_saved`. None for none.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
@@ -41,11 +47,14 @@ def complete(
         For each ID `COMPLETED`, `MISSING`, `NOT_OWNER` or `CHANGED`, as the server acknowledges it.
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
-    operation = Operation(
-        "complete",
-        (len(owners), *result_args(result_options), *owners),
-        "completing",
-        items_max=BATCH_ITEMS if result_options is None else result_options.items_max,
-        expected=expected,
-    )
+    args = (len(owners), *result_args(result_options), *owners)
+    items_max = BATCH_ITEMS if result_options is None else result_options.items_max
+    if journal is not None and not dry_run:
+        # A complete by name needs none of this.
+        from rwq_cli.core.items.saved_complete import complete_saved
+
+        return Outcomes(
+            complete_saved(queue, ids, journal, args, items_max=items_max, expected=expected)
+        )
+    operation = Operation("complete", args, "completing", items_max=items_max, expected=expected)
     return Outcomes(act(queue, operation, ids, dry_run=dry_run))

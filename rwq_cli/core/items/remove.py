@@ -26,7 +26,8 @@ from rwq_cli.core.state.snapshot import (
 )
 
 # Each takes the server about four microseconds, plus one scan of at most half of the list.
-_REMOVE_ITEMS = 250
+REMOVE_ITEMS = 250
+_TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
 # Matches no data.
 _OTHER_DATA = "-"
 # A range, and the fingerprints of its items that the journal has.
@@ -261,7 +262,7 @@ class Remover:
             self.perform,
             self._mark,
             doing="moving" if destination else "removing",
-            items_max=_REMOVE_ITEMS,
+            items_max=REMOVE_ITEMS,
             dry_run=dry_run,
         )
 
@@ -281,7 +282,7 @@ class Remover:
             try:
                 for seen, fingerprints in group:
                     outcomes.append(self._take(seen, fingerprints))
-                    for item_id in outcomes[-1].ids_with(Status.REMOVED, Status.MOVED):
+                    for item_id in outcomes[-1].ids_with(*_TAKEN):
                         left.pop(item_id, None)
             except ConnectionLost:
                 # The call may have run, so the written items stay in doubt.
