@@ -28,7 +28,8 @@ def _codes(text: str) -> frozenset[Code]:
 
 
 @app.command(
-    help="Find what is wrong with a queue; --fix fixes what needs no decision.",
+    help="Find what is wrong with a queue; --fix fixes what needs no decision. -v also explains "
+    "the notes.",
     examples=(
         "rwq doctor -q jobs",
         "rwq doctor -q jobs --fix --dry-run",
@@ -71,4 +72,11 @@ def doctor(
         (diagnosis,) = noting_absence(settings, queue, [diagnosis], lambda each: each.items == 0)
         return diagnosis
 
-    return doctor_report(queue.name, diagnose, fix=fix, dry_run=dry_run)
+    is_for_people = settings.chosen_output is None or settings.output.is_for_people
+    return doctor_report(
+        queue.name,
+        diagnose,
+        fix=fix,
+        dry_run=dry_run,
+        explains_notes=settings.verbose or not is_for_people,
+    )

@@ -120,6 +120,7 @@ class View(NamedTuple, Generic[T]):
             for each.
         plain_columns: For plain lines, with the ID first; empty for `columns`.
         all_columns: For `-o wide` and `--fields`; empty for `columns`.
+        overview: With sections, the columns of a table of all records above them; empty for none.
     """
 
     fields: Callable[[T], dict[str, Any]]
@@ -131,6 +132,7 @@ class View(NamedTuple, Generic[T]):
     nested: Mapping[str, Sequence[str]] = MappingProxyType({})
     plain_columns: Sequence[Column[T]] = ()
     all_columns: Sequence[Column[T]] = ()
+    overview: Sequence[Column[T]] = ()
 
 
 # Without a comparison and a representation a class is created in half the time, at every start.

@@ -94,13 +94,17 @@ def _write_lines(lines: Sequence[str], options: OutputOptions) -> None:
 def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) -> None:
     """Write detailed records."""
     assert view.sections is not None
-    for number, record in enumerate(records):
-        if number:
-            _write_lines([""], options)
-        for index, section in enumerate(view.sections(record)):
-            if index:
+    is_first = True
+    if view.overview:
+        records = iter(known := list(records))
+        write_table(view._replace(columns=view.overview), iter(known), options)
+        is_first = not known
+    for record in records:
+        for section in view.sections(record):
+            if not is_first:
                 _write_lines([""], options)
             _write_lines(list(_section_lines(section, options)), options)
+            is_first = False
 
 
 def _section_lines(section: Section, options: OutputOptions) -> Iterator[str]:

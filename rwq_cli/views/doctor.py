@@ -17,9 +17,22 @@ _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: Non
 
 
 def doctor_report(
-    queue: bytes, diagnose: Callable[[], Diagnosis], *, fix: bool, dry_run: bool
+    queue: bytes,
+    diagnose: Callable[[], Diagnosis],
+    *,
+    fix: bool,
+    dry_run: bool,
+    explains_notes: bool,
 ) -> Records[Finding]:
-    """The report of `rwq doctor`. `diagnose` looks at the queue, and is called once."""
+    """The report of `rwq doctor`.
+
+    Args:
+        queue: The queue's name.
+        diagnose: Looks at the queue.
+        fix: Whether it fixes what it can.
+        dry_run: Whether it is a dry run.
+        explains_notes: Whether people see what notes mean, too.
+    """
 
     def findings() -> Iterator[Finding]:
         yield from diagnose().findings
@@ -28,17 +41,17 @@ def doctor_report(
         return (finding.examples for finding in findings() if not finding.of_keys)
 
     return Records(
-        view=_view(queue, fix=fix, dry_run=dry_run),
+        view=_view(queue, fix=fix, dry_run=dry_run, explains_notes=explains_notes),
         records=findings(),
         describes=True,
         empty=f"Nothing is wrong with {escaped(queue)}.",
         id_batches=ids(),
-        closing=lambda: _summary(diagnose(), fix=fix),
+        closing=lambda: _summary(diagnose(), fix=fix, explains_notes=explains_notes),
         status=lambda: ExitStatus.OK if diagnose().is_healthy else ExitStatus.NO,
     )
 
 
-def _view(queue: bytes, *, fix: bool, dry_run: bool) -> View[Finding]:
+def _view(queue: bytes, *, fix: bool, dry_run: bool, explains_notes: bool) -> View[Finding]:
     def fields(finding: Finding) -> dict[str, Any]:
         remedy = REMEDIES[finding.code]
         return {
@@ -68,42 +81,69 @@ def _view(queue: bytes, *, fix: bool, dry_run: bool) -> View[Finding]:
         Column("EXAMPLES", lambda finding: " ".join(map(escaped, finding.examples))),
         Column("COMMAND", lambda finding: command_for(queue, finding)),
     )
+
+    def sections(finding: Finding) -> list[Section]:
+        is_explained = explains_notes or finding.code.severity is not Severity.NOTE
+        return [_section(queue, finding, fix=fix)] if finding.left and is_explained else []
+
     return View(
         fields,
         lambda _finding: None,
         Finding(Code.GHOST, 0, (), False, 0, 0),
         columns,
-        lambda finding: [_section(queue, finding, fix=fix)],
+        sections,
+        overview=_overview(fix=fix, dry_run=dry_run),
     )
 
 
-def _section(queue: bytes, finding: Finding, *, fix: bool) -> Section:
-    remedy, severity = REMEDIES[finding.code], finding.code.severity
-    count = human.count(finding.count)
+def _overview(*, fix: bool, dry_run: bool) -> list[Column[Finding]]:
+    columns: list[Column[Finding]] = [
+        Column(
+            "SEVERITY",
+            lambda finding: finding.code.severity.value,
+            style=lambda finding: _STYLES[finding.code.severity] if finding.left else None,
+        ),
+        Column("FINDING", lambda finding: finding.code.value),
+        Column("COUNT", lambda finding: finding.count, _counter("count"), right=True),
+    ]
     if fix:
-        count += f", {human.count(finding.fixed)} fixed, {human.count(finding.left)} left"
+        fixed = "WOULD FIX" if dry_run else "FIXED"
+        columns.append(Column(fixed, lambda finding: finding.fixed, _counter("fixed"), right=True))
+        columns.append(Column("LEFT", lambda finding: finding.left, _counter("left"), right=True))
+    return columns
+
+
+def _counter(name: str) -> Callable[[Finding], str]:
+    return lambda finding: human.count(getattr(finding, name))
+
+
+def _section(queue: bytes, finding: Finding, *, fix: bool) -> Section:
+    """What a finding means, and what to do about those that are left."""
+    remedy, severity = REMEDIES[finding.code], finding.code.severity
     rows: list[Row] = [
-        (severity.value, count, _STYLES[severity]),
+        (severity.value, human.count(finding.left), _STYLES[severity]),
         ("cause", remedy.cause, None),
         ("cure", remedy.cure, None),
     ]
     if fix and (because := left_because(finding)):
         rows.append(("left because", because, None))
-    if finding.left:
-        rows.append(("command", command_for(queue, finding), COMMAND_STYLE))
+    rows.append(("command", command_for(queue, finding), COMMAND_STYLE))
     for number, example in enumerate(finding.examples):
         rows.append(("" if number else "for example", escaped(example) or "(empty)", None))
     return Section(finding.code.value, rows)
 
 
-def _summary(diagnosis: Diagnosis, *, fix: bool) -> str:
+def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
     """The one line about all findings."""
     findings = diagnosis.findings
     numbers = {
         severity: sum(finding.code.severity is severity for finding in findings)
         for severity in Severity
     }
-    text = ", ".join(f"{severity.value}s {number}" for severity, number in numbers.items())
+    counts = [f"{severity.value}s {number}" for severity, number in numbers.items() if number]
+    if numbers[Severity.NOTE] and not explains_notes:
+        counts[-1] += " (-v explains them)"
+    text = ", ".join(counts) or "no findings"
     if diagnosis.items is None:
         text += "; the items were not checked"
     else:
@@ -113,5 +153,8 @@ def _summary(diagnosis: Diagnosis, *, fix: bool) -> str:
             finding.left for finding in findings if finding.code.severity is not Severity.NOTE
         )
         fixed = sum(finding.fixed for finding in findings)
-        text += f"; fixed {human.count(fixed)}, left {human.count(left)}"
+        words = ("would fix", "leave") if diagnosis.dry_run else ("fixed", "left")
+        both = zip(words, (fixed, left), strict=True)
+        done = ", ".join(f"{word} {human.count(number)}" for word, number in both if number)
+        text += f"; {done or 'nothing to fix'}"
     return (DRY_RUN if diagnosis.dry_run else "") + text

@@ -11,7 +11,7 @@ from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.output import human
 from rwq_cli.views.command_lines import command_line, shell_word
-from rwq_cli.views.remedies import REMEDIES
+from rwq_cli.views.item_remedies import ITEM_REMEDIES
 from rwq_cli.views.states import STATES
 
 
@@ -121,7 +121,7 @@ def explain(
         meaning = f"The item no longer exists: it was {result.verdict.value}."
         commands.append(command_line("result", queue, facts.item_id))
     commands += [f"redis-cli TYPE {shell_word(key)}" for key in wrong_keys]
-    remedies = [REMEDIES[code] for code in findings]
+    remedies = [ITEM_REMEDIES[code] for code in findings]
     return Explanation(
         meaning,
         following,

@@ -12,6 +12,7 @@ import redis
 from rwq_cli.core import Code, Severity
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
+from rwq_cli.views.item_remedies import ITEM_REMEDIES
 from rwq_cli.views.remedies import REMEDIES
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq
@@ -40,8 +41,9 @@ def test_show_and_doctor_report_the_findings_of_each_state(
     for finding in found:
         remedy = REMEDIES[Code(finding["code"])]
         assert (finding["cause"], finding["cure"]) == (remedy.cause, remedy.cure)
-        assert finding["cause"] in shown["cause"]
-        assert finding["cure"] in shown["cure"]
+        of_item = ITEM_REMEDIES[Code(finding["code"])]
+        assert of_item.cause in shown["cause"]
+        assert of_item.cure in shown["cure"]
         (example,) = map(base64.b64decode, finding["examples_b64"])
         assert example.endswith(item_id)
     done = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "jsonl").jsonl
@@ -61,8 +63,13 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "table")
     assert result.code == 1
     assert result.lines == [
+        "SEVERITY  FINDING    COUNT  FIXED  LEFT",
+        "───────────────────────────────────────",
+        "error     held           2      0     2",
+        "warning   abandoned      1      1     0",
+        "",
         "held",
-        "       error  2, 0 fixed, 2 left",
+        "       error  2",
         "       cause  A lease has no expiry. No worker sets such a lease: somebody",
         "              removed the expiry.",
         "        cure  Release the item, or give the lease an expiry.",
@@ -70,15 +77,50 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
         "     command  rwq release --force -q jobs $'a\\xff'",
         " for example  a\\xff",
         "              b",
+    ]
+    assert result.notes == "errors 1, warnings 1; items 3; fixed 1, left 2\n"
+
+
+def test_errors_and_warnings_are_explained_and_notes_with_verbose(
+    rwq: Rwq, foreign: Foreign
+) -> None:
+    foreign.abandoned(b"a")
+    foreign.lease(b"s")
+    result = rwq("doctor", *NOW, *AROUND)
+    assert result.lines[2:] == [
+        "warning   abandoned        1",
+        "note      stray-lease      1",
         "",
         "abandoned",
-        "    warning  1, 1 fixed, 0 left",
+        "    warning  1",
         "      cause  Items are in processing without a lease: their workers died or gave",
         "             up.",
         "       cure  A light clean returns them.",
-        "for example  c",
+        "    command  rwq clean light -q jobs",
+        "for example  a",
     ]
-    assert result.notes == "errors 1, warnings 1, notes 0; items 3; fixed 1, left 2\n"
+    assert result.notes == "warnings 1, notes 1 (-v explains them); items 1\n"
+    verbose = rwq("doctor", "-v", *NOW, *AROUND)
+    assert verbose.lines[:12] == result.lines
+    assert verbose.lines[13] == "stray-lease"
+    assert verbose.notes.splitlines()[-1] == "warnings 1, notes 1; items 1"
+
+
+def test_what_was_fixed_is_one_line(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"a")
+    dry = rwq("doctor", "--fix", "--dry-run", *NOW, *AROUND)
+    real = rwq("doctor", "--fix", *NOW, *AROUND)
+    assert dry.lines[::2] == [
+        "SEVERITY  FINDING    COUNT  WOULD FIX  LEFT",
+        "warning   abandoned      1          1     0",
+    ]
+    assert real.lines[::2] == [
+        "SEVERITY  FINDING    COUNT  FIXED  LEFT",
+        "warning   abandoned      1      1     0",
+    ]
+    assert (len(dry.lines), len(real.lines)) == (3, 3)
+    assert dry.notes == "dry run: warnings 1; items 1; would fix 1\n"
+    assert real.notes == "warnings 1; items 1; fixed 1\n"
 
 
 def test_a_finding_in_json(rwq: Rwq, foreign: Foreign) -> None:
@@ -105,7 +147,7 @@ def test_a_finding_in_json(rwq: Rwq, foreign: Foreign) -> None:
 
 def test_a_healthy_queue_has_no_findings(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
-    summary = "errors 0, warnings 0, notes 0; items 1\n"
+    summary = "no findings; items 1\n"
     said = "Nothing is wrong with jobs.\n"
     assert rwq("doctor", *AROUND, "-o", "table").as_tuple() == (0, said, summary)
     assert rwq("doctor", *AROUND, "-o", "json").as_tuple() == (0, "[]\n", summary)
@@ -119,7 +161,7 @@ def test_a_key_of_another_type_is_a_finding(rwq: Rwq, raw: redis.Redis) -> None:
     assert result.as_tuple() == (
         1,
         "wrong-type\terror\t1\t0\t1\tjobs:queue\tredis-cli TYPE jobs:queue\n",
-        "errors 1, warnings 0, notes 0; the items were not checked; fixed 0, left 1\n",
+        "errors 1; the items were not checked; left 1\n",
     )
 
 
@@ -219,16 +261,19 @@ class TestDryRun:
         for name, case in ITEM_CASES.items():
             case.make(foreign, name.encode())
         before = contents(foreign.raw)
-        dry = rwq("doctor", "--fix", "--dry-run", *NOW)
+        dry = rwq("doctor", "--fix", "--dry-run", *NOW, "-o", "jsonl")
         assert contents(foreign.raw) == before
-        real = rwq("doctor", "--fix", *NOW)
+        real = rwq("doctor", "--fix", *NOW, "-o", "jsonl")
         assert contents(foreign.raw) != before
 
-        def numbers(text: str) -> list[list[str]]:
-            return [line.split("\t")[:5] for line in text.splitlines()]
+        def numbers(findings: list[dict[str, object]]) -> list[list[object]]:
+            return [
+                [each[name] for name in ("code", "count", "fixed", "left")] for each in findings
+            ]
 
-        assert numbers(dry.text) == numbers(real.text)
-        assert dry.notes == f"dry run: {real.notes}"
+        assert numbers(dry.jsonl) == numbers(real.jsonl)
+        would = real.notes.replace("fixed", "would fix").replace("left", "leave")
+        assert dry.notes == f"dry run: {would}"
         assert (dry.code, real.code) == (1, 1)
 
     def test_a_dry_run_needs_fix(self, rwq: Rwq) -> None:
@@ -250,7 +295,7 @@ class TestGrace:
         assert result.as_tuple() == (
             0,
             "Nothing is wrong with jobs.\n",
-            "errors 0, warnings 0, notes 0; items 1; fixed 0, left 0\n",
+            "no findings; items 1; nothing to fix\n",
         )
 
     def test_it_is_a_second_and_only_if_something_looks_broken(

@@ -1,0 +1,95 @@
+"""The doctor's findings about one item, as `rwq show` explains them."""
+
+from typing import NamedTuple
+
+from rwq_cli.core.repair.findings import Code
+
+
+class ItemRemedy(NamedTuple):
+    """The explanation of a finding about one item.
+
+    Attributes:
+        cause: What it is, and what causes it.
+        cure: How to fix it.
+    """
+
+    cause: str
+    cure: str
+
+
+ITEM_REMEDIES = {
+    Code.WRONG_TYPE: ItemRemedy(
+        "A key has the wrong type: something else writes under this name.",
+        "Find out whose key it is, and rename or delete it.",
+    ),
+    Code.HELD: ItemRemedy(
+        "Its lease has no expiry. No worker sets such a lease: somebody removed the expiry.",
+        "Release the item, or give its lease an expiry.",
+    ),
+    Code.DUPLICATED: ItemRemedy(
+        "It is listed more than once: its ID existed when it was added with --unique, or somebody "
+        "pushed it again. It may run twice.",
+        "Remove the surplus entries.",
+    ),
+    Code.TWO_HOLDERS: ItemRemedy(
+        "Workers of two generations hold it, each with its own lease key: a cleaner of one "
+        "generation returned it while a worker of the other held it.",
+        "Let both leases expire, or choose one and release the item from the other.",
+    ),
+    Code.ABANDONED: ItemRemedy(
+        "It is in processing without a lease: its worker died or gave up.",
+        "A light clean returns it.",
+    ),
+    Code.ORPHANED: ItemRemedy(
+        "It is in no list and has no lease: a process died between two commands.",
+        "A deep clean returns it.",
+    ),
+    Code.UNLISTED: ItemRemedy(
+        "It has a lease but is in no list: its processing entry was lost.",
+        "A deep clean returns it once the lease has expired.",
+    ),
+    Code.DUE: ItemRemedy(
+        "It has been due for over a minute, and nothing has promoted it.",
+        "Any clean promotes it.",
+    ),
+    Code.UNGUARDED: ItemRemedy(
+        "It has lost its guard lease, or that expires too early: upstream's cleaners return it "
+        "before its time.",
+        "Restore the guard.",
+    ),
+    Code.GHOST: ItemRemedy(
+        "The ID is listed without data: the item was completed, or its data were deleted.",
+        "A deep clean drops it.",
+    ),
+    Code.INVALID_SCORE: ItemRemedy(
+        "Its score as delayed or buried is not a time: infinite, or far too large. rwq never "
+        "writes one.",
+        "Release it, or delay or bury it again.",
+    ),
+    Code.ENDLESS_LEASE: ItemRemedy(
+        "A lease without expiry belongs to no item and would stay forever.", "Delete it."
+    ),
+    Code.STALE_SCHEDULE: ItemRemedy(
+        "It is waiting or leased, and also has an entry as delayed or buried.",
+        "Remove that entry.",
+    ),
+    Code.STALE_CLEANING: ItemRemedy(
+        "A cleaner of redis-work-queue 0.1 died and left the ID in its list, although the item is "
+        "gone or listed elsewhere.",
+        "Remove it from that list.",
+    ),
+    Code.EMPTY_ID: ItemRemedy(
+        "The item or entry has an empty ID, most likely from an unset variable.",
+        "Let a worker lease and complete it: no command line can name it.",
+    ),
+    Code.STRAY_LEASE: ItemRemedy(
+        "The item was completed and left a lease behind.", "None needed: it expires."
+    ),
+    Code.STALE_RETURNS: ItemRemedy(
+        "The item is gone, but its returns are still counted.", "Remove the count."
+    ),
+    Code.INVALID_RETURNS: ItemRemedy(
+        "The count of its returns is not a number, and counts as zero: something else wrote it.",
+        "Nothing: the next return writes a number.",
+    ),
+}
