@@ -24,8 +24,8 @@ app = CommandModule()
 
 
 @app.command(
-    help="Show the man page of a command or a topic; elsewhere than on a terminal, print its "
-    "source. --install writes all pages where man finds them.",
+    help="Show the man page of a command or a topic, or print its source if stdout is not a "
+    "terminal. --install writes all pages to a directory of man pages.",
     examples=("rwq man ls", "rwq man clean light > rwq-clean-light.1", "rwq man --install"),
     exits={ExitStatus.NO: "man is missing or failed, or the pages could not be written"},
     reads_only=True,

@@ -74,9 +74,10 @@ RECIPES = (
     ),
     Recipe(
         "Find an item by its data, and make it the next one",
-        "`--match` takes a Python regular expression; every command that takes many items has it.",
+        "`--where` compares a value in JSON data; `--match REGEX` searches data of any kind. Every "
+        "command that takes many items has both.",
         (
-            "rwq ls -q jobs --match '\"user\": ?42\\b' -n 1",
+            "rwq ls -q jobs --where user.id=42 -n 1",
             "rwq release -q jobs --front 4f2a9c",
         ),
     ),
@@ -85,8 +86,8 @@ RECIPES = (
         "Before `rm`, `mv` or `purge` removes anything, it writes an undo file. On a terminal it "
         "asks; elsewhere it needs `--yes`.",
         (
-            "rwq rm -q jobs --match '\"user\": ?42\\b' --dry-run",
-            "rwq rm -q jobs --match '\"user\": ?42\\b' --yes",
+            "rwq rm -q jobs --where user.id=42 --dry-run",
+            "rwq rm -q jobs --where user.id=42 --yes",
             "rwq undo -q jobs",
         ),
     ),

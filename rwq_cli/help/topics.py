@@ -41,7 +41,7 @@ def _states() -> tuple[str, list[Section]]:
 
     text = (
         "Every command decides the state of an ID by what the server holds of it at one instant. "
-        "`rwq show ID` tells the state of one item, `rwq stats` counts the items in each state."
+        "`rwq show ID` shows the state of one item; `rwq stats` counts the items in each state."
     )
     return text, [
         Section(
@@ -55,7 +55,7 @@ def _states() -> tuple[str, list[Section]]:
 
 
 def _exit_codes() -> tuple[str, list[Section]]:
-    text = "The end of each `--help` says what the codes mean for that command."
+    text = "Each `--help` ends with what the codes mean for its command."
     return text, [
         Section("Exit codes", rows=_codes(ExitStatus)),
         Section(
@@ -83,5 +83,5 @@ def _environment() -> tuple[str, list[Section]]:
 def _recipes() -> tuple[str, list[Section]]:
     from rwq_cli.help.recipes import RECIPES
 
-    text = "Each of them can be pasted into a shell; the queue is named jobs."
+    text = "The queue is named jobs. Each recipe can be pasted into a shell."
     return text, [Section(one.title, text=one.text, code=one.commands) for one in RECIPES]

