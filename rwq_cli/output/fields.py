@@ -1,16 +1,18 @@
 """`--fields`, `--sort` and `--reverse`: records with other fields, or in another order."""
 
-import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.output.encode import flat
+from rwq_cli.output.encode import flat, to_json
 from rwq_cli.output.options import OutputOptions
 from rwq_cli.output.report import LAST_EXTRA, Column, Cut, View
 
 T = TypeVar("T")
+
+# What is cut in its middle on a narrow terminal.
+_NAMES = ("queue", "id", "holder")
 
 
 def with_fields(view: View[T], names: Sequence[str]) -> View[T]:
@@ -86,12 +88,13 @@ def _columns(view: View[T], name: str) -> list[Column[T]]:
 
     def value(record: T) -> Any:
         record_fields = view.fields(record)
-        value = {**flat(record_fields, view.nested), **record_fields}[name]
+        value = {**record_fields, **flat(record_fields, view.nested)}[name]
         if value is None and (encoded := record_fields.get(f"{name}_b64")) is not None:
             return b64decode(encoded)
-        return json.dumps(value) if isinstance(value, dict | list) else value
+        return to_json(value).decode() if isinstance(value, dict) else value
 
-    return [Column(name.upper().replace("_", " "), value, field=name, cut=Cut.END)]
+    cut = Cut.MIDDLE if name in _NAMES else Cut.END
+    return [Column(name.upper().replace("_", " "), value, field=name, cut=cut)]
 
 
 def _known(view: View[Any]) -> str:

@@ -401,10 +401,12 @@ class TestLs:
         assert record["lease"]["holder"] == "them"
 
     def test_the_table_shows_lease_and_use(self, rwq: Rwq) -> None:
-        result = rwq("ls", "--state", "orphaned", "-o", "table")
+        result = rwq("ls", "--state", "unlisted", "-o", "table")
         assert result.lines[0].split() == [
             *("ID", "STATE", "HOLDER", "TIME", "LEFT", "LAST", "USE", "SIZE", "DATA")
         ]
+        result = rwq("ls", "--state", "orphaned", "-o", "table")
+        assert result.lines[0].split() == ["ID", "STATE", "LAST", "USE", "SIZE", "DATA"]
         assert (result.code, result.notes) == (0, "1 shown of jobs\n")
         result = rwq("ls", "--state", "orphaned", "--id-glob", "x", "-o", "table")
         assert result.as_tuple() == (0, "No such items in jobs.\n", "")

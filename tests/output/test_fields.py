@@ -81,6 +81,18 @@ class TestFields:
     def test_no_field_at_all_is_an_error(self, rwq: Rwq) -> None:
         assert "--fields names no field" in rwq("ls", "--fields", " ,").notes
 
+    def test_any_field_is_cut_to_fit(self, rwq: Rwq, three: Foreign) -> None:
+        three.waiting(b"0123456789" * 3)
+        words = ("show", "0123456789" * 3, "--fields", "meaning,next,id", "-o", "table")
+        header, _, row = rwq(*words, variables={"COLUMNS": "40"}).lines
+        assert header.split() == ["MEANING", "NEXT", "ID"]
+        assert max(len(header), len(row)) <= 40
+        assert (row.count("…"), row[-1]) == (3, "9")
+
+    def test_a_list_is_the_same_in_plain_as_in_csv(self, rwq: Rwq) -> None:
+        words = ("show", "a", "--fields", "commands")
+        assert rwq(*words, "-o", "csv").text == "commands\n" + rwq(*words).text
+
     def test_chosen_columns_are_shown_even_if_empty(self, rwq: Rwq) -> None:
         lines = rwq("ls", "-n", "1", "--fields", "id,lease_holder,reason", "-o", "table").lines
         assert lines[0] == "ID  HOLDER  REASON"
@@ -148,7 +160,7 @@ class TestWide:
         for title in ("REASON", "RETURNS", "LAST USE", "SIZE", "DATA"):
             assert title in header
         assert rows[1].endswith("y" * 150)
-        assert rows[-1] == "3 shown of 3 waiting in jobs"
+        assert "3 shown of 3 waiting in jobs" in rows[-1]
 
     def test_counts_have_every_column(self, rwq: Rwq) -> None:
         for words in (("queues",), ("stats",), ("stats", "-q", "jobs", "-q", "other")):
