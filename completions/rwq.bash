@@ -69,25 +69,25 @@ __rwq_table() {
         rwq_arguments+=(UNDO_FILE)
         ;;
     ls)
-        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --data --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
+        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --data --all-queues --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
         rwq_arguments+=(waiting,processing,leased,abandoned,delayed,buried,all)
         ;;
     leases)
-        rwq_options=(--holder=HOLDER --mine -n=OTHER --limit=OTHER --data -0 --null)
+        rwq_options=(--holder=HOLDER --mine -n=OTHER --limit=OTHER --data --all-queues -0 --null)
         ;;
     show)
         rwq_options=(--data --eta=OTHER -0 --null)
         rwq_more=ITEM:all
         ;;
     stats)
-        rwq_options=(--fast --deep)
+        rwq_options=(--fast --deep --all-queues)
         ;;
     queues)
         rwq_options=(-0 --null)
         rwq_arguments+=(QUEUE)
         ;;
     wait)
-        rwq_options=(--until-empty --below=OTHER --id=ITEM:all --timeout=OTHER)
+        rwq_options=(--until-empty --below=OTHER --id=ITEM:all --timeout=OTHER --all-queues)
         ;;
     clean)
         rwq_commands=light,deep
@@ -102,7 +102,7 @@ __rwq_table() {
         rwq_options=(--fix --dry-run --grace=OTHER --only=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag --skip=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag -0 --null)
         ;;
     check)
-        rwq_options=(--waiting-warn=OTHER --waiting-critical=OTHER --age-warn=OTHER --age-critical=OTHER --abandoned-warn=OTHER --abandoned-critical=OTHER --processing-warn=OTHER --processing-critical=OTHER --delayed-warn=OTHER --delayed-critical=OTHER --buried-warn=OTHER --buried-critical=OTHER --orphaned-warn=OTHER --orphaned-critical=OTHER --deep --format=nagios,prometheus)
+        rwq_options=(--waiting-warn=OTHER --waiting-critical=OTHER --age-warn=OTHER --age-critical=OTHER --abandoned-warn=OTHER --abandoned-critical=OTHER --processing-warn=OTHER --processing-critical=OTHER --delayed-warn=OTHER --delayed-critical=OTHER --buried-warn=OTHER --buried-critical=OTHER --orphaned-warn=OTHER --orphaned-critical=OTHER --deep --format=nagios,prometheus --all-queues)
         ;;
     export)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null)

@@ -59,17 +59,17 @@ function __rwq_read_command
         case 'undo'
             set options anywhere dry-run 0/null
         case 'ls'
-            set options n/limit= offset= tail data state= match= where= id-glob= older-than= 0/null
+            set options n/limit= offset= tail data all-queues state= match= where= id-glob= older-than= 0/null
         case 'leases'
-            set options holder= mine n/limit= data 0/null
+            set options holder= mine n/limit= data all-queues 0/null
         case 'show'
             set options data eta= 0/null
         case 'stats'
-            set options fast deep
+            set options fast deep all-queues
         case 'queues'
             set options 0/null
         case 'wait'
-            set options until-empty below= id= timeout=
+            set options until-empty below= id= timeout= all-queues
         case 'clean light'
             set options grace= bury-after= dry-run 0/null
         case 'clean deep'
@@ -77,7 +77,7 @@ function __rwq_read_command
         case 'doctor'
             set options fix dry-run grace= only= skip= 0/null
         case 'check'
-            set options waiting-warn= waiting-critical= age-warn= age-critical= abandoned-warn= abandoned-critical= processing-warn= processing-critical= delayed-warn= delayed-critical= buried-warn= buried-critical= orphaned-warn= orphaned-critical= deep format=
+            set options waiting-warn= waiting-critical= age-warn= age-critical= abandoned-warn= abandoned-critical= processing-warn= processing-critical= delayed-warn= delayed-critical= buried-warn= buried-critical= orphaned-warn= orphaned-critical= deep format= all-queues
         case 'export'
             set options state= match= where= id-glob= older-than= n/limit= all 0/null
         case 'import'
@@ -398,6 +398,7 @@ complete -c rwq -n '__rwq_at ls' -s n -l limit -x -d 'How many at most; 0 for al
 complete -c rwq -n '__rwq_at ls' -l offset -x -d 'Skip the first N'
 complete -c rwq -n '__rwq_at ls' -l tail -d 'Start at the other end: newest first'
 complete -c rwq -n '__rwq_at ls' -l data -d 'Read whole payloads, for json, jsonl and csv'
+complete -c rwq -n '__rwq_at ls' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
 complete -c rwq -n '__rwq_at ls' -l match -x -d 'Only items whose data match'
 complete -c rwq -n '__rwq_at ls' -l where -x -d 'Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, !error; several are and-ed'
@@ -411,6 +412,7 @@ complete -c rwq -n '__rwq_at leases' -l holder -x -a '(__rwq_names holder)' -d '
 complete -c rwq -n '__rwq_at leases' -l mine -d 'Only the leases of this session'
 complete -c rwq -n '__rwq_at leases' -s n -l limit -x -d 'How many at most; 0 for all'
 complete -c rwq -n '__rwq_at leases' -l data -d 'Read whole payloads, for json, jsonl and csv'
+complete -c rwq -n '__rwq_at leases' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at leases' -s 0 -l null -d 'End each record of -o ids and -o data with NUL, and do not escape it'
 
 # rwq show
@@ -422,6 +424,7 @@ complete -c rwq -n '__rwq_at_argument show' -a '(__rwq_names item all)'
 # rwq stats
 complete -c rwq -n '__rwq_at stats' -l fast -d 'Read lengths only, in the same time for any queue'
 complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to also count orphans, duplicates, ghosts, stray leases, wrong types, results, and the returns of items that still exist'
+complete -c rwq -n '__rwq_at stats' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 
 # rwq queues
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d 'End each name of -o ids with NUL, and do not escape it'
@@ -432,6 +435,7 @@ complete -c rwq -n '__rwq_at wait' -l until-empty -d 'Until no item waits, is in
 complete -c rwq -n '__rwq_at wait' -l below -x -d 'Until fewer than N items wait'
 complete -c rwq -n '__rwq_at wait' -l id -x -a '(__rwq_names item all)' -d 'Until this item is gone; can be given several times, for all of them'
 complete -c rwq -n '__rwq_at wait' -l timeout -x -d 'Give up after this long. [default: never]'
+complete -c rwq -n '__rwq_at wait' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 
 # rwq clean
 complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
@@ -473,7 +477,8 @@ complete -c rwq -n '__rwq_at check' -l buried-critical -x -d 'CRITICAL if more a
 complete -c rwq -n '__rwq_at check' -l orphaned-warn -x -d 'WARNING if more are orphaned; needs --deep'
 complete -c rwq -n '__rwq_at check' -l orphaned-critical -x -d 'CRITICAL if more are orphaned; needs --deep'
 complete -c rwq -n '__rwq_at check' -l deep -d 'Walk the whole queue, to count orphans'
-complete -c rwq -n '__rwq_at check' -l format -x -a 'nagios\\t prometheus\\t' -d 'nagios: one line with performance data. prometheus: all counts of every -q, for a textfile collector'
+complete -c rwq -n '__rwq_at check' -l format -x -a 'nagios\\t prometheus\\t' -d 'nagios: one line with performance data. prometheus: all counts of every queue, for a textfile collector'
+complete -c rwq -n '__rwq_at check' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 
 # rwq export
 complete -c rwq -n '__rwq_at export' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'

@@ -194,7 +194,7 @@ class Choice:
         if self.named is not None:
             chosen = Chosen(self.named)
         else:
-            warn_of_idle_reset(settings, queue, self.selection)
+            warn_of_idle_reset(settings, [queue], self.selection)
             selection = replace(self.selection, holder=queue.holder if self.mine else None)
             chosen = queue.choose(selection, limit=self.limit)
         if confirm is None or yes:
@@ -299,9 +299,11 @@ def _choice(
     """The parameters of `SelectionScope`, except those of `Criteria`."""
 
 
-def warn_of_idle_reset(settings: Settings, queue: WorkQueue, selection: Selection) -> None:
+def warn_of_idle_reset(
+    settings: Settings, queues: Sequence[WorkQueue], selection: Selection
+) -> None:
     """Print a note if `--match` or `--where` resets the idle times of items on this server."""
-    if selection.needs_data and not queue.connection.look_only():
+    if selection.needs_data and queues and not queues[0].connection.look_only():
         name = "--where" if selection.match is None else "--match"
         settings.environment.note(
             f"note: {name} resets idle times: on this server, reading an item's data counts as use"

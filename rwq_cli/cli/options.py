@@ -122,4 +122,12 @@ YesToBreakJsonOption = Annotated[
 ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
 YesToForceOption = Annotated[bool, option("--yes", "Do not ask before --force ends leases.")]
 LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]
+AllQueuesOption = Annotated[
+    bool,
+    option(
+        "--all-queues",
+        "Every queue of the server. -q can be given several times, too, and takes patterns such "
+        "as 'mail:*'.",
+    ),
+]
 DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue, open_queues
-from rwq_cli.cli.options import Duration, option
+from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.options import AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, worst
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.output.report import Report
-from rwq_cli.views.monitoring import check_report, nagios_line, prometheus_text
+from rwq_cli.views.monitoring import check_report, nagios_line, nagios_lines, prometheus_text
 
 app = CommandModule()
 
@@ -87,7 +87,7 @@ def _limit(measure: Measure, level: str, help: str) -> Any:
     examples=(
         "rwq check -q jobs --waiting-warn 100 --waiting-critical 1000",
         "rwq check -q jobs --age-critical 15m --abandoned-warn 10",
-        "rwq check -q jobs -q mails --format prometheus",
+        "rwq check --all-queues --format prometheus",
     ),
     exits={status: status.meaning for status in MonitoringStatus},
     reads_only=True,
@@ -101,27 +101,31 @@ def check(
         CheckFormat,
         option(
             "--format",
-            "nagios: one line with performance data. prometheus: all counts of every -q, for "
-            "a textfile collector.",
+            "nagios: one line with performance data. prometheus: all counts of every "
+            "queue, for a textfile collector.",
         ),
     ] = CheckFormat.NAGIOS,
+    all_queues: AllQueuesOption = False,
 ) -> Report:
     if limits[Measure.ORPHANED] != Limits() and not deep:
         raise InvalidArgument(
             "only a walk over the whole queue counts orphaned items", "add --deep"
         )
-    if output_format is CheckFormat.NAGIOS:
-        queue = open_queue(settings)
+    opened = open_matching_queues(settings, all_queues=all_queues)
+    is_nagios = output_format is CheckFormat.NAGIOS
+    if is_nagios and opened.is_one:
+        queue = opened.queues[0]
         (found,) = noting_absence(
             settings, queue, [queue.check(limits, deep=deep)], lambda check: check.counts.is_empty
         )
         return check_report([found], nagios_line(found), found.level, one=True)
-    queues = open_queues(settings)
-    checks = list(_readable(settings, queues, limits, deep=deep))
-    levels = [check.level for check in checks]
-    level = worst(levels) if len(checks) == len(queues) else Level.UNKNOWN
-    text = prometheus_text([queue.name for queue in queues], checks)
-    return check_report(checks, text, level, one=len(queues) == 1)
+    checks = list(_readable(settings, opened.queues, limits, deep=deep))
+    names = [queue.name for queue in opened.queues]
+    level = worst([Level.OK, *(check.level for check in checks)])
+    if len(checks) < len(names):
+        level = worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
+    text = nagios_lines(names, checks, level) if is_nagios else prometheus_text(names, checks)
+    return check_report(checks, text, level, one=opened.is_one)
 
 
 def _readable(

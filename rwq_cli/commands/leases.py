@@ -2,17 +2,21 @@
 
 import glob
 import os
+from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import NULL_RECORDS, DataOption, LimitOption, option
+from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import Source
+from rwq_cli.core.inspect.listing import Source, merged_leases
+from rwq_cli.core.model import Item
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Report
-from rwq_cli.views.items import LEASES_COLUMNS, plain_names
+from rwq_cli.views.items import LEASES_COLUMNS, QUEUE, plain_names
 from rwq_cli.views.listing import listing_report
 
 app = CommandModule()
@@ -24,7 +28,10 @@ app = CommandModule()
     examples=("rwq leases -q jobs", "rwq leases -q jobs --holder 'rwq:deploy@*' -o json"),
     reads_only=True,
     null=NULL_RECORDS,
-    plain={"a lease": plain_names(LEASES_COLUMNS)},
+    plain={
+        "a lease": plain_names(LEASES_COLUMNS),
+        "of several queues": plain_names((*LEASES_COLUMNS, QUEUE)),
+    },
 )
 def leases(
     settings: Settings,
@@ -34,25 +41,31 @@ def leases(
     mine: Annotated[bool, option("--mine", "Only the leases of this session.")] = False,
     limit: LimitOption = 50,
     data: DataOption = False,
+    all_queues: AllQueuesOption = False,
 ) -> Report:
     if mine and holder is not None:
         raise InvalidArgument("--mine and --holder cannot be used together", "use one of them")
-    queue = open_queue(settings)
+    opened = open_matching_queues(settings, all_queues=all_queues)
     if mine:
-        holder = glob.escape(queue.holder)
-    items = queue.leases(
-        limit=limit or None,
-        holder_glob=holder,
-        data=data or settings.needs_data,
-        bare=settings.needs_ids_only,
-    )
+        holder = glob.escape(settings.holder)
+
+    def read(queue: WorkQueue) -> Iterator[Item]:
+        items = queue.leases(
+            limit=limit or None,
+            holder_glob=holder,
+            data=data or settings.needs_data,
+            bare=settings.needs_ids_only,
+        )
+        return noting_absence(settings, queue, items)
+
     return listing_report(
-        queue.name,
-        noting_absence(settings, queue, items),
+        opened.label,
+        islice(merged_leases(opened.readers(settings, read)), limit or None),
         LEASES_COLUMNS,
         noun="leases",
         source=Source(processing=True),
-        lengths=queue.lengths,
+        lengths=lambda: opened.each(settings, lambda queue: [queue.lengths()]),
         is_selected=holder is not None,
         filters=False,
+        has_queue=not opened.is_one,
     )

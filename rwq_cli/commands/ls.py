@@ -1,5 +1,6 @@
 """`rwq ls`: list items."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
@@ -9,13 +10,14 @@ import typer
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.choosing import Criteria, warn_of_idle_reset
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import NULL_RECORDS, DataOption, LimitOption, option
+from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.inspect.listing import Selection, Source
 from rwq_cli.core.inspect.selection import source_of
-from rwq_cli.core.model import State
+from rwq_cli.core.model import Item, State
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Report
 from rwq_cli.views.items import columns_for, plain_names
 from rwq_cli.views.listing import listing_report
@@ -57,8 +59,11 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
     reads_only=True,
     null=NULL_RECORDS,
     plain={
-        which or "otherwise": plain_names(columns_for(which, lambda: 0))
-        for which in ("waiting", "delayed", "buried", None)
+        **{
+            which or "otherwise": plain_names(columns_for(which, lambda: 0))
+            for which in ("waiting", "delayed", "buried", None)
+        },
+        "of several queues": "the same, queue",
     },
 )
 def ls(
@@ -77,6 +82,7 @@ def ls(
     offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
     tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
     data: DataOption = False,
+    all_queues: AllQueuesOption = False,
     selection: Annotated[Selection, Criteria()],
 ) -> Report:
     is_selected, states = not selection.is_all, selection.states
@@ -88,30 +94,38 @@ def ls(
     if which in _ONE_STATE:
         one_state = frozenset({_ONE_STATE[which]})
         selection = replace(selection, states=one_state & (states or one_state))
-    queue = open_queue(settings)
-    warn_of_idle_reset(settings, queue, selection)
+    opened = open_matching_queues(settings, all_queues=all_queues)
+    warn_of_idle_reset(settings, opened.queues, selection)
     # A larger number than the longest list has the same meaning, but overflows in the server.
     first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
     # An ID that is in processing twice is one item, so its entries have to be compared.
     needs_ids_only = selection.is_all and source.is_one and not source.processing
-    items = queue.items(
-        source,
-        selection,
-        limit=last,
-        offset=first,
-        tail=tail,
-        data=data or settings.needs_data,
-        bare=settings.needs_ids_only,
-    )
-    ids = queue.listed_ids(source, limit=last, offset=first, tail=tail)
+
+    def items(queue: WorkQueue) -> Iterator[Item]:
+        found = queue.items(
+            source,
+            selection,
+            limit=last,
+            offset=first,
+            tail=tail,
+            data=data or settings.needs_data,
+            bare=settings.needs_ids_only,
+        )
+        return noting_absence(settings, queue, found)
+
+    def ids(queue: WorkQueue) -> Iterator[Sequence[bytes]]:
+        found = queue.listed_ids(source, limit=last, offset=first, tail=tail)
+        return noting_absence(settings, queue, found)
+
     return listing_report(
-        queue.name,
-        noting_absence(settings, queue, items),
-        columns_for(which, queue.now_ms),
+        opened.label,
+        opened.each(settings, items),
+        columns_for(which, lambda: opened.queues[0].now_ms()),
         noun="items" if which in (None, Which.ALL) else f"{which} items",
         source=source,
-        lengths=queue.lengths,
+        lengths=lambda: opened.each(settings, lambda queue: [queue.lengths()]),
         is_selected=is_selected,
         filters=not selection.is_all,
-        id_batches=noting_absence(settings, queue, ids) if needs_ids_only else None,
+        has_queue=not opened.is_one,
+        id_batches=opened.each(settings, ids) if needs_ids_only else None,
     )

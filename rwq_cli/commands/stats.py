@@ -1,13 +1,12 @@
 """`rwq stats`: the counts of a queue."""
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queues
-from rwq_cli.cli.options import option
+from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.options import AllQueuesOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
@@ -23,7 +22,7 @@ app = CommandModule()
     examples=(
         "rwq stats -q jobs",
         "rwq stats -q jobs --fast -o json",
-        "rwq stats -q high -q low --deep",
+        "rwq stats -q 'mail:*' --deep",
     ),
     reads_only=True,
 )
@@ -40,14 +39,15 @@ def stats(
             "types, results, and the returns of items that still exist.",
         ),
     ] = False,
+    all_queues: AllQueuesOption = False,
 ) -> Report:
     if fast and deep:
         raise InvalidArgument("--fast and --deep cannot be used together", "use one of them")
-    queues = open_queues(settings)
+    opened = open_matching_queues(settings, all_queues=all_queues)
 
     def count(queue: WorkQueue) -> Iterator[Counts]:
         counts = queue.lengths() if fast else queue.counts(deep=deep)
         return noting_absence(settings, queue, [counts], lambda counts: counts.is_empty)
 
-    counted = chain.from_iterable(map(count, queues))
-    return stats_report(counted, fast=fast, deep=deep, one=len(queues) == 1)
+    counted = opened.each(settings, count)
+    return stats_report(counted, fast=fast, deep=deep, one=opened.is_one)

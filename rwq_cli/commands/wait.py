@@ -1,14 +1,15 @@
 """`rwq wait`: wait until a queue is empty or short enough, or items are gone."""
 
+from itertools import chain
 from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import Duration, option, parse_id
+from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.options import AllQueuesOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.waiting import WaitCondition, WaitResult
+from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_for_all
 from rwq_cli.core.queue import FOREVER
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
@@ -21,8 +22,8 @@ _AT_ONCE_S = 0.2
 
 
 @app.command(
-    help="Wait until a queue is empty or short enough, or items are gone; for scripts. Due"
-    " items are promoted meanwhile.",
+    help="Wait until a queue is empty or short enough, or items are gone; for scripts. Several "
+    "queues must be so at the same time. Due items are promoted meanwhile.",
     examples=(
         "rwq wait -q jobs --timeout 1h",
         "rwq wait -q jobs --below 1000",
@@ -58,16 +59,22 @@ def wait(
         Duration | None,
         option("--timeout DUR", "Give up after this long.  [default: never]", Duration),
     ] = None,
+    all_queues: AllQueuesOption = False,
 ) -> Report:
     if until_empty + (below is not None) + bool(ids) > 1:
         raise InvalidArgument(
             "--until-empty, --below and --id cannot be used together", "wait for one of them"
         )
-    queue = open_queue(settings)
+    opened = open_matching_queues(settings, all_queues=all_queues)
+    condition = WaitCondition(below=below, ids=tuple(ids or ()))
     limit_s = FOREVER if timeout_s is None else timeout_s
-    conditions = (WaitCondition(below=below, ids=tuple(ids or ())),)
-    waited = (queue.wait(condition, timeout_s=limit_s) for condition in conditions)
-    return wait_report(noting_absence(settings, queue, waited, _was_empty))
+    waited = zip(
+        opened.queues, wait_for_all(opened.queues, condition, timeout_s=limit_s), strict=True
+    )
+    results = chain.from_iterable(
+        noting_absence(settings, queue, [result], _was_empty) for queue, result in waited
+    )
+    return wait_report(results, one=opened.is_one)
 
 
 def _was_empty(result: WaitResult) -> bool:

@@ -49,6 +49,11 @@ def escape_glob(text: bytes) -> bytes:
     )
 
 
+def is_glob(text: bytes) -> bool:
+    """Whether text has a wildcard."""
+    return b"*" in text or b"?" in text
+
+
 def glob_pattern(glob: bytes) -> "re.Pattern[bytes]":
     """Compile a shell glob (`*`, `?`, `[...]`) to a pattern for whole byte strings.
 

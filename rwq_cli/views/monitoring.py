@@ -1,6 +1,6 @@
 """Checks for monitoring: the line of a Nagios plugin, and the text format of Prometheus."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure, evaluate
@@ -55,15 +55,40 @@ def nagios_line(check: Check) -> str:
 
     Performance data are `name=value;warn;critical;least`.
     """
-    limited = [each for each in check.evaluations if each.limits != Limits()]
     words = [
-        _in_words(each) for each in check.evaluations if each.measure in _USUAL or each in limited
-    ]
-    data = [
-        _as_data(each) for each in check.evaluations if each.value is not None or each in limited
+        _in_words(each)
+        for each in check.evaluations
+        if each.measure in _USUAL or each.limits != Limits()
     ]
     line = _line(check.level, f"{escaped(check.counts.queue)}: {', '.join(words)}")
-    return f"{line} | {' '.join(data)}\n"
+    return f"{line} | {' '.join(_all_data(check, ''))}\n"
+
+
+def nagios_lines(queues: Sequence[bytes], checks: Sequence[Check], level: Level) -> str:
+    """The line for several queues: what is not OK in each, and their performance data.
+
+    Args:
+        queues: The queues' names.
+        checks: The queues that could be read.
+        level: The level of all together.
+    """
+    unread = [queue for queue in queues if queue not in {each.counts.queue for each in checks}]
+    parts = [f"{escaped(queue)}: cannot be read" for queue in unread]
+    for check in checks:
+        alerts = [_in_words(each) for each in check.evaluations if each.level is not Level.OK]
+        if alerts:
+            parts.append(f"{escaped(check.counts.queue)}: {', '.join(alerts)}")
+    count = f"{len(queues):,} queue" + ("" if len(queues) == 1 else "s")
+    parts.append(f"{len(queues) - len(parts):,} of {count} OK" if parts else f"{count} OK")
+    line = _line(level, "; ".join(parts))
+    data = [each for check in checks for each in _all_data(check, f"{_in_label(check)}:")]
+    return f"{line} | {' '.join(data)}\n" if data else f"{line}\n"
+
+
+def _in_label(check: Check) -> str:
+    """A queue's name in the label of performance data, which is quoted."""
+    text = escaped(check.counts.queue)
+    return text.replace("'", "''").replace("=", "\\x3d").replace("|", "\\x7c")
 
 
 def unknown_line(reason: str) -> str:
@@ -88,13 +113,20 @@ def _in_words(each: Evaluation) -> str:
     return f"{text} (above {human.duration(limit) if is_age else human.count(int(limit))})"
 
 
-def _as_data(each: Evaluation) -> str:
+def _all_data(check: Check, prefix: str) -> Iterator[str]:
+    """The performance data of a queue, with this before each measure's name."""
+    for each in check.evaluations:
+        if each.value is not None or each.limits != Limits():
+            yield _as_data(each, f"'{prefix}{each.measure}'" if prefix else each.measure)
+
+
+def _as_data(each: Evaluation, label: str) -> str:
     if each.value is None:
-        return f"{each.measure}=U"
+        return f"{label}=U"
     unit = "s" if each.measure is Measure.AGE else ""
     limits = (each.limits.warn, each.limits.critical, 0)
     texts = ("" if limit is None else f"{limit:.10g}" for limit in limits)
-    return f"{each.measure}={each.value}{unit};{';'.join(texts)}"
+    return f"{label}={each.value}{unit};{';'.join(texts)}"
 
 
 _FIELDS = {Measure.AGE: "oldest_waiting_seconds"}

@@ -1,10 +1,11 @@
 """The result of waiting for a queue or for items."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rwq_cli.core.items.waiting import WaitResult
 from rwq_cli.core.model import Counts
+from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
@@ -14,8 +15,15 @@ from rwq_cli.output.report import Records, Row, Section, View
 _LENGTHS = ("waiting", "processing", "delayed", "buried")
 
 
-def wait_report(waited: Iterable[WaitResult]) -> Records[WaitResult]:
-    """The report of `rwq wait`. Reading the one result waits."""
+def wait_report(results: Iterable[WaitResult], *, one: bool) -> Records[WaitResult]:
+    """The report of `rwq wait`, for one queue or several. Reading the results waits."""
+    missed: list[WaitResult] = []
+
+    def read() -> Iterator[WaitResult]:
+        for waited in results:
+            if not waited.reached:
+                missed.append(waited)
+            yield waited
 
     def note(waited: WaitResult, output: OutputFormat) -> str | None:
         is_silent = output in (OutputFormat.DATA, OutputFormat.IDS)
@@ -28,10 +36,10 @@ def wait_report(waited: Iterable[WaitResult]) -> Records[WaitResult]:
             WaitResult(True, Counts(b"", 0, 0, 0, 0), None, 0.0),
             sections=_sections,
         ),
-        records=waited,
-        is_one=True,
-        is_missing=lambda waited: not waited.reached,
+        records=read(),
+        is_one=one,
         note=note,
+        status=lambda: ExitStatus.NO if missed else ExitStatus.OK,
     )
 
 

@@ -164,7 +164,6 @@ class TestUnknown:
                 "--orphaned-warn 1",
                 "only a walk over the whole queue counts orphaned items; add --deep",
             ),
-            ("-q a -q b", "this command takes one queue; give -q once"),
             ("-o what", "-o cannot be 'what'; "),
             ("-u http://host", "not a server's URL: http://…; "),
             ("-u redis://127.0.0.1:1/0", "cannot reach redis://127.0.0.1:1/0: "),

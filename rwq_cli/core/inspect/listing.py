@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from heapq import nsmallest
+from heapq import merge, nsmallest
 from itertools import islice
 
 from rwq_cli.core.batches import LONGEST_LIST, in_batches
@@ -429,6 +429,11 @@ def leases(
     )
     chosen = sorted(found, key=_urgency) if limit is None else nsmallest(limit, found, _urgency)
     yield from with_details(queue, chosen, detail)
+
+
+def merged_leases(listings: Iterable[Iterable[Item]]) -> Iterator[Item]:
+    """The leases of several queues, each listed by `leases`, in that order together."""
+    return merge(*listings, key=_urgency)
 
 
 def _is_held(item: Item) -> bool:

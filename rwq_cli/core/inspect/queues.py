@@ -1,7 +1,9 @@
 """The queues of a server."""
 
+from collections.abc import Iterable, Sequence
+
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import queue_of_list
+from rwq_cli.core.keys import glob_pattern, is_glob, queue_of_list
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.scan import scan_keys
 
@@ -23,3 +25,20 @@ def queue_names(connection: Connection) -> list[bytes]:
 def exists(queue: Queue) -> bool:
     """Whether any key of the queue exists, other than those of items, leases and results."""
     return bool(queue.call("EXISTS", *queue.keys.structures))
+
+
+def matching_queues(connection: Connection, words: Iterable[bytes]) -> dict[bytes, list[bytes]]:
+    """The queues that each word names: one name, or all that match a pattern, in order.
+
+    A pattern that is also the name of a queue is that name. All keys are scanned once, and only if
+    there is a pattern.
+    """
+    found: dict[bytes, list[bytes]] = {}
+    names: Sequence[bytes] | None = None
+    for word in words:
+        if not is_glob(word) or exists(Queue(connection, word)):
+            found[word] = [word]
+            continue
+        names = queue_names(connection) if names is None else names
+        found[word] = list(filter(glob_pattern(word).match, names))
+    return found

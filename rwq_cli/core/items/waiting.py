@@ -1,8 +1,8 @@
 """Waiting until a queue is empty or short, or until items are gone."""
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied, ReadOnly
@@ -68,6 +68,41 @@ def wait(
     """
     with queue.connection.deadline(timeout_s):
         return _wait(queue, condition or WaitCondition(), timeout_s)
+
+
+def wait_for_all(
+    queues: Sequence[Queue],
+    condition: WaitCondition | None = None,
+    *,
+    timeout_s: float = float("inf"),
+) -> Iterator[WaitResult]:
+    """Wait until all of some queues meet the condition: one after the other, then all at once.
+
+    Args:
+        queues: The queues.
+        condition: See `wait`.
+        timeout_s: See `wait`.
+
+    Yields:
+        For each queue, in order, how its last wait ended, and how long all took.
+    """
+    if not queues:
+        return
+    clock = queues[0].clock
+    started_s = clock.monotonic()
+    while True:
+        results = []
+        for queue in queues:
+            left_s = max(0.0, timeout_s - (clock.monotonic() - started_s))
+            results.append(wait(queue, condition, timeout_s=left_s))
+        if len(queues) > 1 and all(result.reached for result in results):
+            # The first may have been filled again while the last was waited for.
+            results = [wait(queue, condition, timeout_s=0) for queue in queues]
+        waited_s = clock.monotonic() - started_s
+        if waited_s >= timeout_s or all(result.reached for result in results):
+            yield from (replace(result, waited_s=waited_s) for result in results)
+            return
+        clock.sleep(min(_FIRST_PAUSE_S, timeout_s - waited_s))
 
 
 def _wait(queue: Queue, condition: WaitCondition, timeout_s: float) -> WaitResult:

@@ -1,0 +1,255 @@
+"""Several `-q`, patterns and `--all-queues`: which queues they are; each record names its own."""
+
+import json
+
+import pytest
+import redis
+
+from rwq_cli.core import Connection
+from rwq_cli.core.inspect.queues import matching_queues
+from tests.conftest import Foreign, Interleaved, contents
+from tests.driver import Rwq, until
+
+LOOKING = ["ls", "leases", "stats", "check", "wait"]
+ALL = ("--all-queues",)
+
+
+@pytest.fixture
+def mails(raw: redis.Redis) -> dict[bytes, Foreign]:
+    """`mail:in` with two waiting, `mail:out` with one and a lease, `other` with one."""
+    made = {name: Foreign(raw, name) for name in (b"mail:in", b"mail:out", b"other")}
+    made[b"mail:in"].waiting(b"i1", b"i2")
+    made[b"mail:out"].waiting(b"o1")
+    made[b"mail:out"].leased(b"o2", ttl_ms=60_000)
+    made[b"other"].waiting(b"x1")
+    return made
+
+
+class TestMatching:
+    def test_names_are_themselves(self, interleaved: Interleaved) -> None:
+        assert matching_queues(interleaved, [b"b", b"a", b"jobs[1]"]) == {
+            b"b": [b"b"],
+            b"a": [b"a"],
+            b"jobs[1]": [b"jobs[1]"],
+        }
+        assert interleaved.calls == []
+
+    @pytest.mark.usefixtures("mails")
+    def test_patterns_are_the_queues_that_match(self, connection: Connection) -> None:
+        assert matching_queues(
+            connection, [b"mail:*", b"?ther", b"m[a-c]*n", b"none*", b"new"]
+        ) == {
+            b"mail:*": [b"mail:in", b"mail:out"],
+            b"?ther": [b"other"],
+            b"m[a-c]*n": [b"mail:in"],
+            b"none*": [],
+            b"new": [b"new"],
+        }
+
+    @pytest.mark.parametrize("structure", ["queue", "processing", "delayed"])
+    @pytest.mark.usefixtures("mails")
+    def test_a_queue_with_that_name_wins(
+        self, connection: Connection, raw: redis.Redis, structure: str
+    ) -> None:
+        if structure == "delayed":
+            raw.zadd("mail:*:delayed", {"a": 1})
+        else:
+            raw.lpush(f"mail:*:{structure}", "a")
+        assert matching_queues(connection, [b"mail:*", b"mail:?*"]) == {
+            b"mail:*": [b"mail:*"],
+            b"mail:?*": [b"mail:*", b"mail:in", b"mail:out"],
+        }
+
+    @pytest.mark.usefixtures("mails")
+    def test_the_keys_are_scanned_once(self, interleaved: Interleaved) -> None:
+        matching_queues(interleaved, [b"mail:*", b"o*", b"none*"])
+        # Once for the lists and once for the sorted sets.
+        assert interleaved.calls.count("SCAN") == 2
+
+
+@pytest.mark.usefixtures("mails")
+class TestWhich:
+    @pytest.mark.parametrize(
+        ("words", "names"),
+        [
+            ("-q other -q mail:in", "other mail:in"),
+            ("-q mail:in -q mail:in", "mail:in"),
+            ("-q mail:*", "mail:in mail:out"),
+            ("-q o* -q mail:*", "other mail:in mail:out"),
+            ("-q mail:out -q mail:*", "mail:out mail:in"),
+            ("-q mail:in -q none*", "mail:in"),
+            ("--all-queues", "mail:in mail:out other"),
+        ],
+    )
+    @pytest.mark.parametrize("command", ["stats", "stats --fast", "check"])
+    def test_these_queues(self, rwq: Rwq, command: str, words: str, names: str) -> None:
+        result = rwq(*command.split(), *words.split(), "-o", "jsonl")
+        assert [record["queue"] for record in result.jsonl] == names.split()
+
+    def test_the_variable_takes_a_pattern_and_all_queues_wins_over_it(self, rwq: Rwq) -> None:
+        variables = {"RWQ_QUEUE": "mail:*"}
+        assert rwq("ls", "-o", "ids", variables=variables).text.split() == ["i1", "i2", "o1"]
+        every = rwq("ls", *ALL, "-o", "ids", variables=variables)
+        assert every.text.split() == ["i1", "i2", "o1", "x1"]
+
+    @pytest.mark.parametrize("command", LOOKING)
+    def test_queues_and_all_queues_exclude_each_other(self, rwq: Rwq, command: str) -> None:
+        result = rwq(command, *ALL, "-q", "other")
+        said = "--all-queues and -q cannot be used together; use one of them"
+        assert said in result.text + result.notes
+        assert result.code == (3 if command == "check" else 2)
+
+    @pytest.mark.parametrize("command", ["ls", "leases", "stats", "wait --below 9"])
+    def test_a_pattern_without_a_match_is_an_empty_listing(self, rwq: Rwq, command: str) -> None:
+        said = (
+            "rwq: nail:*: no queue matches, or all are empty; rwq queues lists those that are not\n"
+        )
+        words = command.split()
+        assert rwq(*words, "-q", "nail:*", "-o", "json").as_tuple() == (0, "[]\n", said)
+        assert rwq(*words, "-q", "nail:*", "-q", "other", "-o", "jsonl").notes == said
+
+    def test_a_server_without_queues(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.flushdb()
+        said = "rwq: no queues on this server\n"
+        assert rwq("stats", *ALL, "-o", "json").as_tuple() == (0, "[]\n", said)
+
+    @pytest.mark.parametrize("command", ["ls", "leases", "stats", "check", "wait --below 9"])
+    def test_several_are_an_array_however_many_match(self, rwq: Rwq, command: str) -> None:
+        for words in (("-q", "oth*"), ("-q", "other", "-q", "mail:in"), ALL):
+            records = rwq(*command.split(), *words, "-o", "json").json
+            assert isinstance(records, list), words
+            assert {"queue", "queue_b64"} <= set(records[0]) if records else command == "leases"
+        if command not in ("ls", "leases"):
+            assert rwq(*command.split(), "-q", "other", "-o", "json").json["queue"] == "other"
+
+    def test_verbs_that_change_items_take_one_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
+        before = contents(raw)
+        for line in ("rm --all", "purge", "mv --all --to x", "release --all", "kick --all"):
+            words = (*line.split(), *(["--yes"] if "kick" not in line else []))
+            assert rwq(*words, "-q", "mail:in", "-q", "other").code == 2
+            assert rwq(*words, *ALL).code == 2
+            # This is the name of a queue that does not exist.
+            rwq(*words, "-q", "mail:*")
+        assert contents(raw) == before
+
+    def test_a_found_queue_with_another_type_is_left_out(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.set("mail:odd:processing", "text")
+        raw.lpush("mail:odd:queue", "1")
+        said = "left out: mail:odd:processing has the wrong type\n"
+        result = rwq("stats", "-q", "mail:*", "-o", "ids")
+        assert result.as_tuple() == (0, "mail:in\nmail:out\n", said)
+        result = rwq("leases", *ALL, "-o", "table")
+        assert (result.code, result.notes) == (0, f"{said}1 shown of 1 processing in 4 queues\n")
+        assert rwq("stats", "-q", "mail:odd").code == 69
+        assert rwq("stats", "-q", "mail:in", "-q", "mail:odd").code == 69
+
+
+@pytest.mark.usefixtures("mails")
+class TestListings:
+    def test_each_row_has_its_queue(self, rwq: Rwq) -> None:
+        result = rwq("ls", "-q", "mail:*", "-o", "table")
+        assert [line.split()[0] for line in result.lines if "i" in line or "o1" in line] == [
+            *("mail:in", "mail:in", "mail:out")
+        ]
+        assert result.lines[0].split()[0] == "QUEUE"
+        assert result.notes == "3 shown of 3 waiting in 2 queues\n"
+        assert "QUEUE" not in rwq("ls", "-q", "mail:in", "-o", "table").text
+
+    def test_each_record_has_its_queue(self, rwq: Rwq) -> None:
+        records = rwq("ls", *ALL, "-o", "jsonl").jsonl
+        assert [(record["queue"], record["id"]) for record in records] == [
+            *(("mail:in", "i1"), ("mail:in", "i2"), ("mail:out", "o1"), ("other", "x1"))
+        ]
+        assert {"mail:in", "mail:out", "other"} <= set(
+            "\t".join(rwq("ls", *ALL, "-o", "plain").lines).split("\t")
+        )
+
+    def test_the_limit_counts_in_each_queue(self, rwq: Rwq) -> None:
+        assert rwq("ls", *ALL, "-n", "1", "-o", "ids").text.split() == ["i1", "o1", "x1"]
+        assert rwq("ls", *ALL, "-n", "1", "--tail", "-o", "json").json[0]["id"] == "i2"
+        assert rwq("ls", *ALL, "--offset", "1", "-o", "ids").text.split() == ["i2"]
+        chosen = rwq("ls", "all", *ALL, "--id-glob", "o*", "-o", "ids")
+        assert chosen.text.split() == ["o1", "o2"]
+
+    def test_an_empty_listing_says_how_many_queues(self, rwq: Rwq) -> None:
+        result = rwq("ls", "buried", *ALL, "-o", "table")
+        assert result.text == "No buried items in 3 queues.\n"
+
+    def test_leases_of_all_queues_are_one_list(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
+        mails[b"mail:in"].leased(b"long", ttl_ms=500_000)
+        mails[b"mail:in"].leased(b"short", ttl_ms=9_000)
+        mails[b"other"].abandoned(b"dead")
+        order = ["dead", "short", "o2", "long"]
+        records = rwq("leases", *ALL, "-o", "jsonl").jsonl
+        assert [record["id"] for record in records] == order
+        assert [record["queue"] for record in records] == [
+            *("other", "mail:in", "mail:out", "mail:in")
+        ]
+        assert rwq("leases", *ALL, "-n", "2", "-o", "ids").text.split() == order[:2]
+        assert rwq("leases", *ALL, "-o", "table").lines[0].split()[0] == "QUEUE"
+
+
+@pytest.mark.usefixtures("mails")
+class TestCheck:
+    def test_the_line_names_what_is_not_ok(self, rwq: Rwq) -> None:
+        result = rwq("check", *ALL, "--waiting-warn", "1", "--processing-critical", "0")
+        assert result.code == 2
+        assert result.text.startswith(
+            "RWQ CRITICAL - mail:in: 2 waiting (above 1); mail:out: 1 processing (above 0); "
+            "1 of 3 queues OK | 'mail:in:waiting'=2;1;;0 "
+        )
+        assert "'mail:out:processing'=1;;0;0" in result.text
+        assert result.text.count("|") == 1
+
+    def test_all_may_be_ok(self, rwq: Rwq) -> None:
+        result = rwq("check", "-q", "mail:*")
+        assert (result.code, result.text.partition(" | ")[0]) == (0, "RWQ OK - 2 queues OK")
+        result = rwq("check", "-q", "nail:*")
+        assert (result.code, result.text) == (0, "RWQ OK - 0 queues OK\n")
+
+    def test_one_that_cannot_be_read_is_unknown_unless_another_is_worse(
+        self, rwq: Rwq, raw: redis.Redis
+    ) -> None:
+        raw.set("mail:odd:processing", "text")
+        raw.lpush("mail:odd:queue", "1")
+        result = rwq("check", "-q", "mail:*")
+        assert result.code == 3
+        assert result.text.startswith("RWQ UNKNOWN - mail:odd: cannot be read; 2 of 3 queues OK | ")
+        result = rwq("check", "-q", "mail:*", "--waiting-warn", "1")
+        assert result.code == 1
+        assert result.text.startswith(
+            "RWQ WARNING - mail:odd: cannot be read; mail:in: 2 waiting (above 1); 1 of 3 queues OK"
+        )
+
+    def test_a_name_in_the_data_is_quoted(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.lpush("mail:it's=a|b:queue", "1")
+        data = rwq("check", "-q", "mail:it*").text.partition(" | ")[2]
+        assert data.startswith("'mail:it''s\\x3da\\x7cb:waiting'=1;;;0 ")
+
+    def test_prometheus_has_every_queue(self, rwq: Rwq) -> None:
+        text = rwq("check", *ALL, "--format", "prometheus").text
+        assert 'rwq_waiting_items{queue="mail:in"} 2\n' in text
+        assert 'rwq_waiting_items{queue="other"} 1\n' in text
+
+
+class TestWait:
+    def test_all_must_be_so(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
+        result = rwq("wait", "-q", "mail:*", "--below", "2", "--timeout", "0", "-o", "jsonl")
+        assert result.code == 1
+        assert [(each["queue"], each["reached"]) for each in result.jsonl] == [
+            *(("mail:in", False), ("mail:out", True))
+        ]
+        assert rwq("wait", "-q", "mail:*", "--below", "3", "--timeout", "0").code == 0
+        mails[b"mail:in"].raw.delete("mail:in:queue")
+        assert rwq("wait", "-q", "mail:in", "-q", "new", "--timeout", "0", "-o", "json").code == 0
+
+    def test_it_ends_when_the_last_is_so(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
+        raw = mails[b"other"].raw
+        process = rwq.start("wait", "--below", "1", "-q", "mail:in", "-q", "other", "-o", "json")
+        raw.delete("other:queue")
+        with pytest.raises(AssertionError):
+            until(lambda: process.poll() is not None, timeout_s=0.5)
+        raw.delete("mail:in:queue")
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert [each["reached"] for each in json.loads(out)] == [True, True]
