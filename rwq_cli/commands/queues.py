@@ -10,6 +10,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
@@ -22,10 +23,11 @@ app = CommandModule()
 
 @app.command(
     help="List the queues of this server with their counts. All keys are scanned; a queue "
-    "whose items are all orphaned is not found.",
+    "whose items are all orphaned is not found. Abandoned items are counted where no more than "
+    f"{PAGE_SIZE:,} are in processing; rwq stats counts all.",
     examples=("rwq queues", "rwq queues 'mail:*' -o json"),
     reads_only=True,
-    plain={"a queue": ", ".join(column.name for column in queues_view().columns)},
+    plain={"a queue": ", ".join(column.name for column in queues_view().plain_columns)},
     null="End each name of -o ids with NUL, and do not escape it.",
 )
 def queues(
@@ -44,7 +46,7 @@ def queues(
         connection.look_only()
         for name in filter(wanted.match, queue_names(connection)):
             try:
-                yield WorkQueue(connection, name).lengths()
+                yield WorkQueue(connection, name).lengths_and_abandoned()
             except WrongType as error:
                 settings.environment.note(f"left out: {error.message}")
 

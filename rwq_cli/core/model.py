@@ -333,7 +333,7 @@ class Counts:
         leased: Items in processing with a lease that ends; None if only lengths were read. Without
             a deep count, this includes duplicated items.
         held: Items with a lease without expiry that is not a guard; None if only lengths were read.
-        abandoned: Items in processing without a lease; None if only lengths were read. Without a
+        abandoned: Items in processing without a lease; None if processing was not read. Without a
             deep count, this includes duplicated items.
         due: Entries of the delayed sorted set that are due; None if only lengths were read.
         orphaned: Items in no list or sorted set without a lease; None without a deep count.

@@ -109,6 +109,7 @@ class WorkQueue(Queue):
         deep_clean = clean_.deep_clean
         diagnose = doctor_.diagnose
         lengths = counting_.lengths
+        lengths_and_abandoned = counting_.lengths_and_abandoned
         counts = counting_.counts
         count_leased = counting_.count_leased
         check = thresholds_.check
@@ -155,6 +156,7 @@ class WorkQueue(Queue):
         deep_clean = _Operation("repair.clean")
         diagnose = _Operation("repair.doctor")
         lengths = _Operation("inspect.counting")
+        lengths_and_abandoned = _Operation("inspect.counting")
         counts = _Operation("inspect.counting")
         count_leased = _Operation("inspect.counting")
         check = _Operation("inspect.thresholds")

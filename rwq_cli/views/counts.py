@@ -80,8 +80,9 @@ def stats_report(counts: Iterable[Counts], *, fast: bool, deep: bool, one: bool)
 
 
 def queues_view() -> View[Counts]:
-    """The lengths of queues."""
-    return _view(_columns(*_LENGTHS))
+    """The lengths of queues, and their abandoned items."""
+    view = _view(_columns("waiting", "processing", "abandoned", "delayed", "buried"))
+    return view._replace(plain_columns=_columns(*_LENGTHS, "abandoned"))
 
 
 def _view(

@@ -3,6 +3,7 @@
 import pytest
 import redis
 
+from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from tests.conftest import Foreign
 from tests.driver import Rwq
 
@@ -11,6 +12,7 @@ from tests.driver import Rwq
 def filled(raw: redis.Redis) -> None:
     Foreign(raw, b"mail:in").waiting(b"a", b"b")
     Foreign(raw, b"mail:out").leased(b"a")
+    Foreign(raw, b"mail:out").abandoned(b"b", b"c")
     Foreign(raw, b"later").delayed(b"a", 9_999_999_999_999)
     Foreign(raw, b"broken").buried(b"a")
     raw.lpush("other:list", "x")
@@ -21,12 +23,12 @@ def filled(raw: redis.Redis) -> None:
 
 def test_queues_are_sorted_and_counted(rwq: Rwq) -> None:
     result = rwq("queues", "-o", "json")
-    counts = ("waiting", "processing", "delayed", "buried")
+    counts = ("waiting", "processing", "abandoned", "delayed", "buried")
     assert [[record["queue"], *(record[name] for name in counts)] for record in result.json] == [
-        ["broken", 0, 0, 0, 1],
-        ["later", 0, 0, 1, 0],
-        ["mail:in", 2, 0, 0, 0],
-        ["mail:out", 0, 1, 0, 0],
+        ["broken", 0, 0, 0, 0, 1],
+        ["later", 0, 0, 0, 1, 0],
+        ["mail:in", 2, 0, 0, 0, 0],
+        ["mail:out", 0, 3, 2, 0, 0],
     ]
     assert (result.code, result.notes) == (0, "")
 
@@ -53,21 +55,52 @@ def test_a_pattern_selects_queues(rwq: Rwq, pattern: str, names: str) -> None:
 def test_plain_is_a_line_a_queue(rwq: Rwq) -> None:
     assert rwq("queues").as_tuple() == (
         0,
-        "broken\t0\t0\t0\t1\nlater\t0\t0\t1\t0\nmail:in\t2\t0\t0\t0\nmail:out\t0\t1\t0\t0\n",
+        "broken\t0\t0\t0\t1\t0\nlater\t0\t0\t1\t0\t0\n"
+        "mail:in\t2\t0\t0\t0\t0\nmail:out\t0\t3\t0\t0\t2\n",
         "",
     )
 
 
 def test_the_table_and_its_footer(rwq: Rwq) -> None:
     assert rwq("queues", "-o", "table").lines == [
-        "QUEUE     WAITING  PROCESSING  DELAYED  BURIED",
-        "──────────────────────────────────────────────",
-        "broken          0           0        0       1",
-        "later           0           0        1       0",
-        "mail:in         2           0        0       0",
-        "mail:out        0           1        0       0",
+        "QUEUE     WAITING  PROCESSING  ABANDONED  DELAYED  BURIED",
+        "─────────────────────────────────────────────────────────",
+        "broken          0           0          0        0       1",
+        "later           0           0          0        1       0",
+        "mail:in         2           0          0        0       0",
+        "mail:out        0           3          2        0       0",
     ]
 
 
 def test_no_match_is_an_empty_list(rwq: Rwq) -> None:
     assert rwq("queues", "x*", "-o", "table").as_tuple() == (0, "No such queues.\n", "")
+
+
+def test_of_a_long_processing_list_abandoned_items_are_not_counted(
+    rwq: Rwq, raw: redis.Redis
+) -> None:
+    queue = Foreign(raw, b"mail:out")
+    queue.abandoned(*(b"%d" % number for number in range(PAGE_SIZE - 3)))
+    assert [record["abandoned"] for record in rwq("queues", "mail:out", "-o", "json").json] == [999]
+    queue.abandoned(b"one more")
+    (record,) = rwq("queues", "mail:out", "-o", "json").json
+    assert (record["processing"], record["abandoned"]) == (PAGE_SIZE + 1, None)
+    assert rwq("queues", "-o", "table").lines[-1].split()[1:4] == ["0", "1,001", "-"]
+    assert rwq("stats", "-q", "mail:out", "-o", "json").json["abandoned"] == 1000
+
+
+def test_an_entry_behind_a_guard_is_not_abandoned(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.rpush("broken:processing", "a")
+    (record,) = rwq("queues", "broken", "-o", "json").json
+    assert (record["processing"], record["abandoned"], record["buried"]) == (1, 0, 1)
+
+
+def test_abandoned_items_are_null_for_a_user_who_may_run_no_scripts(
+    rwq: Rwq, raw: redis.Redis
+) -> None:
+    raw.execute_command("ACL", "SETUSER", "default", "-@scripting")
+    try:
+        (record,) = rwq("queues", "mail:out", "-o", "json").json
+    finally:
+        raw.execute_command("ACL", "SETUSER", "default", "+@all")
+    assert (record["processing"], record["abandoned"]) == (3, None)

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import walk_processing
+from rwq_cli.core.inspect.cursor import PAGE_SIZE, walk_processing
 from rwq_cli.core.model import Counts, State
-from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import SCHEDULED
 
 _SAMPLE_ITEMS = 100
@@ -28,6 +29,24 @@ def lengths(queue: Queue) -> Counts:
         atomic=True,
     )
     return Counts(queue.name, waiting, processing, delayed, buried, returned)
+
+
+def lengths_and_abandoned(queue: Queue) -> Counts:
+    """The lengths, and how many items are abandoned if the processing list is short.
+
+    Of a list with more than `PAGE_SIZE` entries, `abandoned` is None: at most one page is read.
+    """
+    known = lengths(queue)
+    if known.processing > PAGE_SIZE:
+        return known
+    if known.processing == 0:
+        return replace(known, abandoned=0)
+    ids = queue.call("LRANGE", queue.keys.processing, -PAGE_SIZE, -1)
+    try:
+        found = states(queue, list(dict.fromkeys(ids)), in_processing=1)
+    except PermissionDenied:
+        return known
+    return replace(known, abandoned=found.count(State.ABANDONED))
 
 
 def count_leased(queue: Queue, ids: Sequence[bytes]) -> int:
