@@ -65,7 +65,7 @@ __rwq_table() {
         rwq_options=(--yes --dry-run -0 --null)
         ;;
     undo)
-        rwq_options=(--anywhere --dry-run -0 --null)
+        rwq_options=(--anywhere --list --prune --older-than=OTHER --yes --dry-run -0 --null)
         rwq_arguments+=(UNDO_FILE)
         ;;
     ls)

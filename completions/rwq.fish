@@ -57,7 +57,7 @@ function __rwq_read_command
         case 'purge'
             set options yes dry-run 0/null
         case 'undo'
-            set options anywhere dry-run 0/null
+            set options anywhere list prune older-than= yes dry-run 0/null
         case 'ls'
             set options n/limit= offset= tail data all-queues state= match= where= id-glob= older-than= 0/null
         case 'leases'
@@ -389,6 +389,10 @@ complete -c rwq -n '__rwq_at purge' -s 0 -l null -d 'End each ID of -o ids with 
 
 # rwq undo
 complete -c rwq -n '__rwq_at undo' -l anywhere -d 'Allow another server than the one they were removed from'
+complete -c rwq -n '__rwq_at undo' -l list -d 'List the undo files, latest first, with -q of that queue'
+complete -c rwq -n '__rwq_at undo' -l prune -d 'Delete the undo files that are older than --older-than'
+complete -c rwq -n '__rwq_at undo' -l older-than -x -d 'With --list or --prune: only files of this age'
+complete -c rwq -n '__rwq_at undo' -l yes -d 'Do not ask before --prune deletes files'
 complete -c rwq -n '__rwq_at undo' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at undo' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at_argument undo; and test $__rwq_count -eq 0' -F -a '(__rwq_undo_files)'

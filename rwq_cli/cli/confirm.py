@@ -51,6 +51,17 @@ def confirm(
         raise Declined("declined, nothing was changed")
 
 
+def confirm_action(question: str) -> None:
+    """Ask a question that is not about items, and return only if the user agrees.
+
+    Raises:
+        Declined: The answer was no.
+        InvalidArgument: There is no terminal to ask on.
+    """
+    if _ask_on_terminal(f"{question} Continue? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise Declined("declined, nothing was changed")
+
+
 def confirm_ids(what: str, ids: Iterable[bytes | Flush], queue: WorkQueue) -> list[bytes]:
     """Return the IDs, each once, only if the user agrees; see `confirm`.
 

@@ -1,13 +1,16 @@
 """`rwq undo`: restore what a command removed or changed."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from time import time
 from typing import Annotated
 
 import typer
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.confirm import confirm_action
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import NULL_IDS, DryRunOption, option
+from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.restoring import report_bad_line, restore_report
 from rwq_cli.core.errors import InvalidArgument
@@ -16,11 +19,14 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.address import is_same_server
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report
-from rwq_cli.undo.file import undo_directory
+from rwq_cli.undo.catalog import UndoEntry, UndoState, delete, undo_files
+from rwq_cli.undo.file import UndoFileError, undo_directory
 from rwq_cli.undo.reader import UndoReader, open_latest
 from rwq_cli.undo.run import UndoRun
+from rwq_cli.views.undo_files import COLUMNS, pruned_report, undo_files_report
 
 app = CommandModule()
 
@@ -39,13 +45,21 @@ _WORDS = {
     "again within a day. Waiting items return to the front or the back of the queue, whichever was "
     "nearer, and completed items that somebody held to the front; moved items to the back, and "
     "edited items get their old data, unless they have changed since.",
-    examples=("rwq undo --dry-run", "rwq undo", "rwq undo -q jobs -o json"),
+    examples=(
+        "rwq undo --dry-run",
+        "rwq undo",
+        "rwq undo -q jobs -o json",
+        "rwq undo --list",
+        "rwq undo --prune --older-than 30d --dry-run",
+    ),
     exits={
-        ExitStatus.NO: "nothing was restored: there is no undo file, or every item conflicts",
+        ExitStatus.NO: "nothing was restored: there is no undo file, or every item conflicts; "
+        "or declined",
         ExitStatus.PARTIAL: "some items were not restored; to try again, give the name of the "
         "undo file",
     },
     null=NULL_IDS,
+    plain={"an undo file (--list)": ", ".join(column.name for column in COLUMNS)},
 )
 def undo(
     settings: Settings,
@@ -59,9 +73,35 @@ def undo(
     anywhere: Annotated[
         bool, option("--anywhere", "Allow another server than the one they were removed from.")
     ] = False,
+    list_: Annotated[
+        bool, option("--list", "List the undo files, latest first, with -q of that queue.")
+    ] = False,
+    prune: Annotated[
+        bool, option("--prune", "Delete the undo files that are older than --older-than.")
+    ] = False,
+    older_than_s: Annotated[
+        Duration | None,
+        option("--older-than DUR", "With --list or --prune: only files of this age.", Duration),
+    ] = None,
+    yes: Annotated[bool, option("--yes", "Do not ask before --prune deletes files.")] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
     wanted = settings.queue if settings.given.get("queue") else None
+    if list_ or prune:
+        if list_ and prune:
+            raise InvalidArgument("--list and --prune cannot be used together", "use one of them")
+        if file is not None or anywhere:
+            name = "a file" if file is not None else "--anywhere"
+            raise InvalidArgument(f"{name} cannot be used with --list or --prune", "leave it out")
+        if prune and older_than_s is None:
+            raise InvalidArgument("--prune needs --older-than", "such as --older-than 30d")
+        entries = _entries(settings, wanted, older_than_s or 0.0)
+        if list_:
+            directory = undo_directory(settings.environment.variables)
+            return undo_files_report(entries, directory)
+        return _pruned(list(entries), yes=yes, dry_run=dry_run)
+    if older_than_s is not None:
+        raise InvalidArgument("--older-than belongs to --list or --prune", "use one of them")
     connection = open_connection(settings)
     reader = _open(settings, connection, file, wanted, anywhere=anywhere)
     try:
@@ -103,6 +143,40 @@ def undo(
         suffix=suffix,
         dry_run=dry_run,
     )
+
+
+def _entries(settings: Settings, wanted: bytes | None, age_s: float) -> Iterator[UndoEntry]:
+    """The undo files of this queue and at least of this age."""
+
+    def unreadable(path: Path, reason: str) -> None:
+        settings.environment.error(f"rwq: cannot read {_shown(path)}: {reason}")
+
+    latest_ms = 1000 * (time() - age_s) if age_s else float("inf")
+    directory = undo_directory(settings.environment.variables)
+    entries = undo_files(directory, wanted, unreadable)
+    return (entry for entry in entries if entry.time_ms <= latest_ms)
+
+
+def _pruned(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
+    if entries and not (yes or dry_run):
+        count = len(entries)
+        left = sum(entry.state is not UndoState.RESTORED for entry in entries)
+        note = f", {human.count(left)} of them not restored" if left else ""
+        size = human.size(sum(entry.file_bytes for entry in entries))
+        noun = "undo file" if count == 1 else "undo files"
+        confirm_action(f"rwq will delete {human.count(count)} {noun}{note} ({size}).")
+
+    def delete_file(entry: UndoEntry) -> bool:
+        try:
+            return delete(entry.path, dry_run=dry_run)
+        except FileNotFoundError:
+            # Somebody was faster.
+            return True
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UndoFileError(f"cannot delete {_shown(entry.path)}: {reason}")
+
+    return pruned_report(entries, delete_file, dry_run=dry_run)
 
 
 def _open(

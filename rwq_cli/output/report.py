@@ -28,6 +28,7 @@ _INFINITIVES = {
     "buried": "bury",
     "completed": "complete",
     "delayed": "delay",
+    "deleted": "delete",
     "dropped": "drop",
     "imported": "import",
     "kicked": "kick",

@@ -1,0 +1,220 @@
+"""`rwq undo --list` and `--prune`: what undo files there are, and deleting old ones."""
+
+import csv
+import fcntl
+import json
+import os
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_rm import undo_files
+from tests.conftest import Foreign
+from tests.driver import Result, Rwq
+
+DAY_MS = 86_400_000
+
+
+def listed(rwq: Rwq, *words: str) -> list[dict[str, object]]:
+    """The undo files as `rwq` lists them, without what differs from run to run."""
+    records: list[dict[str, object]] = rwq("undo", "--list", *words, "-o", "json").json
+    return records
+
+
+def states(rwq: Rwq) -> list[tuple[object, ...]]:
+    """Of each file, latest first: the command, the number of items, and the state."""
+    return [(each["verb"], each["items"], each["state"]) for each in listed(rwq)]
+
+
+def aged(file: Path, days: int) -> None:
+    """Let a file be this much older."""
+    first, *rest = file.read_bytes().splitlines(keepends=True)
+    header = json.loads(first)
+    header["exported_ms"] -= days * DAY_MS
+    file.write_bytes(b"".join([json.dumps(header).encode() + b"\n", *rest]))
+
+
+class TestList:
+    def test_every_file_is_listed_latest_first(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b", b"c", b"d", b"e")
+        foreign.raw.hset("jobs:result:r", mapping={"status": "completed", "completed_ms": 1})
+        rwq("set", "a", stdin=b"new")
+        rwq("rm", "a", "gone", "--yes")
+        rwq("mv", "b", "--to", "other", "--yes")
+        rwq("complete", "--id-glob", "[cd]", "--yes")
+        rwq("purge", "--yes")
+        files = [str(file) for file in reversed(undo_files(rwq))]
+        records = listed(rwq)
+        assert [record["file"] for record in records] == files
+        assert (
+            records[0]["time_ms"]
+            == json.loads(Path(files[0]).read_text().splitlines()[0])["exported_ms"]
+        )
+        assert [
+            (each["verb"], each["to"], each["items"], each["results"], each["state"])
+            for each in records
+        ] == [
+            ("purge", None, 1, 1, "unused"),
+            ("complete", None, 2, 0, "unused"),
+            ("mv", "other", 1, 0, "unused"),
+            ("rm", None, 1, 0, "unused"),
+            ("set", None, 1, 0, "unused"),
+        ]
+        assert {(each["queue"], each["server"]) for each in records} == {
+            ("jobs", rwq.variables["RWQ_URL"])
+        }
+        assert records[0]["bytes"] == Path(files[0]).stat().st_size
+
+    def test_it_needs_no_server_and_no_queue(self, bare_rwq: Rwq) -> None:
+        result = bare_rwq("undo", "--list", "-o", "table", "-u", "redis://127.0.0.1:1")
+        assert result.as_tuple() == (
+            0,
+            f"No such undo files in {bare_rwq.home}/.local/state/rwq/undo.\n",
+            "",
+        )
+
+    def test_the_files_of_one_queue(self, rwq: Rwq, foreign: Foreign) -> None:
+        Foreign(foreign.raw, b"other").waiting(b"o")
+        foreign.waiting(b"a")
+        rwq("rm", "a", "--yes")
+        rwq("rm", "o", "--yes", "-q", "other")
+        assert [each["queue"] for each in listed(rwq)] == ["other", "jobs"]
+        assert [each["queue"] for each in listed(rwq, "-q", "jobs")] == ["jobs"]
+
+    def test_how_far_a_file_is_restored(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        rwq("rm", "a", "b", "--yes")
+        (file,) = undo_files(rwq)
+        assert states(rwq) == [("rm", 2, "unused")]
+        with file.open("ab") as appended:
+            appended.write(b'{"begun": true}\n')
+        assert states(rwq) == [("rm", 2, "begun")]
+        rwq("add", "--id", "a", "other")
+        assert rwq("undo").code == 3
+        assert states(rwq) == [("rm", 2, "incomplete")]
+        rwq("complete", "a")
+        assert rwq("undo", str(file)).code == 0
+        assert states(rwq) == [("rm", 2, "restored")]
+
+    def test_items_that_were_not_removed_do_not_count(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"l", holder=b"me")
+        foreign.leased(b"theirs")
+        rwq("complete", "--state", "leased", "--owner", "me", "--yes")
+        assert states(rwq) == [("complete", 1, "unused")]
+
+    def test_a_file_that_is_being_written_or_restored_is_listed(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a")
+        rwq("rm", "a", "--yes")
+        (file,) = undo_files(rwq)
+        with file.open("ab") as locked:
+            fcntl.flock(locked, fcntl.LOCK_EX)
+            locked.write(b'{"id": "x", "da')
+            locked.flush()
+            assert states(rwq) == [("rm", 1, "unused")]
+
+    def test_other_files_are_passed_over(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        rwq("rm", "a", "--yes")
+        (file,) = undo_files(rwq)
+        (file.parent / "export.jsonl").write_bytes(rwq("export").out)
+        (file.parent / "empty.jsonl").touch()
+        (file.parent / "other.jsonl").write_text("{}\n")
+        (file.parent / "directory.jsonl").mkdir()
+        result = rwq("undo", "--list", "-o", "ids")
+        assert (result.code, result.text) == (0, f"{file}\n")
+        assert result.notes == (f"rwq: cannot read {file.parent}/directory.jsonl: is a directory\n")
+
+    def test_every_format_has_the_same_fields(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        rwq("rm", "a", "--yes")
+        (record,) = listed(rwq)
+        names = [
+            *("file", "file_b64", "queue", "queue_b64", "server", "verb", "to", "to_b64"),
+            *("time_ms", "items", "results", "state", "bytes"),
+        ]
+        assert list(record) == names
+        assert rwq("undo", "--list", "-o", "jsonl").jsonl == [record]
+        (row,) = csv.DictReader(StringIO(rwq("undo", "--list", "-o", "csv").text))
+        assert list(row) == names
+        assert rwq("undo", "--list").text.rstrip("\n").split("\t") == [
+            str(record[name])
+            for name in ("file", "time_ms", "verb", "queue", "items", "state", "server", "bytes")
+        ]
+        table = rwq("undo", "--list", "-o", "table", variables={"COLUMNS": "200"})
+        assert table.lines[0].split() == [
+            *("FILE", "WHEN", "VERB", "QUEUE", "ITEMS", "STATE", "SERVER", "SIZE")
+        ]
+        assert undo_files(rwq)[0].name in table.lines[2]
+
+
+class TestPrune:
+    @pytest.fixture
+    def files(self, rwq: Rwq, foreign: Foreign) -> list[Path]:
+        """Files of 40, 20 and 0 days; the first is restored."""
+        foreign.waiting(b"a", b"b", b"c")
+        rwq("rm", "a", "--yes")
+        rwq("undo")
+        rwq("rm", "b", "--yes")
+        rwq("rm", "c", "--yes")
+        files = undo_files(rwq)
+        aged(files[0], 40)
+        aged(files[1], 20)
+        return files
+
+    def prune(self, rwq: Rwq, age: str, *words: str) -> Result:
+        return rwq("undo", "--prune", "--older-than", age, *words)
+
+    def test_old_files_are_deleted(self, rwq: Rwq, files: list[Path]) -> None:
+        size = files[0].stat().st_size
+        dry = self.prune(rwq, "30d", "--dry-run")
+        assert dry.as_tuple() == (0, "", f"dry run: would delete 1; {size} B\n")
+        assert undo_files(rwq) == files
+        assert self.prune(rwq, "30d", "--yes", "-o", "ids").as_tuple() == (
+            0,
+            f"{files[0]}\n",
+            f"deleted 1; {size} B\n",
+        )
+        assert undo_files(rwq) == files[1:]
+        assert self.prune(rwq, "30d").as_tuple() == (0, "", "nothing deleted\n")
+        assert self.prune(rwq, "0", "--yes", "-o", "json").json == {
+            "dry_run": False,
+            "deleted": 2,
+            "in_use": 0,
+        }
+        assert undo_files(rwq) == []
+
+    def test_the_question_says_how_many_are_not_restored(self, rwq: Rwq, files: list[Path]) -> None:
+        words = ("undo", "--prune", "--older-than", "10d")
+        assert rwq(*words).code == 2
+        code, screen = rwq.on_terminal(*words, type_in=[(b"[y/N]", b"n\n")])
+        assert code == 1
+        said = b" ".join(screen.split())
+        assert b"rwq will delete 2 undo files, 1 of them not restored (" in said
+        assert undo_files(rwq) == files
+        code, _ = rwq.on_terminal(*words, type_in=[(b"[y/N]", b"y\n")])
+        assert (code, undo_files(rwq)) == (0, files[2:])
+
+    def test_a_file_in_use_stays(self, rwq: Rwq, files: list[Path]) -> None:
+        with files[1].open("rb") as locked:
+            fcntl.flock(locked, fcntl.LOCK_EX)
+            for more in (("--dry-run",), ("--yes",)):
+                result = self.prune(rwq, "10d", *more)
+                assert result.code == 3
+                assert result.notes.startswith(
+                    f"rwq: {files[1]}: another rwq is writing or restoring it\n"
+                )
+        assert undo_files(rwq) == files[1:]
+
+    def test_only_those_of_a_queue(self, rwq: Rwq, files: list[Path]) -> None:
+        assert self.prune(rwq, "0", "--yes", "-q", "other").code == 0
+        assert undo_files(rwq) == files
+
+    def test_nothing_else_is_deleted(self, rwq: Rwq, files: list[Path]) -> None:
+        export = files[0].parent / "export.jsonl"
+        export.write_bytes(rwq("export").out)
+        os.utime(export, (0, 0))
+        assert self.prune(rwq, "0", "--yes").code == 0
+        assert undo_files(rwq) == [export]
