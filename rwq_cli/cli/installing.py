@@ -22,12 +22,13 @@ def user_directory(variables: Mapping[str, str], name: str, default: str) -> Pat
     return Path(variables.get("HOME") or Path.home()) / default
 
 
-def install_file(text: str, path: Path) -> None:
+def install_file(text: str, path: Path, hint: str) -> None:
     """Write a file atomically.
 
     Args:
         text: Its text.
         path: The file. If it is a symlink, its target is replaced.
+        hint: What to do if it cannot be written.
 
     Raises:
         RwqError: It cannot be written.
@@ -46,6 +47,4 @@ def install_file(text: str, path: Path) -> None:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         reason = (error.strerror or str(error)).lower()
-        raise RwqError(
-            f"cannot write {path}: {reason}", "print it without --install, and save it elsewhere"
-        ) from error
+        raise RwqError(f"cannot write {path}: {reason}", hint) from error

@@ -44,7 +44,7 @@ def completion(
         return Text(text)
     environment = settings.environment
     path = script_path(shell, environment.variables)
-    install_file(text, path)
+    install_file(text, path, "print it without --install, and save it elsewhere")
     environment.note(f"installed {escaped(str(path).encode())}")
     if (step := remaining_step(shell, path, environment.variables)) is not None:
         environment.note(escaped(step.encode()))

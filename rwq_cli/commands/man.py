@@ -71,7 +71,7 @@ def _install(directory: Path, variables: Mapping[str, str]) -> list[str]:
     """Write every page; returns lines that say where, and how man finds them."""
     pages = list(all_man_pages())
     for name, source in pages:
-        install_file(source, directory / "man1" / f"{name}.1")
+        install_file(source, directory / "man1" / f"{name}.1", "choose another --dir")
     lines = [f"installed {len(pages)} man pages in {directory / 'man1'}"]
     if _is_searched(directory, variables):
         return [*lines, "man finds them: man rwq"]

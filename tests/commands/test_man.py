@@ -86,6 +86,7 @@ def test_a_failed_install_gives_the_reason(bare_rwq: Rwq) -> None:
     result = bare_rwq("man", "--install", "--dir", str(bare_rwq.home / "file"))
     assert (result.code, result.text) == (1, "")
     assert result.notes.startswith(f"rwq: error: cannot write {bare_rwq.home}/file/man1/rwq.1: ")
+    assert result.notes.endswith("; choose another --dir\n")
 
 
 @pytest.mark.parametrize(

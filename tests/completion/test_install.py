@@ -45,8 +45,8 @@ def test_the_remaining_step_depends_on_the_shell() -> None:
 
 def test_install_creates_the_directories_and_replaces_an_older_script(tmp_path: Path) -> None:
     path = tmp_path / "new/dir/rwq"
-    install_file("one", path)
-    install_file("two", path)
+    install_file("one", path, "hint")
+    install_file("two", path, "hint")
     assert path.read_text() == "two"
     assert path.stat().st_mode & 0o777 == 0o644
     assert list(path.parent.iterdir()) == [path]
@@ -55,7 +55,7 @@ def test_install_creates_the_directories_and_replaces_an_older_script(tmp_path: 
 def test_install_keeps_a_symlink(tmp_path: Path) -> None:
     path, kept = tmp_path / "rwq", tmp_path / "dotfiles"
     path.symlink_to(kept)
-    install_file("one", path)
+    install_file("one", path, "hint")
     assert (path.is_symlink(), kept.read_text()) == (True, "one")
 
 
@@ -66,10 +66,10 @@ def test_a_failed_install_keeps_the_older_script_and_gives_the_reason(
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "rwq"
-    install_file("old", path)
+    install_file("old", path, "hint")
     monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(RwqError) as caught:
-        install_file("new", path)
+        install_file("new", path, "hint")
     assert caught.value.message == f"cannot write {path}: no space left on device"
     assert (os.listdir(tmp_path), path.read_text()) == (["rwq"], "old")
 

@@ -92,6 +92,12 @@ def test_a_page_has_the_options_exit_codes_and_examples_of_the_help(command: Com
                 assert re.search(rf"^       (-\S+, )?{option}\b", text, re.MULTILINE), option
 
 
+def test_no_help_text_has_a_backquote_which_would_be_markup() -> None:
+    for command in all_commands():
+        texts = [command.command.help, *(one.help for one in command.command.params)]
+        assert not any("`" in (text or "") for text in texts), command.path
+
+
 def test_special_characters_are_shown_as_they_are() -> None:
     page = Page("A summary", SPECIAL[0], [Section(line, code=SPECIAL) for line in SPECIAL])
     text = rendered(roff("rwq-x", page, "1.0"))
