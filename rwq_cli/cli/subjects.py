@@ -32,7 +32,9 @@ def find_subject(verb: str, words: Sequence[str]) -> Any:
     Raises:
         InvalidArgument: There is no such topic or command.
     """
-    if len(words) == 1 and words[0] in set(Topic):
+    if words and words[0] in set(Topic):
+        if len(words) > 1:
+            raise InvalidArgument(f"{words[0]} is a topic, not a group", f"leave out {words[1]}")
         return Topic(words[0])
     if words and words[0] not in COMMANDS and (near := get_close_matches(words[0], Topic, 1)):
         raise InvalidArgument(f"no command or topic {words[0]!r}", f"try rwq {verb} {near[0]}")

@@ -19,6 +19,7 @@ def test_options_may_come_before_it(bare_rwq: Rwq) -> None:
     [
         (("state",), "no command or topic 'state'; try rwq help states"),
         (("receipts",), "no command or topic 'receipts'; try rwq help recipes"),
+        (("recipes", "x"), "recipes is a topic, not a group; leave out x"),
         (("ls", "x"), "rwq ls has no command 'x'; see rwq ls --help"),
         (("xyzzy",), "no such command 'xyzzy'; see rwq --help"),
     ],
