@@ -303,7 +303,7 @@ def warn_of_idle_reset(
     settings: Settings, queues: Sequence[WorkQueue], selection: Selection
 ) -> None:
     """Print a note if `--match` or `--where` resets the idle times of items on this server."""
-    if selection.needs_data and queues and not queues[0].connection.look_only():
+    if selection.needs_data and queues and not queues[0].connection.set_no_touch():
         name = "--where" if selection.match is None else "--match"
         settings.environment.note(
             f"note: {name} resets idle times: on this server, reading an item's data counts as use"

@@ -12,9 +12,9 @@ from typing import Protocol
 
 
 class Cancellable(Protocol):
-    """Work that can be cancelled; see `rwq_cli.core.server.connection.CancelToken`."""
+    """Work that can be cancelled; see `rwq_cli.core.server.pipeline.CancelToken`."""
 
-    asked: bool
+    requested: bool
     is_polled: bool
 
 
@@ -34,7 +34,7 @@ def cancel_on_interrupt(work: Cancellable) -> None:
 
 def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
     for work in _cancellables:
-        if work.is_polled and not work.asked:
-            work.asked = True
+        if work.is_polled and not work.requested:
+            work.requested = True
             return
     signal.default_int_handler(number, frame)

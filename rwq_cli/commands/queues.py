@@ -43,7 +43,7 @@ def queues(
     wanted = glob_pattern(b"*" if pattern is None else pattern)
 
     def counted() -> Iterator[Counts]:
-        connection.look_only()
+        connection.set_no_touch()
         for name in filter(wanted.match, queue_names(connection)):
             try:
                 yield WorkQueue(connection, name).lengths_and_abandoned()

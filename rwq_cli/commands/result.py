@@ -51,5 +51,7 @@ def result(
     queue = open_queue(settings)
     waits = wait or timeout_s is not None
     limit_s = FOREVER if timeout_s is None else timeout_s
-    looks = (queue.result(each, wait=waits, timeout_s=limit_s) for each in (item_id,))
-    return result_report(noting_absence(settings, queue, looks, lambda look: look.result is None))
+    lookups = (queue.result(each, wait=waits, timeout_s=limit_s) for each in (item_id,))
+    return result_report(
+        noting_absence(settings, queue, lookups, lambda lookup: lookup.result is None)
+    )

@@ -11,7 +11,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast
-from rwq_cli.core.inspect.results import A_RESULT, NOTHING, ResultKey
+from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, ResultKey
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
@@ -88,7 +88,7 @@ def _look_up(
                 settings.environment.note("rwq: this user may not read results; none are shown")
         if found is None:
             items = list(queue.describe(reports, data=data))
-            found = [ResultKey(item.item_id, False, NOTHING, None) for item in items]
+            found = [ResultKey(item.item_id, False, KIND_NONE, None) for item in items]
         forecasts: list[Forecast | None] = [None] * len(page)
         if eta_s is not None:
             forecasts = queue.forecast(reports, sample_s=eta_s)
@@ -96,5 +96,5 @@ def _look_up(
             items, reports, forecasts, found, strict=True
         ):
             key = queue.keys.result(item.item_id)
-            wrong = {} if result_key.kind in (NOTHING, A_RESULT) else {key: result_key.kind}
+            wrong = {} if result_key.kind in (KIND_NONE, KIND_RESULT) else {key: result_key.kind}
             yield Shown(item, report, forecast, result_key.result, wrong)

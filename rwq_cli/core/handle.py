@@ -90,7 +90,7 @@ class Queue:
     def _head(self, dry_run: bool) -> tuple[bytes, ...]:
         if dry_run:
             # A dry run changes nothing, not even idle times.
-            self.connection.look_only()
+            self.connection.set_no_touch()
         return queue_args(self.keys, dry_run=dry_run)
 
     def sibling(self, name: bytes | str) -> "Queue":

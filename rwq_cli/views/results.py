@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rwq_cli.core.inspect.results import Verdict
-from rwq_cli.core.items.results import ResultLook
+from rwq_cli.core.items.results import ResultLookup
 from rwq_cli.core.model import State
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
@@ -18,53 +18,53 @@ _SHOWN_BYTES = 16 * 1024
 _BARE = (OutputFormat.DATA, OutputFormat.IDS)
 
 
-def result_report(look: Iterable[ResultLook]) -> Records[ResultLook]:
-    """The report of `rwq result`. Reading the one look waits."""
+def result_report(lookup: Iterable[ResultLookup]) -> Records[ResultLookup]:
+    """The report of `rwq result`. Reading it waits for the item, if requested."""
     return Records(
         view=View(
             _fields,
-            lambda look: None if look.result is None else look.item_id,
-            ResultLook(b"", b"", State.GONE, None),
+            lambda lookup: None if lookup.result is None else lookup.item_id,
+            ResultLookup(b"", b"", State.GONE, None),
             sections=_sections,
-            data=lambda look: None if look.result is None else look.result.result,
+            data=lambda lookup: None if lookup.result is None else lookup.result.result,
         ),
-        records=look,
+        records=lookup,
         describes=True,
         is_one=True,
-        is_missing=lambda look: look.result is None,
+        is_missing=lambda lookup: lookup.result is None,
         note=_note,
     )
 
 
-def _note(look: ResultLook, output: OutputFormat) -> str | None:
+def _note(lookup: ResultLookup, output: OutputFormat) -> str | None:
     """A note on what the output does not show."""
-    if look.result is None:
-        return _missing(look) if output in _BARE else None
-    shown = escaped(look.item_id)
-    if look.state is not State.GONE:
+    if lookup.result is None:
+        return _missing(lookup) if output in _BARE else None
+    shown = escaped(lookup.item_id)
+    if lookup.state is not State.GONE:
         return (
-            f"note: {shown} was added again, and is {look.state.value} now; this is the "
+            f"note: {shown} was added again, and is {lookup.state.value} now; this is the "
             "result of the earlier item"
         )
-    if look.result.verdict is Verdict.REJECTED and output in _BARE:
+    if lookup.result.verdict is Verdict.REJECTED and output in _BARE:
         return f"note: {shown} was rejected"
     return None
 
 
-def _missing(look: ResultLook) -> str:
-    shown = escaped(look.item_id)
-    if look.state is State.GONE:
+def _missing(lookup: ResultLookup) -> str:
+    shown = escaped(lookup.item_id)
+    if lookup.state is State.GONE:
         return f"no result for {shown}: there is neither an item nor a result"
-    still = "still " if look.timed_out else ""
-    return f"no result for {shown}: it is {still}{look.state.value}"
+    still = "still " if lookup.timed_out else ""
+    return f"no result for {shown}: it is {still}{lookup.state.value}"
 
 
-def _fields(look: ResultLook) -> dict[str, Any]:
-    result = look.result
+def _fields(lookup: ResultLookup) -> dict[str, Any]:
+    result = lookup.result
     return {
-        **bytes_fields("queue", look.queue),
-        **bytes_fields("id", look.item_id),
-        "state": look.state.value,
+        **bytes_fields("queue", lookup.queue),
+        **bytes_fields("id", lookup.item_id),
+        "state": lookup.state.value,
         "status": None if result is None else result.verdict.value,
         **bytes_fields("result", None if result is None else result.result),
         "bytes": None if result is None else result.result_bytes,
@@ -74,11 +74,11 @@ def _fields(look: ResultLook) -> dict[str, Any]:
     }
 
 
-def _sections(look: ResultLook) -> list[Section]:
-    result = look.result
-    rows: list[Row] = [("queue", escaped(look.queue), None)]
+def _sections(lookup: ResultLookup) -> list[Section]:
+    result = lookup.result
+    rows: list[Row] = [("queue", escaped(lookup.queue), None)]
     if result is None:
-        return [Section(escaped(look.item_id), [*rows, ("result", _missing(look), "red")])]
+        return [Section(escaped(lookup.item_id), [*rows, ("result", _missing(lookup), "red")])]
     expiry = "never"
     if result.ttl_ms is not None:
         expiry = f"in {human.duration(result.ttl_ms / 1000)}"
@@ -93,7 +93,7 @@ def _sections(look: ResultLook) -> list[Section]:
         ),
         ("expires", expiry, None),
     ]
-    sections = [Section(escaped(look.item_id), rows)]
+    sections = [Section(escaped(lookup.item_id), rows)]
     if result.result:
         sections.append(Section("Result", [("", _shortened(result.result), None)]))
     return sections

@@ -62,7 +62,7 @@ def test_ctrl_c_asks_work_that_polls_first() -> None:
         signal.raise_signal(signal.SIGINT)
     stop.is_polled = True
     signal.raise_signal(signal.SIGINT)
-    assert stop.asked
+    assert stop.requested
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 

@@ -60,7 +60,7 @@ from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.items.results import ResultOptions, Verdict
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItems
-from rwq_cli.core.repair import acts
+from rwq_cli.core.repair import repairs
 from rwq_cli.core.server.pipeline import SENT_AHEAD
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
@@ -1124,7 +1124,7 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(complete, "BATCH_ITEMS", 3)
     monkeypatch.setattr(release, "_RELEASE_ITEMS", 3)
     monkeypatch.setattr(schedule, "_SCHEDULE_ITEMS", 3)
-    monkeypatch.setattr(acts, "_REPAIR_ITEMS", 3)
+    monkeypatch.setattr(repairs, "_REPAIR_ITEMS", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
     monkeypatch.setattr(importing, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "_WINDOW_PAGES", 2)

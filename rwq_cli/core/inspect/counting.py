@@ -61,7 +61,7 @@ def counts(queue: Queue, *, deep: bool = False) -> Counts:
         queue: The queue.
         deep: Walk over the whole queue, to count the states that no single list shows.
     """
-    return count_states(queue, sample_sizes=queue.connection.look_only(), deep=deep)
+    return count_states(queue, sample_sizes=queue.connection.set_no_touch(), deep=deep)
 
 
 def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.results import A_RESULT, NOTHING, result_kinds
+from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, result_kinds
 from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
 from rwq_cli.core.server.scan import scan_keys
 
@@ -80,7 +80,7 @@ class ForeignKeys:
         return found
 
 
-def may_be_nested(item_id: bytes) -> bool:
+def may_be_in_nested_queue(item_id: bytes) -> bool:
     """Whether a key that looks like a lease on this ID may belong to a queue with a longer name.
 
     A queue named `jobs:lease:x` has data at `jobs:lease:x:item:1`. To `jobs`, that looks like a
@@ -130,13 +130,13 @@ def _invalid_results(queue: Queue) -> Iterator[bytes]:
     prefix = len(queue.keys.result_prefix)
     for page in scan_keys(queue.connection, queue.keys.result_pattern, count=_SCAN_COUNT):
         ids = [key[prefix:] for key in page if not key.endswith(STRUCTURES)]
-        own = [item_id for item_id in ids if not may_be_nested(item_id)]
+        own = [item_id for item_id in ids if not may_be_in_nested_queue(item_id)]
         try:
             kinds = result_kinds(queue, own)
         except PermissionDenied:
             return
         for item_id, kind in zip(own, kinds, strict=True):
-            if kind not in (NOTHING, A_RESULT):
+            if kind not in (KIND_NONE, KIND_RESULT):
                 yield queue.keys.result(item_id)
 
 

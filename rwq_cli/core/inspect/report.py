@@ -63,7 +63,7 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
         queue: The queue.
         ids: The IDs, a few hundred at most.
     """
-    queue.connection.look_only()
+    queue.connection.set_no_touch()
     wanted = list(ids)
     wrong: dict[bytes, str] = {}
     try:
@@ -167,10 +167,10 @@ class Detail(Enum):
 
 def detail_of(queue: Queue, *, data: bool = False, bare: bool = False) -> Detail:
     """How much to read: sizes and previews only if that does not reset idle times."""
-    looks_only = queue.connection.look_only()
+    has_no_touch = queue.connection.set_no_touch()
     if data or bare:
         return Detail.DATA if data else Detail.BARE
-    return Detail.PREVIEW if looks_only else Detail.IDLE_TIME
+    return Detail.PREVIEW if has_no_touch else Detail.IDLE_TIME
 
 
 def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:

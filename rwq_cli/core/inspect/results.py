@@ -12,8 +12,8 @@ from rwq_cli.core.server.connection import Command
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 _FIELDS = 8
-# The kinds of a result key; any other kind is the type of a key that is not a result.
-NOTHING, A_RESULT = "none", "result"
+# Kinds of a result key; any other kind is the type of a key that is not a result.
+KIND_NONE, KIND_RESULT = "none", "result"
 
 
 class Verdict(StrEnum):
@@ -52,8 +52,8 @@ class ResultKey(NamedTuple):
     Attributes:
         item_id: The ID.
         has_item: Whether an item with this ID exists.
-        kind: `NOTHING`, `A_RESULT`, or the type of a key that is not a result. A hash may belong to
-            a queue whose name begins like this queue's result keys.
+        kind: `KIND_NONE`, `KIND_RESULT`, or the type of a key that is not a result. A hash may
+            belong to a queue whose name begins like this queue's result keys.
         result: The result; None for none.
     """
 
@@ -97,7 +97,7 @@ def result_keys_from(ids: Sequence[bytes], reply: Sequence[Any]) -> list[ResultK
 def _result_key(item_id: bytes, fields: Sequence[bytes]) -> ResultKey:
     has_item, kind, status, completed_ms, holder, size, result, left_ms = fields
     found = None
-    if kind == A_RESULT.encode():
+    if kind == KIND_RESULT.encode():
         found = Result(
             item_id=item_id,
             verdict=Verdict(status.decode()),
@@ -174,7 +174,7 @@ class ResultCount:
             PermissionDenied: This user may not read result keys.
         """
         for item_id, kind in zip(ids, result_kinds(self._queue, ids), strict=True):
-            if kind == A_RESULT:
+            if kind == KIND_RESULT:
                 self._results.add(item_id)
-            elif kind != NOTHING:
+            elif kind != KIND_NONE:
                 self._others.add(item_id)

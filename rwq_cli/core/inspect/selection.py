@@ -79,7 +79,7 @@ def choose(
     Returns:
         Each ID once, in the order of `items`, with the conditions.
     """
-    queue.connection.look_only()
+    queue.connection.set_no_touch()
     states = ITEMS if selection.states is None else selection.states
     chosen: dict[bytes, State] = {}
     fingerprints: dict[bytes, str] = {}

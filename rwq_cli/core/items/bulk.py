@@ -144,7 +144,7 @@ class Operation(NamedTuple):
     expected: Expected | None = None
 
 
-def act(
+def apply(
     queue: Queue,
     operation: Operation,
     ids: Iterable[bytes | Flush],
@@ -170,7 +170,7 @@ def act(
         are few.
     """
     if dry_run:
-        queue.connection.look_only()
+        queue.connection.set_no_touch()
     mark = new_mark()
     expected = operation.expected
     expected_args = () if expected is None else expected.args()
@@ -199,10 +199,10 @@ def act(
         items_max=operation.items_max,
         dry_run=dry_run,
     )
-    return run.act(ids, in_order=in_order)
+    return run.apply(ids, in_order=in_order)
 
 
-def act_unless_in_transit(
+def apply_unless_in_transit(
     queue: Queue,
     operation: Callable[[bool], Operation],
     ids: Iterable[bytes | Flush],
@@ -212,7 +212,7 @@ def act_unless_in_transit(
     in_order: bool = False,
     dry_run: bool = False,
 ) -> Iterator[OutcomeBatch]:
-    """Run an operation that takes items from their workers; see `act`.
+    """Run an operation that takes items from their workers; see `apply`.
 
     An item that looks abandoned or orphaned may be between a worker's pop and its lease. The
     operation acts on it only if it looks the same a grace period later, after the other items.
@@ -223,18 +223,18 @@ def act_unless_in_transit(
         ids: The IDs.
         looks_twice: False if the caller takes items from live workers anyway, or has looked before.
         grace_s: Seconds between the two looks, once for each block of IDs, and only if needed.
-        in_order: See `act`.
-        dry_run: See `act`.
+        in_order: See `apply`.
+        dry_run: See `apply`.
     """
     with Acknowledged() as acknowledged:
-        for batch in _act_unless_in_transit(
+        for batch in _apply_unless_in_transit(
             queue, operation, ids, looks_twice, grace_s, in_order, dry_run
         ):
             acknowledged.add(len(batch))
             yield batch
 
 
-def _act_unless_in_transit(
+def _apply_unless_in_transit(
     queue: Queue,
     operation: Callable[[bool], Operation],
     ids: Iterable[bytes | Flush],
@@ -245,7 +245,7 @@ def _act_unless_in_transit(
 ) -> Iterator[OutcomeBatch]:
     for block in blocks_of(ids, all_at_once=in_order):
         in_transit: list[bytes] = []
-        first = act(queue, operation(looks_twice), block, in_order=in_order, dry_run=dry_run)
+        first = apply(queue, operation(looks_twice), block, in_order=in_order, dry_run=dry_run)
         for batch in first:
             found = batch.ids_with(Status.IN_TRANSIT)
             in_transit += found
@@ -258,7 +258,7 @@ def _act_unless_in_transit(
             if others:
                 yield OutcomeBatch.of(others)
             left = [item_id for item_id in in_transit if item_id in same]
-            yield from act(queue, operation(False), left, in_order=in_order, dry_run=dry_run)
+            yield from apply(queue, operation(False), left, in_order=in_order, dry_run=dry_run)
 
 
 def _still_the_same(queue: Queue, ids: Collection[bytes], grace_s: float) -> Set[bytes]:
@@ -323,20 +323,20 @@ class BulkRun:
         self._items_max = items_max
         self._dry_run = dry_run
 
-    def act(
+    def apply(
         self, ids: Iterable[bytes | Flush], *, in_order: bool = False
     ) -> Iterator[OutcomeBatch]:
-        """Act on a stream of IDs; see `act`."""
+        """Run the operation on a stream of IDs; see `apply`."""
         with Acknowledged() as acknowledged:
             for block in blocks_of(ids, all_at_once=in_order):
                 left = dict.fromkeys(block)
-                batches = self._by_name(list(left), reverse=True) if in_order else self._act(left)
+                batches = self._by_name(list(left), reverse=True) if in_order else self._apply(left)
                 for batch in batches:
                     acknowledged.add(len(batch))
                     self._queue.progress.advance(len(batch))
                     yield batch
 
-    def _act(self, left: dict[bytes, None]) -> Iterator[OutcomeBatch]:
+    def _apply(self, left: dict[bytes, None]) -> Iterator[OutcomeBatch]:
         queue = self._queue
         for _ in range(_WALKS):
             if len(left) <= FEW_IDS:
@@ -346,7 +346,7 @@ class BulkRun:
             places = find_places(queue, left.keys())
             queue.progress.begin(self._doing, len(left))
             before = len(left)
-            for batch in self._act_by_places(left.keys(), places):
+            for batch in self._apply_by_places(left.keys(), places):
                 # Ignore a second entry of an ID that is done.
                 known = batch.located().only(left.keys())
                 for item_id in known.ids:
@@ -359,14 +359,14 @@ class BulkRun:
         queue.progress.begin(self._doing, len(left))
         yield from self._by_name(list(left))
 
-    def _act_by_places(self, left: Set[bytes], places: Places) -> Iterator[OutcomeBatch]:
+    def _apply_by_places(self, left: Set[bytes], places: Places) -> Iterator[OutcomeBatch]:
         main, processing, several = places
         if self._items_max >= _PAGE_MIN:
-            yield from self.act_on_processing(processing - several)
+            yield from self.apply_to_processing(processing - several)
         yield from self._in_main(main - several)
         yield from self._unlisted([i for i in left if i not in main and i not in processing])
 
-    def act_on_processing(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
+    def apply_to_processing(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
         """Act on IDs that are in processing, page by page, rotating the list until all are done.
 
         The script takes off the pages that were read here, unless other clients removed entries in
@@ -425,13 +425,13 @@ class BulkRun:
         left = set(wanted)
         cursor = ListCursor(self._queue, self._queue.keys.main, page_size=MAIN_PAGE_ENTRIES)
         for page in cursor:
-            for batch in self.act_on_page(cursor, page, left):
+            for batch in self.apply_to_page(cursor, page, left):
                 left.difference_update(batch.located().ids)
                 yield batch
             if not left:
                 return
 
-    def act_on_page(
+    def apply_to_page(
         self, cursor: ListCursor, page: Sequence[bytes], wanted: Set[bytes]
     ) -> Iterator[OutcomeBatch]:
         """Act once on the wanted IDs in the page of main that the cursor has just read."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rwq_cli.core.batches import BATCH_ITEMS, Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, act
+from rwq_cli.core.items.bulk import Operation, apply
 from rwq_cli.core.items.results import ResultOptions, result_args
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
@@ -57,4 +57,4 @@ def complete(
             complete_saved(queue, ids, journal, args, items_max=items_max, expected=expected)
         )
     operation = Operation("complete", args, "completing", items_max=items_max, expected=expected)
-    return Outcomes(act(queue, operation, ids, dry_run=dry_run))
+    return Outcomes(apply(queue, operation, ids, dry_run=dry_run))

@@ -17,7 +17,7 @@ _SLACK = 500
 
 def export(queue: Queue, chosen: frozenset[bytes] | None = None) -> "Export":
     """Export a whole queue, or the items with these IDs."""
-    queue.connection.look_only()
+    queue.connection.set_no_touch()
     return Export(queue, chosen)
 
 

@@ -97,7 +97,7 @@ def restore(
     """
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     if dry_run:
-        queue.connection.look_only()
+        queue.connection.set_no_touch()
     run = _Restore(queue, marks, on_conflict, at_front, dry_run)
     return Outcomes(run.batches(lines, results or ResultTally()))
 

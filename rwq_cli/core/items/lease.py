@@ -148,7 +148,7 @@ def lease_from(
     lease_ms = max(1, round(lease_s * 1000))
     request = LeaseRequest(count, first.holder, lease_ms, data)
     if dry_run:
-        first.connection.look_only()
+        first.connection.set_no_touch()
         return Leased(None, _leasable_batches(distinct, request, shuffle))
     lease = Lease(first.holder, lease_ms)
     batches = _lease_batches(distinct, request, wait_s, shuffle, before_waiting)

@@ -14,7 +14,7 @@ from rwq_cli.core.inspect.nested_queues import (
     nested_names,
     owners_of,
 )
-from rwq_cli.core.inspect.results import NOTHING, read_result_keys
+from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.items.bulk import MAIN_PAGE_ENTRIES, find_places
 from rwq_cli.core.items.prune import prune, prune_cleaning_pages
 from rwq_cli.core.items.remove import Journal, Remover
@@ -129,7 +129,7 @@ class _Purge:
                 for batch in self._unlisted([item_id for item_id, _ in page]):
                     self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
                     yield batch
-        yield from self._remover.act(self._moved)
+        yield from self._remover.apply(self._moved)
         queue.progress.begin("looking for items in no list")
         pages = member_ids(queue, (keys.item_prefix,), nested_names(queue))
         left = self._in_no_list(item_id for page in pages for item_id in page)
@@ -154,7 +154,7 @@ class _Purge:
             left -= len(page)
             several = {entry for entry, count in Counter(page).items() if count > 1}
             self._moved.update(dict.fromkeys(several))
-            for batch in self._remover.run.act_on_page(cursor, page, set(page) - several):
+            for batch in self._remover.run.apply_to_page(cursor, page, set(page) - several):
                 self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
                 yield batch
 
@@ -171,7 +171,7 @@ class _Purge:
                 block += reversed(page)
                 left -= len(page)
             wanted = dict.fromkeys(block)
-            for batch in self._remover.run.act_on_processing(wanted.keys()):
+            for batch in self._remover.run.apply_to_processing(wanted.keys()):
                 for item_id in batch.located().ids:
                     wanted.pop(item_id, None)
                 yield batch
@@ -213,7 +213,7 @@ class _Purge:
             try:
                 for batch in read_result_keys(queue, ids, data=True):
                     others.update(found.item_id for found in batch if not found.result)
-                    others.difference_update(k.item_id for k in batch if k.kind == NOTHING)
+                    others.difference_update(k.item_id for k in batch if k.kind == KIND_NONE)
                     results = [
                         found.result
                         for found in batch

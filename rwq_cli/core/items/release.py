@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, act_unless_in_transit
+from rwq_cli.core.items.bulk import Operation, apply_unless_in_transit
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.schedule import Delay, schedule
 from rwq_cli.core.model import Outcomes
@@ -67,7 +67,7 @@ def release(
             "release", args, "releasing", True, items_max=_RELEASE_ITEMS, expected=expected
         )
 
-    batches = act_unless_in_transit(
+    batches = apply_unless_in_transit(
         queue,
         operation,
         ids,

@@ -122,7 +122,7 @@ def remove(
         For each ID `REMOVED`, `MISSING`, `WRONG_TYPE`, or `CHANGED` if it no longer meets the
         conditions, or its data differ from those in the journal.
     """
-    return Outcomes(Remover(queue, journal, expected=expected, dry_run=dry_run).act(ids))
+    return Outcomes(Remover(queue, journal, expected=expected, dry_run=dry_run).apply(ids))
 
 
 def move(
@@ -155,7 +155,7 @@ def move(
     """
     destination = Destination(QueueKeys(to), force)
     remover = Remover(queue, journal, destination, expected=expected, dry_run=dry_run)
-    return Outcomes(remover.act(ids))
+    return Outcomes(remover.apply(ids))
 
 
 def move_back(
@@ -197,7 +197,7 @@ def move_back(
         marks=None if file_id is None else Marks(queue.keys.undo(file_id), numbers),
         dry_run=dry_run,
     )
-    return Outcomes(_already_there(queue, remover.act(line.entry.item_id for line in lines())))
+    return Outcomes(_already_there(queue, remover.apply(line.entry.item_id for line in lines())))
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
@@ -243,7 +243,7 @@ class Remover:
         marks: Marks | None = None,
         dry_run: bool = False,
     ) -> None:
-        if not queue.connection.look_only():
+        if not queue.connection.set_no_touch():
             # Reading an item to save it would reset its idle time.
             expected = replace(expected, idle_s=None)
         self._queue = queue
@@ -266,9 +266,9 @@ class Remover:
             dry_run=dry_run,
         )
 
-    def act(self, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
-        """Remove or move the items with these IDs; see `BulkRun.act`."""
-        return self.run.act(ids)
+    def apply(self, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
+        """Remove or move the items with these IDs; see `BulkRun.apply`."""
+        return self.run.apply(ids)
 
     def perform(self, ranges: Iterable[ListRange]) -> Iterator[OutcomeBatch]:
         """Save the items of each range, then remove or move those that have not changed.

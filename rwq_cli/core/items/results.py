@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rwq_cli.core.batches import BATCH_BYTES, in_batches
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.inspect.results import A_RESULT, NOTHING, Result, Verdict, read_result_keys
+from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, Verdict, read_result_keys
 from rwq_cli.core.model import State
 
 RESULT_TTL_S = 3600.0
@@ -51,7 +51,7 @@ def result_args(options: ResultOptions | None) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultLook:
+class ResultLookup:
     """The result of an ID, and the state of the item with this ID.
 
     Attributes:
@@ -71,7 +71,7 @@ class ResultLook:
 
 def result(
     queue: Queue, item_id: bytes | str, *, wait: bool = False, timeout_s: float = float("inf")
-) -> ResultLook:
+) -> ResultLookup:
     """Read the result of an ID, and the state of its item.
 
     Args:
@@ -85,29 +85,29 @@ def result(
     """
     wanted = to_bytes(item_id)
     if not wait:
-        queue.connection.look_only()
-        return _look(queue, wanted)
+        queue.connection.set_no_touch()
+        return _look_up(queue, wanted)
     from rwq_cli.core.items.waiting import WaitCondition, wait as wait_until
 
     deadline_s = queue.clock.monotonic() + timeout_s
     with queue.connection.deadline(timeout_s):
-        queue.connection.look_only()
+        queue.connection.set_no_touch()
         while True:
             left_s = max(0.0, deadline_s - queue.clock.monotonic())
             waited = wait_until(queue, WaitCondition(ids=(wanted,)), timeout_s=left_s)
-            look = _look(queue, wanted)
-            if look.state is State.GONE:
-                return look
+            lookup = _look_up(queue, wanted)
+            if lookup.state is State.GONE:
+                return lookup
             if not waited.reached:
-                return replace(look, result=None, timed_out=True)
+                return replace(lookup, result=None, timed_out=True)
 
 
-def _look(queue: Queue, item_id: bytes) -> ResultLook:
+def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:
     ((found,),) = read_result_keys(queue, [item_id], data=True)
-    if found.kind not in (NOTHING, A_RESULT, "hash"):
+    if found.kind not in (KIND_NONE, KIND_RESULT, "hash"):
         raise WrongType.of(queue.keys.result(item_id))
     state = _state(queue, item_id) if found.has_item else State.GONE
-    return ResultLook(queue.name, item_id, state, found.result)
+    return ResultLookup(queue.name, item_id, state, found.result)
 
 
 def _state(queue: Queue, item_id: bytes) -> State:

@@ -37,7 +37,7 @@ def complete_saved(
         items_max: The maximum number of IDs in one call.
         expected: The conditions that the items must still meet.
     """
-    return _Completer(queue, journal, args, items_max, expected).act(ids)
+    return _Completer(queue, journal, args, items_max, expected).apply(ids)
 
 
 class _Completer(Remover):

@@ -7,7 +7,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.items.bulk import Operation, act, act_unless_in_transit
+from rwq_cli.core.items.bulk import Operation, apply, apply_unless_in_transit
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected
@@ -113,7 +113,7 @@ def schedule(
             "schedule", args, doing, True, items_max=_SCHEDULE_ITEMS, expected=expected
         )
 
-    batches = act_unless_in_transit(
+    batches = apply_unless_in_transit(
         queue,
         operation,
         ids,
@@ -147,7 +147,7 @@ def kick(
         For each ID `KICKED`, `NOT_BURIED`, `MISSING`, `CHANGED`, or `NOT_OWNER` if a session holds
         a lease.
     """
-    return Outcomes(act(queue, _push("buried", "kicking", expected), ids, dry_run=dry_run))
+    return Outcomes(apply(queue, _push("buried", "kicking", expected), ids, dry_run=dry_run))
 
 
 def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
@@ -162,11 +162,11 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
         or in a list.
     """
     if dry_run:
-        queue.connection.look_only()
+        queue.connection.set_no_touch()
     due = due_ids(queue)
     if not due:
         return
-    for batch in act(queue, _push("delayed", "promoting"), due, dry_run=dry_run):
+    for batch in apply(queue, _push("delayed", "promoting"), due, dry_run=dry_run):
         changed = batch.only(set(batch.ids_with(Status.PROMOTED, Status.DROPPED)))
         if len(changed):
             yield changed

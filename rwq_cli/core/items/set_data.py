@@ -23,7 +23,7 @@ def read_item(queue: Queue, item_id: bytes | str) -> ItemSnapshot | None:
     Returns:
         The item; None if it has no data.
     """
-    queue.connection.look_only()
+    queue.connection.set_no_touch()
     skipped = Skipped()
     seen = ListRange(Where.NAME, 0, 0, [to_bytes(item_id)])
     found = next(read_snapshots(queue, seen, skipped), None)

@@ -19,9 +19,9 @@ from rwq_cli.core.inspect.survey import Survey, find_unguarded, stale_returns, s
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import CleanAction, OutcomeBatch, Repair, State, Status
-from rwq_cli.core.repair.acts import repair, restore_guards, without
+from rwq_cli.core.repair.repairs import repair, restore_guards, without
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.state.probe import broken_in
+from rwq_cli.core.state.probe import find_broken
 from rwq_cli.core.state.seen import Seen
 
 _REPAIRS = {
@@ -58,7 +58,7 @@ def light_clean(
 def _light_clean(
     queue: Queue, grace_s: float, dry_run: bool, bury_after: int | None
 ) -> Iterator[CleanAction]:
-    queue.connection.look_only()
+    queue.connection.set_no_touch()
     # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)
     yield from _promote(queue, dry_run)
@@ -95,7 +95,7 @@ def deep_clean(
 def _deep_clean(
     queue: Queue, grace_s: float, dry_run: bool, bury_after: int | None
 ) -> Iterator[CleanAction]:
-    queue.connection.look_only()
+    queue.connection.set_no_touch()
     # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)
     found = survey(queue)
@@ -147,7 +147,7 @@ def broken_in_processing(queue: Queue) -> Suspects:
     """The IDs in processing that look abandoned, or like ghosts."""
     found = Suspects()
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
-    for item_id, state, fingerprint in broken_in(queue, walk_processing(queue)):
+    for item_id, state, fingerprint in find_broken(queue, walk_processing(queue)):
         if state is State.GHOST:
             found.ghosts[item_id] = None
         else:

@@ -17,7 +17,7 @@ from rwq_cli.core.inspect.foreign_keys import (
     ForeignKeys,
     Tally,
     find_wrong_keys,
-    may_be_nested,
+    may_be_in_nested_queue,
     shadowed_by_name,
 )
 from rwq_cli.core.inspect.lookup import look_up
@@ -27,9 +27,9 @@ from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import State
-from rwq_cli.core.repair.acts import repair, restore_guards, without
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code, Finding, Severity
+from rwq_cli.core.repair.repairs import repair, restore_guards, without
 from rwq_cli.core.server.durability import durability_of
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
@@ -89,7 +89,7 @@ def diagnose(
         dry_run: Change nothing, and report what would be done.
         all_ids: Give all IDs of a finding as examples instead of five.
     """
-    queue.connection.look_only()
+    queue.connection.set_no_touch()
     wanted = frozenset(Code if codes is None else codes)
     findings = list(_about_server_and_name(queue))
     wrong = _wrong_structures(queue)
@@ -204,7 +204,9 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) 
 
     def look_at_keys(page: list[bytes]) -> None:
         leased = [key[len(prefix) :] for prefix in leases for key in page if key.startswith(prefix)]
-        unlisted = [i for i in dict.fromkeys(leased) if i not in done and not may_be_nested(i)]
+        unlisted = [
+            i for i in dict.fromkeys(leased) if i not in done and not may_be_in_nested_queue(i)
+        ]
         for facts in probe(queue, unlisted):
             codes = tuple(code for code in findings_about(facts) if code in _OF_LEASES)
             if codes:

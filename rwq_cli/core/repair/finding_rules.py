@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rwq_cli.core.inspect.foreign_keys import may_be_nested
+from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import Facts, is_guard
@@ -47,7 +47,7 @@ def _is_late(facts: Facts) -> bool:
 def _is_stray(facts: Facts, *, ends: bool) -> bool:
     """Whether it has a lease, with or without an end, but no data."""
     lease = None if facts.has_data else facts.lease
-    if lease is None or lease.ends is not ends or may_be_nested(facts.item_id):
+    if lease is None or lease.ends is not ends or may_be_in_nested_queue(facts.item_id):
         return False
     # The guard of a delayed or buried ghost is removed with its entry.
     return not (facts.is_scheduled and is_guard(lease))

@@ -249,7 +249,7 @@ class Connection:
         link.prepare()
         return link
 
-    def look_only(self) -> bool:
+    def set_no_touch(self) -> bool:
         """Turn on CLIENT NO-TOUCH on every link, so that reads do not reset idle times.
 
         Returns:

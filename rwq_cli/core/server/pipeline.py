@@ -34,13 +34,13 @@ class CancelToken:
     """Asks a pipeline to stop at its next safe point.
 
     Attributes:
-        asked: Set by the caller: send no more calls, read the outstanding replies, and raise
+        requested: Set by the caller: send no more calls, read the outstanding replies, and raise
             KeyboardInterrupt.
         is_polled: Whether the pipeline would notice now; not while it waits for its source.
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self.is_polled = False
 
 
@@ -216,7 +216,7 @@ class Pipeline:
             return None
         self._stop.is_polled = False
         try:
-            if self._stop.asked:
+            if self._stop.requested:
                 raise KeyboardInterrupt
             return next(source)
         except StopIteration:

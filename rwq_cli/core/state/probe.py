@@ -106,7 +106,7 @@ def states(
     return found
 
 
-def broken_in(
+def find_broken(
     queue: Queue, pages: Iterable[Sequence[bytes]]
 ) -> Iterator[tuple[bytes, State, bytes]]:
     """Find the abandoned items and the ghosts in processing, sending calls ahead of the replies.

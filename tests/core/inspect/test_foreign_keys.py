@@ -8,7 +8,7 @@ from rwq_cli.core.inspect import foreign_keys as module
 from rwq_cli.core.inspect.foreign_keys import (
     ForeignKeys,
     find_wrong_keys,
-    may_be_nested,
+    may_be_in_nested_queue,
     shadowed_by_name,
 )
 from rwq_cli.core.keys import QueueKeys
@@ -66,7 +66,7 @@ def test_the_number_of_remembered_names_is_limited(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_ids_that_look_like_keys_may_belong_to_another_queue(item_id: bytes, may_be: bool) -> None:
-    assert may_be_nested(item_id) is may_be
+    assert may_be_in_nested_queue(item_id) is may_be
 
 
 class TestWrongKeys:

@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.results import (
-    NOTHING,
+    KIND_NONE,
     Result,
     ResultCount,
     Verdict,
@@ -105,7 +105,7 @@ class TestRead:
         foreign.waiting(b"a", b"b")
         ((a, b, c),) = read_result_keys(queue, [b"a", b"b", b"c"])
         assert (a.has_item, a.result is not None) == (True, True)
-        assert (b.has_item, b.kind, c.has_item, c.kind) == (True, NOTHING, False, NOTHING)
+        assert (b.has_item, b.kind, c.has_item, c.kind) == (True, KIND_NONE, False, KIND_NONE)
 
 
 INVALID_FIELDS: list[dict[str, str | bytes]] = [

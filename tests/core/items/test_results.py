@@ -8,7 +8,7 @@ from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, Verdict, all_results
 from rwq_cli.core.items.importing import OnConflict, lines_of
-from rwq_cli.core.items.results import ResultLook, ResultOptions, ResultTally, delete_results
+from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
 from rwq_cli.core.queue import FOREVER
 from tests.conftest import (
     COMMANDS_MAX,
@@ -21,9 +21,9 @@ from tests.conftest import (
 from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
 
 
-class TestLook:
+class TestLookup:
     def test_an_unknown_id_has_no_result(self, queue: WorkQueue) -> None:
-        assert queue.result(b"a") == ResultLook(b"jobs", b"a", State.GONE, None)
+        assert queue.result(b"a") == ResultLookup(b"jobs", b"a", State.GONE, None)
 
     def test_every_field_of_a_result_is_read(self, queue: WorkQueue, raw: Redis) -> None:
         keep(raw, b"\xff", None, status=b"rejected", result=b"\x00", holder=b"\xfe")
@@ -58,8 +58,8 @@ class TestLook:
     def test_the_item_was_added_again(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         keep(raw, b"a")
         foreign.waiting(b"a")
-        look = queue.result(b"a")
-        assert (look.state, look.result is not None) == (State.WAITING, True)
+        lookup = queue.result(b"a")
+        assert (lookup.state, lookup.result is not None) == (State.WAITING, True)
 
     def test_a_key_of_another_type_is_an_error(self, queue: WorkQueue, raw: Redis) -> None:
         raw.lpush("jobs:result:a", "x")
@@ -76,8 +76,8 @@ class TestWait:
     def test_an_item_gone_without_a_result_is_not_waited_for(
         self, queue: WorkQueue, clock: FakeClock
     ) -> None:
-        look = queue.result(b"a", wait=True)
-        assert (look, clock.slept_s) == (ResultLook(b"jobs", b"a", State.GONE, None), [])
+        lookup = queue.result(b"a", wait=True)
+        assert (lookup, clock.slept_s) == (ResultLookup(b"jobs", b"a", State.GONE, None), [])
 
     def test_an_existing_result_is_returned_at_once(
         self, queue: WorkQueue, raw: Redis, clock: FakeClock
@@ -98,9 +98,9 @@ class TestWait:
                 list(queue.complete([b"a"], result_options=ResultOptions(b"new")))
 
         clock.during_sleep = complete
-        look = queue.result(b"a", wait=True, timeout_s=FOREVER)
-        assert look.result is not None
-        assert (look.state, look.result.result, look.timed_out) == (State.GONE, b"new", False)
+        lookup = queue.result(b"a", wait=True, timeout_s=FOREVER)
+        assert lookup.result is not None
+        assert (lookup.state, lookup.result.result, lookup.timed_out) == (State.GONE, b"new", False)
         assert 5 < clock.now_s < 7
 
     def test_waiting_ends_at_the_timeout(
@@ -108,8 +108,8 @@ class TestWait:
     ) -> None:
         keep(raw, b"a")
         foreign.leased(b"a")
-        look = queue.result(b"a", wait=True, timeout_s=3)
-        assert look == ResultLook(b"jobs", b"a", State.LEASED, None, timed_out=True)
+        lookup = queue.result(b"a", wait=True, timeout_s=3)
+        assert lookup == ResultLookup(b"jobs", b"a", State.LEASED, None, timed_out=True)
         assert clock.now_s == pytest.approx(3)
 
     def test_added_again_between_two_looks(
@@ -134,9 +134,9 @@ class TestWait:
         clock.during_sleep = lambda: list(
             queue.complete([b"a"], result_options=ResultOptions(b"second"))
         )
-        look = results.result(queue, b"a", wait=True, timeout_s=10)
-        assert look.result is not None
-        assert look.result.result == b"second"
+        lookup = results.result(queue, b"a", wait=True, timeout_s=10)
+        assert lookup.result is not None
+        assert lookup.result.result == b"second"
 
     def test_due_items_are_promoted_while_waiting(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
@@ -151,9 +151,9 @@ class TestWait:
                 list(queue.complete([item.item_id], result_options=ResultOptions(b"done")))
 
         clock.during_sleep = work
-        look = queue.result(b"a", wait=True, timeout_s=10)
-        assert look.result is not None
-        assert look.result.result == b"done"
+        lookup = queue.result(b"a", wait=True, timeout_s=10)
+        assert lookup.result is not None
+        assert lookup.result.result == b"done"
 
 
 class TestRestore:

@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.repair.acts import LOST_REASON
+from rwq_cli.core.repair.repairs import LOST_REASON
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, seconds_left
 
 FAR_MS = 10**13

@@ -99,14 +99,14 @@ def test_a_script_that_the_server_has_is_not_sent_again(queue: WorkQueue, raw: R
         assert raw.script_exists(sha1(text.encode()).hexdigest()) == [True]
 
 
-def test_looking_only_where_the_server_can(connection: Connection, raw: Redis) -> None:
+def test_no_touch_is_set_if_the_server_supports_it(connection: Connection, raw: Redis) -> None:
     for _ in range(2):
-        assert connection.look_only() is supports_no_touch(raw)
+        assert connection.set_no_touch() is supports_no_touch(raw)
 
 
-def test_a_server_that_refuses_to_be_only_looked_at(as_user: AsUser) -> None:
+def test_a_user_who_may_not_set_no_touch_can_still_send_commands(as_user: AsUser) -> None:
     made = as_user("+@all", "-client")
-    assert made.look_only() is False
+    assert made.set_no_touch() is False
     assert made.call("PING") is True
 
 
@@ -117,25 +117,25 @@ def mode_of(connection: Connection) -> str:
 
 
 @pytest.mark.needs("no-touch")
-def test_looking_only_outlives_a_lost_connection(connection: Connection, raw: Redis) -> None:
+def test_no_touch_survives_a_reconnect(connection: Connection, raw: Redis) -> None:
     """A dashboard runs for days; after a reconnect it must not reset idle times either."""
-    assert connection.look_only()
+    assert connection.set_no_touch()
     raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     assert "T" in mode_of(connection)
 
 
 @pytest.mark.needs("no-touch")
 @pytest.mark.parametrize("asked_first", [True, False])
-def test_looking_only_is_in_force_on_every_link(
+def test_no_touch_is_set_on_every_link(
     connection: Connection, raw: Redis, foreign: Foreign, asked_first: bool
 ) -> None:
     """Calls sent ahead hold one link while reads go over a second one, and a third."""
     foreign.data(b"old")
     foreign.unused_for(b"old", 1000)
     if asked_first:
-        assert connection.look_only()
+        assert connection.set_no_touch()
     with connection._lend():
-        assert connection.look_only()
+        assert connection.set_no_touch()
         with connection._lend():
             assert connection.call("GET", b"jobs:item:old") == b"data of old"
         assert connection.call("GET", b"jobs:item:old") == b"data of old"
@@ -144,10 +144,10 @@ def test_looking_only_is_in_force_on_every_link(
 
 
 @pytest.mark.needs("no-touch")
-def test_links_that_were_open_before_looking_only_get_the_mode(connection: Connection) -> None:
+def test_links_that_were_already_open_get_no_touch(connection: Connection) -> None:
     with connection._lend():
         assert "T" not in mode_of(connection)
-    assert connection.look_only()
+    assert connection.set_no_touch()
     with connection._lend():
         assert "T" in mode_of(connection)
     assert "T" in mode_of(connection)
@@ -242,7 +242,7 @@ def test_the_hint_of_a_call_that_only_reads_speaks_of_no_writes() -> None:
         lambda connection: connection.call_all([ScriptCommand("states", [b"key"], [])]),
         lambda connection: connection.run("results", [b"key"], []),
         # What is sent first changes nothing.
-        lambda connection: connection.look_only(),
+        lambda connection: connection.set_no_touch(),
     ]
     for call in calls:
         with silent_server() as url, pytest.raises(ConnectionLost) as caught:
@@ -375,10 +375,10 @@ def test_a_wrong_password_is_an_error_that_hides_it(
         assert secret not in caught.value.message
 
 
-def test_looking_only_is_no_way_round_a_password(start_server: StartServer) -> None:
+def test_setting_no_touch_requires_the_password(start_server: StartServer) -> None:
     """It tolerates a server that does not know how, and nothing else."""
     private = start_server("--requirepass", "s3cret", password="s3cret")
     with pytest.raises(AuthenticationFailed):
-        connect(Server(private.url, password="n0t-this-one")).look_only()
+        connect(Server(private.url, password="n0t-this-one")).set_no_touch()
     with pytest.raises(Unreachable):
-        connect(Server("unix:///no/such/socket")).look_only()
+        connect(Server("unix:///no/such/socket")).set_no_touch()

@@ -284,7 +284,7 @@ class TestCancelling:
         def calls() -> Iterator[Any]:
             for number, args in enumerate(add_args(*range(10))):
                 if number == 4:
-                    connection.stop.asked = True
+                    connection.stop.requested = True
                 yield args
 
         answered: list[Any] = []

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from rwq_cli.core.batches import BATCH_ITEMS
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, act
+from rwq_cli.core.items.bulk import Operation, apply
 from rwq_cli.core.model import OutcomeBatch, State, Status
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.seen import Seen
@@ -63,7 +63,7 @@ def repair(
         items_max=BATCH_ITEMS if claims_first else _REPAIR_ITEMS,
         expected=Expected(states, fingerprints=seen),
     )
-    for batch in act(queue, operation, ids, dry_run=dry_run):
+    for batch in apply(queue, operation, ids, dry_run=dry_run):
         if skipped := batch.ids_with(Status.SKIPPED):
             batch = batch.only(set(batch.ids).difference(skipped))
         if len(batch):
@@ -87,7 +87,7 @@ def restore_guards(
         operation = Operation(
             "restore_guards", (LOST_REASON,), "guarding", pushes=True, items_max=_REPAIR_ITEMS
         )
-        for batch in act(queue, operation, ids, dry_run=dry_run):
+        for batch in apply(queue, operation, ids, dry_run=dry_run):
             yield from batch.ids_with(Status.GUARDED)
 
 
