@@ -68,11 +68,11 @@ def _sorted(records: Iterable[T], value: Callable[[T], Any], *, reverse: bool) -
     yield from (record for each, record in pairs if each is None)
 
 
-def _sort_key(value: Any) -> tuple[float, bytes]:
+def _sort_key(value: Any) -> tuple[bool, float, bytes]:
     """Numbers by their value, before texts by their bytes."""
     if isinstance(value, int | float):
-        return float(value), b""
-    return float("inf"), value if isinstance(value, bytes) else str(value).encode()
+        return False, value, b""
+    return True, 0, value if isinstance(value, bytes) else str(value).encode()
 
 
 def _columns(view: View[T], name: str) -> list[Column[T]]:

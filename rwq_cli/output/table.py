@@ -37,7 +37,7 @@ def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> 
             filled = [
                 index
                 for index, column in enumerate(columns)
-                if options.fields or not column.rank or not _EMPTY.issuperset(cells[index])
+                if options.fields or not (column.rank and _is_empty(column, cells[index], rows))
             ]
             widths = fit(columns, natural, filled, options.environment.width)
         lines = [] if list(widths) == headed else _head(columns, widths, colour=options.colour)
@@ -54,6 +54,11 @@ def _cells(column: Column[T], rows: Sequence[T]) -> list[str]:
     if column.human is not None:
         return list(map(column.human, rows))
     return [plain(column.raw(record)) for record in rows]
+
+
+def _is_empty(column: Column[T], texts: Sequence[str], rows: Sequence[T]) -> bool:
+    """Whether all cells are unknown; a payload may be `-` itself."""
+    return _EMPTY.issuperset(texts) and all(plain(column.raw(record)) != "-" for record in rows)
 
 
 def _head(columns: Sequence[Column[T]], widths: dict[int, int], *, colour: bool) -> list[str]:

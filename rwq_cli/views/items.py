@@ -129,7 +129,7 @@ BURIED_AT: Column[Item] = Column(
     lambda item: item.buried_ms,
     lambda item: "-" if item.buried_ms is None else human.moment(item.buried_ms),
     field="buried_ms",
-    rank=7,
+    rank=5,
 )
 REASON: Column[Item] = Column("REASON", lambda item: item.reason, rank=6, cut=Cut.END)
 

@@ -110,6 +110,19 @@ class TestWidth:
         foreign.abandoned(b"a")
         header = plain(rwq.on_screen("leases", columns=160)[1])[0]
         assert header.split() == ["ID", "STATE", "SIZE", "DATA"]
+        foreign.raw.set("jobs:item:a", "-")
+        assert plain(rwq.on_screen("leases", columns=160)[1])[0] == header.rstrip()
+        foreign.raw.set("jobs:item:a", "")
+        header = plain(rwq.on_screen("leases", columns=160)[1])[0]
+        assert header.split() == ["ID", "STATE", "SIZE"]
+
+    def test_a_narrow_terminal_shows_why_items_are_buried(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.raw.flushall()
+        foreign.waiting(b"i" * 32)
+        rwq("bury", "--all", "--reason", "bad address")
+        header, _, row, _ = plain(rwq.on_screen("ls", "buried", columns=40)[1])
+        assert header.split() == ["ID", "REASON"]
+        assert row.endswith("bad address")
 
     def test_a_long_table_has_one_header(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
