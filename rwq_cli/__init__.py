@@ -13,8 +13,8 @@ Where to look:
 | what a command takes and calls      | `commands/NAME.py`                                |
 | what is shown of a result           | `views/`                                          |
 | how a table, JSON or CSV is written | `output/table.py`, `output/machine.py`            |
-| topics, recipes and variables       | `help/`, and as man pages `cli/man_pages.py`      |
 | which columns of a table fit        | `output/fit.py`                                   |
+| topics, recipes and variables       | `help/`, and as man pages `cli/man_pages.py`      |
 """
 
 __version__ = "0.1.0"

@@ -108,7 +108,9 @@ def _overview(*, fix: bool, dry_run: bool) -> list[Column[Finding]]:
     ]
     if fix:
         fixed = "WOULD FIX" if dry_run else "FIXED"
-        columns.append(Column(fixed, lambda finding: finding.fixed, _counter("fixed"), right=True))
+        columns.append(
+            Column(fixed, lambda finding: finding.fixed, _counter("fixed"), right=True, rank=1)
+        )
         columns.append(Column("LEFT", lambda finding: finding.left, _counter("left"), right=True))
     return columns
 

@@ -116,6 +116,16 @@ class TestWidth:
         header = plain(rwq.on_screen("leases", columns=160)[1])[0]
         assert header.split() == ["ID", "STATE", "SIZE"]
 
+    @pytest.mark.parametrize("words", [(), ("--fix", "--dry-run"), ("--fix",)])
+    def test_the_overview_of_findings_fits(
+        self, rwq: Rwq, slept_s: list[float], words: tuple[str, ...]
+    ) -> None:
+        rows = plain(rwq.on_screen("doctor", *words, columns=40)[1])
+        overview = rows[:3]
+        assert overview[0].split()[:3] == ["SEVERITY", "FINDING", "COUNT"]
+        assert max(map(len, overview)) <= 40
+        assert slept_s
+
     def test_a_narrow_terminal_shows_why_items_are_buried(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
         foreign.waiting(b"i" * 32)
