@@ -93,13 +93,13 @@ __rwq_table() {
         rwq_commands=light,deep
         ;;
     'clean light')
-        rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run -0 --null)
+        rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run --all-queues -0 --null)
         ;;
     'clean deep')
-        rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run -0 --null)
+        rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run --all-queues -0 --null)
         ;;
     doctor)
-        rwq_options=(--fix --dry-run --grace=OTHER --only=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag --skip=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag -0 --null)
+        rwq_options=(--fix --dry-run --grace=OTHER --only=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag --skip=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag --all-queues -0 --null)
         ;;
     check)
         rwq_options=(--waiting-warn=OTHER --waiting-critical=OTHER --age-warn=OTHER --age-critical=OTHER --abandoned-warn=OTHER --abandoned-critical=OTHER --processing-warn=OTHER --processing-critical=OTHER --delayed-warn=OTHER --delayed-critical=OTHER --buried-warn=OTHER --buried-critical=OTHER --orphaned-warn=OTHER --orphaned-critical=OTHER --deep --format=nagios,prometheus --all-queues)

@@ -71,11 +71,11 @@ function __rwq_read_command
         case 'wait'
             set options until-empty below= id= timeout= all-queues
         case 'clean light'
-            set options grace= bury-after= dry-run 0/null
+            set options grace= bury-after= dry-run all-queues 0/null
         case 'clean deep'
-            set options grace= bury-after= dry-run 0/null
+            set options grace= bury-after= dry-run all-queues 0/null
         case 'doctor'
-            set options fix dry-run grace= only= skip= 0/null
+            set options fix dry-run grace= only= skip= all-queues 0/null
         case 'check'
             set options waiting-warn= waiting-critical= age-warn= age-critical= abandoned-warn= abandoned-critical= processing-warn= processing-critical= delayed-warn= delayed-critical= buried-warn= buried-critical= orphaned-warn= orphaned-critical= deep format= all-queues
         case 'export'
@@ -449,12 +449,14 @@ complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Also return orphaned items and
 complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at clean light' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
 complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at clean light' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq clean deep
 complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at clean deep' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
 complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at clean deep' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq doctor
@@ -463,6 +465,7 @@ complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: report what woul
 complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at doctor' -l only -x -a '(__rwq_list wrong-type held duplicated two-holders evicting-server abandoned orphaned unlisted due unguarded ghost invalid-score endless-lease stale-schedule stale-cleaning empty-id shadowed-name stray-lease stale-returns invalid-returns foreign-key no-persistence no-hash-tag)' -d 'Only these findings'
 complete -c rwq -n '__rwq_at doctor' -l skip -x -a '(__rwq_list wrong-type held duplicated two-holders evicting-server abandoned orphaned unlisted due unguarded ghost invalid-score endless-lease stale-schedule stale-cleaning empty-id shadowed-name stray-lease stale-returns invalid-returns foreign-key no-persistence no-hash-tag)' -d 'All findings except these'
+complete -c rwq -n '__rwq_at doctor' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq check

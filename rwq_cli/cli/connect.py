@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import Settings
@@ -15,6 +15,9 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.address import Server, connect
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.output.escape import escaped
+
+if TYPE_CHECKING:
+    from rwq_cli.output.report import Batch, Records, Report
 
 LOCAL = "local:"
 
@@ -124,11 +127,20 @@ class OpenQueues:
         self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]]
     ) -> list[Iterator[T]]:
         """What is read of each queue; of those that were found, nothing if a type is wrong."""
-        return [self._reader(settings, read, queue) for queue in self.queues]
+        return [self.reader(settings, read, queue) for queue in self.queues]
 
-    def _reader(
+    def reports(self, make: "Callable[[WorkQueue], Records[Any] | Batch[Any]]") -> "Report":
+        """The report of the one queue, or those of all."""
+        if self.is_one:
+            return make(self.queues[0])
+        from rwq_cli.output.report import Several
+
+        return Several((escaped(queue.name), make(queue)) for queue in self.queues)
+
+    def reader(
         self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]], queue: WorkQueue
     ) -> Iterator[T]:
+        """What is read of one queue; see `readers`."""
         if queue.name in self._left_out:
             return
         try:

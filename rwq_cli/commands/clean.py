@@ -1,12 +1,22 @@
 """`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import A_SECOND, NULL_IDS, DryRunOption, GraceOption, option
+from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.options import (
+    A_SECOND,
+    NULL_IDS,
+    AllQueuesOption,
+    DryRunOption,
+    GraceOption,
+    option,
+)
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.model import CleanAction
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Report
 from rwq_cli.views.cleaning import clean_report
 
@@ -28,7 +38,7 @@ BuryAfterOption = Annotated[
     examples=(
         "rwq clean light -q jobs",
         "rwq clean light -q jobs --dry-run -o jsonl",
-        "rwq clean light -q jobs --bury-after 3",
+        "rwq clean light --all-queues --bury-after 3",
     ),
     null=NULL_IDS,
 )
@@ -37,10 +47,13 @@ def light(
     grace_s: GraceOption = A_SECOND,
     bury_after: BuryAfterOption = None,
     dry_run: DryRunOption = False,
+    all_queues: AllQueuesOption = False,
 ) -> Report:
-    queue = open_queue(settings)
-    actions = queue.light_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
-    return clean_report(queue.name, noting_absence(settings, queue, actions), dry_run=dry_run)
+    def clean(queue: WorkQueue) -> Iterator[CleanAction]:
+        actions = queue.light_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
+        return noting_absence(settings, queue, actions)
+
+    return _clean_each(settings, clean, all_queues=all_queues, dry_run=dry_run)
 
 
 @app.command(
@@ -58,7 +71,25 @@ def deep(
     grace_s: GraceOption = A_SECOND,
     bury_after: BuryAfterOption = None,
     dry_run: DryRunOption = False,
+    all_queues: AllQueuesOption = False,
 ) -> Report:
-    queue = open_queue(settings)
-    actions = queue.deep_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
-    return clean_report(queue.name, noting_absence(settings, queue, actions), dry_run=dry_run)
+    def clean(queue: WorkQueue) -> Iterator[CleanAction]:
+        actions = queue.deep_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
+        return noting_absence(settings, queue, actions)
+
+    return _clean_each(settings, clean, all_queues=all_queues, dry_run=dry_run)
+
+
+def _clean_each(
+    settings: Settings,
+    clean: Callable[[WorkQueue], Iterable[CleanAction]],
+    *,
+    all_queues: bool,
+    dry_run: bool,
+) -> Report:
+    opened = open_matching_queues(settings, all_queues=all_queues)
+    return opened.reports(
+        lambda queue: clean_report(
+            queue.name, opened.reader(settings, clean, queue), dry_run=dry_run
+        )
+    )

@@ -5,15 +5,16 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import A_SECOND, NULL_IDS, GraceOption, option
+from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.options import A_SECOND, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.doctor import Diagnosis
-from rwq_cli.core.repair.findings import Code
+from rwq_cli.core.repair.findings import Code, Finding
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Report
+from rwq_cli.output.report import Records, Report
 from rwq_cli.views.doctor import doctor_report
 
 app = CommandModule()
@@ -57,26 +58,33 @@ def doctor(
     skip: Annotated[
         frozenset[Code] | None, option("--skip CODE,...", "All findings except these.", _codes)
     ] = None,
+    all_queues: AllQueuesOption = False,
 ) -> Report:
     if dry_run and not fix:
         raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
-    queue = open_queue(settings)
+    opened = open_matching_queues(settings, all_queues=all_queues)
     all_ids = settings.output is OutputFormat.IDS
-
-    @cache
-    def diagnose() -> Diagnosis:
-        diagnosis = queue.diagnose(
-            codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
-        )
-        (diagnosis,) = noting_absence(settings, queue, [diagnosis], lambda each: each.items == 0)
-        return diagnosis
-
     is_for_people = settings.chosen_output is None or settings.output.is_for_people
-    return doctor_report(
-        queue.name,
-        diagnose,
-        fix=fix,
-        dry_run=dry_run,
-        explains_notes=settings.verbose or not is_for_people,
-    )
+
+    def report(queue: WorkQueue) -> Records[Finding]:
+        @cache
+        def diagnose() -> Diagnosis:
+            diagnosis = queue.diagnose(
+                codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
+            )
+            (diagnosis,) = noting_absence(
+                settings, queue, [diagnosis], lambda each: each.items == 0
+            )
+            return diagnosis
+
+        return doctor_report(
+            queue.name,
+            diagnose,
+            fix=fix,
+            dry_run=dry_run,
+            explains_notes=settings.verbose or not is_for_people,
+            has_queue=not opened.is_one,
+        )
+
+    return opened.reports(report)

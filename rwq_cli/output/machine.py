@@ -42,6 +42,7 @@ class Writer(Generic[T]):
 
     def write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
         """Write IDs, and what follows them; returns their number."""
+        written = self._written
         for ids in batches:
             joined = b"".join(ids)
             if not self._null_separated and joined.isascii() and joined.decode().isprintable():
@@ -51,7 +52,7 @@ class Writer(Generic[T]):
                     self._write_id(item_id)
             self._written += len(ids)
         self.end()
-        return self._written
+        return self._written - written
 
     def write(self, record: T) -> None:
         """Write one record."""
@@ -122,6 +123,22 @@ class Writer(Generic[T]):
             self._out.write(b"\0")
         elif not self._bare:
             self._out.write(b"\n")
+
+
+class SharedWriter(Writer[Any]):
+    """Writes the records of several reports as if they were those of one."""
+
+    def use(self, view: View[Any]) -> "SharedWriter":
+        """Write records of another report from now on."""
+        self._view = view
+        return self
+
+    def end(self) -> None:
+        """Nothing: another report may follow."""
+
+    def end_all(self) -> None:
+        """Write what follows the last record of all."""
+        super().end()
 
 
 def plain(value: Any) -> str:

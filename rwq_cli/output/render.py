@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.exit_codes import Code, ExitStatus
 from rwq_cli.output.cells import painted
 from rwq_cli.output.encode import to_indented_json, to_json
-from rwq_cli.output.machine import Writer, write_fields
+from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.report import Batch, Records, Report, Stream, Text, View
+from rwq_cli.output.report import Batch, Records, Report, Several, Stream, Text, View
 
 T = TypeVar("T")
 
@@ -31,6 +31,8 @@ def render(report: Report, options: OutputOptions) -> Code:
         return _render_records(report, options)
     if isinstance(report, Stream):
         return _render_stream(report, options)
+    if isinstance(report, Several):
+        return _render_several(report, options)
     return _render_text(report, options)
 
 
@@ -40,7 +42,58 @@ def _render_text(report: Text, options: OutputOptions) -> ExitStatus:
     return ExitStatus.OK
 
 
-def _render_records(report: Records[Any], options: OutputOptions) -> Code:
+class _Part(NamedTuple):
+    """One report of several.
+
+    Attributes:
+        name: Its queue's name.
+        writer: Writes the records of all.
+        is_first: Whether it is the first.
+    """
+
+    name: str
+    writer: SharedWriter
+    is_first: bool
+
+    def note(self, line: str) -> str:
+        """A note that names the queue."""
+        return f"{self.name}: {line}"
+
+
+# The record of a batch's counts.
+_COUNTS: View[dict[str, Any]] = View(lambda counts: counts, lambda _counts: None, {})
+
+
+def _render_several(report: Several, options: OutputOptions) -> Code:
+    """Write the reports as one; batches in which nothing was done share one summary."""
+    environment = options.environment
+    writer = SharedWriter(_COUNTS, options)
+    statuses: list[Code] = []
+    idle: list[str] = []
+    has_work = False
+    for name, each in report.reports:
+        part = _Part(name, writer, not statuses)
+        if isinstance(each, Records):
+            statuses.append(_render_records(each, options, part))
+            continue
+        statuses.append(_render_batch(each, options, part))
+        if any(each.totals().values()):
+            has_work = True
+        else:
+            idle.append(each.summary())
+    if statuses or options.format is OutputFormat.JSON:
+        writer.end_all()
+    environment.stdout.flush()
+    if idle and not has_work and options.format is not OutputFormat.JSON:
+        environment.note(f"{idle[0]} in {len(idle):,} queues")
+    status = max(statuses, default=ExitStatus.OK)
+    is_mixed = has_work and status is ExitStatus.NO and ExitStatus.OK in statuses
+    return ExitStatus.PARTIAL if is_mixed else status
+
+
+def _render_records(
+    report: Records[Any], options: OutputOptions, part: _Part | None = None
+) -> Code:
     records = report.records
     is_in_order = options.sort is not None or options.reverse
     if is_in_order:
@@ -71,10 +124,10 @@ def _render_records(report: Records[Any], options: OutputOptions) -> Code:
             environment.note(opening)
 
     if options.format is OutputFormat.IDS and report.id_batches is not None and not is_in_order:
-        writer = _writer(report, options)
+        writer = _writer(report, options, part)
         total = writer.write_ids(_progress_until_first(report.id_batches, options))
     else:
-        _write_records(report, counted(), options)
+        _write_records(report, counted(), options, part)
     if not total and report.empty:
         if options.format.is_for_people and not environment.quiet:
             environment.stdout.write(f"{report.empty}\n".encode())
@@ -87,7 +140,7 @@ def _render_records(report: Records[Any], options: OutputOptions) -> Code:
     for note in (footer, report.closing()):
         if note:
             environment.flush()
-            environment.note(note)
+            environment.note(part.note(note) if part else note)
     if (status := report.status()) is not None:
         return status
     if missing:
@@ -95,13 +148,17 @@ def _render_records(report: Records[Any], options: OutputOptions) -> Code:
     return ExitStatus.NO if report.none_is_no and not total else ExitStatus.OK
 
 
-def _write_records(report: Records[T], records: Iterator[T], options: OutputOptions) -> None:
+def _write_records(
+    report: Records[T], records: Iterator[T], options: OutputOptions, part: _Part | None
+) -> None:
     view, output, stdout = report.view, options.format, options.environment.stdout
     if report.text is not None and (output.is_for_people or output is OutputFormat.PLAIN):
         stdout.write(report.text.encode())
     elif output.is_for_people:
         from rwq_cli.output.table import write_sections, write_table
 
+        if part:
+            records = _headed(part, records, options)
         has_wide = output is OutputFormat.WIDE and view.all_columns
         write = write_table if view.sections is None or has_wide else write_sections
         write(view, records, options)
@@ -114,14 +171,28 @@ def _write_records(report: Records[T], records: Iterator[T], options: OutputOpti
         for record in records:
             stdout.write(encode(view.fields(record)) + b"\n")
     else:
-        _writer(report, options).write_all(records)
+        _writer(report, options, part).write_all(records)
 
 
-def _writer(report: Records[T], options: OutputOptions) -> Writer[T]:
+def _headed(part: _Part, records: Iterator[T], options: OutputOptions) -> Iterator[T]:
+    """The records; above the first one, a line with the name of their queue."""
+    for number, record in enumerate(records):
+        if not number:
+            heading = painted(part.name, "bold", colour=options.colour)
+            gap = "" if part.is_first else "\n"
+            options.environment.stdout.write(f"{gap}{heading}\n".encode())
+        yield record
+
+
+def _writer(report: Records[T], options: OutputOptions, part: _Part | None) -> Writer[T]:
+    if part:
+        return part.writer.use(report.view)
     return Writer(report.view, options, bare=report.is_one or report.bare_data)
 
 
-def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
+def _render_batch(
+    report: Batch[Any], options: OutputOptions, part: _Part | None = None
+) -> ExitStatus:
     """Do the work, and write each record if the format has records.
 
     If stdout is closed (`rwq complete - | head`) or full, the work continues to its end.
@@ -130,7 +201,7 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
     view = _unsorted_view(report.view, options)
     writer = None
     if output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS):
-        writer = Writer(view, options)
+        writer = part.writer.use(view) if part else Writer(view, options)
     shows_all = report.shows_all and output is not OutputFormat.IDS
     failure: OSError | None = None
     try:
@@ -149,7 +220,7 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
     except KeyboardInterrupt:
         # Report what was done so far.
         options.end_progress()
-        environment.error(f"interrupted: {report.summary()}")
+        environment.error(f"interrupted: {_summary(report, part)}")
         raise
     options.end_progress()
     if report.first_failures and output not in _FOR_PROGRAMS:
@@ -162,17 +233,25 @@ def _render_batch(report: Batch[Any], options: OutputOptions) -> ExitStatus:
             writer.end()
         if output is OutputFormat.JSON:
             totals = {word.replace("-", "_"): number for word, number in report.totals().items()}
-            environment.stdout.write(to_json({**report.fields, **totals}) + b"\n")
+            counts = {**report.fields, **totals}
+            if part:
+                part.writer.write(counts)
+            else:
+                environment.stdout.write(to_json(counts) + b"\n")
         environment.stdout.flush()
     except BrokenPipeError:
         pass
     except OSError:
-        environment.note(report.summary())
+        environment.note(_summary(report, part))
         raise
-    if output is not OutputFormat.JSON:
+    if output is not OutputFormat.JSON and (not part or any(report.totals().values())):
         is_news = report.is_news and any(report.counts.values())
-        (environment.error if is_news else environment.note)(report.summary())
+        (environment.error if is_news else environment.note)(_summary(report, part))
     return report.status()
+
+
+def _summary(report: Batch[Any], part: _Part | None) -> str:
+    return part.note(report.summary()) if part else report.summary()
 
 
 def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:

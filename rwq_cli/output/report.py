@@ -285,6 +285,16 @@ class Stream(Generic[T]):
     status: Callable[[int], ExitStatus]
 
 
+class Several(NamedTuple):
+    """Reports of one kind, one for each queue, as one output.
+
+    Attributes:
+        reports: Each queue's name, escaped, and its report.
+    """
+
+    reports: Iterable[tuple[str, Records[Any] | Batch[Any]]]
+
+
 class Text(NamedTuple):
     """Text that is the result itself.
 
@@ -295,4 +305,4 @@ class Text(NamedTuple):
     text: str
 
 
-Report = Records[Any] | Batch[Any] | Stream[Any] | Text
+Report = Records[Any] | Batch[Any] | Stream[Any] | Several | Text

@@ -23,6 +23,7 @@ def doctor_report(
     fix: bool,
     dry_run: bool,
     explains_notes: bool,
+    has_queue: bool = False,
 ) -> Records[Finding]:
     """The report of `rwq doctor`.
 
@@ -32,6 +33,7 @@ def doctor_report(
         fix: Whether it fixes what it can.
         dry_run: Whether it is a dry run.
         explains_notes: Whether people see what notes mean, too.
+        has_queue: Whether lines of `-o plain` name the queue.
     """
 
     def findings() -> Iterator[Finding]:
@@ -40,8 +42,12 @@ def doctor_report(
     def ids() -> Iterator[Sequence[bytes]]:
         return (finding.examples for finding in findings() if not finding.of_keys)
 
+    view = _view(queue, fix=fix, dry_run=dry_run, explains_notes=explains_notes)
+    if has_queue:
+        column: Column[Finding] = Column("QUEUE", lambda _finding: queue)
+        view = view._replace(plain_columns=[*(view.plain_columns or view.columns), column])
     return Records(
-        view=_view(queue, fix=fix, dry_run=dry_run, explains_notes=explains_notes),
+        view=view,
         records=findings(),
         describes=True,
         empty=f"Nothing is wrong with {escaped(queue)}.",

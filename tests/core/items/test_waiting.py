@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait
+from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait, wait_for_all
 from rwq_cli.core.model import Counts
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
 
@@ -156,3 +156,41 @@ def test_it_asks_less_often_the_longer_it_takes(interleaved: Interleaved, foreig
     assert max(clock.slept_s) == 1.0
     assert len(clock.slept_s) < 3610
     assert set(interleaved.calls) == {"LLEN+LLEN+ZCARD+ZCARD+HLEN"}
+
+
+class TestSeveral:
+    def test_all_meet_the_condition_at_the_same_time(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        """While the second queue is waited for, the first is filled again."""
+        second = WorkQueue(queue.connection, b"second", clock=clock)
+        others = Foreign(raw, b"second")
+        others.waiting(b"x")
+        steps = {
+            2.0: lambda: (foreign.waiting(b"again"), raw.delete("second:queue")),
+            6.0: lambda: raw.delete("jobs:queue"),
+        }
+
+        def look() -> None:
+            for at in [at for at in steps if clock.now_s >= at]:
+                steps.pop(at)()
+
+        clock.during_sleep = look
+        below = WaitCondition(below=1)
+        results = list(wait_for_all([queue, second], below, timeout_s=60))
+        assert [result.reached for result in results] == [True, True]
+        assert [result.counts.waiting for result in results] == [0, 0]
+        assert all(6 <= result.waited_s < 8 for result in results)
+
+    def test_it_gives_up_on_all_together(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        second = WorkQueue(queue.connection, b"second", clock=clock)
+        foreign.waiting(b"a")
+        Foreign(raw, b"second").waiting(b"b")
+        results = list(wait_for_all([queue, second], timeout_s=10))
+        assert [result.reached for result in results] == [False, False]
+        assert all(10 <= result.waited_s < 12 for result in results)
+
+    def test_no_queue_is_no_wait(self) -> None:
+        assert list(wait_for_all([])) == []
