@@ -59,9 +59,9 @@ end
 
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
 -- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
--- the ID under both names. `without_leases` leaves the leases out, for operations that need none. `type_of`
--- reads the type of an ID's data key, for operations that read the data, too.
--- Returns also the scores of the IDs, as `scores_of` does.
+-- the ID under both names. `without_leases` skips the leases, for operations that do not need them. `type_of`
+-- reads the type of an ID's data key, for operations that also read the data.
+-- Also returns the scores of the IDs, as `scores_of` does.
 local function read_facts(ids, claim, without_leases, type_of)
   local facts = {}
   local values = without_leases and {} or lease_values(ids)
@@ -79,7 +79,7 @@ local function read_facts(ids, claim, without_leases, type_of)
         buried_ms = burials[i] and tonumber(burials[i]) or nil,
       }
     else
-      -- Half of that.
+      -- A table of four fields costs half as much.
       found = { id = id, data = data, main = false, processing = false }
     end
     if claim and (found.new == claim or found.old == claim) then
@@ -141,13 +141,13 @@ local function forget(ids, leased)
 end
 
 -- The reply of an operation on IDs: a code of the status of each ID in order, then the lease holder of each
--- ID that is 'not-owner'. `outcomes` has the status by ID. CODES is made from `core/model.py`.
-local function outcome_reply(ids, outcomes, facts)
+-- ID that is 'not-owner'. `statuses` has the status by ID. CODES is made from `core/model.py`.
+local function outcome_reply(ids, statuses, facts)
   local codes, holders = {}, {}
   for i = 1, #ids do
     local id = ids[i]
-    codes[i] = CODES[outcomes[id]]
-    if outcomes[id] == 'not-owner' then
+    codes[i] = CODES[statuses[id]]
+    if statuses[id] == 'not-owner' then
       local holder = effective_lease(facts[id])
       holders[#holders + 1] = holder ~= true and holder or ''
     end

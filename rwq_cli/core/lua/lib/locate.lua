@@ -1,12 +1,12 @@
 -- Finding the list entries of IDs where the caller saw them, and removing them.
 --
 -- arg 1  where the caller saw the IDs:
---        'name'        unknown: each is looked up in both whole lists
+--        'name'        unknown: each is looked up in the whole of both lists
 --        'unlisted'    in no list
 --        'processing'  each once in processing, in the page below, and not in main
 --        'main'        each once in main, in the page below, and not in processing
 -- arg 2  how many entries at the right end of that list to skip
--- arg 3  how many entries to read after those; in main a few more on both sides, if an ID is not there
+-- arg 3  how many entries to read after those; in main, some more on both sides if an ID is not among them
 -- arg 4  a mark: a value that is never an ID, unique to this run of the caller
 --
 -- The places are checked again: an ID that is not where it was seen, or was pushed since, is left for
@@ -14,12 +14,13 @@
 local mode, offset, count, mark = arg(1), tonumber(arg(2)), tonumber(arg(3)), arg(4)
 -- The lease that the caller put on IDs that it saw in no list, so that no cleaner pushes them.
 local claim = GUARDS.cleaning .. mark
-local PUSHED_LATELY = 500
+-- Entries that count as recent pushes.
+local RECENT_ENTRIES = 500
 -- Others may have pushed or popped this many entries since the caller read main.
 local SLACK = 500
 
-local function pushed_lately(list)
-  local entries, ids = redis.call('LRANGE', list, 0, PUSHED_LATELY - 1), {}
+local function recently_pushed(list)
+  local entries, ids = redis.call('LRANGE', list, 0, RECENT_ENTRIES - 1), {}
   for i = 1, #entries do
     ids[entries[i]] = true
   end
@@ -48,7 +49,7 @@ local function locate_by_name(ids, facts)
 end
 
 local function locate_unlisted(ids, facts)
-  local in_main, in_processing = pushed_lately(main), pushed_lately(processing)
+  local in_main, in_processing = recently_pushed(main), recently_pushed(processing)
   for _, id in ipairs(ids) do
     if not (in_main[id] or in_processing[id]) then
       set_places(facts[id], 0, 0)
@@ -63,7 +64,7 @@ local function locate_in_processing(_, facts)
       found.main, found.processing = 0, (found.processing or 0) + 1
     end
   end
-  local latest = redis.call('LRANGE', main, 0, PUSHED_LATELY - 1)
+  local latest = redis.call('LRANGE', main, 0, RECENT_ENTRIES - 1)
   for i = 1, #latest do
     if facts[latest[i]] then
       set_places(facts[latest[i]], false, false)
@@ -93,8 +94,8 @@ local function locate_in_main(ids, facts)
     local skipped = math.max(0, offset - SLACK)
     find_in_main(facts, skipped, offset - skipped + count + SLACK)
   end
-  local length, in_processing = redis.call('LLEN', main), pushed_lately(processing)
-  local newest = redis.call('LRANGE', main, 0, PUSHED_LATELY - 1)
+  local length, in_processing = redis.call('LLEN', main), recently_pushed(processing)
+  local newest = redis.call('LRANGE', main, 0, RECENT_ENTRIES - 1)
   for at = 1, #newest do
     local id = newest[at]
     if place[id] and place[id] ~= length - at then

@@ -23,12 +23,12 @@ local LINES_MAX = 1000
 local function read_marks(lines)
   local marked = {}
   for first = 1, marks ~= '' and #lines or 0, LINES_MAX do
-    local words, last = {}, math.min(first + LINES_MAX - 1, #lines)
+    local args, last = {}, math.min(first + LINES_MAX - 1, #lines)
     for i = first, last do
-      local at = #words
-      words[at + 1], words[at + 2], words[at + 3] = 'GET', 'u1', lines[i]
+      local at = #args
+      args[at + 1], args[at + 2], args[at + 3] = 'GET', 'u1', lines[i]
     end
-    local bits = redis.call('BITFIELD_RO', marks, unpack(words))
+    local bits = redis.call('BITFIELD_RO', marks, unpack(args))
     for i = first, last do
       marked[lines[i]] = bits[i - first + 1] == 1
     end
@@ -38,12 +38,12 @@ end
 
 local function mark_lines(lines)
   for first = 1, marks ~= '' and #lines or 0, LINES_MAX do
-    local words = {}
+    local args = {}
     for i = first, math.min(first + LINES_MAX - 1, #lines) do
-      local at = #words
-      words[at + 1], words[at + 2], words[at + 3], words[at + 4] = 'SET', 'u1', lines[i], 1
+      local at = #args
+      args[at + 1], args[at + 2], args[at + 3], args[at + 4] = 'SET', 'u1', lines[i], 1
     end
-    redis.call('BITFIELD', marks, unpack(words))
+    redis.call('BITFIELD', marks, unpack(args))
     redis.call('PEXPIRE', marks, MARKS_MS)
   end
 end

@@ -113,10 +113,10 @@ local NEEDS = {}
 -- write, because a script that is denied halfway is not rolled back. Servers before Redis 7 cannot check
 -- this.
 local function denied(group)
-  for _, words in ipairs(redis.acl_check_cmd and NEEDS[group] or {}) do
-    if not redis.acl_check_cmd(unpack(words)) then
+  for _, command in ipairs(redis.acl_check_cmd and NEEDS[group] or {}) do
+    if not redis.acl_check_cmd(unpack(command)) then
       return redis.error_reply("NOPERM this user has no permissions to run the '"
-        .. string.lower(words[1]) .. "' command" .. (words[2] and ' on ' .. words[2] or ''))
+        .. string.lower(command[1]) .. "' command" .. (command[2] and ' on ' .. command[2] or ''))
     end
   end
   return nil

@@ -19,7 +19,7 @@ local function wrong_result(key, kind)
   return wrong_type(key, kind, kind == 'hash' and 'one of results' or 'a hash')
 end
 
--- Whether this user may read result keys. Servers before Redis 7 say so only when one is read.
+-- Whether this user may read result keys. Before Redis 7, only reading one shows that.
 local function may_read_results(probe)
   if redis.acl_check_cmd then
     return not denied('read_results')
@@ -27,15 +27,15 @@ local function may_read_results(probe)
   return type(redis.pcall('EXISTS', probe)) == 'number'
 end
 
--- Check and read what a completion needs to know about results before its first write. A user who may not
--- read results, and wants none kept, completes as if there were none.
+-- Check everything about results before the first write of a completion, and read what it needs. A user who
+-- may not read results can still complete items without keeping results, as if there were none.
 --
 -- ids         the IDs that it may complete
 -- facts       by ID
 -- keep_ms     how long to keep the results, ms; '' to keep none
 -- status      the verdict: 'completed' | 'rejected'
 -- result      the data of the results, or nil for none
--- Returns the argument of `settle_results`, and nil; or nil and the error.
+-- Returns the argument of `write_results`, and nil; or nil and the error.
 local function prepare_results(ids, facts, keep_ms, status, result)
   local keeps = keep_ms ~= ''
   local known = { holders = {}, keep_ms = keep_ms, status = status, result = result }
@@ -72,7 +72,7 @@ local function prepare_results(ids, facts, keep_ms, status, result)
 end
 
 -- Keep the results of completed IDs, and delete the results of earlier items with the same IDs.
-local function settle_results(completed, known)
+local function write_results(completed, known)
   local outdated = {}
   for _, id in ipairs(known.earlier and completed or {}) do
     if known.earlier[id] then

@@ -1,15 +1,15 @@
--- Add items; whether the data key existed decides what is a duplicate.
+-- Add items. An item whose data key exists is a duplicate.
 --
 -- arg 1     what the caller knows about the IDs: 'random' if they were generated for these items, so that
---           they are distinct and have no leftovers; 'distinct' if none comes twice; else 'any'
+--           they are distinct and have no leftovers; 'distinct' if no ID is repeated; else 'any'
 -- arg 2     the delays, each followed by ';', for each item or one for all: empty for none, '+ms' for a delay
 --           from now, 'ms' for a due time, unix ms. '' if no item is delayed
 -- arg 3..   ID, data, ID, data, ... (bytes; at most 2,000 pairs, far fewer of delayed items, which take three
 --           keys each; none to run only the checks)
--- Returns the 0-based indexes of the duplicates, which were not added. An ID that comes twice is a duplicate
--- the second time, even in a dry run.
-local delays = arg(2) ~= ''
-local refusal = delays and not dry_run and denied('add_delayed')
+-- Returns the 0-based indexes of the duplicates, which were not added. A repeated ID is a duplicate the second
+-- time, even in a dry run.
+local has_delays = arg(2) ~= ''
+local refusal = has_delays and not dry_run and denied('add_delayed')
 if refusal then
   return refusal
 end
@@ -77,25 +77,25 @@ local function first_free(at_ms)
   return last and tonumber(as_ms(last + STEP_MS)) or at_ms
 end
 
--- The due time by ID, unix ms, or false if it is not delayed or already due. If an ID comes twice, its first
--- delay counts.
-local now_ms = delays and clock_ms()
+-- The due time by ID, unix ms, or false if it is not delayed or already due. If an ID is repeated, its
+-- first delay counts.
+local now_ms = has_delays and clock_ms()
 local function due_times()
-  local words, due, free = {}, {}, {}
-  for word in string.gmatch(arg(2), '([^;]*);') do
-    words[#words + 1] = word
+  local delays, due, free = {}, {}, {}
+  for delay in string.gmatch(arg(2), '([^;]*);') do
+    delays[#delays + 1] = delay
   end
   for i, id in ipairs(ids) do
-    local word = words[#words > 1 and i or 1]
-    local ms = tonumber(word)
+    local delay = delays[#delays > 1 and i or 1]
+    local ms = tonumber(delay)
     if due[id] == nil then
       due[id] = false
-      if ms and string.sub(word, 1, 1) == '+' then
+      if ms and string.sub(delay, 1, 1) == '+' then
         due[id] = ms > 0 and now_ms + ms + (i - 1) * STEP_MS
       elseif ms and ms > now_ms then
-        free[word] = free[word] or { first_free(ms), 0 }
-        due[id] = free[word][1] + free[word][2] * STEP_MS
-        free[word][2] = free[word][2] + 1
+        free[delay] = free[delay] or { first_free(ms), 0 }
+        due[id] = free[delay][1] + free[delay][2] * STEP_MS
+        free[delay][2] = free[delay][2] + 1
       end
     end
   end
@@ -103,7 +103,7 @@ local function due_times()
 end
 
 -- Put added items into main or Q:delayed.
-local due = delays and due_times()
+local due = has_delays and due_times()
 local function enter(added)
   forget_leftovers(added)
   local for_main, for_delayed = due and {} or added, {}
@@ -138,8 +138,8 @@ if dry_run then
   end
   return duplicates
 end
--- Nearly always, all are new, and one call is enough. MSETNX sets all or none; of an ID that comes twice, the
--- last would win, but the first must.
+-- Nearly always, all IDs are new, and one call is enough. MSETNX sets all keys or none. It cannot be used if an
+-- ID may be repeated, because it would keep the last data instead of the first.
 if arg(1) ~= 'any' and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}

@@ -5,8 +5,8 @@
 -- arg 2   how long it lasts, ms
 -- arg 3.. IDs
 -- Returns the claimed IDs: those with data, without a session's lease, and without the guards of a delayed
--- or buried item. A guard under only one name stays, because it has the reason of a burial. An ID with a
--- settling lease is not claimed: it was pushed since the caller looked, and unclaiming would end that lease.
+-- or buried item. A guard under only one name stays, because it may hold the reason of a burial. An ID with a
+-- settling lease is not claimed: it was pushed since the caller looked, and `unclaim` would delete that lease.
 local value, lease_ms, ids = arg(1), arg(2), args_from(3)
 local facts, claimed = read_facts(ids), {}
 for i = 1, #ids do

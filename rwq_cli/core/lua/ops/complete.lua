@@ -1,14 +1,14 @@
--- Complete items: delete their data and all their traces, and optionally keep a result. The DEL of the data
--- decides which complete of an item wins.
+-- Complete items: delete their data and all their traces, and optionally keep a result. If several
+-- clients complete an item, the one whose DEL deletes the data wins.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
--- arg 8     of how many holders one must have the lease of an item; 0 for any item
+-- arg 8     how many holders follow, of which one must have the lease of an item; 0 for any item
 -- arg 9     how long to keep the results, ms; '' to keep none
 -- arg 10    the verdict of the results: 'completed' | 'rejected'
 -- arg 11    '1' if the results have data, else '0'
--- arg 12    those data, bytes
--- arg 13..  those holders, then the IDs, each once
+-- arg 12    the data of the results, bytes
+-- arg 13..  the holders, then the IDs, each once
 -- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed, elsewhere.
 local owner_count, owners, keep_ms = tonumber(arg(8)), {}, arg(9)
 for i = 1, owner_count do
@@ -22,24 +22,24 @@ if wrong then
   return wrong
 end
 locate(ids, facts)
-local outcomes, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
+local statuses, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
 local may_be_changed = expected_states or idle_min or next(expected_data)
 for i = 1, #ids do
   local id = ids[i]
   local found = facts[id]
   if not found.main then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   elseif owner_count > 0 and found.data == 'string' and not owners[(effective_lease(found))] then
-    outcomes[id] = 'not-owner'
+    statuses[id] = 'not-owner'
   elseif may_be_changed and found.data == 'string' and is_changed(id, found, now_ms) then
-    outcomes[id] = 'changed'
+    statuses[id] = 'changed'
   else
     finished[#finished + 1] = id
     if found.data == 'string' then
-      outcomes[id] = 'completed'
+      statuses[id] = 'completed'
       completed[#completed + 1] = id
     else
-      outcomes[id] = 'missing'
+      statuses[id] = 'missing'
     end
   end
 end
@@ -52,6 +52,6 @@ if not dry_run then
   for_all('DEL', nil, prefixed(item_prefix, completed))
   forget(finished)
   remove_entries(finished, facts)
-  settle_results(completed, results)
+  write_results(completed, results)
 end
-return outcome_reply(ids, outcomes, facts)
+return outcome_reply(ids, statuses, facts)

@@ -2,12 +2,12 @@
 --
 -- arg 1..   for each: ID; its completion time as the result gives it, unix ms
 -- Returns how many were deleted.
-local words, outdated = args_from(1), {}
-for at = 1, #words, 2 do
-  local id = words[at]
+local args, outdated = args_from(1), {}
+for at = 1, #args, 2 do
+  local id = args[at]
   local key = result_prefix .. id
   if result_kind(key) == 'result' and not has_data(id)
-    and redis.call('HGET', key, 'completed_ms') == words[at + 1] then
+    and redis.call('HGET', key, 'completed_ms') == args[at + 1] then
     outdated[#outdated + 1] = key
   end
 end

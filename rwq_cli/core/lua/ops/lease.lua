@@ -4,7 +4,7 @@
 -- arg 1  holder of the lease, bytes
 -- arg 2  lease time, ms
 -- arg 3  the maximum number of items
--- arg 4  how many bytes of data to stop after (the item that reaches it is still leased)
+-- arg 4  stop after this many bytes of data; the item that reaches the limit is still leased
 -- arg 5  the maximum number of entries to examine
 -- arg 6  '1' to return the data, '0' for an empty string in its place
 -- arg 7  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
@@ -19,7 +19,7 @@ local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
 -- LPOS compares about 100 entries in a microsecond, so this is about 5 ms of one call.
 local SCAN_BUDGET = 500000
 local PROMOTE_MAX = 100
--- Leases are read for this many entries at once, because hardly any of them has one.
+-- Leases are read for this many entries at once; hardly any waiting item has one.
 local CHUNK = 32
 
 local main_length = redis.call('LLEN', main)
@@ -70,8 +70,8 @@ for _, id in ipairs(promoted) do
   is_promoted[id] = true
 end
 
--- The data of an item, or their length if the data are not wanted; false if there are none. One by one,
--- because their size is not known before they are read.
+-- The data of an item, or the length if the data are not wanted; false if there are none. Items are read one by
+-- one, because the size of their data is not known in advance.
 local function read(id)
   local data = redis.pcall(wants_data and 'GET' or 'STRLEN', item_prefix .. id)
   if data == 0 and not has_data(id) then
@@ -82,7 +82,7 @@ end
 
 local lookups_left = math.max(1, math.floor(SCAN_BUDGET / (processing_length + 1)))
 local reply, leased, seen = { 0, 0, -1, {} }, {}, {}
-local looked_at, bytes, stopped = 0, 0, false
+local examined, bytes, stopped = 0, 0, false
 
 -- Whether a session holds a waiting item; nil if finding out would take too long for this call.
 local function is_worked_on(id, new, old)
@@ -96,10 +96,10 @@ local function is_worked_on(id, new, old)
   return redis.call('LPOS', processing, id) ~= false
 end
 
-while looked_at < #candidates and #leased < count_max and bytes < bytes_max and not stopped do
+while examined < #candidates and #leased < count_max and bytes < bytes_max and not stopped do
   local chunk = {}
-  for i = 1, math.min(CHUNK, #candidates - looked_at, count_max - #leased) do
-    chunk[i] = candidates[looked_at + i]
+  for i = 1, math.min(CHUNK, #candidates - examined, count_max - #leased) do
+    chunk[i] = candidates[examined + i]
   end
   local values = lease_values(chunk)
   for i, id in ipairs(chunk) do
@@ -111,7 +111,7 @@ while looked_at < #candidates and #leased < count_max and bytes < bytes_max and 
     if type(data) == 'table' then
       if string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
         return data
-      elseif looked_at == 0 then
+      elseif examined == 0 then
         return wrong_type(item_prefix .. id, redis.call('TYPE', item_prefix .. id).ok,
           'a string; it is the data of the next item')
       end
@@ -119,7 +119,7 @@ while looked_at < #candidates and #leased < count_max and bytes < bytes_max and 
     elseif worked_on == nil then
       stopped = true
     else
-      looked_at = looked_at + 1
+      examined = examined + 1
       -- A second entry of an item that is leased, by this call or by another session, is dropped like a
       -- ghost: if that session fails, a clean returns the item.
       if data and not seen[id] and not worked_on then
@@ -132,7 +132,7 @@ while looked_at < #candidates and #leased < count_max and bytes < bytes_max and 
     end
   end
 end
-reply[1], reply[2] = looked_at, #promoted + #stale + #entries
+reply[1], reply[2] = examined, #promoted + #stale + #entries
 if present[returns] and #leased > 0 then
   reply[4] = redis.call('HMGET', returns, unpack(leased))
 end
@@ -160,8 +160,8 @@ for_all('ZREM', delayed, stale)
 for_all('ZREM', delayed, entries)
 delete_guards(stale)
 push(promoted)
-if looked_at > 0 then
-  redis.call('RPOP', main, looked_at)
+if examined > 0 then
+  redis.call('RPOP', main, examined)
   for_all('LPUSH', processing, leased)
 end
 return reply

@@ -11,13 +11,13 @@
 local which, page_size, skip, ids = arg(1), tonumber(arg(2)), tonumber(arg(3)), args_from(4)
 local pruned = {}
 if which == 'cleaning' and page_size > 0 then
-  local superfluous, kept = {}, {}
+  local is_stale, kept = {}, {}
   local page = redis.call('LRANGE', cleaning, -(skip + page_size), -(skip + 1))
   for _, id in ipairs(ids) do
-    superfluous[id] = true
+    is_stale[id] = true
   end
   for at = #page, 1, -1 do
-    local into = superfluous[page[at]] and pruned or kept
+    local into = is_stale[page[at]] and pruned or kept
     into[#into + 1] = page[at]
   end
   if #page > 0 and not dry_run then
@@ -27,9 +27,9 @@ if which == 'cleaning' and page_size > 0 then
   return pruned
 end
 local key = ({ cleaning = cleaning, delayed = delayed, buried = buried, returns = returns })[which]
-local exists = { cleaning = 'LPOS', delayed = 'ZSCORE', buried = 'ZSCORE', returns = 'HEXISTS' }
+local lookup_commands = { cleaning = 'LPOS', delayed = 'ZSCORE', buried = 'ZSCORE', returns = 'HEXISTS' }
 for _, id in ipairs(ids) do
-  local found = redis.call(exists[which], key, id)
+  local found = redis.call(lookup_commands[which], key, id)
   if found and not (which == 'returns' and found == 0) and (which == 'cleaning' or not has_data(id)) then
     pruned[#pruned + 1] = id
   end

@@ -19,34 +19,34 @@ if not is_promotion then
 end
 locate(ids, facts)
 -- For `entries`, the entry is removed; for `stale`, the entry and its guards.
-local outcomes, pushed, stale, entries = {}, {}, {}, {}
+local statuses, pushed, stale, entries = {}, {}, {}, {}
 local now_ms = clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
   if not found.main then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   else
     local verdict = entry_kind(found, which, now_ms)
     if not is_promotion and found.data == 'string' and is_changed(id, found, now_ms) then
-      outcomes[id] = 'changed'
+      statuses[id] = 'changed'
     elseif verdict == 'push' and found.processing == 0 and not may_push_unlisted(found) then
-      outcomes[id] = 'elsewhere'
+      statuses[id] = 'elsewhere'
     elseif verdict == 'push' then
-      outcomes[id] = is_promotion and 'promoted' or 'kicked'
+      statuses[id] = is_promotion and 'promoted' or 'kicked'
       pushed[#pushed + 1] = id
     elseif verdict == 'leased' then
-      outcomes[id] = is_promotion and 'dropped' or 'not-owner'
+      statuses[id] = is_promotion and 'dropped' or 'not-owner'
       if is_promotion then
         entries[#entries + 1] = id
       end
     elseif verdict == 'superseded' then
-      outcomes[id] = 'dropped'
+      statuses[id] = 'dropped'
       entries[#entries + 1] = id
     elseif verdict == 'stale' then
-      outcomes[id] = is_promotion and 'dropped' or found.data == 'none' and 'missing' or 'not-buried'
+      statuses[id] = is_promotion and 'dropped' or found.data == 'none' and 'missing' or 'not-buried'
       stale[#stale + 1] = id
     else
-      outcomes[id] = is_promotion and 'skipped' or found.data == 'none' and 'missing' or 'not-buried'
+      statuses[id] = is_promotion and 'skipped' or found.data == 'none' and 'missing' or 'not-buried'
     end
   end
 end
@@ -62,4 +62,4 @@ if not dry_run then
   end
   push(pushed)
 end
-return outcome_reply(ids, outcomes, facts)
+return outcome_reply(ids, statuses, facts)

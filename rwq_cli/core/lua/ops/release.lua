@@ -17,28 +17,28 @@ if wrong then
   return wrong
 end
 locate(ids, facts)
-local outcomes, released, now_ms = {}, {}, clock_ms()
+local statuses, released, now_ms = {}, {}, clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
   local session = session_of(found)
   if not found.main then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   elseif found.data == 'none' then
-    outcomes[id] = 'missing'
+    statuses[id] = 'missing'
   elseif is_changed(id, found, now_ms) then
-    outcomes[id] = 'changed'
+    statuses[id] = 'changed'
   elseif own_only and session ~= own_holder then
-    outcomes[id] = 'not-owner'
+    statuses[id] = 'not-owner'
   elseif found.main > 0 and not front then
-    outcomes[id] = 'already-waiting'
+    statuses[id] = 'already-waiting'
   elseif session and session ~= own_holder and not force then
-    outcomes[id] = 'not-owner'
+    statuses[id] = 'not-owner'
   elseif is_first_look and may_be_in_transit(found, now_ms) then
-    outcomes[id] = 'in-transit'
+    statuses[id] = 'in-transit'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   else
-    outcomes[id] = 'released'
+    statuses[id] = 'released'
     released[#released + 1] = id
   end
 end
@@ -48,4 +48,4 @@ if not dry_run then
   unschedule(released, facts)
   push(released, front)
 end
-return outcome_reply(ids, outcomes, facts)
+return outcome_reply(ids, statuses, facts)

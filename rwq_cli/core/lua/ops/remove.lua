@@ -41,7 +41,7 @@ for line in string.gmatch(arg(18), '%d+') do
 end
 local marked = read_marks(lines)
 for i = 1, #ids do
-  -- None was given.
+  -- The caller saw no data.
   if expected_data[ids[i]] == '' then
     expected_data[ids[i]] = nil
   end
@@ -73,24 +73,24 @@ local function status_of(id, found)
   return moves and 'moved' or 'removed'
 end
 
-local outcomes, taken, leased, off = {}, {}, {}, {}
+local statuses, taken, leased, delisted = {}, {}, {}, {}
 for i = 1, #ids do
   local id = ids[i]
   local found = facts[id]
   local status = status_of(id, found)
-  outcomes[id] = status
+  statuses[id] = status
   if status == 'moved' or status == 'removed' then
     taken[#taken + 1] = id
     if found.new or found.old or found.is_claimed ~= nil then
       leased[#leased + 1] = id
     end
-    off[#off + 1] = id
+    delisted[#delisted + 1] = id
   elseif status == 'missing' then
-    off[#off + 1] = id
+    delisted[#delisted + 1] = id
   end
 end
 if dry_run then
-  return outcome_reply(ids, outcomes, facts)
+  return outcome_reply(ids, statuses, facts)
 end
 local counts = moves and present[returns] and #taken > 0 and read_all('HMGET', returns, taken) or {}
 if moves and #taken > 0 then
@@ -125,5 +125,5 @@ if moves then
 else
   for_all('DEL', nil, prefixed(item_prefix, taken))
 end
-remove_entries(off, facts)
-return outcome_reply(ids, outcomes, facts)
+remove_entries(delisted, facts)
+return outcome_reply(ids, statuses, facts)

@@ -3,12 +3,12 @@
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';'; '' for
 --           an item in a list with an entry in Q:delayed or Q:buried
--- arg 6     '': `lib/expected.lua` has the idle time here, which no repair depends on
+-- arg 6     '': no minimum idle time, see `lib/expected.lua`
 -- arg 7     '1' if each ID is followed by its fingerprint in the first look, '' for none; else '0'
 -- arg 8     an item that was already returned this often is buried instead; -1 for never
 -- arg 9..   IDs, each once
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. An ID with
--- other data names a new item, which is skipped like a healthy one.
+-- other data than before names a new item, which is skipped like a healthy one.
 --   abandoned       returned
 --   orphaned        returned
 --   ghost           its entries in both lists are dropped
@@ -30,38 +30,38 @@ local facts = read_facts(ids, claim, false, arg(7) == '1' and type_of)
 locate(ids, facts)
 local counts = returns_of(ids)
 local now_ms = clock_ms()
-local outcomes, removed, returned, stale, surplus = {}, {}, {}, {}, {}
+local statuses, removed, returned, stale, surplus = {}, {}, {}, {}, {}
 for i = 1, #ids do
   local id = ids[i]
   local found = facts[id]
   local state = found.main and state_of(found, now_ms)
   if not state then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   elseif not expected_states then
-    outcomes[id] = 'skipped'
+    statuses[id] = 'skipped'
     if found.data == 'string' and (found.due_ms or found.buried_ms)
         and (found.main > 0 or (found.processing > 0 and not is_guarded(found))) then
-      outcomes[id] = 'pruned'
+      statuses[id] = 'pruned'
       stale[#stale + 1] = id
     end
   elseif not expected_states[state] or changed[id] then
-    outcomes[id] = 'skipped'
+    statuses[id] = 'skipped'
   elseif state == 'orphaned' and not may_push_unlisted(found) then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   elseif state == 'ghost' then
-    outcomes[id] = 'dropped'
+    statuses[id] = 'dropped'
     removed[#removed + 1] = id
   elseif state == 'duplicated' then
-    outcomes[id] = 'dropped'
+    statuses[id] = 'dropped'
     surplus[#surplus + 1] = id
   else
-    outcomes[id] = is_to_be_buried(id, counts, bury_after) and 'buried' or 'returned'
+    statuses[id] = is_to_be_buried(id, counts, bury_after) and 'buried' or 'returned'
     removed[#removed + 1] = id
     returned[#returned + 1] = id
   end
 end
 if dry_run then
-  return outcome_reply(ids, outcomes, facts)
+  return outcome_reply(ids, statuses, facts)
 end
 local pushed, scores = begin_returns(returned, counts, bury_after)
 remove_entries(removed, facts)
@@ -84,4 +84,4 @@ unschedule(stale, facts)
 delete_guards(stale)
 unschedule(returned, facts)
 end_returns(pushed, scores)
-return outcome_reply(ids, outcomes, facts)
+return outcome_reply(ids, statuses, facts)

@@ -13,15 +13,15 @@
 -- these data, skipped, replaced, conflict for other data, wrong-type. Fewer outcomes than items mean that
 -- arg 4 was used up, and the rest needs another call.
 local on_conflict, at_front, removals_left = arg(2), arg(3) == '1', tonumber(arg(4))
-local words, now_ms = args_from(5), clock_ms()
+local args, now_ms = args_from(5), clock_ms()
 local FIELDS = 10
 local OTHER_DATA = { fail = 'conflict', skip = 'skipped', replace = 'replaced' }
 
 local lines, keys = {}, {}
-for at = 1, #words, FIELDS do
-  lines[#lines + 1], keys[#keys + 1] = words[at], item_prefix .. words[at + 1]
+for at = 1, #args, FIELDS do
+  lines[#lines + 1], keys[#keys + 1] = args[at], item_prefix .. args[at + 1]
 end
--- Most files are restored where none of their items is.
+-- Usually, none of the items exists.
 local marked, some_exist = read_marks(lines), for_all('EXISTS', nil, keys) > 0
 
 local function status_of(line, id, data)
@@ -39,37 +39,37 @@ local function status_of(line, id, data)
   return redis.call('GET', item_prefix .. id) == data and 'already-there' or OTHER_DATA[on_conflict]
 end
 
-local ids, outcomes, done, restored, restored_ids, listed = {}, {}, {}, {}, {}, {}
-for at = 1, #words, FIELDS do
-  local line, id, may_be_listed, data = unpack(words, at, at + 3)
+local ids, statuses, done, restored, restored_ids, listed = {}, {}, {}, {}, {}, {}
+for at = 1, #args, FIELDS do
+  local line, id, may_be_listed, data = unpack(args, at, at + 3)
   local status = status_of(line, id, data)
-  local goes_in = status == 'imported' or status == 'replaced'
-  if status == 'replaced' or (goes_in and may_be_listed == '1') then
+  local is_restored = status == 'imported' or status == 'replaced'
+  if status == 'replaced' or (is_restored and may_be_listed == '1') then
     if removals_left == 0 then
       break
     end
     removals_left = removals_left - 1
     listed[#listed + 1] = id
   end
-  if goes_in then
+  if is_restored then
     restored[#restored + 1] = at
     restored_ids[#restored_ids + 1] = id
   end
-  if goes_in or status == 'already-there' then
+  if is_restored or status == 'already-there' then
     done[#done + 1] = line
   end
   ids[#ids + 1] = id
-  outcomes[id] = status
+  statuses[id] = status
 end
 if dry_run then
-  return outcome_reply(ids, outcomes)
+  return outcome_reply(ids, statuses)
 end
 -- The first write is one that a server that is out of memory refuses. Once a script has written, the server
 -- does not refuse its other writes.
 mark_lines(done)
 local keys_and_data = {}
 for i, at in ipairs(restored) do
-  keys_and_data[2 * i - 1], keys_and_data[2 * i] = item_prefix .. words[at + 1], words[at + 3]
+  keys_and_data[2 * i - 1], keys_and_data[2 * i] = item_prefix .. args[at + 1], args[at + 3]
 end
 for_all('MSET', nil, keys_and_data)
 for _, id in ipairs(listed) do
@@ -81,8 +81,8 @@ end
 forget_entries(restored_ids)
 local for_main, for_processing, without_lease = {}, {}, {}
 for _, at in ipairs(restored) do
-  local id, place = words[at + 1], words[at + 4]
-  if place ~= 'main' and words[at + 6] == '-2' then
+  local id, place = args[at + 1], args[at + 4]
+  if place ~= 'main' and args[at + 6] == '-2' then
     without_lease[#without_lease + 1] = id
   end
   if place == 'main' then
@@ -98,7 +98,7 @@ push(for_main, at_front)
 for_all('LPUSH', processing, for_processing)
 local waiting_ms = settling_ms(redis.call('LLEN', main) + redis.call('LLEN', processing))
 for _, at in ipairs(restored) do
-  local id, place, holder, left_ms, due, buried_at, count = words[at + 1], unpack(words, at + 4, at + 9)
+  local id, place, holder, left_ms, due, buried_at, count = args[at + 1], unpack(args, at + 4, at + 9)
   local needed_ms = 0
   if due ~= '' and guard_kind(holder) == 'delayed' then
     -- The saved time left may be too short by this server's clock.
@@ -127,4 +127,4 @@ for _, at in ipairs(restored) do
     redis.call('HSET', returns, id, count)
   end
 end
-return outcome_reply(ids, outcomes)
+return outcome_reply(ids, statuses)

@@ -9,19 +9,19 @@ local TIME_MS_MAX = 2 ^ 53
 local lost_reason, ids = arg(5), args_from(6)
 local facts, now_ms = read_facts(ids, claim), clock_ms()
 locate(ids, facts)
-local outcomes, buries, delays = {}, {}, {}
+local statuses, buries, delays = {}, {}, {}
 for _, id in ipairs(ids) do
   local found = facts[id]
   local state = found.main and state_of(found, now_ms)
   if not state then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   elseif (state ~= 'delayed' and state ~= 'due' and state ~= 'buried') or session_of(found)
       or not is_guard_weak(found, now_ms) or (not found.buried_ms and found.due_ms > TIME_MS_MAX) then
-    outcomes[id] = 'skipped'
+    statuses[id] = 'skipped'
   elseif found.processing == 0 and not may_push_unlisted(found) then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   else
-    outcomes[id] = 'guarded'
+    statuses[id] = 'guarded'
     if found.buried_ms then
       buries[id] = reason_of(found.new) or reason_of(found.old) or lost_reason
     else
@@ -37,4 +37,4 @@ if not dry_run then
     guard_delayed(id, due_ms, now_ms)
   end
 end
-return outcome_reply(ids, outcomes, facts)
+return outcome_reply(ids, statuses, facts)

@@ -8,35 +8,35 @@
 --           once
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there,
 -- replaced, wrong-type for a key that is not a result.
-local replaces, words = arg(2) == '1', args_from(3)
+local replaces, args = arg(2) == '1', args_from(3)
 local FIELDS = 9
-local lines, ids, outcomes, done, restored = {}, {}, {}, {}, {}
-for at = 1, #words, FIELDS do
-  lines[#lines + 1] = words[at]
+local lines, ids, statuses, done, restored = {}, {}, {}, {}, {}
+for at = 1, #args, FIELDS do
+  lines[#lines + 1] = args[at]
 end
 local marked = read_marks(lines)
-for at = 1, #words, FIELDS do
-  local line, id = words[at], words[at + 1]
+for at = 1, #args, FIELDS do
+  local line, id = args[at], args[at + 1]
   local kind = result_kind(result_prefix .. id)
-  local outcome = marked[line] and 'imported-before' or kind == 'none' and 'imported'
+  local status = marked[line] and 'imported-before' or kind == 'none' and 'imported'
     or kind ~= 'result' and 'wrong-type' or replaces and 'replaced' or 'already-there'
   ids[#ids + 1] = id
-  outcomes[id] = outcome
-  if outcome == 'imported' or outcome == 'replaced' then
+  statuses[id] = status
+  if status == 'imported' or status == 'replaced' then
     restored[#restored + 1] = at
   end
-  if outcome ~= 'imported-before' and outcome ~= 'wrong-type' then
+  if status ~= 'imported-before' and status ~= 'wrong-type' then
     done[#done + 1] = line
   end
 end
 if dry_run then
-  return outcome_reply(ids, outcomes)
+  return outcome_reply(ids, statuses)
 end
 -- The first write is one that a server that is out of memory refuses.
 mark_lines(done)
 for _, at in ipairs(restored) do
   local id, left_ms, status, completed_ms, held, holder, given, result =
-    unpack(words, at + 1, at + FIELDS - 1)
+    unpack(args, at + 1, at + FIELDS - 1)
   local key, absent = result_prefix .. id, {}
   local fields = { 'status', status, 'completed_ms', completed_ms }
   for name, value in pairs({ holder = held == '1' and holder, result = given == '1' and result }) do
@@ -48,7 +48,7 @@ for _, at in ipairs(restored) do
     end
   end
   redis.call('HSET', key, unpack(fields))
-  if outcomes[id] == 'replaced' then
+  if statuses[id] == 'replaced' then
     for_all('HDEL', key, absent)
     redis.call('PERSIST', key)
   end
@@ -56,4 +56,4 @@ for _, at in ipairs(restored) do
     redis.call('PEXPIRE', key, left_ms)
   end
 end
-return outcome_reply(ids, outcomes)
+return outcome_reply(ids, statuses)

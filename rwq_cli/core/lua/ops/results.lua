@@ -1,7 +1,7 @@
 -- Read the results of completed items, each at one instant. Writes nothing.
 --
 -- arg 1     '1' to return the data of the results, '0' for only their sizes
--- arg 2     how many bytes of data to stop after (the result that reaches it is still read)
+-- arg 2     stop after this many bytes of data; the result that reaches the limit is still read
 -- arg 3..   IDs
 -- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; what its result key
 -- holds: 'none', 'result', or the type of a key that is not a result; and for a result its verdict, its

@@ -21,29 +21,29 @@ if wrong then
 end
 locate(ids, facts)
 
-local outcomes, moved, again, now_ms = {}, {}, {}, clock_ms()
+local statuses, moved, already_buried, now_ms = {}, {}, {}, clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
   local session = session_of(found)
   if not found.main then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   elseif found.data == 'none' then
-    outcomes[id] = 'missing'
+    statuses[id] = 'missing'
   elseif is_changed(id, found, now_ms) then
-    outcomes[id] = 'changed'
+    statuses[id] = 'changed'
   elseif own_only and session ~= own_holder then
-    outcomes[id] = 'not-owner'
+    statuses[id] = 'not-owner'
   elseif session and session ~= own_holder and not force then
-    outcomes[id] = 'not-owner'
+    statuses[id] = 'not-owner'
   elseif is_first_look and may_be_in_transit(found, now_ms) then
-    outcomes[id] = 'in-transit'
+    statuses[id] = 'in-transit'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
-    outcomes[id] = 'elsewhere'
+    statuses[id] = 'elsewhere'
   elseif not delay_ms and found.buried_ms and found.main == 0 and (found.processing == 0 or is_guarded(found)) then
-    outcomes[id] = 'already-buried'
-    again[#again + 1] = id
+    statuses[id] = 'already-buried'
+    already_buried[#already_buried + 1] = id
   else
-    outcomes[id] = delay_ms and 'delayed' or 'buried'
+    statuses[id] = delay_ms and 'delayed' or 'buried'
     moved[#moved + 1] = id
   end
 end
@@ -59,17 +59,17 @@ if not dry_run then
     end
     scores[2 * i - 1], scores[2 * i], listed[i] = as_ms(at_ms), id, id
   end
-  for _, id in ipairs(again) do
-    -- It keeps its time of burial, and its reason unless that is replaced.
+  for _, id in ipairs(already_buried) do
+    -- The time of burial stays, and so does the reason unless it is replaced.
     local kept = reason_of(facts[id].new) or reason_of(facts[id].old)
     guard_buried(id, not replaces_reason and kept or reason)
     listed[#listed + 1] = id
   end
   if present[delayed] then
-    for_all('ZREM', delayed, again)
+    for_all('ZREM', delayed, already_buried)
   end
   remove_entries(listed, facts)
   unschedule(moved, facts)
   for_all('ZADD', zset, scores)
 end
-return outcome_reply(ids, outcomes, facts)
+return outcome_reply(ids, statuses, facts)

@@ -1,4 +1,4 @@
--- Replace the data of an item if they are still what the caller has read. Nothing else of it changes.
+-- Replace the data of an item if they are still what the caller has read. Nothing else changes.
 --
 -- arg 1  ID
 -- arg 2  the data that were read, bytes
@@ -11,13 +11,13 @@ local wrong = wrong_data({ id }, facts)
 if wrong then
   return wrong
 end
-local outcome = 'set'
+local status = 'set'
 if facts[id].data == 'none' then
-  outcome = 'missing'
+  status = 'missing'
 -- All of the data are compared, not a fingerprint: 50 MB take about 20 ms, and their SHA-1 five times that.
 elseif redis.call('STRLEN', key) ~= #before or redis.call('GET', key) ~= before then
-  outcome = 'changed'
+  status = 'changed'
 elseif not dry_run then
   redis.call('SET', key, after, 'KEEPTTL')
 end
-return outcome_reply({ id }, { [id] = outcome })
+return outcome_reply({ id }, { [id] = status })

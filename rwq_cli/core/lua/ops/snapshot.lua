@@ -1,7 +1,7 @@
 -- Read everything about items, including their data, at one instant. Writes nothing.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     how many bytes of data to stop after (the item that reaches it is still read)
+-- arg 5     stop after this many bytes of data; the item that reaches the limit is still read
 -- arg 6     '1' to report the places that the caller saw, without checking the lists: for a caller that
 --           checks them again when it acts. IDs in main must be adjacent. Else '0'
 -- arg 7..   IDs
@@ -57,7 +57,7 @@ local due_ms = present[delayed] and read_all('ZMSCORE', delayed, ids) or {}
 local buried_ms = present[buried] and read_all('ZMSCORE', buried, ids) or {}
 local counts = present[returns] and read_all('HMGET', returns, ids) or {}
 local reply, at, bytes = { string.format('%.0f', math.floor(clock_ms())), length }, 2, 0
--- Written in place: a table or a closure for each item would cost as much as reading it.
+-- Written into the reply directly: a table or a closure for each item would cost as much as reading it.
 for i = 1, #ids do
   if bytes >= bytes_max then
     break

@@ -9,19 +9,19 @@ local wrong = wrong_data(ids, facts)
 if wrong then
   return wrong
 end
-local outcomes, sessions = {}, {}
+local statuses, sessions = {}, {}
 for _, id in ipairs(ids) do
   local session = session_of(facts[id])
   if facts[id].data == 'none' then
-    outcomes[id] = 'missing'
+    statuses[id] = 'missing'
   elseif not session or session == '' then
-    outcomes[id] = 'not-leased'
+    statuses[id] = 'not-leased'
   else
-    outcomes[id] = 'touched'
+    statuses[id] = 'touched'
     sessions[id] = session
   end
 end
 for id, session in pairs(dry_run and {} or sessions) do
   set_lease(id, session, lease_ms)
 end
-return outcome_reply(ids, outcomes, facts)
+return outcome_reply(ids, statuses, facts)
