@@ -52,6 +52,5 @@ def result(
     waits = wait or timeout_s is not None
     limit_s = FOREVER if timeout_s is None else timeout_s
     lookups = (queue.result(each, wait=waits, timeout_s=limit_s) for each in (item_id,))
-    return result_report(
-        noting_absence(settings, queue, lookups, lambda lookup: lookup.result is None)
-    )
+    found = noting_absence(settings, queue, lookups, lambda lookup: lookup.result is None)
+    return result_report(found, queue.now_ms)

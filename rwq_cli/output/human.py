@@ -53,11 +53,20 @@ def due(ahead_s: float | None) -> str:
     return "due now" if ahead_s > -1 else f"due {duration(-ahead_s)} ago"
 
 
+def when(unix_ms: int, now_ms: int) -> str:
+    """An instant, relative to now and as `moment` gives it."""
+    ahead_s = (unix_ms - now_ms) / 1000
+    relative = f"in {duration(ahead_s)}" if ahead_s > 0 else ago(-ahead_s)
+    return f"{relative}, {moment(unix_ms)}"
+
+
 def moment(unix_ms: int) -> str:
-    """An instant in local time, to the second."""
+    """An instant in local time, to the second, with the zone: `2026-11-22 08:00:00 +01:00`."""
     from datetime import datetime
 
     try:
-        return datetime.fromtimestamp(unix_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
+        local = datetime.fromtimestamp(unix_ms / 1000).astimezone()
+        zone = local.isoformat()[-6:] if local.utcoffset() else "UTC"
+        return f"{local:%Y-%m-%d %H:%M:%S} {zone}"
     except (ValueError, OverflowError, OSError):
         return f"{unix_ms} ms"

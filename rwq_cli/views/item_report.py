@@ -176,52 +176,52 @@ def _fact_rows(record: Shown) -> list[Row]:
     ]
     if facts.in_cleaning:
         rows.append(("cleaning list", _times(facts.in_cleaning), None))
-    rows.append(("lease", "none" if facts.lease is None else _lease(facts.lease), None))
+    rows.append(
+        ("lease", "none" if facts.lease is None else _lease(facts.lease, facts.now_ms), None)
+    )
     if facts.lease is not None:
         leases = dict(report.leases)
         differ = len({lease.holder for lease in leases.values()}) > 1
         for key in report.lease_keys:
-            own = f": {_lease(leases[key])}" if differ and key in leases else ""
+            own = f": {_lease(leases[key], facts.now_ms)}" if differ and key in leases else ""
             rows.append(("lease key", escaped(key) + own, "dim"))
     if facts.due_ms is not None:
-        rows.append(("due", _time(facts.due_ms, item.due_ms), None))
+        rows.append(("due", _time(facts.due_ms, item.due_ms, facts.now_ms), None))
     if facts.buried_ms is not None:
-        buried = _time(facts.buried_ms, item.buried_ms)
-        if item.buried_ms is not None:
-            buried += f", {human.ago((facts.now_ms - item.buried_ms) / 1000)}"
-        rows.append(("buried", buried, None))
+        rows.append(("buried", _time(facts.buried_ms, item.buried_ms, facts.now_ms), None))
     if item.reason is not None:
         rows.append(("reason", escaped(item.reason), None))
     if facts.returns is not None:
         times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
         rows.append(("returns", f"cleans returned it {times}", None))
     if record.result is not None:
-        rows.append(("result", _result_text(record.result, item.state), None))
+        rows.append(("result", _result_text(record.result, item.state, facts.now_ms), None))
     return rows
 
 
-def _time(score: float, unix_ms: int | None) -> str:
+def _time(score: float, unix_ms: int | None, now_ms: int) -> str:
     """A score of a sorted set."""
     if unix_ms is None:
         return f"{score:g}, which is not a time"
-    return f"{unix_ms} (unix ms), {human.moment(unix_ms)}"
+    return human.when(unix_ms, now_ms)
 
 
-def _lease(lease: Lease) -> str:
+def _lease(lease: Lease, now_ms: int) -> str:
     left = "no expiry"
     if lease.ttl_ms is not None:
-        left = f"{human.duration(lease.ttl_ms / 1000)} left"
+        left = f"ends {human.when(now_ms + lease.ttl_ms, now_ms)}"
     return f"{left}, held by {escaped(lease.holder)}"
 
 
-def _result_text(result: Result, state: State) -> str:
+def _result_text(result: Result, state: State, now_ms: int) -> str:
     """A result, and which item it belongs to."""
     whose = "" if state in _NO_ITEM else ", of an earlier item with this ID"
     given = "none given" if result.result_bytes is None else human.size(result.result_bytes)
     expiry = "no expiry"
     if result.ttl_ms is not None:
         expiry = f"expires in {human.duration(result.ttl_ms / 1000)}"
-    return f"{result.verdict.value} {human.moment(result.completed_ms)}, {given}, {expiry}{whose}"
+    completed = human.when(result.completed_ms, now_ms)
+    return f"{result.verdict.value} {completed}, {given}, {expiry}{whose}"
 
 
 def _times(count: int) -> str:

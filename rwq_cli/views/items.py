@@ -147,7 +147,14 @@ def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[It
 
     `now_ms` returns the server's clock; it is called once, and only for a table.
     """
-    due = _due_text(now_ms)
+    # All rows use the same time.
+    now_ms = cache(now_ms)
+
+    def due(item: Item) -> str:
+        return human.due(None if item.due_ms is None else (item.due_ms - now_ms()) / 1000)
+
+    def buried(item: Item) -> str:
+        return human.ago(None if item.buried_ms is None else (now_ms() - item.buried_ms) / 1000)
 
     def time_left(item: Item) -> str:
         is_delayed = item.state in (State.DELAYED, State.DUE) and session_lease(item) is None
@@ -158,15 +165,9 @@ def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[It
     if which == "delayed":
         return (ID, DUE._replace(human=due), LAST_USE, SIZE, DATA)
     if which == "buried":
-        return (ID, BURIED_AT, REASON, SIZE, DATA)
+        return (ID, BURIED_AT._replace(human=buried), REASON, SIZE, DATA)
     # For a delayed item, TIME LEFT is the time until it is due.
     return (ID, STATE, HOLDER, TIME_LEFT._replace(human=time_left), LAST_USE, SIZE, DATA)
-
-
-def _due_text(now_ms: Callable[[], int]) -> Callable[[Item], str]:
-    # All rows use the same time.
-    now_ms = cache(now_ms)
-    return lambda item: human.due(None if item.due_ms is None else (item.due_ms - now_ms()) / 1000)
 
 
 def item_fields(item: Item) -> dict[str, Any]:

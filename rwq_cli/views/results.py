@@ -1,6 +1,6 @@
 """The result that `complete` stored for an item."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rwq_cli.core.inspect.results import Verdict
@@ -18,14 +18,21 @@ _SHOWN_BYTES = 16 * 1024
 _BARE = (OutputFormat.DATA, OutputFormat.IDS)
 
 
-def result_report(lookup: Iterable[ResultLookup]) -> Records[ResultLookup]:
-    """The report of `rwq result`. Reading it waits for the item, if requested."""
+def result_report(
+    lookup: Iterable[ResultLookup], now_ms: Callable[[], int]
+) -> Records[ResultLookup]:
+    """The report of `rwq result`.
+
+    Args:
+        lookup: The one lookup. Reading it waits for the item, if requested.
+        now_ms: Returns the server's clock.
+    """
     return Records(
         view=View(
             _fields,
             lambda lookup: None if lookup.result is None else lookup.item_id,
             ResultLookup(b"", b"", State.GONE, None),
-            sections=_sections,
+            sections=lambda lookup: _sections(lookup, now_ms),
             data=lambda lookup: None if lookup.result is None else lookup.result.result,
         ),
         records=lookup,
@@ -74,7 +81,7 @@ def _fields(lookup: ResultLookup) -> dict[str, Any]:
     }
 
 
-def _sections(lookup: ResultLookup) -> list[Section]:
+def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
     result = lookup.result
     rows: list[Row] = [("queue", escaped(lookup.queue), None)]
     if result is None:
@@ -84,7 +91,7 @@ def _sections(lookup: ResultLookup) -> list[Section]:
         expiry = f"in {human.duration(result.ttl_ms / 1000)}"
     rows += [
         ("status", result.verdict.value, "green" if result.verdict is Verdict.COMPLETED else "red"),
-        ("when", human.moment(result.completed_ms), None),
+        ("when", human.when(result.completed_ms, now_ms()), None),
         ("held by", "nobody" if result.holder is None else escaped(result.holder), None),
         (
             "size",

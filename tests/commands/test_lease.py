@@ -195,7 +195,9 @@ class TestWaiting:
         out, err = process.communicate(timeout=TIMEOUT_S)
         waiting, held = err.decode().splitlines()
         assert (out, waiting) == (b"x", "waiting for an item in jobs")
-        assert re.fullmatch(r"leased a of jobs for 5m, until [-0-9]{10} [:0-9]{8}", held)
+        assert re.fullmatch(
+            r"leased a of jobs for 5m, until [-0-9]{10} [:0-9]{8} (UTC|[-+][:0-9]{5})", held
+        )
         assert process.returncode == 0
         assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
 

@@ -1,6 +1,7 @@
 """`rwq result`: the outcome that complete kept, its bytes as they are, or what there is instead."""
 
 import base64
+import re
 import subprocess
 import time
 
@@ -47,11 +48,14 @@ def test_a_result_is_printed_unchanged(rwq: Rwq, foreign: Foreign) -> None:
 def test_the_table_of_a_result(rwq: Rwq, foreign: Foreign) -> None:
     keep(foreign, "a", result=b"one\n[red]\x1b[2J", holder=b"\xffthem")
     result = rwq("result", "a", "-o", "table", variables={"TZ": "UTC"})
+    when = result.lines[3]
+    local = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1_700_000_000))
+    assert re.fullmatch(rf"   when  \d+d\d*h? ago, {local} (UTC|[-+]\d\d:\d\d)", when)
     assert result.lines == [
         "a",
         "  queue  jobs",
         " status  completed",
-        f"   when  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(1_700_000_000))}",
+        when,
         "held by  \\xffthem",
         "   size  13 B",
         "expires  never",

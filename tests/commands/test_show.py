@@ -118,6 +118,28 @@ def test_the_position_is_the_number_of_items_ahead(rwq: Rwq, foreign: Foreign) -
     assert "after the 1,499 items ahead of it" in rwq("show", "1499", "-o", "table").text
 
 
+MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (UTC|[-+]\d\d:\d\d)"
+
+
+def test_times_are_relative_and_absolute_with_their_zone(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.buried(b"b")
+    foreign.leased(b"l", holder=b"them", ttl_ms=250_000)
+    rwq("add", "--delay", "1h", "--id", "d", "x")
+    rwq("add", "--id", "r", "x")
+    rwq("complete", "r", "--rejected")
+
+    def fact(item_id: str, name: str) -> str:
+        lines = [line.strip() for line in rwq("show", item_id).lines]
+        *_, found = [line for line in lines if line.startswith(f"{name}  ")]
+        return found.removeprefix(f"{name}  ")
+
+    assert re.fullmatch(rf"\d+d\d*h? ago, {MOMENT}", fact("b", "buried"))
+    assert re.fullmatch(rf"ends in 4m\d+s, {MOMENT}, held by them", fact("l", "lease"))
+    assert re.fullmatch(rf"in (1h|59m\d+s), {MOMENT}", fact("d", "due"))
+    assert re.match(rf"rejected (just now|\d.* ago), {MOMENT}, none given", fact("r", "result"))
+    assert re.search(r"  \d+d\d*h? ago  ", rwq("ls", "buried", "-o", "table").lines[-1])
+
+
 def test_a_buried_item_has_its_time_and_reason(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"a", b"it broke")
     record = rwq("show", "a", "-o", "json").json

@@ -1,5 +1,8 @@
 """Durations, times, sizes and numbers for people."""
 
+import time
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from rwq_cli.output import human
@@ -70,3 +73,34 @@ def test_sizes_have_binary_units(number: int | None, text: str) -> None:
 )
 def test_counts_have_thousands_separators(number: int | None, text: str) -> None:
     assert human.count(number) == text
+
+
+@pytest.fixture
+def set_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Set the time zone of this process."""
+
+    def set_to(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield set_to
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("UTC", "2026-11-22 08:00:00 UTC"),
+        ("Europe/Berlin", "2026-11-22 09:00:00 +01:00"),
+        ("Asia/Kolkata", "2026-11-22 13:30:00 +05:30"),
+        ("America/New_York", "2026-11-22 03:00:00 -05:00"),
+    ],
+)
+def test_an_instant_has_its_zone(set_zone: Callable[[str], None], name: str, text: str) -> None:
+    set_zone(name)
+    at_ms = 1_795_334_400_000
+    assert human.moment(at_ms) == text
+    assert human.when(at_ms, at_ms + 250_000) == f"4m10s ago, {text}"
+    assert human.when(at_ms, at_ms - 3_600_000) == f"in 1h, {text}"
+    assert human.when(at_ms, at_ms) == f"just now, {text}"
