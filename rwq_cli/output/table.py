@@ -1,14 +1,18 @@
-"""Tables and sections for people."""
+"""Tables and sections for people: laid out here, printed by rich."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TypeVar
 
-from rwq_cli.output.cells import cut, painted, width, wrapped
+from rich.console import Console
+from rich.text import Text
+
+from rwq_cli.output.cells import cut, width
 from rwq_cli.output.fit import GUTTER, fit, total_width
 from rwq_cli.output.machine import plain
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import COMMAND_STYLE, Column, Cut, Section, View
+from rwq_cli.output.screen import Piece, Screen
 
 T = TypeVar("T")
 
@@ -17,6 +21,7 @@ _ROWS_AT_ONCE = 10_000
 # The least width of prose.
 _LEAST_PROSE = 20
 _EMPTY = frozenset({"", "-"})
+_GAP = " " * GUTTER
 
 
 def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> None:
@@ -24,7 +29,7 @@ def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> 
 
     The header is repeated only where other columns fit than before.
     """
-    is_wide = options.format is OutputFormat.WIDE
+    screen, is_wide = Screen(options), options.format is OutputFormat.WIDE
     columns = (view.all_columns if is_wide else ()) or view.columns
     natural = [width(column.title) for column in columns]
     headed: list[int] = []
@@ -40,14 +45,14 @@ def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> 
                 if options.fields or not (column.rank and _is_empty(column, cells[index], rows))
             ]
             widths = fit(columns, natural, filled, options.environment.width)
-        lines = [] if list(widths) == headed else _head(columns, widths, colour=options.colour)
-        headed = list(widths)
+        if list(widths) != headed:
+            screen.print_lines(_head(columns, widths))
+            headed = list(widths)
         shown = [
-            _fitted(columns[index], cells[index], room, rows, colour=options.colour)
+            _fitted(columns[index], cells[index], room, rows, is_last=index == headed[-1])
             for index, room in widths.items()
         ]
-        lines += map((" " * GUTTER).join, zip(*shown, strict=True))
-        _write_lines(lines, options)
+        screen.print_lines(map(chain.from_iterable, zip(*shown, strict=True)))
 
 
 def _cells(column: Column[T], rows: Sequence[T]) -> list[str]:
@@ -61,7 +66,7 @@ def _is_empty(column: Column[T], texts: Sequence[str], rows: Sequence[T]) -> boo
     return _EMPTY.issuperset(texts) and all(plain(column.raw(record)) != "-" for record in rows)
 
 
-def _head(columns: Sequence[Column[T]], widths: dict[int, int], *, colour: bool) -> list[str]:
+def _head(columns: Sequence[Column[T]], widths: dict[int, int]) -> list[list[Piece]]:
     """The titles, and a rule below them."""
     titles = [
         columns[index].title.rjust(room)
@@ -69,37 +74,28 @@ def _head(columns: Sequence[Column[T]], widths: dict[int, int], *, colour: bool)
         else columns[index].title.ljust(room)
         for index, room in widths.items()
     ]
-    return [
-        painted((" " * GUTTER).join(titles).rstrip(), "bold", colour=colour),
-        painted("─" * total_width(widths), "dim", colour=colour),
-    ]
+    return [[(_GAP.join(titles), "bold")], [("─" * total_width(widths), "dim")]]
 
 
 def _fitted(
-    column: Column[T], texts: Sequence[str], room: int, rows: Sequence[T], *, colour: bool
-) -> list[str]:
-    """The cells of a column, cut and padded to its width."""
+    column: Column[T], texts: Sequence[str], room: int, rows: Sequence[T], *, is_last: bool
+) -> list[tuple[Piece, Piece]]:
+    """The cells of a column, cut and padded to its width, with the gap to the next column."""
     middle = column.cut is Cut.MIDDLE
     cut_texts = [cut(text, room, middle=middle) for text in texts]
     pads = [" " * (room - width(text)) for text in cut_texts]
-    if colour and column.style is not None:
-        styles = map(column.style, rows)
-        cut_texts = [
-            painted(text, style, colour=True) for text, style in zip(cut_texts, styles, strict=True)
-        ]
-    pairs = zip(pads, cut_texts, strict=True)
-    return [pad + text if column.right else text + pad for pad, text in pairs]
-
-
-def _write_lines(lines: Sequence[str], options: OutputOptions) -> None:
-    text = "".join(f"{line.rstrip()}\n" for line in lines)
-    options.environment.stdout.write(text.encode("utf-8", "backslashreplace"))
+    styles = map(column.style, rows) if column.style else repeat(None)
+    gap = "" if is_last else _GAP
+    cells = zip(pads, cut_texts, styles, strict=False)
+    if column.right:
+        return [((pad, None), (text + gap, style)) for pad, text, style in cells]
+    return [((text, style), (pad + gap, None)) for pad, text, style in cells]
 
 
 def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) -> None:
     """Write detailed records."""
     assert view.sections is not None
-    is_first = True
+    screen, is_first = Screen(options), True
     if view.overview:
         records = iter(known := list(records))
         write_table(view._replace(columns=view.overview), iter(known), options)
@@ -107,27 +103,32 @@ def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) 
     for record in records:
         for section in view.sections(record):
             if not is_first:
-                _write_lines([""], options)
-            _write_lines(list(_section_lines(section, options)), options)
+                screen.print_lines([[]])
+            screen.print_lines(_section_lines(section, screen))
             is_first = False
 
 
-def _section_lines(section: Section, options: OutputOptions) -> Iterator[str]:
+def _section_lines(section: Section, screen: Screen) -> Iterator[list[Piece]]:
     """A title, then right-aligned labels with their values.
 
     Prose is wrapped; a command is not, because it is there to be copied.
     """
-    colour = options.colour
     if section.title:
-        yield painted(section.title, "bold", colour=colour)
+        yield [(section.title, "bold")]
     margin = max((width(label) for label, _, _ in section.rows), default=0)
-    room = max(_LEAST_PROSE, options.environment.width - margin - GUTTER)
+    room = max(_LEAST_PROSE, screen.width - margin - GUTTER)
     digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
     for label, value, style in section.rows:
         if section.numbers and value[:1].isdigit():
             value = value.rjust(digits)
-        head = " " * (margin - width(label)) + painted(label, "dim", colour=colour)
+        head: Piece = " " * (margin - width(label)) + label, "dim"
         for line in value.split("\n"):
-            for part in [line] if style == COMMAND_STYLE else wrapped(line, room):
-                yield f"{head}{' ' * GUTTER}{painted(part, style, colour=colour)}"
-                head = " " * margin
+            parts = [line] if style == COMMAND_STYLE else wrapped(line, room, screen)
+            for part in parts:
+                yield [head, (_GAP, None), (part, style)]
+                head = " " * margin, None
+
+
+def wrapped(line: str, room: int, console: Console) -> list[str]:
+    """The lines of a text, each of at most `room` cells; only longer words are broken."""
+    return [part.plain.rstrip(" ") for part in Text(line).wrap(console, room)] or [""]
