@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.exit_codes import Code, ExitStatus
-from rwq_cli.output.cells import painted
 from rwq_cli.output.encode import to_indented_json, to_json
 from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
@@ -135,8 +134,15 @@ def _render_records(
             environment.note(report.empty)
     shows_footer = options.format.is_for_people or environment.stderr_is_terminal
     footer = report.footer(total) if total and shows_footer else None
-    if footer and options.format.is_for_people and environment.stderr_is_terminal:
-        footer = painted(footer, "dim", colour=options.colour)
+    if (
+        footer
+        and options.colour
+        and options.format.is_for_people
+        and environment.stderr_is_terminal
+    ):
+        from rwq_cli.output.screen import styled
+
+        footer = styled(footer, "dim")
     for note in (footer, report.closing()):
         if note:
             environment.flush()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import IO, cast
 
+from rich.color import ColorSystem
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.style import Style
@@ -69,6 +70,11 @@ class _Lines:
                     styles[name] = console.get_style(name or "")
                 yield Segment(piece, styles[name])
             yield Segment("\n")
+
+
+def styled(text: str, style: str) -> str:
+    """A text in a style, for a line that is not written by a `Screen`."""
+    return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
 
 
 class _TextOut:
