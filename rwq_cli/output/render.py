@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.exit_codes import Code, ExitStatus
@@ -10,6 +10,9 @@ from rwq_cli.output.encode import to_indented_json, to_json
 from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import Batch, Records, Report, Several, Stream, Text, View
+
+if TYPE_CHECKING:
+    from rwq_cli.output.screen import Piece
 
 T = TypeVar("T")
 
@@ -184,9 +187,10 @@ def _headed(part: _Part, records: Iterator[T], options: OutputOptions) -> Iterat
     """The records; above the first one, a line with the name of their queue."""
     for number, record in enumerate(records):
         if not number:
-            heading = painted(part.name, "bold", colour=options.colour)
-            gap = "" if part.is_first else "\n"
-            options.environment.stdout.write(f"{gap}{heading}\n".encode())
+            from rwq_cli.output.screen import Screen
+
+            gap: list[list[Piece]] = [] if part.is_first else [[]]
+            Screen(options).print_lines([*gap, [(part.name, "bold")]])
         yield record
 
 
