@@ -149,7 +149,7 @@ class OpenQueues:
             if not self.are_found:
                 raise
             self._left_out.add(queue.name)
-            settings.environment.note(f"left out: {error.message}")
+            settings.environment.error(f"left out: {error.message}")
 
 
 def open_matching_queues(settings: Settings, *, all_queues: bool) -> OpenQueues:

@@ -63,7 +63,7 @@ def _command(described: CommandInfo) -> str:
     if own:
         lines.append(_options(own, context))
     if plain := described.manual.plain:
-        rows = "; ".join(f"{record}: `{names}`" for record, names in plain.items())
+        rows = "; ".join(f"{record}: {names}" for record, names in plain.items())
         lines.append(f"{PLAIN_HEADING.replace('-o plain', '`-o plain`')}: {rows}.\n")
     exits = "; ".join(f"{int(status)} {text}" for status, text in described.manual.exits.items())
     if exits:

@@ -76,7 +76,7 @@ def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
         if not (written or run.skipped.wrong_keys):
             note_if_absent(settings, queue)
         for key in run.skipped.wrong_keys:
-            settings.environment.note(f"rwq: {escaped(key)} has the wrong type; not exported")
+            settings.environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
         not_found = missing(exported)
         counts = f", missing {human.count(not_found)}" if not_found else ""
         if run.results_read:

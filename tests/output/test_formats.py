@@ -489,6 +489,7 @@ def test_numbers_are_grouped_in_tables_only(run: Run, rwq: Rwq) -> None:
         ("leases", "a lease"),
         ("lease --dry-run -n 2", "an item"),
         ("lease --dry-run -n 2 -q jobs -q other", "of several queues"),
+        ("leases -q jobs -q other", "of several queues"),
         ("queues", "a queue"),
     ],
 )

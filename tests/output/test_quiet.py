@@ -43,6 +43,16 @@ def test_a_quiet_lease_of_nothing_has_its_exit_code_alone(rwq: Rwq) -> None:
     assert rwq("-Q", "lease", "-o", "ids").as_tuple() == (1, "", "")
 
 
+def test_what_is_left_out_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.raw.rpush("jobs:item:b", "x")
+    foreign.raw.lpush("jobs:queue", "b")
+    assert rwq("-Q", "export").notes == "rwq: jobs:item:b has the wrong type; not exported\n"
+    foreign.raw.lpush("odd:queue", "x")
+    foreign.raw.set("odd:processing", "x")
+    assert rwq("-Q", "queues").notes.startswith("left out: odd:processing ")
+
+
 def test_quiet_keeps_errors(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("-Q", "ls", "-o", "xml").notes.startswith("rwq: error: -o cannot be 'xml'")
