@@ -7,8 +7,8 @@ from typing import Any
 
 from rwq_cli.cli.options import UsageError
 
-# These take items away. Nobody must get to them by a slip of the keyboard.
-DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm"})
+# These take items or data away. Nobody must get to them by a slip of the keyboard.
+DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm", "set"})
 
 _ADD = "rwq add adds items"
 _LEASE = "rwq lease takes the next item"
@@ -30,6 +30,7 @@ _HEALTH = (
 )
 _CLEAN = "rwq clean light returns what dead workers left, rwq doctor --fix fixes more"
 _LATER = "rwq add --delay and rwq release --delay are for later"
+_EDIT = "rwq edit opens the data of an item in an editor, rwq set replaces them"
 _MOVE = "rwq mv --to moves items to another queue"
 _COPY = "rwq export and rwq import copy a queue"
 _FIND = "rwq ls --match finds items by their data, --id-glob by their IDs"
@@ -69,6 +70,7 @@ _SYNONYMS = {
     "rwq leases lists who holds what": "workers holders sessions who consumers running locks ttl",
     _CLEAN: "repair fix heal recover reap gc vacuum sweep reclaim unstick cleanup",
     _LATER: "schedule delay defer later snooze postpone",
+    _EDIT: "update modify change patch replace overwrite vi vim",
     _MOVE: "move rename transfer forward shovel",
     _COPY: "copy cp clone backup dump save",
     "rwq import reads an export, rwq undo restores what was removed": "restore load revert",

@@ -25,7 +25,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "XDG_STATE_HOME": "The directory of `rwq/undo`, the undo files, and of `rwq/local`, the "
         "data of `local:`. Default: `~/.local/state`.",
         "XDG_RUNTIME_DIR, TMPDIR": "Where the socket of `local:` is if the path of its data is too "
-        "long for one.",
+        "long for one. `TMPDIR` is also where `rwq edit` keeps what is edited.",
         "XDG_DATA_HOME": "Where the completions of bash and zsh are installed. Default: "
         "`~/.local/share`.",
         "XDG_CONFIG_HOME": "Where the completion of fish is installed. Default: `~/.config`.",

@@ -122,7 +122,7 @@ class TestPermissions:
             ("add x", "evalsha"),
             ("add x", "lpush"),
             ("lease", "rpop"),
-            ("lease --timeout 1s -q none", "blmove"),
+            ("lease --timeout 1s -q none -Q", "blmove"),
             ("complete a", "del"),
             ("ls", "lrange"),
             ("stats", "llen"),
@@ -439,7 +439,7 @@ class TestConnectionLost:
     ) -> None:
         server = start_server()
         rwq = at(server)
-        process = rwq.start("lease", "--wait")
+        process = rwq.start("lease", "--wait", "-Q")
         with server.client() as client:
             until(lambda: client.info("clients")["blocked_clients"] == 1)
         server.kill()

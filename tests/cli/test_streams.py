@@ -193,7 +193,8 @@ class TestInterrupt:
         for process in processes:
             process.send_signal(signal.SIGINT)
         for process in processes:
-            assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
+            waiting = b"waiting for an item in jobs\n"
+            assert process.communicate(timeout=TIMEOUT_S) == (b"", waiting)
             assert process.returncode == 130
         rwq("add", "x", "--id", "a")
         assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
@@ -272,7 +273,7 @@ class TestInterrupt:
         assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"a"]
 
     def test_sigterm_ends_a_wait(self, rwq: Rwq, raw: redis.Redis) -> None:
-        process = rwq.start("lease", "--wait")
+        process = rwq.start("lease", "--wait", "-Q")
         until(lambda: raw.info("clients")["blocked_clients"] == 1)
         process.terminate()
         out, err = process.communicate(timeout=TIMEOUT_S)

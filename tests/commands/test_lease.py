@@ -213,6 +213,14 @@ class TestWaiting:
     def test_a_quiet_one_waits_without_a_word(self, rwq: Rwq) -> None:
         assert rwq("lease", "--timeout", "10ms", "-Q").as_tuple() == (1, "", "")
 
+    def test_programs_get_an_error_alone_on_stderr(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.set("jobs:delayed", "x")
+        result = rwq("lease", "--timeout", "10ms", "-o", "json", "-q", "none", "-q", "jobs")
+        assert (result.code, json.loads(result.notes)["code"]) == (69, "wrong-type")
+        assert rwq("lease", "--timeout", "10ms", "-o", "jsonl", "-q", "none").notes == (
+            "Nothing to lease in none.\n"
+        )
+
     def test_nothing_is_told_where_nothing_is_waited_for(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert rwq("lease", "--wait", "-o", "ids").as_tuple() == (0, "a\n", "")
@@ -344,7 +352,7 @@ class TestSeveralQueues:
             until(lambda: raw.info("clients")["blocked_clients"] == 3)
             Foreign(raw, name).waiting(b"a")
             out, err = process.communicate(timeout=TIMEOUT_S)
-            assert (json.loads(out)["queue"], err) == (name.decode(), WAITING)
+            assert (json.loads(out)["queue"], err) == (name.decode(), b"")
 
     def test_an_interrupted_wait_leases_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.flushall()
