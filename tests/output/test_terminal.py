@@ -131,7 +131,7 @@ class TestWidth:
         foreign.waiting(b"i" * 32)
         rwq("bury", "--all", "--reason", "bad address")
         header, _, row, _ = plain(rwq.on_screen("ls", "buried", columns=40)[1])
-        assert header.split() == ["ID", "REASON"]
+        assert header.split()[-1] == "REASON"
         assert row.endswith("bad address")
 
     def test_a_long_table_has_one_header(self, rwq: Rwq, foreign: Foreign) -> None:
