@@ -14,7 +14,7 @@ FLUSH = Flush()
 
 # A script takes two or three milliseconds for this many IDs.
 BATCH_ITEMS = 500
-# No list is longer. Larger numbers would overflow in the server.
+# Longer than any list. Larger numbers would overflow in the server.
 LONGEST_LIST = 2**62
 BATCH_BYTES = 4 * 1024 * 1024
 # LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.

@@ -1,4 +1,4 @@
-"""All errors of the core. It raises and never exits; the command line maps errors to exit codes.
+"""All errors of the core. The core never exits; the command line maps errors to exit codes.
 
 Every error has a `code`, a stable word for scripts, and a `hint`, which says what to do about it.
 """
@@ -12,7 +12,7 @@ class RwqError(Exception):
         hint: What to do about it, in one line; None if there is no advice.
 
     Attributes:
-        excerpt: Lines for people that show where the error is; None for none.
+        excerpt: Lines that show a person where the error is; None if there are none.
     """
 
     code = "error"

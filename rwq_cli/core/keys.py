@@ -1,4 +1,4 @@
-"""Every key name of a queue, in one place.
+"""The names of all keys of a queue.
 
 | key                        | type         | meaning                                           |
 | -------------------------- | ------------ | ------------------------------------------------- |
@@ -7,7 +7,7 @@
 | `Q:item:<id>`              | string       | the data; the item exists while this key exists   |
 | `Q:lease:<id>`             | string, TTL  | holder of the lease (workers of 0.2 and later)    |
 | `Q:leased_by_session:<id>` | string, TTL  | holder of the lease (workers of 0.1)              |
-| `Q:cleaning`               | list         | IDs that a cleaner of 0.1 has in hand             |
+| `Q:cleaning`               | list         | IDs that a cleaner of 0.1 is processing           |
 | `Q:delayed`                | zset         | ID to due time, unix ms                           |
 | `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
 | `Q:returns`                | hash         | ID to how often a cleaner returned it             |
@@ -16,10 +16,10 @@
 |                            |              | or import has restored; `<file>` is the SHA-256   |
 |                            |              | of the file                                       |
 
-The two lease names are one fact. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
-reads `leased_by_session`, later versions `lease`, and neither knows of the other. So an item is
+Both lease names mean the same. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
+reads `leased_by_session`, later versions `lease`, and neither knows about the other. So an item is
 leased while *either* key exists, and rwq always sets, guards or deletes *both*: otherwise a cleaner
-of one generation would take live work from the other.
+of one generation would take live items from workers of the other.
 """
 
 import re
@@ -35,7 +35,7 @@ CLEANING_GUARD = b"rwq-clean:"
 # Long enough to read the lists of a very large queue; it expires if rwq dies.
 CLEANING_GUARD_MS = 120_000
 
-# The suffixes of the keys that a queue has once, and of those that it has for each ID or file.
+# The suffixes of the keys that exist once per queue, and of those that exist once per ID or file.
 STRUCTURES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")
 MEMBERS = (b":item:", b":lease:", b":leased_by_session:", b":result:", b":undo:")
 
@@ -110,7 +110,7 @@ class QueueKeys:
 
     @property
     def structures(self) -> dict[bytes, str]:
-        """The keys that each queue has once, and the type that each should hold."""
+        """The keys that exist once per queue, with the type that each should have."""
         return {
             self.main: "list",
             self.processing: "list",
@@ -137,7 +137,7 @@ class QueueKeys:
 
 
 def is_key_of(key: bytes, names: Sequence[bytes]) -> bool:
-    """Whether a key is one of the queues with these names."""
+    """Whether a key belongs to one of the queues with these names."""
     return any(
         key.startswith(tuple(name + member for member in MEMBERS))
         or key in tuple(name + structure for structure in STRUCTURES)

@@ -27,7 +27,7 @@ class State(StrEnum):
     WRONG_TYPE = "wrong-type"
 
 
-# The letters that scripts reply for states; `core/lua` makes a Lua table of them.
+# The codes of states in the replies of scripts; `core/lua` makes a Lua table of them.
 STATE_CODES = dict(zip(State, "wlhaoudtbDgsGW", strict=True))
 
 
@@ -82,7 +82,7 @@ class NewItems(NamedTuple):
         ids: Their IDs.
         data: Their payloads, in the same order.
         dues: When each is due, in the same order; None if none is delayed.
-        random_ids: The IDs were generated for these items: no item ever had one of them.
+        random_ids: Whether the IDs were generated for these items, so no other item had one.
     """
 
     ids: list[bytes]
@@ -99,7 +99,7 @@ class Item:
         queue: The queue's name.
         item_id: The ID.
         state: Its state when it was read.
-        payload_bytes: Size of the data; None if it was not read, or there are no data.
+        payload_bytes: Size of the data; None if it was not read, or the item has no data.
         data: All of the data if requested, else None.
         preview: The first bytes of the data; None if they were not read.
         position: 0 is next to be leased; None if it is not waiting.
@@ -168,8 +168,8 @@ class Status(StrEnum):
     ELSEWHERE = "elsewhere"
 
 
-# The letters that scripts reply for statuses, and that batches store. `core/lua` makes a Lua table
-# of them; nothing else knows the letters.
+# The codes of statuses in the replies of scripts and in batches. `core/lua` makes a Lua table of
+# them; nothing else uses the codes.
 STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGISNq-", strict=True))
 _STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 

@@ -282,7 +282,7 @@ class TestReplica:
         result = replica(*line.split())
         assert (result.code, result.text) == (69, "")
         assert_one_line(result)
-        assert "takes no writes" in result.notes
+        assert "does not accept writes" in result.notes
         assert result.notes.endswith("; point -u at the primary\n")
 
     @pytest.mark.parametrize("line", LOOKERS)

@@ -68,7 +68,7 @@ def test_a_long_reason_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("bury", "a", "--reason", "x" * 1025).as_tuple() == (
         2,
         "",
-        "rwq: error: the reason has 1025 bytes, and 1024 at most are kept; shorten it\n",
+        "rwq: error: the reason has 1025 bytes; the maximum is 1024; shorten it\n",
     )
     assert contents(foreign.raw) == before
 

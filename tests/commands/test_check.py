@@ -165,7 +165,7 @@ class TestUnknown:
                 "only a walk over the whole queue counts orphaned items; add --deep",
             ),
             ("-o what", "-o cannot be 'what'; "),
-            ("-u http://host", "not a server's URL: http://…; "),
+            ("-u http://host", "not a server URL: http://…; "),
             ("-u redis://127.0.0.1:1/0", "cannot reach redis://127.0.0.1:1/0: "),
             ("-u unix:///nowhere/a|b", "cannot reach unix:///nowhere/a\\x7cb: "),
         ],

@@ -12,7 +12,7 @@ from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import SCHEDULED
 
 _SAMPLE_ITEMS = 100
-# The age of the queue is that of the first item among this many entries, which may be ghosts.
+# The age of the queue is that of the first item among this many entries; others may be ghosts.
 _AGES = 10
 
 

@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.report import ItemReport, inspect_items
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When an item will be leased, from two looks at its place.
+    """When an item will be leased, estimated from its place at two times.
 
     Attributes:
         rate_per_s: How many places it moves up per second.
@@ -35,7 +35,7 @@ def forecast(
         sample_s: How long to wait before the second look, seconds.
 
     Returns:
-        A forecast for each, in order; None for an item that does not wait, or no longer waits.
+        A forecast for each, in order; None for an item that is not waiting at both times.
     """
     clock = queue.clock
     began_s = clock.monotonic()
@@ -44,7 +44,7 @@ def forecast(
         return [None] * len(reports)
     clock.sleep(sample_s)
     again = {report.facts.item_id: report.position for report in inspect_items(queue, waiting)}
-    # The looks themselves take time, too.
+    # Reading the places takes time, too.
     passed_s = max(clock.monotonic() - began_s, 1e-3)
 
     def of(report: ItemReport) -> Forecast | None:

@@ -148,7 +148,7 @@ def _by_walk(
     for facts in probe(queue, ids, fingerprints=fingerprints):
         item_id = facts.item_id
         seen = before.get(item_id, ()), working.get(item_id, ()), after.get(item_id, ())
-        main, processing = _settled(*seen) if any(seen) else ((), ())
+        main, processing = _places_after_moves(*seen) if any(seen) else ((), ())
         in_cleaning = len(cleaning.get(item_id, ())) if cleaning else 0
         if main or processing or in_cleaning:
             facts = replace(
@@ -171,7 +171,7 @@ def _entries(cursor: ListCursor, wanted: Set[bytes]) -> _Entries:
     return found
 
 
-def _settled(
+def _places_after_moves(
     before: Positions, working: Positions, after: Positions
 ) -> tuple[Positions, Positions]:
     """The places in main and processing, given those in main, in processing, and in main again."""

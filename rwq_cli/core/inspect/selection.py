@@ -26,7 +26,7 @@ _PROCESSING = _ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
 _DELAYED = _ANYWHERE | {State.DELAYED, State.DUE}
 _BURIED = _ANYWHERE | {State.BURIED}
 
-# Every state that can be chosen: stray leases and gone IDs are in no list and have no data.
+# Every state that can be chosen. Stray leases and gone IDs cannot: they have no data and no entry.
 SELECTABLE = _MAIN | _PROCESSING | _DELAYED | _BURIED | FOUND_DEEP
 # The states of items, which have data.
 ITEMS = SELECTABLE - _ANYWHERE

@@ -71,7 +71,7 @@ class Survey:
         return {*self.main_ghosts, *self.processing_ghosts, *scheduled}
 
     def add(self, facts: Facts) -> None:
-        """Add one ID to the lists that its facts put it in."""
+        """Add an ID to the lists that apply to it."""
         item_id, state = facts.item_id, facts.state
         if facts.is_scheduled:
             self._add_entries(facts, state)

@@ -12,7 +12,7 @@ from rwq_cli.core.model import Counts, State
 
 
 class Level(StrEnum):
-    """The levels that monitoring knows."""
+    """The levels of monitoring systems."""
 
     OK = "OK"
     WARNING = "WARNING"
@@ -41,7 +41,7 @@ class Limits:
     """The limits of a measure.
 
     Attributes:
-        warn: The warning limit: seconds for an age, else a number; None for none.
+        warn: The warning limit: seconds for an age, else a count; None for none.
         critical: The critical limit; None for none.
     """
 
@@ -55,7 +55,7 @@ class Evaluation:
 
     Attributes:
         measure: The measure.
-        value: An age in seconds, else a number; None if it is unknown.
+        value: An age in seconds, or a count; None if it is unknown.
         limits: Its limits.
         level: The level. An unknown value is `UNKNOWN` only if it has a limit.
     """

@@ -97,7 +97,7 @@ def add_batches(
             that is wrong, the item is replaced and its ID is in the queue twice. A batch with a
             delayed item is checked anyway, which costs little there.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of IDs,
-            because an ID may come twice.
+            because an ID may be repeated.
 
     Raises:
         InvalidArgument: An ID is empty.
@@ -121,7 +121,9 @@ def _outcomes(
                 yield None
                 continue
             if b"" in batch.ids:
-                raise InvalidArgument("an item's ID is empty", "give it one, or let rwq make it")
+                raise InvalidArgument(
+                    "an item's ID is empty", "give it one, or let rwq generate it"
+                )
             for part in [batch] if batch.dues is None else _cut(batch):
                 sent.append(part)
                 yield part

@@ -221,7 +221,8 @@ def apply_unless_in_transit(
         queue: The queue.
         operation: Makes the operation, given whether this is the first look.
         ids: The IDs.
-        looks_twice: False if the caller takes items from live workers anyway, or has looked before.
+        looks_twice: False if the caller takes items from live workers anyway, or has already looked
+            twice.
         grace_s: Seconds between the two looks, once for each block of IDs, and only if needed.
         in_order: See `apply`.
         dry_run: See `apply`.
@@ -347,7 +348,7 @@ class BulkRun:
             queue.progress.begin(self._doing, len(left))
             before = len(left)
             for batch in self._apply_by_places(left.keys(), places):
-                # Ignore a second entry of an ID that is done.
+                # Ignore a second entry of an ID that was done.
                 known = batch.located().only(left.keys())
                 for item_id in known.ids:
                     del left[item_id]
@@ -369,10 +370,10 @@ class BulkRun:
     def apply_to_processing(self, wanted: Set[bytes]) -> Iterator[OutcomeBatch]:
         """Act on IDs that are in processing, page by page, rotating the list until all are done.
 
-        The script takes off the pages that were read here, unless other clients removed entries in
-        between; then some IDs are missed, and read again when they come round. It ends when all are
-        done, or when a whole rotation was fruitless: the IDs that are left are no longer in the
-        list, or other clients kept rotating them away.
+        The script pops the pages that were read here, unless other clients removed entries in
+        between; then some IDs are missed, and found again later in the rotation. It ends when all
+        are done, or when a whole rotation found none: the remaining IDs are no longer in the list,
+        or other clients kept rotating them away.
         """
         queue, size = self._queue, self._items_max
         left = set(wanted)
@@ -380,8 +381,8 @@ class BulkRun:
         alone, fruitless, skipped = True, 0.0, 0
         while left and fruitless < length:
             # Several pages are read at once, so that calls can be sent ahead of the replies. If
-            # other clients rotate the list, too, the pages that were read ahead have moved: then
-            # one page is taken off at a time, and its call also names the IDs of the next page.
+            # other clients also rotate the list, the pages that were read ahead have moved: then
+            # one page is popped at a time, and its call also names the IDs of the next page.
             entries = (_WINDOW_PAGES if alone else 2) * size
             window = queue.call(
                 "LRANGE", queue.keys.processing, -(skipped + min(length, entries)), -(skipped + 1)
@@ -469,7 +470,7 @@ class BulkRun:
             for batch in self._perform(self._unlisted_ranges(claimed)):
                 left += batch.ids_with(*_STAYS, Status.MISSING)
                 yield batch
-            # Other clients have acted on these since.
+            # Other clients have changed these since.
             self._unclaim(left)
 
     def _still_unlisted(self, ids: list[bytes]) -> list[bytes]:

@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 
 def lines_of(entries: Iterable[ItemSnapshot | Result]) -> Iterator[Line]:
-    """Entries as the lines of a file that has only them."""
+    """Number entries like the lines of a file that contains only them."""
     return (Line(number, entry) for number, entry in enumerate(entries, 2))
 
 
@@ -85,7 +85,7 @@ def restore(
         file_id: The SHA-256 of the file; None to mark nothing.
         results: Counts the results.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of
-            lines, because an ID may come twice.
+            lines, because an ID may be repeated.
 
     Raises:
         ServerError: `acknowledged` and `acknowledged_after` say which items, in their order, have
@@ -103,7 +103,7 @@ def restore(
 
 
 def read_marks(queue: Queue, file_id: bytes) -> bytes:
-    """The bitmap of the lines that were restored; the bit of line 0 comes first."""
+    """The bitmap of the lines that were restored, beginning with the bit of line 0."""
     return queue.call("GET", queue.keys.undo(file_id)) or b""
 
 
@@ -267,21 +267,21 @@ class _Restore:
 
     def _status(self, entry: ItemSnapshot | Result, status: Status) -> Status:
         """The status in a dry run, as if the entries before this one had been restored."""
-        goes_in = (Status.IMPORTED, Status.REPLACED)
+        restored = (Status.IMPORTED, Status.REPLACED)
         if status is Status.IMPORTED_BEFORE:
             return status
         if isinstance(entry, Result):
             if status is Status.IMPORTED and entry.item_id in self._results:
                 replaces = self._on_conflict is OnConflict.REPLACE
                 return Status.REPLACED if replaces else Status.ALREADY_THERE
-            if status in goes_in:
+            if status in restored:
                 self._results.add(entry.item_id)
             return status
         digest, before = sha256(entry.data).digest(), self._items.get(entry.item_id)
         if before is not None:
             same = before == digest
             status = Status.ALREADY_THERE if same else _OTHER_DATA[self._on_conflict]
-        if status in goes_in:
+        if status in restored:
             self._items[entry.item_id] = digest
         return status
 

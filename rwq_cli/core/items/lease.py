@@ -18,16 +18,16 @@ from rwq_cli.core.server.connection import REFUSED
 from rwq_cli.core.server.push_waiter import PushWaiter
 from rwq_cli.core.state.probe import returns_from
 
-# Two new keys an item: while the server resizes its table of keys, each costs up to fifteen
+# Two new keys for each item: while the server resizes its key table, each takes up to fifteen
 # microseconds instead of two.
 LEASE_ITEMS = 250
-# Entries that a call examines beyond the wanted items, in case there are ghosts among them.
+# Entries that a call examines in addition to the wanted items, in case some are ghosts.
 _SPARE_ENTRIES = 32
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
 _WAIT_SLICE_S = 1.0
 # Due items whose data a dry run reads at once.
 _DUE_ITEMS = 16
-# The elements of a reply before the items.
+# How many elements of a reply come before the items.
 _HEAD = 4
 
 Shuffle = Callable[[list[Queue]], object]
@@ -208,7 +208,7 @@ def _lease_batches(
                 before_waiting()
                 before_waiting = None
             waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
-    # Yielded first, so that it is reported even if the rest fails.
+    # Yielded before the rest is leased, so that it is reported even if that fails.
     yield first.batch
     with hint_at_lost_leases():
         yield from _lease_more(first.queue, request, request.count - len(first.batch.ids))
@@ -225,7 +225,7 @@ def hint_at_lost_leases() -> Iterator[None]:
         raise
 
 
-class _First(NamedTuple):
+class _Attempt(NamedTuple):
     """The result of trying the queues in turn.
 
     Attributes:
@@ -239,7 +239,7 @@ class _First(NamedTuple):
     due_in_s: float
 
 
-def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _First:
+def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _Attempt:
     """Try the queues in turn."""
     due_in_s = float("inf")
     for queue in queues:
@@ -247,17 +247,17 @@ def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _First:
         entries = request.count + _SPARE_ENTRIES
         while True:
             reply = queue.run("lease", *request.args(request.count, entries, 0))
-            looked_at, unscheduled, due_in_ms = reply[:3]
+            examined, unscheduled, due_in_ms = reply[:3]
             batch = _batch(queue, reply)
             if batch.ids:
-                return _First(queue, batch, 0.0)
-            if not (looked_at or unscheduled):
+                return _Attempt(queue, batch, 0.0)
+            if not (examined or unscheduled):
                 break
             # Only ghosts and stale entries so far.
             entries = LEASE_ITEMS
         if due_in_ms >= 0:
             due_in_s = min(due_in_s, due_in_ms / 1000)
-    return _First(queue, None, due_in_s)
+    return _Attempt(queue, None, due_in_s)
 
 
 def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[LeasedBatch]:
@@ -318,12 +318,12 @@ def _leasable_batches(
 
 def _leasable(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
     """All items of a queue in the order in which they would be leased."""
-    skipped, looked_at = 0, -1
-    while looked_at:
+    skipped, examined = 0, -1
+    while examined:
         args = request.args(request.count, LEASE_ITEMS, skipped)
         reply = queue.run("lease", *args, dry_run=True)
-        looked_at = reply[0]
-        skipped += looked_at
+        examined = reply[0]
+        skipped += examined
         yield _batch(queue, reply)
     # Due items are promoted to the end of main.
     promoted: set[bytes] = set()

@@ -29,7 +29,7 @@ class LeaseAttempt:
     """The result of an attempt to lease one item.
 
     Attributes:
-        item: If it was leased, the item with its new lease, or in a dry run as it waits. If not,
+        item: If it was leased, the item with its new lease; in a dry run, the waiting item. If not,
             its ID, the state that prevented it, and the current lease.
         is_leased: Whether it was leased.
     """
@@ -49,8 +49,8 @@ def lease_ids(
     """Lease these items, which may wait anywhere in the queue, or be delayed, due or buried.
 
     One atomic step removes all entries and guards of an item, and puts it into processing with its
-    lease. An item that somebody holds is left alone. So is an abandoned or orphaned item: it does
-    not wait, and needs a clean or a release.
+    lease. An item that somebody holds is left alone. So is an abandoned or orphaned item: it is
+    not waiting, and needs a clean or a release.
 
     Args:
         queue: The queue.

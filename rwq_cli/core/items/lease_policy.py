@@ -9,7 +9,7 @@ class LeasePolicy(NamedTuple):
     Attributes:
         own_holder: The holder whose leases it may always end.
         force: Whether it may end all other leases, too.
-        own_only: Whether it leaves items that its own holder has not leased.
+        own_only: Whether it skips all items that its own holder has not leased.
     """
 
     own_holder: bytes

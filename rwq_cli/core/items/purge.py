@@ -143,7 +143,7 @@ class _Purge:
         queue, main = self._queue, self._queue.keys.main
         newest, left = queue.call_all([("LINDEX", main, 0), ("LLEN", main)], atomic=True)
         if left and queue.call("LPOS", main, newest, "RANK", 2) is not None:
-            # The newest ID waits twice: its older entry must not end the walk.
+            # The newest ID is in main twice: its older entry must not end the walk.
             newest = None
         cursor = ListCursor(queue, main, page_size=MAIN_PAGE_ENTRIES)
         while left > 0 and (page := next(cursor, None)):

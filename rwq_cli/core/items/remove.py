@@ -51,13 +51,13 @@ class NoJournal:
     """A journal that writes nothing, for items that are in another queue or already in a file."""
 
     def write(self, items: Sequence[ItemSnapshot]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def write_results(self, results: Sequence[Result]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def settle(self, not_removed: Sequence[bytes]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ def remove(
 
     Args:
         queue: The queue.
-        ids: The IDs. A few are removed in the given order; of many, those in the lists come first,
-            next or longest leased first.
+        ids: The IDs. A few are removed in the given order. If there are many, those in the lists
+            come first, next or longest leased first.
         journal: The journal to write the items to first.
         expected: The conditions that the items must still meet.
         dry_run: Change nothing, and report what would be done.

@@ -26,13 +26,13 @@ def complete_saved(
     items_max: int,
     expected: Expected,
 ) -> Iterator[OutcomeBatch]:
-    """Complete items that were saved; one that has other data than were saved is `CHANGED`.
+    """Complete items that were saved; one whose data differ from the saved data is `CHANGED`.
 
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        journal: The journal to write the items to first, as they shall come back: those that a
-            session holds, and those in no healthy state, wait, next to be leased.
+        journal: The journal to write the items to first, in the state in which they are to be
+            restored: items that a session holds, or that are broken, become the next to be leased.
         args: The arguments of the script from the eighth on, before the IDs.
         items_max: The maximum number of IDs in one call.
         expected: The conditions that the items must still meet.
@@ -64,7 +64,7 @@ class _Completer(Remover):
         unsaved = set(batch.ids_with(Status.CHANGED)) - fingerprints.keys()
         if seen.where is Where.NAME or not unsaved:
             return batch
-        # It has come here since it was looked for.
+        # It was moved here since it was looked up.
         return OutcomeBatch.of(
             Outcome(each.item_id, Status.ELSEWHERE) if each.item_id in unsaved else each
             for each in batch
@@ -72,7 +72,7 @@ class _Completer(Remover):
 
 
 class _WaitingJournal:
-    """Writes items as they shall come back: a lease that ended with a complete does not."""
+    """Writes items in the state in which they are to be restored; ended leases are left out."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

@@ -37,7 +37,7 @@ class Burial:
     def __post_init__(self) -> None:
         if self.reason is not None and len(self.reason) > REASON_BYTES_MAX:
             raise InvalidArgument(
-                f"the reason has {len(self.reason)} bytes, and {REASON_BYTES_MAX} at most are kept",
+                f"the reason has {len(self.reason)} bytes; the maximum is {REASON_BYTES_MAX}",
                 "shorten it",
             )
 
@@ -158,8 +158,8 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
         dry_run: Change nothing, and report what would be done.
 
     Yields:
-        `PROMOTED` for an item that now waits, and `DROPPED` for a stale entry, whose item is gone
-        or in a list.
+        `PROMOTED` for an item that is now waiting, and `DROPPED` for a stale entry, whose item is
+        gone or in a list.
     """
     if dry_run:
         queue.connection.set_no_touch()

@@ -11,14 +11,14 @@ from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
 
 def read_item(queue: Queue, item_id: bytes | str) -> ItemSnapshot | None:
-    """An item with its data, as `set_data` takes it.
+    """Read an item with its data, for `set_data`.
 
     Args:
         queue: The queue.
         item_id: The ID.
 
     Raises:
-        WrongType: The data key or a lease key holds another type.
+        WrongType: The data key or a lease key has the wrong type.
 
     Returns:
         The item; None if it has no data.
@@ -42,21 +42,21 @@ def set_data(
 ) -> Status:
     """Replace the data of an item if they are still what was read.
 
-    Its place, lease, state, times and expiry stay. Its idle time begins anew: the data were used.
+    Its place, lease, state, times and expiry stay. Its idle time is reset.
 
     Args:
         queue: The queue.
         item: The item as `read_item` gave it.
         data: The new data.
-        journal: Where the item is written first; None for nowhere.
+        journal: The journal to write the item to first; None for none.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        WrongType: The data key holds another type by now.
+        WrongType: The data key now has the wrong type.
 
     Returns:
-        `SET`, `UNCHANGED` if the new data are the old ones, `CHANGED` if the item has other data
-        than were read, or `MISSING`.
+        `SET`, `UNCHANGED` if the new data are the old ones, `CHANGED` if the data are no longer
+        those that were read, or `MISSING`.
     """
     if data == item.data:
         return Status.UNCHANGED
@@ -78,17 +78,17 @@ def set_data(
 def set_data_back(
     queue: Queue, item: ItemSnapshot, written: str, *, dry_run: bool = False
 ) -> Status:
-    """Restore the data of an item if it still has those that `set_data` wrote.
+    """Restore the data of an item if its data are still those that `set_data` wrote.
 
     Args:
         queue: The queue.
         item: The item as it was before.
-        written: The SHA-256 of the data that replaced its own, in hexadecimal.
+        written: The SHA-256, in hexadecimal, of the data that replaced them.
         dry_run: Change nothing, and report what would be done.
 
     Returns:
-        `SET`; `ALREADY_THERE` if it has its own data, `CHANGED` if it has any others, `MISSING`, or
-        `WRONG_TYPE`.
+        `SET`; `ALREADY_THERE` if it has its earlier data, `CHANGED` if it has any other data,
+        `MISSING`, or `WRONG_TYPE`.
     """
     try:
         now = read_item(queue, item.item_id)

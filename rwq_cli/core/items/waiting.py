@@ -11,7 +11,7 @@ from rwq_cli.core.inspect.counting import lengths
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Counts
 
-# The pause between two looks grows from the first value to the second.
+# The pause between two polls grows from the first value to the second.
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _GROWTH = 1.5

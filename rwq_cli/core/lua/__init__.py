@@ -65,7 +65,7 @@ _FORGET = {
     "returns": "HDEL",
     "cleaning": "LREM",
 }
-_OFF_THE_LISTS = {"processing": "LREM RPOP LPUSH", "main": "LREM LSET RPOP"}
+_REMOVE_ENTRIES = {"processing": "LREM RPOP LPUSH", "main": "LREM LSET RPOP"}
 _PUSH = {"main": "LREM LSET RPOP LPUSH RPUSH"}
 _UNSCHEDULE = {
     "delayed": "ZREM ZCOUNT ZREMRANGEBYSCORE",
@@ -85,7 +85,7 @@ NEEDS: dict[str, dict[str, str]] = {
         "returns": "HDEL",
     },
     "ops/claim": {"leases": "SET GET"},
-    "ops/complete": {**_OFF_THE_LISTS, **_FORGET, "item": "DEL"},
+    "ops/complete": {**_REMOVE_ENTRIES, **_FORGET, "item": "DEL"},
     "mark_lines": {"marks": "BITFIELD_RO BITFIELD PEXPIRE"},
     "move": {
         "renamed": "RENAMENX",
@@ -117,17 +117,17 @@ NEEDS: dict[str, dict[str, str]] = {
         "leases": "DEL GET",
     },
     "ops/push_scheduled": {
-        **_OFF_THE_LISTS,
+        **_REMOVE_ENTRIES,
         **_UNSCHEDULE,
         **_PUSH,
         "leases": "SET DEL GET",
         "returns": "HDEL",
         "": "TIME",
     },
-    "ops/release": {**_OFF_THE_LISTS, **_UNSCHEDULE, **_PUSH, "leases": "SET GET"},
-    "ops/remove": {**_OFF_THE_LISTS, **_FORGET, "item": "DEL GET GETRANGE"},
+    "ops/release": {**_REMOVE_ENTRIES, **_UNSCHEDULE, **_PUSH, "leases": "SET GET"},
+    "ops/remove": {**_REMOVE_ENTRIES, **_FORGET, "item": "DEL GET GETRANGE"},
     "ops/repair": {
-        **_OFF_THE_LISTS,
+        **_REMOVE_ENTRIES,
         **_UNSCHEDULE,
         **_PUSH,
         "leases": "SET DEL GET",
@@ -150,7 +150,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "ops/restore_results": {"result": "HSET HDEL PEXPIRE PERSIST"},
     "ops/results": {"result": "TYPE HMGET HEXISTS HSTRLEN HGET PTTL"},
     "ops/schedule": {
-        **_OFF_THE_LISTS,
+        **_REMOVE_ENTRIES,
         "leases": "SET GET",
         "delayed": "ZADD ZREM ZCOUNT ZREMRANGEBYSCORE",
         "buried": "ZADD ZREM ZCOUNT ZREMRANGEBYSCORE",
@@ -208,10 +208,10 @@ _GUARDS = {
     "settling": SETTLING_GUARD,
     "cleaning": CLEANING_GUARD,
 }
-# How an item is recognised: by the first digits of a SHA-1 of its data.
+# How many digits of the SHA-1 of its data identify an item.
 IDENTITY_DIGITS = 12
-# Of larger data, a fingerprint covers both ends and the length: hashing takes two milliseconds a
-# megabyte.
+# The fingerprint of larger data covers only both ends and the length: hashing takes two
+# milliseconds per megabyte.
 FINGERPRINT_BYTES = 4 * 1024 * 1024
 # The constants that a library shares with Python.
 _CONSTANTS = {
@@ -284,7 +284,7 @@ def load_script(name: str) -> Script:
 
 
 def library_text(*names: str) -> str:
-    """The text of libraries and of those that they include, for tests of a library alone."""
+    """The text of libraries, and of those that they include, for tests of single libraries."""
     needed = dict.fromkeys(other for name in names for other in (*_libraries(name), name))
     return _guards() + "\n" + "".join(_read(f"lib/{name}.lua") for name in needed)
 

@@ -94,7 +94,7 @@ def diagnose(
     findings = list(_about_server_and_name(queue))
     wrong = _wrong_structures(queue)
     if wrong.count:
-        # While one of the queue's own keys has another type, nothing else can be found.
+        # If one of the queue's own keys has the wrong type, the queue cannot be read.
         findings.append(_about_keys(Code.WRONG_TYPE, wrong))
         return _diagnosis(queue, findings, wanted, None, dry_run)
     findings += _about_wrong_keys(queue)
@@ -215,7 +215,7 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) 
             if not key.startswith(ours) and key not in keys.structures:
                 foreign.add(key)
 
-    # This has read both lists, so it knows more than the looks before it.
+    # The survey reads both lists, so its facts replace those that were read before.
     for facts in survey_facts(queue, look_at_keys, totals):
         note(facts)
     return suspects
@@ -332,5 +332,5 @@ _FIXES: Mapping[Code, _Fix] = {
     ),
     Code.ENDLESS_LEASE: _delete_endless_leases,
 }
-# The findings that can be fixed without a decision of the user.
+# The findings that can be fixed without a decision by the user.
 AUTO_FIXABLE = frozenset(_FIXES)

@@ -13,7 +13,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """What was found; named after the state if it is a state of an item."""
+    """The codes of findings; one that is a state of an item has the name of that state."""
 
     WRONG_TYPE = "wrong-type"
     HELD = "held"

@@ -15,7 +15,7 @@ from rwq_cli.core.errors import InvalidArgument, NotSupported
 from rwq_cli.core.server.connection import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, Connection
 from rwq_cli.core.server.masking import mask_url
 
-_LOOKS_LIKE = "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
+_EXAMPLES = "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
 _OPTIONS = ("db", "username", "password")
 _TLS_OPTIONS = (
     *("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_password"),
@@ -61,7 +61,7 @@ def connect(server: Server) -> Connection:
     scheme, separator, _ = server.url.partition("://")
     make_client = _CLIENTS.get(scheme) if separator else None
     if make_client is None:
-        raise InvalidArgument(f"not a server's URL: {name}", _LOOKS_LIKE)
+        raise InvalidArgument(f"not a server URL: {name}", _EXAMPLES)
     client = make_client(server, name)
     return Connection(
         client,
@@ -124,7 +124,7 @@ def _standalone(server: Server, name: str) -> redis.Redis:
 
 
 def _sentinel(_: Server, name: str) -> redis.Redis:
-    """A client of the primary, which Sentinel names for each new connection."""
+    """A client of the primary; Sentinel gives its address for each new connection."""
     return _not_yet("Sentinel", name)
 
 
@@ -150,7 +150,7 @@ _CLIENTS: dict[str, Callable[[Server, str], redis.Redis]] = {
 }
 
 
-def _malformed(name: str, why: str | None = None, hint: str = _LOOKS_LIKE) -> InvalidArgument:
+def _malformed(name: str, why: str | None = None, hint: str = _EXAMPLES) -> InvalidArgument:
     return InvalidArgument(f"malformed server URL {name}{f': {why}' if why else ''}", hint)
 
 
@@ -164,21 +164,21 @@ def _settings(server: Server, name: str) -> dict[str, Any]:
     except ValueError:
         # urllib's message may contain the password.
         why = "its host, port or database cannot be read"
-        hint = "it looks like redis://user:password@host:6379/0, with % escapes in the password"
+        hint = "use redis://user:password@host:6379/0, with % escapes in the password"
         raise _malformed(name, why, hint) from None
     if parts.fragment:
         raise _malformed(name, "it has a #", "write %23 for a # in a password")
     known = _OPTIONS + _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
     if not options.keys() <= set(known):
-        hint = f"supported are {', '.join(known)}"
-        raise InvalidArgument(f"the server's URL {name} has an option that is not supported", hint)
+        hint = f"supported options: {', '.join(known)}"
+        raise InvalidArgument(f"the server URL {name} has an option that is not supported", hint)
     if parts.scheme == "unix":
         if not settings.get("path"):
-            raise _malformed(name, "it names no socket", "unix:///path/to/socket")
+            raise _malformed(name, "it names no socket", "use unix:///path/to/socket")
         return settings
     database = unquote(parts.path).strip("/")
     if database and not database.isdecimal():
-        raise _malformed(name, "its database is not a number", "it looks like redis://host:6379/0")
+        raise _malformed(name, "its database is not a number", "use redis://host:6379/0")
     return {"socket_keepalive": True, **settings}
 
 

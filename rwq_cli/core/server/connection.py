@@ -254,7 +254,7 @@ class Connection:
 
         Returns:
             Whether the server supports it (Redis 7.2 and Valkey do). If not, reading an item's data
-            or its size makes it look fresh.
+            or its size resets its idle time.
         """
         if self._options.no_touch is False:
             self._options.no_touch = True

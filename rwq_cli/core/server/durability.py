@@ -8,7 +8,7 @@ from rwq_cli.core.server.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """A server's eviction and persistence; None if unknown, as managed services may hide them.
+    """A server's eviction and persistence; None if unknown: managed services may hide them.
 
     Attributes:
         maxmemory_bytes: Its memory limit; 0 for none.

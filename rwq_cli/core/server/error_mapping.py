@@ -42,7 +42,7 @@ _PERMISSION = _Meaning(
 )
 _ANOTHER_NODE = _Meaning(
     errors.WrongNode,
-    "is a cluster's node that does not hold this queue",
+    "is a cluster node that does not hold this queue",
     "point -u at the node that it names",
 )
 _NOT_READY = "try again in a moment"
@@ -72,14 +72,14 @@ _MEANINGS = {
     "CROSSSLOT": _Meaning(
         errors.ServerError,
         "is in a cluster, and the queue's keys are on several nodes of it",
-        "give the queue's name a hash tag: {jobs} and not jobs",
+        "give the queue's name a hash tag: {jobs} instead of jobs",
     ),
-    "READONLY": _Meaning(errors.ReadOnly, "takes no writes", "point -u at the primary"),
+    "READONLY": _Meaning(errors.ReadOnly, "does not accept writes", "point -u at the primary"),
     "MISCONF": _Meaning(
-        errors.ReadOnly, "takes no writes", "check its disk: it cannot save its data"
+        errors.ReadOnly, "does not accept writes", "check its disk: it cannot save its data"
     ),
     "NOREPLICAS": _Meaning(
-        errors.ReadOnly, "takes no writes", "check its replicas: some are missing"
+        errors.ReadOnly, "does not accept writes", "check its replicas: some are missing"
     ),
     "OOM": _Meaning(
         errors.OutOfMemory, "is out of memory", "raise its maxmemory or complete some items"

@@ -1,4 +1,4 @@
-"""A server's URL without its secrets, for messages and files."""
+"""Server URLs without their secrets, for messages and files."""
 
 import re
 from urllib.parse import unquote
@@ -37,9 +37,9 @@ def _fits(pattern: str, text: str) -> bool:
 def mask_url(url: str) -> str:
     """Mask a URL for messages.
 
-    This masks the password, a user that is not plainly a name, the value of every option that may
-    hold a secret, and the fragment. A malformed URL is reduced to its scheme, because the password
-    may be anywhere in it.
+    This masks the password, a user that does not look like a name, the value of every option that
+    may hold a secret, and the fragment. A malformed URL is reduced to its scheme, because the
+    password may be anywhere in it.
     """
     scheme, separator, rest = url.partition("://")
     if not url:

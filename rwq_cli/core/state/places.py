@@ -19,7 +19,7 @@ class ListRange(NamedTuple):
 
     Attributes:
         where: The list, or how to find them.
-        offset: How many entries to skip at the right end of the list; 0 if it names no list.
+        offset: How many entries to skip at the right end of the list; 0 without a list.
         entries: How many entries to read after those.
         ids: The IDs.
     """

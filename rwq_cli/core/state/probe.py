@@ -176,5 +176,5 @@ def wrong_types_from(
         return wrong
     for key, left_ms in ((keys.lease(item_id), new_ms), (keys.old_lease(item_id), old_ms)):
         if left_ms == -3:
-            wrong[key] = "no string"
+            wrong[key] = "not a string"
     return wrong

@@ -110,7 +110,7 @@ class Facts:
     def is_unguarded(self) -> bool:
         """Whether it is delayed or buried with a weak guard.
 
-        An item that is delayed for ever has an invalid score instead: no guard lasts long enough.
+        An item that is delayed forever has an invalid score instead: no guard lasts long enough.
         """
         if not (self.is_scheduled and self.is_guard_weak) or self.has_invalid_score:
             return False

@@ -1,4 +1,4 @@
-"""What a first look saw of items, to recognise them in the second look."""
+"""Recognising, in a second look, the items that a first look saw."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from rwq_cli.core.lua import IDENTITY_DIGITS
 _FINGERPRINT_BITS = 4 * IDENTITY_DIGITS
 _FORMAT = f"0{IDENTITY_DIGITS}x"
 _FINGERPRINT = (1 << _FINGERPRINT_BITS) - 1
-# No list is longer.
+# Longer than any list.
 _ANYWHERE = (1 << 40) - 1
 _NOT_SEEN = _ANYWHERE << _FINGERPRINT_BITS
 
@@ -18,8 +18,8 @@ class Seen(Mapping[bytes, str]):
 
     An item may be completed, and a new one added under its ID, between the two looks. The new item
     has other data, or its entry is further to the left: entries are pushed at the left end, so an
-    entry that stays moves only to the right. Rotating the list moves entries to the left, too; an
-    item that cannot be told from a new one is left for the next clean.
+    entry that stays moves only to the right. Rotating the list also moves entries to the left; an
+    item that cannot be distinguished from a new one is left for the next clean.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from rwq_cli.core.state.rules import TIME_MS_MAX, Facts, reason_of
 
 # One call takes the server about two milliseconds.
 SNAPSHOT_ITEMS = 500
-# Of one reply, which ends after the item that reaches it.
+# The maximum size of the data in one reply; the item that reaches it is still included.
 SNAPSHOT_BYTES = 1024 * 1024
 
 _FIELDS = 10
@@ -46,14 +46,14 @@ class ItemSnapshot:
         state: Its state.
         place: The structure that it is in; None for none.
         lease: The effective lease, or None.
-        due_ms: Due time in unix ms if it is in the delayed zset and does not wait, else None. The
+        due_ms: Due time in unix ms if it is in the delayed zset and not waiting, else None. The
             fraction keeps the order of items with the same due time.
-        buried_ms: Time of burial in unix ms if it is in the buried zset and does not wait, else
+        buried_ms: Time of burial in unix ms if it is in the buried zset and not waiting, else
             None.
         reason: For buried items, why; else None.
         returns: How often a clean returned it; None if none did.
         position: For items in main, how many are ahead: 0 is next to be leased; else None.
-        nearer: For items in main, the nearer end; else None.
+        nearer: For items in main, which end is nearer; else None.
     """
 
     item_id: bytes
@@ -103,8 +103,8 @@ def read_snapshots(
         seen: The IDs, and where they were seen.
         skipped: Collects the IDs without a snapshot.
         mark: The mark under which the caller has claimed IDs; b"" for none.
-        is_trusted: Do not check the places: for a caller that checks them again when it acts. IDs
-            in main must be adjacent.
+        is_trusted: Do not check the places, because the caller checks them again when it acts. IDs
+            in main must then be adjacent.
 
     Yields:
         Non-empty lists, in the order of the IDs, each read at one instant.

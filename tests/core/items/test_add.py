@@ -170,7 +170,7 @@ def test_an_empty_id_is_refused(queue: WorkQueue, raw: Redis) -> None:
     with pytest.raises(InvalidArgument) as caught:
         queue.add(b"data", b"")
     assert caught.value.message == "an item's ID is empty"
-    assert caught.value.hint == "give it one, or let rwq make it"
+    assert caught.value.hint == "give it one, or let rwq generate it"
     assert contents(raw) == {}
 
 

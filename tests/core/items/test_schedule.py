@@ -195,7 +195,7 @@ class TestReasons:
         before = contents(raw)
         with pytest.raises(InvalidArgument) as caught:
             queue.bury([b"a"], reason=b"x" * (REASON_BYTES_MAX + 1))
-        assert caught.value.message == "the reason has 1025 bytes, and 1024 at most are kept"
+        assert caught.value.message == "the reason has 1025 bytes; the maximum is 1024"
         assert contents(raw) == before
 
     @pytest.mark.parametrize("count", [1, 40])

@@ -85,7 +85,9 @@ def expected(
 ) -> list[object]:
     wrong = {b"data": data} if data not in ("none", "string") else {}
     wrong |= {
-        name: "no string" for name, key in ((b"new", new), (b"old", old)) if key and key[0] is None
+        name: "not a string"
+        for name, key in ((b"new", new), (b"old", old))
+        if key and key[0] is None
     }
     facts = Facts(
         b"1",

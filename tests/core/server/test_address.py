@@ -18,20 +18,20 @@ from tests.tls import tls_front
         (
             "localhost:6379",
             InvalidArgument,
-            "not a server's URL: …",
-            "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+            "not a server URL: …",
+            "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
         ),
         (
             "http://user:secret@host",
             InvalidArgument,
-            "not a server's URL: http://…",
-            "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+            "not a server URL: http://…",
+            "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
         ),
         (
             "redis:host",
             InvalidArgument,
-            "not a server's URL: …",
-            "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+            "not a server URL: …",
+            "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
         ),
         (
             "redis+sentinel://a,b/main/0",
@@ -49,13 +49,13 @@ from tests.tls import tls_front
             "unix://",
             InvalidArgument,
             "malformed server URL unix://: it names no socket",
-            "unix:///path/to/socket",
+            "use unix:///path/to/socket",
         ),
         (
             "redis://host/zero",
             InvalidArgument,
             "malformed server URL redis://…: its database is not a number",
-            "it looks like redis://host:6379/0",
+            "use redis://host:6379/0",
         ),
         (
             "redis://host/0#1",
@@ -68,7 +68,7 @@ from tests.tls import tls_front
             InvalidArgument,
             "malformed server URL rediss://host?ssl_cert_reqs=sometimes: "
             "an option has a value that cannot be used",
-            "it looks like redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+            "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
         ),
     ],
 )
@@ -96,16 +96,16 @@ def test_an_option_that_is_not_supported(option: str) -> None:
         with pytest.raises(InvalidArgument) as caught:
             connect(Server(f"{start}?{option}"))
         assert caught.value.message == (
-            f"the server's URL {mask_url(f'{start}?{option}')} has an option that is not supported"
+            f"the server URL {mask_url(f'{start}?{option}')} has an option that is not supported"
         )
-        assert caught.value.hint == "supported are db, username, password"
+        assert caught.value.hint == "supported options: db, username, password"
 
 
 def test_the_options_of_a_tls_url() -> None:
     with pytest.raises(InvalidArgument) as caught:
         connect(Server("rediss://host?decode_responses=1"))
     assert caught.value.hint == (
-        "supported are db, username, password, ssl_ca_certs, ssl_certfile, ssl_keyfile, "
+        "supported options: db, username, password, ssl_ca_certs, ssl_certfile, ssl_keyfile, "
         "ssl_password, ssl_cert_reqs, ssl_check_hostname"
     )
     url = "rediss://host?ssl_cert_reqs=optional&ssl_check_hostname=no&ssl_password=x&db=2"

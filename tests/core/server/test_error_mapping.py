@@ -64,8 +64,8 @@ REPLIES: list[tuple[str, type[ServerError], str, str | None]] = [
     ("MOVED 3999 127.0.0.1:6381", WrongNode, "MOVED 3999 127.0.0.1:6381", "point -u at"),
     ("ASK 3999 127.0.0.1:6381", WrongNode, "ASK 3999 127.0.0.1:6381", "point -u at"),
     ("CROSSSLOT Keys in request don't hash", ServerError, "on several nodes", "{jobs}"),
-    ("READONLY You can't write against a read only", ReadOnly, "takes no writes", "primary"),
-    ("MISCONF Errors writing to the AOF file", ReadOnly, "takes no writes: MISCONF", "disk"),
+    ("READONLY You can't write against a read only", ReadOnly, "does not accept writes", "primary"),
+    ("MISCONF Errors writing to the AOF file", ReadOnly, "does not accept writes: MISCONF", "disk"),
     ("NOREPLICAS Not enough good replicas to write.", ReadOnly, "NOREPLICAS", "replicas"),
     ("OOM command not allowed when used memory", OutOfMemory, "OOM command", "maxmemory"),
     (
@@ -143,11 +143,11 @@ def test_the_first_word_of_a_reply_decides(
         ),
         (
             OLD + "@user_script: 12: -NOREPLICAS Not enough good replicas to write.",
-            *(ReadOnly, "takes no writes: NOREPLICAS"),
+            *(ReadOnly, "does not accept writes: NOREPLICAS"),
         ),
         (
             OLD + "@user_script: 12: -READONLY You can't write against a read only replica.",
-            *(ReadOnly, "takes no writes: READONLY"),
+            *(ReadOnly, "does not accept writes: READONLY"),
         ),
         (
             OLD + "@user_script: 12: The user executing the script can't run this command or "
@@ -172,7 +172,7 @@ def test_the_first_word_of_a_reply_decides(
             *(OutOfMemory, "is out of memory: OOM command not allowed"),
         ),
         ("NOREPLICAS Not enough good replicas to write." + NEW, ReadOnly, "NOREPLICAS Not enough"),
-        ("READONLY You can't write" + NEW, ReadOnly, "takes no writes: READONLY"),
+        ("READONLY You can't write" + NEW, ReadOnly, "does not accept writes: READONLY"),
         (
             "ERR The user executing the script can't run this command or subcommand" + NEW,
             *(PermissionDenied, "denied permission: The user executing"),
