@@ -22,5 +22,5 @@ def cut(text: str, room: int, *, middle: bool = False) -> str:
     if text.isascii():
         return f"{text[:head]}…{text[skipped:]}"
     # Half of a wide character becomes a space.
-    before, after = split_text(text, head)[0], split_text(text, skipped)[1]
-    return f"{before.rstrip()}…{after.lstrip()}"
+    before = split_text(text, head)[0].rstrip()
+    return f"{before}…{split_text(text, skipped)[1].lstrip() if tail else ''}"
