@@ -108,6 +108,12 @@ def test_special_characters_are_shown_as_they_are() -> None:
         assert "`" in line or f"   {line}" in lines
 
 
+def test_no_character_is_left_to_the_settings_of_groff() -> None:
+    """Debian's groff shows these as they are; others make accents, quotes and hyphens of them."""
+    source = roff("rwq-x", Page("S", "T", [Section("O", code=["~^'\"`-\\"])]), "1.0")
+    assert source.splitlines()[-3] == r"\(ti\(ha\(aq\(dq\(ga\-\e"
+
+
 def test_code_is_bold_and_the_rest_of_a_term_is_italic() -> None:
     page = Page("S", ".text with `-o json`.", [Section("O", rows=[("`-n`, `--limit` N", "x")])])
     source = roff("rwq-x", page, "1.0", synopsis="`rwq x` [ID]...")
