@@ -12,7 +12,7 @@ __rwq_table() {
     rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER
     case $1 in
     '')
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,local,demo,completion
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion
         rwq_options=(-V --version)
         ;;
     add)
@@ -113,23 +113,49 @@ __rwq_table() {
         rwq_arguments+=(FILE)
         ;;
     help)
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,local,demo,completion,states,exit-codes,environment,recipes
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
         ;;
     'help clean')
         rwq_commands=light,deep
+        ;;
+    'help context')
+        rwq_commands=list,show,set,use,rm,check
         ;;
     'help local')
         rwq_commands=start,stop,status
         ;;
     man)
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,local,demo,completion,states,exit-codes,environment,recipes
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
         rwq_options=(--install --dir=DIRECTORY)
         ;;
     'man clean')
         rwq_commands=light,deep
         ;;
+    'man context')
+        rwq_commands=list,show,set,use,rm,check
+        ;;
     'man local')
         rwq_commands=start,stop,status
+        ;;
+    context)
+        rwq_commands=list,show,set,use,rm,check
+        ;;
+    'context list')
+        ;;
+    'context show')
+        rwq_arguments+=(OTHER)
+        ;;
+    'context set')
+        rwq_options=(--password-command=OTHER --name-color=OTHER --read-only --no-read-only --protect=none,ask,type --unset=OTHER)
+        rwq_arguments+=(OTHER)
+        ;;
+    'context use')
+        rwq_arguments+=(OTHER)
+        ;;
+    'context rm')
+        ;;
+    'context check')
+        rwq_arguments+=(OTHER)
         ;;
     local)
         rwq_commands=start,stop,status
@@ -151,7 +177,7 @@ __rwq_table() {
         ;;
     *) return ;;
     esac
-    rwq_options+=(-q=QUEUE --queue=QUEUE -u=OTHER --url=OTHER -o=table,plain,wide,json,jsonl,csv,ids,data --output=table,plain,wide,json,jsonl,csv,ids,data --password-file=FILE --tls-ca=FILE --tls-cert=FILE --tls-key=FILE --tls-insecure --fields=OTHER --sort=OTHER --reverse --color=auto,always,never --no-color -Q --quiet -v --verbose --debug -h --help)
+    rwq_options+=(-q=QUEUE --queue=QUEUE -u=OTHER --url=OTHER -c=OTHER --context=OTHER -o=table,plain,wide,json,jsonl,csv,ids,data --output=table,plain,wide,json,jsonl,csv,ids,data --password-file=FILE --tls-ca=FILE --tls-cert=FILE --tls-key=FILE --tls-insecure --write --fields=OTHER --sort=OTHER --reverse --color=auto,always,never --no-color -Q --quiet -v --verbose --debug -h --help)
 }
 
 # Splits the line before the cursor into words as the shell would, but runs nothing in it. It uses
@@ -347,7 +373,7 @@ __rwq_option() {
 # Remembers the option $1, and its value $2 if it has one, if it selects the server or the queue.
 __rwq_note_place() {
     case $1 in
-    -u | --url | --password-file | --tls-ca | --tls-cert | --tls-key | --tls-insecure)
+    -u | --url | -c | --context | --password-file | --tls-ca | --tls-cert | --tls-key | --tls-insecure)
         rwq_server+=("$@")
         [[ -z ${rwq_dynamic[rwq_number]} ]] || rwq_blind=1
         ;;

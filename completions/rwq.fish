@@ -84,13 +84,15 @@ function __rwq_read_command
             set options on-conflict= strict dry-run 0/null
         case 'man'
             set options install dir=
+        case 'context set'
+            set options password-command= name-color= read-only/no-read-only protect= unset=
         case 'completion'
             set options install
     end
     # The options of a subcommand follow its name.
-    contains -- "$__rwq_path" '' 'clean' 'help' 'help clean' 'help local' 'man' 'man clean' 'man local' 'local'; and set stop -s
-    argparse -n rwq -i $stop q/queue= u/url= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure fields= sort= reverse color= no-color Q/quiet v/verbose debug h/help $options -- $argv 2>/dev/null
-    for name in url password-file tls-ca tls-cert tls-key tls-insecure
+    contains -- "$__rwq_path" '' 'clean' 'help' 'help clean' 'help context' 'help local' 'man' 'man clean' 'man context' 'man local' 'context' 'local'; and set stop -s
+    argparse -n rwq -i $stop q/queue= u/url= c/context= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure write fields= sort= reverse color= no-color Q/quiet v/verbose debug h/help $options -- $argv 2>/dev/null
+    for name in url context password-file tls-ca tls-cert tls-key tls-insecure
         set -l flag _flag_(string replace -a -- - _ $name)
         switch "$$flag"
             case ''
@@ -190,21 +192,23 @@ complete -c rwq -e
 complete -c rwq -f
 
 # The options that every command accepts, before its name or after it.
-complete -c rwq -s q -l queue -x -a '(__rwq_names queue)' -d 'The queue. Default: RWQ_QUEUE'
-complete -c rwq -s u -l url -x -d 'The server. Default: RWQ_URL, else REDIS_URL, else redis://localhost:6379/0'
+complete -c rwq -s q -l queue -x -a '(__rwq_names queue)' -d 'The queue. Default: RWQ_QUEUE, else the context\'s'
+complete -c rwq -s u -l url -x -d 'The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, redis://localhost:6379/0'
+complete -c rwq -s c -l context -x -d 'The server by its name'
 complete -c rwq -s o -l output -x -a 'table\\t plain\\t wide\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, wide, json, jsonl, csv, ids, data. Default: RWQ_OUTPUT, else table on a terminal'
-complete -c rwq -l password-file -r -F -d 'A file with the password. Default: the password of the URL, else RWQ_PASSWORD'
+complete -c rwq -l password-file -r -F -d 'A file with the password. Default: the password of the URL or context; else, for a server named by its URL, RWQ_PASSWORD'
 complete -c rwq -l tls-ca -r -F -d 'Certificate authorities to trust (rediss://)'
 complete -c rwq -l tls-cert -r -F -d 'The client\'s certificate'
 complete -c rwq -l tls-key -r -F -d 'The client\'s key'
 complete -c rwq -l tls-insecure -d 'Accept any server certificate'
+complete -c rwq -l write -d 'Allow changes in a read-only context'
 complete -c rwq -l fields -x -d 'Only these fields, in this order, in any format; an unknown one lists them all'
 complete -c rwq -l sort -x -d 'Sort what was read by this field'
 complete -c rwq -l reverse -d 'Reverse the order of what was read'
 complete -c rwq -l color -x -a 'auto\\t always\\t never\\t' -d 'auto, always, never. Default: auto: on a terminal, without NO_COLOR'
 complete -c rwq -l no-color -d 'The same as --color never'
 complete -c rwq -s Q -l quiet -d 'No notes, summaries or progress; only errors'
-complete -c rwq -s v -l verbose -d 'Print the server and the queue on stderr'
+complete -c rwq -s v -l verbose -d 'Print server, queue and format on stderr, and where each comes from'
 complete -c rwq -l debug -d 'Show the traceback of an error'
 complete -c rwq -s h -l help -d 'Show this message and exit'
 
@@ -237,6 +241,7 @@ complete -c rwq -n '__rwq_at' -a 'export' -d 'Write a whole queue to stdout, as 
 complete -c rwq -n '__rwq_at' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
 complete -c rwq -n '__rwq_at' -a 'help' -d 'Show the help of a command, or a topic'
 complete -c rwq -n '__rwq_at' -a 'man' -d 'Show the man page of a command or a topic, or print its source if stdout is not a terminal'
+complete -c rwq -n '__rwq_at' -a 'context' -d 'Name servers in ~/.config/rwq/config.toml, each with its queue, password and protection'
 complete -c rwq -n '__rwq_at' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
 complete -c rwq -n '__rwq_at' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
 complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
@@ -312,7 +317,7 @@ complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs end with NUL, on stdi
 complete -c rwq -n '__rwq_at release' -l front -d 'Return the items to the front, in this order'
 complete -c rwq -n '__rwq_at release' -l delay -x -d 'Return the items after this long; 0 is now'
 complete -c rwq -n '__rwq_at release' -l force -d 'Also items that another session holds'
-complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases'
+complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument release' -a '(__rwq_names item processing)'
 
@@ -327,7 +332,7 @@ complete -c rwq -n '__rwq_at bury' -l all -d 'Every item that the command applie
 complete -c rwq -n '__rwq_at bury' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at bury' -l reason -x -d 'The reason, up to 1,024 bytes; replaces the reason of items that are already buried. [default: by hand]'
 complete -c rwq -n '__rwq_at bury' -l force -d 'Also items that another session holds'
-complete -c rwq -n '__rwq_at bury' -l yes -d 'Do not ask before --force ends leases'
+complete -c rwq -n '__rwq_at bury' -l yes -d 'Do not ask before --force ends leases. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at bury' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument bury' -a '(__rwq_names item waiting)'
 
@@ -363,7 +368,7 @@ complete -c rwq -n '__rwq_at rm' -l older-than -x -d 'Only items last used longe
 complete -c rwq -n '__rwq_at rm' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at rm' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at rm' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
-complete -c rwq -n '__rwq_at rm' -l yes -d 'Do not ask for confirmation'
+complete -c rwq -n '__rwq_at rm' -l yes -d 'Do not ask for confirmation. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at rm' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument rm' -a '(__rwq_names item all)'
 
@@ -378,12 +383,12 @@ complete -c rwq -n '__rwq_at mv' -l all -d 'Every item that the command applies 
 complete -c rwq -n '__rwq_at mv' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at mv' -l to -x -a '(__rwq_names queue)' -d 'The queue to move them to'
 complete -c rwq -n '__rwq_at mv' -l force -d 'Also leased, delayed and buried items; their leases end'
-complete -c rwq -n '__rwq_at mv' -l yes -d 'Do not ask for confirmation'
+complete -c rwq -n '__rwq_at mv' -l yes -d 'Do not ask for confirmation. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at mv' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument mv' -a '(__rwq_names item waiting)'
 
 # rwq purge
-complete -c rwq -n '__rwq_at purge' -l yes -d 'Do not ask for confirmation'
+complete -c rwq -n '__rwq_at purge' -l yes -d 'Do not ask for confirmation. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at purge' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at purge' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
@@ -533,6 +538,7 @@ complete -c rwq -n '__rwq_at help' -a 'export' -d 'Write a whole queue to stdout
 complete -c rwq -n '__rwq_at help' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
 complete -c rwq -n '__rwq_at help' -a 'help' -d 'Show the help of a command, or a topic'
 complete -c rwq -n '__rwq_at help' -a 'man' -d 'Show the man page of a command or a topic, or print its source if stdout is not a terminal'
+complete -c rwq -n '__rwq_at help' -a 'context' -d 'Name servers in ~/.config/rwq/config.toml, each with its queue, password and protection'
 complete -c rwq -n '__rwq_at help' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
 complete -c rwq -n '__rwq_at help' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
 complete -c rwq -n '__rwq_at help' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
@@ -544,6 +550,14 @@ complete -c rwq -n '__rwq_at help' -a 'recipes' -d 'Ten tasks with the commands 
 # rwq help clean
 complete -c rwq -n '__rwq_at help clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
 complete -c rwq -n '__rwq_at help clean' -a 'deep' -d 'Also return orphaned items and drop ghosts; walks all keys'
+
+# rwq help context
+complete -c rwq -n '__rwq_at help context' -a 'list' -d 'List the contexts'
+complete -c rwq -n '__rwq_at help context' -a 'show' -d 'Show a context: NAME, else the one that is in use'
+complete -c rwq -n '__rwq_at help context' -a 'set' -d 'Create a context or change one, with its server (-u), queue (-q) and password'
+complete -c rwq -n '__rwq_at help context' -a 'use' -d 'Make a context the current one; - is the previous one'
+complete -c rwq -n '__rwq_at help context' -a 'rm' -d 'Remove contexts'
+complete -c rwq -n '__rwq_at help context' -a 'check' -d 'Connect to a context, else to the server in use, and say its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
 
 # rwq help local
 complete -c rwq -n '__rwq_at help local' -a 'start' -d 'Start the embedded server if it is not running'
@@ -580,6 +594,7 @@ complete -c rwq -n '__rwq_at man' -a 'export' -d 'Write a whole queue to stdout,
 complete -c rwq -n '__rwq_at man' -a 'import' -d 'Restore what rwq export wrote: items in their order and states, leases and results with the time left'
 complete -c rwq -n '__rwq_at man' -a 'help' -d 'Show the help of a command, or a topic'
 complete -c rwq -n '__rwq_at man' -a 'man' -d 'Show the man page of a command or a topic, or print its source if stdout is not a terminal'
+complete -c rwq -n '__rwq_at man' -a 'context' -d 'Name servers in ~/.config/rwq/config.toml, each with its queue, password and protection'
 complete -c rwq -n '__rwq_at man' -a 'local' -d 'Start, stop or inspect the embedded server behind -u local:'
 complete -c rwq -n '__rwq_at man' -a 'demo' -d 'Run the main commands on a throwaway server and show their output, in a few seconds'
 complete -c rwq -n '__rwq_at man' -a 'completion' -d 'Print the completion script of a shell, or install it for this user'
@@ -592,10 +607,33 @@ complete -c rwq -n '__rwq_at man' -a 'recipes' -d 'Ten tasks with the commands f
 complete -c rwq -n '__rwq_at man clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
 complete -c rwq -n '__rwq_at man clean' -a 'deep' -d 'Also return orphaned items and drop ghosts; walks all keys'
 
+# rwq man context
+complete -c rwq -n '__rwq_at man context' -a 'list' -d 'List the contexts'
+complete -c rwq -n '__rwq_at man context' -a 'show' -d 'Show a context: NAME, else the one that is in use'
+complete -c rwq -n '__rwq_at man context' -a 'set' -d 'Create a context or change one, with its server (-u), queue (-q) and password'
+complete -c rwq -n '__rwq_at man context' -a 'use' -d 'Make a context the current one; - is the previous one'
+complete -c rwq -n '__rwq_at man context' -a 'rm' -d 'Remove contexts'
+complete -c rwq -n '__rwq_at man context' -a 'check' -d 'Connect to a context, else to the server in use, and say its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
+
 # rwq man local
 complete -c rwq -n '__rwq_at man local' -a 'start' -d 'Start the embedded server if it is not running'
 complete -c rwq -n '__rwq_at man local' -a 'stop' -d 'Stop the embedded server and keep its data'
 complete -c rwq -n '__rwq_at man local' -a 'status' -d 'Show whether the embedded server is running, and where'
+
+# rwq context
+complete -c rwq -n '__rwq_at context' -a 'list' -d 'List the contexts'
+complete -c rwq -n '__rwq_at context' -a 'show' -d 'Show a context: NAME, else the one that is in use'
+complete -c rwq -n '__rwq_at context' -a 'set' -d 'Create a context or change one, with its server (-u), queue (-q) and password'
+complete -c rwq -n '__rwq_at context' -a 'use' -d 'Make a context the current one; - is the previous one'
+complete -c rwq -n '__rwq_at context' -a 'rm' -d 'Remove contexts'
+complete -c rwq -n '__rwq_at context' -a 'check' -d 'Connect to a context, else to the server in use, and say its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
+
+# rwq context set
+complete -c rwq -n '__rwq_at context set' -l password-command -x -d 'A shell command that prints the password, one line'
+complete -c rwq -n '__rwq_at context set' -l name-color -x -d 'The colour of its name: red, green, yellow, blue, magenta, cyan'
+complete -c rwq -n '__rwq_at context set' -l read-only -l no-read-only -d 'Refuse commands that change it unless --write'
+complete -c rwq -n '__rwq_at context set' -l protect -x -a 'none\\t ask\\t type\\t' -d 'none: destructive commands ask as usual. ask: on a terminal also with --yes. type: they want the context\'s name, or --yes=NAME'
+complete -c rwq -n '__rwq_at context set' -l unset -x -d 'Remove this setting; can be given several times'
 
 # rwq local
 complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server if it is not running'

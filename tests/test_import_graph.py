@@ -36,6 +36,7 @@ ROOMS = (
     "output",
     "input",
     "local",
+    "contexts",
     "undo",
     "views",
     "help",

@@ -20,7 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Inspecting": ("ls", "leases", "show", "stats", "queues", "wait"),
     "Maintenance": ("clean", "doctor", "check", "export", "import"),
-    "Tools": ("help", "man", "local", "demo", "completion"),
+    "Tools": ("help", "man", "context", "local", "demo", "completion"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 

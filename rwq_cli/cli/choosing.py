@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rwq_cli.cli.confirm import confirm_ids
+from rwq_cli.cli.confirm import confirm_ids, is_confirmed
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
@@ -197,9 +197,9 @@ class Choice:
             warn_of_idle_reset(settings, [queue], self.selection)
             selection = replace(self.selection, holder=queue.holder if self.mine else None)
             chosen = queue.choose(selection, limit=self.limit)
-        if confirm is None or yes:
+        if confirm is None or is_confirmed(settings, yes=yes):
             return chosen
-        return replace(chosen, ids=confirm_ids(confirm, chosen.ids, queue))
+        return replace(chosen, ids=confirm_ids(settings, confirm, chosen.ids, queue))
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ class Manual:
         examples: Command lines that work.
         exits: The meanings of exit codes that are specific to this command.
         reads_only: Whether it changes nothing on the server.
+        works_read_only: Whether it is allowed in a read-only context without `--write`: it finds
+            out by itself what it must not do there.
         monitors: Whether its exit codes are those of monitoring plugins, all of them in `exits`,
             and its errors are one line on stdout, with the code `UNKNOWN`.
         plain: The columns of `-o plain`, by what a line stands for.
@@ -56,6 +58,7 @@ class Manual:
     examples: Sequence[str]
     exits: Mapping[Code, str] = field(default_factory=dict)
     reads_only: bool = False
+    works_read_only: bool = False
     monitors: bool = False
     plain: Mapping[str, str] = field(default_factory=dict)
 
@@ -80,6 +83,22 @@ class OptionGroup(Protocol):
         """Combine the values of the options."""
 
 
+_YES_FOR = "--yes="
+
+
+def _without_yes_for(words: Sequence[str], settings: Any) -> list[str]:
+    """The words with `--yes` in place of `--yes=NAME`, whose name is kept among the settings.
+
+    A flag takes no value, and an option with a value would take the ID behind `--yes` for its own.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    for word in words[:end]:
+        if word.startswith(_YES_FOR):
+            settings.given["yes_for"] = word[len(_YES_FOR) :]
+    kept = ["--yes" if word.startswith(_YES_FOR) else word for word in words[:end]]
+    return [*kept, *words[end:]]
+
+
 class HelpfulCommand(TyperCommand):
     """A command whose help ends with examples and exit codes."""
 
@@ -91,6 +110,7 @@ class HelpfulCommand(TyperCommand):
         # Set before parsing, which may fail.
         if parent is not None and parent.obj is not None and self.manual is not None:
             parent.obj.monitors = self.manual.monitors
+            args = _without_yes_for(args, parent.obj)
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -113,6 +133,9 @@ class HelpfulCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         # All modules are loaded by now.
         raise_on_interrupt()
+        if self.manual is not None:
+            is_safe = self.manual.reads_only or self.manual.works_read_only
+            ctx.obj.changes = not is_safe and not ctx.params.get("dry_run")
         ctx.obj.check()
         return super().invoke(ctx)
 
@@ -200,12 +223,13 @@ class CommandModule:
         examples: Sequence[str],
         exits: Mapping[Code, str] | None = None,
         reads_only: bool = False,
+        works_read_only: bool = False,
         monitors: bool = False,
         null: str | None = None,
         plain: Mapping[str, str] | None = None,
     ) -> "Callable[[Function], Function]":
         """Declare a command; see `Manual`. `null` is the help of its option `-0`; None for none."""
-        manual = Manual(examples, exits or {}, reads_only, monitors, plain or {})
+        manual = Manual(examples, exits or {}, reads_only, works_read_only, monitors, plain or {})
 
         def declare(function: "Function") -> "Function":
             run = _with_settings(function, null)

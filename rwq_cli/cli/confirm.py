@@ -1,8 +1,14 @@
-"""Asks for confirmation of a destructive action, on the terminal."""
+"""Asks for confirmation of a destructive action, on the terminal.
+
+How sure the user has to be depends on the server: see `Protection`.
+"""
 
 import os
+import termios
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.queue import WorkQueue
@@ -12,6 +18,8 @@ from rwq_cli.output.escape import escaped
 # From this many items on, the user has to type the queue's name.
 NAME_FROM_ITEMS = 1000
 
+_RED = 31
+
 
 class Declined(RwqError):
     """The user said no."""
@@ -19,18 +27,55 @@ class Declined(RwqError):
     code = "declined"
 
 
+def is_confirmed(settings: Settings, *, yes: bool) -> bool:
+    """Whether the command line itself confirms a destructive action.
+
+    Args:
+        settings: The run's settings.
+        yes: Whether `--yes` was given, with or without a name.
+
+    Raises:
+        InvalidArgument: `--yes` names another context, or there is no terminal to ask on and it has
+            to name the context.
+    """
+    guard, named = settings.guard, settings.given.get("yes_for")
+    if named is not None and (guard is None or guard.name != named):
+        found = f"this is context {guard.name}" if guard else "this server is no context"
+        raise InvalidArgument(
+            f"--yes={named} is for another server: {found}", "check -c, -u and rwq context show"
+        )
+    if not yes or guard is None or guard.protect == "none":
+        return yes
+    if named is None and not _has_terminal():
+        if guard.protect == "type":
+            raise InvalidArgument(
+                f"context {guard.name} is protected", f"use --yes={guard.name} to confirm"
+            )
+        return True
+    return named is not None
+
+
 def confirm(
-    what: str, items: int, queue: str, *, note: str = "", ask: Callable[[str], str] | None = None
+    settings: Settings,
+    what: str,
+    items: int,
+    queue: str,
+    *,
+    leased: int = 0,
+    note: str = "",
+    ask: Callable[[str], str] | None = None,
 ) -> None:
     """Return only if the user agrees.
 
     The question goes to `/dev/tty`: stdin may be a pipe of IDs, and stdout a file.
 
     Args:
+        settings: The run's settings, which name the server.
         what: The action, in which `{}` stands for the items, such as `remove {}`.
         items: The number of items.
         queue: The queue's name, escaped.
-        note: More about the items, such as `, 3 of them leased`.
+        leased: How many of them are leased.
+        note: More about the items, in parentheses.
         ask: Asks a question and returns the answer; None asks on the terminal.
 
     Raises:
@@ -39,16 +84,24 @@ def confirm(
     """
     if not items:
         return
+    guard = settings.guard
     noun = "item" if items == 1 else "items"
+    if leased:
+        note += f" ({human.count(leased)} of them leased)"
     named = f"{human.count(items)} {noun} of {queue}{note}"
-    question = f"rwq will {what.replace('{}', named, 1)}."
-    ask = ask or _ask_on_terminal
-    if items >= NAME_FROM_ITEMS:
-        agreed = ask(f"{question} Type the queue's name to continue: ").rstrip("\r\n") == queue
-    else:
-        agreed = ask(f"{question} Continue? [y/N] ").strip().lower() in ("y", "yes")
-    if not agreed:
-        raise Declined("declined, nothing was changed")
+    question = f"rwq will {what.replace('{}', named, 1)} on {_server(settings)}. "
+    to_type = [("queue", queue)] if items >= NAME_FROM_ITEMS else []
+    yes = "--yes"
+    if guard is not None and guard.protect == "type":
+        to_type.append(("context", guard.name))
+        yes = f"--yes={guard.name}"
+    ask = ask or (lambda text: _ask_on_terminal(text, yes))
+    for whose, name in to_type:
+        answer = ask(f"{question}Type the {whose}'s name to continue: ")
+        _agree(answer.rstrip("\r\n") == name)
+        question = ""
+    if not to_type:
+        _agree(_is_yes(ask(f"{question}Continue? [y/N] ")))
 
 
 def confirm_action(question: str) -> None:
@@ -58,11 +111,12 @@ def confirm_action(question: str) -> None:
         Declined: The answer was no.
         InvalidArgument: There is no terminal to ask on.
     """
-    if _ask_on_terminal(f"{question} Continue? [y/N] ").strip().lower() not in ("y", "yes"):
-        raise Declined("declined, nothing was changed")
+    _agree(_is_yes(_ask_on_terminal(f"{question} Continue? [y/N] ", "--yes")))
 
 
-def confirm_ids(what: str, ids: Iterable[bytes | Flush], queue: WorkQueue) -> list[bytes]:
+def confirm_ids(
+    settings: Settings, what: str, ids: Iterable[bytes | Flush], queue: WorkQueue
+) -> list[bytes]:
     """Return the IDs, each once, only if the user agrees; see `confirm`.
 
     All IDs are read first: the question says how many items there are, and how many are leased.
@@ -70,19 +124,55 @@ def confirm_ids(what: str, ids: Iterable[bytes | Flush], queue: WorkQueue) -> li
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     leased = queue.count_leased(known)
     queue.progress.hide()
-    note = f", {human.count(leased)} of them leased" if leased else ""
-    confirm(what, len(known), escaped(queue.name), note=note)
+    confirm(settings, what, len(known), escaped(queue.name), leased=leased)
     return known
 
 
-def _ask_on_terminal(question: str) -> str:
+def _is_yes(answer: str) -> bool:
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _agree(has_agreed: bool) -> None:
+    if not has_agreed:
+        raise Declined("declined, nothing was changed")
+
+
+def _server(settings: Settings) -> str:
+    """The server in a question; a context has its colour."""
+    label, guard = settings.server_label, settings.guard
+    if guard is None:
+        return label
+    name = guard.name
+    if guard.color is not None and settings.wants_colour(is_terminal=True):
+        from rwq_cli.contexts.model import COLOURS
+
+        name = f"\x1b[1;{_RED + COLOURS.index(guard.color)}m{name}\x1b[0m"
+    return name if settings.server.context is not None else f"{label} (context {name})"
+
+
+def _has_terminal() -> bool:
     try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+        os.close(_open_terminal())
+    except OSError:
+        return False
+    return True
+
+
+def _open_terminal() -> int:
+    return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+
+
+def _ask_on_terminal(question: str, yes: str) -> str:
+    try:
+        terminal = _open_terminal()
     except OSError:
         raise InvalidArgument(
-            "this needs confirmation, and there is no terminal to ask on", "use --yes"
+            "this needs confirmation, and there is no terminal to ask on", f"use {yes}"
         )
     try:
+        # What was typed before the question is no answer to it.
+        with suppress(termios.error):
+            termios.tcflush(terminal, termios.TCIFLUSH)
         os.write(terminal, question.encode())
         answer = b""
         while not answer.endswith(b"\n"):

@@ -1,14 +1,12 @@
 """Opens the server and the queues that the settings name."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.keys import QueueKeys, is_glob
 from rwq_cli.core.queue import WorkQueue
@@ -19,7 +17,20 @@ from rwq_cli.output.escape import escaped
 if TYPE_CHECKING:
     from rwq_cli.output.report import Batch, Records, Report
 
-LOCAL = "local:"
+
+class Password(NamedTuple):
+    """A password beside the URL.
+
+    Attributes:
+        value: The password; None for none.
+        origin: Where it comes from, such as `RWQ_PASSWORD`.
+        is_first: Whether it is preferred to one in the URL.
+    """
+
+    value: str | None
+    origin: str
+    is_first: bool = False
+
 
 T = TypeVar("T")
 
@@ -28,18 +39,21 @@ def open_connection(settings: Settings) -> Connection:
     """Connect to the server that the settings name; start an embedded one if necessary.
 
     Raises:
-        InvalidArgument: The URL is malformed, or the password file cannot be read.
+        InvalidArgument: The URL is malformed, the context cannot be used or is read-only, or the
+            password file cannot be read.
+        PasswordCommandFailed: The context's password command gave no password.
         LocalServerError: The embedded server could not be started.
     """
-    password = settings.password
     url = settings.url
     if url.startswith(LOCAL):
         url = _local_url(settings)
+    settings.check_read_only()
+    password = _password(settings)
     connection = connect(
         Server(
             url=url,
-            password=password,
-            password_first=settings.given.get("password_file") is not None,
+            password=password.value,
+            password_first=password.is_first,
             tls_ca=settings.path("tls_ca"),
             tls_cert=settings.path("tls_cert"),
             tls_key=settings.path("tls_key"),
@@ -48,7 +62,12 @@ def open_connection(settings: Settings) -> Connection:
     )
     cancel_on_interrupt(connection.stop)
     if settings.verbose:
-        settings.environment.note(f"server {connection.name}")
+        _, origin, context = settings.server
+        where = f"{origin}, context {context.name}" if context is not None else origin
+        settings.environment.note(f"server {connection.name} ({where})")
+        if password.value is not None:
+            settings.environment.note(f"password ({password.origin})")
+        settings.environment.note(f"output {settings.output} ({settings.output_origin})")
     environment = settings.environment
     if environment.stderr_is_terminal and not (environment.stdout_is_pipe or settings.quiet):
         from rwq_cli.output.progress import TerminalProgress
@@ -58,21 +77,29 @@ def open_connection(settings: Settings) -> Connection:
     return connection
 
 
-def local_directory(settings: Settings, url: str) -> Path:
-    """The data directory that a `local:` URL names."""
-    from rwq_cli.local import default_directory
+def _password(settings: Settings) -> Password:
+    """The password: that of `--password-file`, else the context's, else RWQ_PASSWORD.
 
-    named = url[len(LOCAL) :]
-    if named:
-        return Path(os.path.abspath(os.path.expanduser(named)))
-    return default_directory(settings.environment.variables)
+    RWQ_PASSWORD is for a server that was named by its URL: no other server may see it.
+    """
+    named = settings.path("password_file")
+    context = settings.server.context
+    if named is None and context is None:
+        return Password(settings.environment.variables.get("RWQ_PASSWORD"), "RWQ_PASSWORD")
+    from rwq_cli.contexts.password import password_of, read_password_file
+
+    if named is not None:
+        value = read_password_file(named, "--password-file")
+        return Password(value, "--password-file", is_first=True)
+    assert context is not None
+    return Password(password_of(context, settings.contexts.path), f"context {context.name}")
 
 
 def _local_url(settings: Settings) -> str:
     """Start the embedded server if necessary, and return the URL of its socket."""
     from rwq_cli.local import LocalServer
 
-    directory = local_directory(settings, settings.url)
+    directory = settings.local_directory(settings.url)
     server = LocalServer(directory, settings.environment.variables)
     server.ensure_running()
     return server.url
@@ -199,5 +226,5 @@ def _open(settings: Settings, names: Sequence[bytes]) -> list[WorkQueue]:
 def _handles(settings: Settings, connection: Connection, names: Sequence[bytes]) -> list[WorkQueue]:
     if settings.verbose:
         for name in names:
-            settings.environment.note(f"queue {escaped(name)}")
+            settings.environment.note(f"queue {escaped(name)} ({settings.queue_origin})")
     return [WorkQueue(connection, name, holder=settings.holder) for name in names]

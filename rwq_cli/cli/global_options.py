@@ -33,14 +33,19 @@ def global_options() -> list[TyperOption]:
 
     return [
         option(
-            "-q", "--queue", metavar="NAME", multiple=True, help="The queue. Default: RWQ_QUEUE."
+            *("-q", "--queue"),
+            metavar="NAME",
+            multiple=True,
+            help="The queue. Default: RWQ_QUEUE, else the context's.",
         ),
         option(
             "-u",
             "--url",
             metavar="URL",
-            help="The server. Default: RWQ_URL, else REDIS_URL, else redis://localhost:6379/0.",
+            help="The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, "
+            "redis://localhost:6379/0.",
         ),
+        option("-c", "--context", metavar="CONTEXT", help="The server by its name."),
         option(
             "-o",
             "--output",
@@ -50,12 +55,14 @@ def global_options() -> list[TyperOption]:
         option(
             "--password-file",
             metavar="FILE",
-            help="A file with the password. Default: the password of the URL, else RWQ_PASSWORD.",
+            help="A file with the password. Default: the password of the URL or context; else, "
+            "for a server named by its URL, RWQ_PASSWORD.",
         ),
         option("--tls-ca", metavar="FILE", help="Certificate authorities to trust (rediss://)."),
         option("--tls-cert", metavar="FILE", help="The client's certificate."),
         option("--tls-key", metavar="FILE", help="The client's key."),
         option("--tls-insecure", is_flag=True, help="Accept any server certificate."),
+        option("--write", is_flag=True, help="Allow changes in a read-only context."),
         option(
             "--fields",
             metavar="NAME,...",
@@ -70,7 +77,12 @@ def global_options() -> list[TyperOption]:
         ),
         option("--no-color", is_flag=True, help="The same as --color never."),
         option("-Q", "--quiet", is_flag=True, help="No notes, summaries or progress; only errors."),
-        option("-v", "--verbose", is_flag=True, help="Print the server and the queue on stderr."),
+        option(
+            "-v",
+            "--verbose",
+            is_flag=True,
+            help="Print server, queue and format on stderr, and where each comes from.",
+        ),
         option("--debug", is_flag=True, help="Show the traceback of an error."),
     ]
 

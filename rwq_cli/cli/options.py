@@ -115,12 +115,15 @@ NULL_IDS_BOTH_WAYS = "IDs end with NUL, on stdin and with -o ids."
 DryRunOption = Annotated[
     bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]
-YesOption = Annotated[bool, option("--yes", "Do not ask for confirmation.")]
+_YES_FOR = "--yes=NAME confirms it for the protected context NAME."
+YesOption = Annotated[bool, option("--yes", f"Do not ask for confirmation. {_YES_FOR}")]
 YesToBreakJsonOption = Annotated[
     bool, option("--yes", "Do not ask before JSON is replaced by data that are not JSON.")
 ]
 ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
-YesToForceOption = Annotated[bool, option("--yes", "Do not ask before --force ends leases.")]
+YesToForceOption = Annotated[
+    bool, option("--yes", f"Do not ask before --force ends leases. {_YES_FOR}")
+]
 LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]
 AllQueuesOption = Annotated[
     bool,

@@ -12,7 +12,7 @@ import typer
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.options import UsageError
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.errors import AuthenticationFailed, RwqError, ServerError
 from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
 
@@ -45,6 +45,9 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
 
             environment.error(traceback.format_exc().rstrip())
         failure = _as_rwq_error(error)
+        if isinstance(failure, AuthenticationFailed) and settings.server.context is not None:
+            name = settings.server.context.name
+            failure.hint = f"context {name} needs a password_command or password_file"
         if settings.monitors and not wants_json(arguments, environment):
             _report_to_monitor(failure, environment)
         else:

@@ -1,17 +1,22 @@
-"""The settings of one run, among them server, queue and password: options, variables, defaults."""
+"""The settings of one run: options, then variables, then the context, then defaults."""
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from rwq_cli.contexts import config_path
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import ColourMode, Environment
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat, OutputOptions
 
 if TYPE_CHECKING:
+    from rwq_cli.contexts.file import Contexts
+    from rwq_cli.contexts.model import Context
     from rwq_cli.output.progress import TerminalProgress
 
 E = TypeVar("E", bound=StrEnum)
@@ -19,6 +24,27 @@ E = TypeVar("E", bound=StrEnum)
 # Fields that are null unless the data are read.
 _DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
 DEFAULT_URL = "redis://localhost:6379/0"
+LOCAL = "local:"
+
+
+class ServerSetting(NamedTuple):
+    """Which server, and who says so.
+
+    Attributes:
+        url: Its URL.
+        origin: Where it comes from, such as `RWQ_URL`.
+        context: The context that it is; None if it was named by its URL.
+    """
+
+    url: str
+    origin: str
+    context: "Context | None" = None
+
+
+class ReadOnlyContext(InvalidArgument):
+    """The context is read-only, and the command changes something."""
+
+    code = "read-only-context"
 
 
 @dataclass
@@ -30,6 +56,7 @@ class Settings:
         given: The global options of the command line, by name.
         null_separated: Whether `-0` was given.
         monitors: Whether the command reports to a monitoring system, including its errors.
+        changes: Whether the command may change something on the server.
         progress: Shows progress on the terminal; None for no progress.
     """
 
@@ -37,6 +64,7 @@ class Settings:
     given: dict[str, Any] = field(default_factory=dict)
     null_separated: bool = False
     monitors: bool = False
+    changes: bool = False
     progress: "TerminalProgress | None" = None
 
     def check(self) -> None:
@@ -72,6 +100,13 @@ class Settings:
             return _one_of(OutputFormat, given, "-o")
         variable = self.environment.variables.get("RWQ_OUTPUT")
         return _one_of(OutputFormat, variable, "RWQ_OUTPUT") if variable else None
+
+    @property
+    def output_origin(self) -> str:
+        """Where the output format comes from."""
+        if self.given.get("output") is not None:
+            return "-o"
+        return "default" if self.chosen_output is None else "RWQ_OUTPUT"
 
     @property
     def output_options(self) -> OutputOptions:
@@ -117,14 +152,15 @@ class Settings:
         Raises:
             InvalidArgument: `--color` is none of its values.
         """
-        return self._wants_colour(is_terminal=self.environment.stdout_is_terminal)
+        return self.wants_colour(is_terminal=self.environment.stdout_is_terminal)
 
     @property
     def stderr_colour(self) -> bool:
         """Whether what is written to stderr has colour; see `colour`."""
-        return self._wants_colour(is_terminal=self.environment.stderr_is_terminal)
+        return self.wants_colour(is_terminal=self.environment.stderr_is_terminal)
 
-    def _wants_colour(self, *, is_terminal: bool) -> bool:
+    def wants_colour(self, *, is_terminal: bool) -> bool:
+        """Whether what is written there has colour; see `colour`."""
         when = _one_of(ColourMode, self.given.get("color", "auto"), "--color")
         return self.environment.wants_colour(when, is_terminal=is_terminal)
 
@@ -143,23 +179,143 @@ class Settings:
         """Whether to print the server and the queue on stderr."""
         return bool(self.given.get("verbose"))
 
+    @cached_property
+    def contexts(self) -> "Contexts":
+        """The contexts of the configuration file.
+
+        Raises:
+            ContextError: The file cannot be used.
+        """
+        from rwq_cli.contexts.file import read_contexts
+
+        return read_contexts(self.contexts_path)
+
+    @property
+    def contexts_path(self) -> Path:
+        """The configuration file, which may not exist."""
+        return config_path(self.environment.variables)
+
+    @cached_property
+    def _has_contexts(self) -> bool:
+        """Whether there may be contexts: most runs have none, and do without that module."""
+        return os.path.lexists(self.contexts_path)
+
+    @cached_property
+    def server(self) -> ServerSetting:
+        """The server: `-u`, `-c`, RWQ_URL, RWQ_CONTEXT, current context, REDIS_URL, localhost.
+
+        Raises:
+            ContextError: There is no such context, or the file cannot be used.
+        """
+        variables = self.environment.variables
+        if (url := self.given.get("url")) is not None:
+            return ServerSetting(str(url), "-u")
+        if (name := self.given.get("context")) is not None:
+            return self._of_context(name, "-c")
+        if url := variables.get("RWQ_URL"):
+            return ServerSetting(url, "RWQ_URL")
+        if name := variables.get("RWQ_CONTEXT"):
+            return self._of_context(name, "RWQ_CONTEXT")
+        if self._has_contexts and self.contexts.current is not None:
+            return self._of_context(self.contexts.current, "the current context")
+        if url := variables.get("REDIS_URL"):
+            return ServerSetting(url, "REDIS_URL")
+        return ServerSetting(DEFAULT_URL, "default")
+
+    def _of_context(self, name: str, origin: str) -> ServerSetting:
+        context = self.contexts.get(name)
+        return ServerSetting(context.url, origin, context)
+
+    @cached_property
+    def guard(self) -> "Context | None":
+        """The context whose protection holds: the one that was named, else that of the address.
+
+        Of several contexts with this address, it is the most protected one. None for none.
+        """
+        url, _, context = self.server
+        if context is not None or not self._has_contexts:
+            return context
+        from rwq_cli.contexts.model import most_protected
+        from rwq_cli.core.server.address import is_same_server
+
+        place = self._without_local(url)
+        return most_protected(
+            each
+            for each in self.contexts.by_name.values()
+            if is_same_server(self._without_local(each.url), place)
+        )
+
+    def _without_local(self, url: str) -> str:
+        """The URL of the server, also of an embedded one."""
+        if not url.startswith(LOCAL):
+            return url
+        from rwq_cli.core.errors import LocalServerError
+        from rwq_cli.local import LocalServer
+
+        try:
+            return LocalServer(self.local_directory(url), self.environment.variables).url
+        except LocalServerError:
+            return url
+
+    def local_directory(self, url: str) -> Path:
+        """The data directory that a `local:` URL names."""
+        from rwq_cli.local import default_directory
+
+        named = url[len(LOCAL) :]
+        if named:
+            return Path(os.path.abspath(os.path.expanduser(named)))
+        return default_directory(self.environment.variables)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the context is read-only and `--write` was not given."""
+        return not self.given.get("write") and self.guard is not None and self.guard.read_only
+
+    def check_read_only(self) -> None:
+        """Raise `ReadOnlyContext` if the command changes what is to be left as it is."""
+        if self.changes and self.is_read_only:
+            assert self.guard is not None
+            raise ReadOnlyContext(
+                f"context {self.guard.name} is read-only",
+                "--write allows this one command; --dry-run shows what it would do",
+            )
+
+    @property
+    def server_label(self) -> str:
+        """What questions and summaries call the server: its context, else its masked URL."""
+        url, _, context = self.server
+        if context is not None:
+            return escaped(context.name.encode())
+        from rwq_cli.core.server.masking import mask_url
+
+        shown = url if url.startswith(LOCAL) else mask_url(url)
+        return escaped(os.fsencode(shown))
+
     @property
     def url(self) -> str:
-        """The server's URL: `-u`, else RWQ_URL, else REDIS_URL, else localhost."""
-        variables = self.environment.variables
-        given = self.given.get("url")
-        if given is not None:
-            return str(given)
-        return variables.get("RWQ_URL") or variables.get("REDIS_URL") or DEFAULT_URL
+        """The server's URL."""
+        return self.server.url
 
     @property
     def queues(self) -> Sequence[bytes]:
-        """The names of the queues: every `-q`, else RWQ_QUEUE; may be empty."""
-        names = self.given.get("queue")
-        if names:
-            return [os.fsencode(name) for name in names]
-        variable = self.environment.variables.get("RWQ_QUEUE")
-        return [os.fsencode(variable)] if variable else []
+        """The names of the queues: every `-q`, else RWQ_QUEUE, else the context's; may be empty."""
+        return [os.fsencode(name) for name in self._queue_setting[0]]
+
+    @property
+    def queue_origin(self) -> str:
+        """Where the queues come from."""
+        return self._queue_setting[1]
+
+    @property
+    def _queue_setting(self) -> tuple[Sequence[str], str]:
+        if names := self.given.get("queue"):
+            return names, "-q"
+        if name := self.environment.variables.get("RWQ_QUEUE"):
+            return [name], "RWQ_QUEUE"
+        context = self.server.context
+        if context is not None and context.queue is not None:
+            return [context.queue], f"context {context.name}"
+        return [], "none"
 
     @property
     def queue(self) -> bytes:
@@ -174,24 +330,6 @@ class Settings:
         if len(names) > 1:
             raise InvalidArgument("this command takes one queue", "give -q once")
         return names[0]
-
-    @property
-    def password(self) -> str | None:
-        """The password outside the URL: the first line of --password-file, else RWQ_PASSWORD.
-
-        Raises:
-            InvalidArgument: The file cannot be read.
-        """
-        name = self.given.get("password_file")
-        if name is None:
-            return self.environment.variables.get("RWQ_PASSWORD")
-        try:
-            return Path(name).read_bytes().split(b"\n")[0].rstrip(b"\r").decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8"
-            raise InvalidArgument(
-                f"cannot read the password file {name}: {reason.lower()}", "check --password-file"
-            )
 
     def path(self, name: str) -> Path | None:
         """The file that a global option names."""

@@ -41,6 +41,7 @@ def _codes(text: str) -> frozenset[Code]:
         ExitStatus.OK: "there are no errors or warnings, or none are left; notes do not count",
         ExitStatus.NO: "errors or warnings were found, or are left after --fix",
     },
+    works_read_only=True,
     null=NULL_IDS,
 )
 def doctor(
@@ -63,6 +64,7 @@ def doctor(
     if dry_run and not fix:
         raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
+    settings.changes = fix and not dry_run
     opened = open_matching_queues(settings, all_queues=all_queues)
     all_ids = settings.output is OutputFormat.IDS
     is_for_people = settings.chosen_output is None or settings.output.is_for_people

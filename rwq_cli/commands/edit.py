@@ -54,7 +54,7 @@ def edit(
         run_editor(settings.environment, draft.path)
         data = draft.read()
         if not yes and not dry_run:
-            ask_about_json(queue, item, data)
+            ask_about_json(settings, queue, item, data)
     report = data_report(settings, queue, "edit", item_id, (item, data), dry_run=dry_run)
     batches = report.batches
 

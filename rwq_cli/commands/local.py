@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import LOCAL, local_directory
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import LocalServer
 from rwq_cli.output.report import Report
@@ -59,4 +58,4 @@ def _server(settings: Settings, directory: str | None) -> LocalServer:
     url = settings.url if settings.url.startswith(LOCAL) else LOCAL
     if directory is not None:
         url = LOCAL + directory
-    return LocalServer(local_directory(settings, url), settings.environment.variables)
+    return LocalServer(settings.local_directory(url), settings.environment.variables)

@@ -35,12 +35,12 @@ def read_item(settings: Settings, queue: WorkQueue, item_id: bytes) -> ItemSnaps
     return item
 
 
-def ask_about_json(queue: WorkQueue, item: ItemSnapshot, data: bytes) -> None:
+def ask_about_json(settings: Settings, queue: WorkQueue, item: ItemSnapshot, data: bytes) -> None:
     """Ask whether to replace JSON by data that are none; see `confirm`."""
     reason = json_error(data)
     if reason is not None and json_error(item.data) is None:
         what = "replace JSON by data that are not JSON in {}"
-        confirm(what, 1, escaped(queue.name), note=f" ({reason})")
+        confirm(settings, what, 1, escaped(queue.name), note=f" ({reason})")
 
 
 def data_report(

@@ -10,6 +10,7 @@ from rwq_cli.cli.options import DryRunOption, YesOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import State, Status
@@ -54,11 +55,13 @@ def mv(
     if to == settings.queue:
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
     queue = open_queue(settings)
-    question = None if dry_run else f"move {{}} to {escaped(to)}"
+    # Without a question, nobody is told.
+    is_new = (dry_run or not yes) and not exists(queue.sibling(to))
+    question = f"move {{}} to {escaped(to)}{', a new or empty queue,' if is_new else ''}"
     choice = choice.including(ITEMS) if force else choice
-    chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
+    chosen = choice.chosen(queue, settings, confirm=None if dry_run else question, yes=yes)
     undo = open_undo_file(settings, queue, "mv", to)
-    return removal_report(
+    report = removal_report(
         settings,
         queue,
         queue.move(chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run),
@@ -73,3 +76,6 @@ def mv(
         },
         fields=bytes_fields("to", to),
     )
+    if dry_run and is_new:
+        report.suffix = lambda: f"; {escaped(to)} is a new or empty queue"
+    return report

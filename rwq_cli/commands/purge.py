@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.confirm import confirm
+from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
@@ -31,10 +31,12 @@ app = CommandModule()
 )
 def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> Report:
     queue = open_queue(settings)
-    if not dry_run and not yes:
+    if not dry_run and not is_confirmed(settings, yes=yes):
         items = queue.count_items()
+        counts = queue.counts() if items else None
+        leased = (counts.leased or 0) + (counts.held or 0) if counts is not None else 0
         queue.connection.progress.hide()
-        confirm("remove all {}", items, escaped(queue.name))
+        confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
     undo = open_undo_file(settings, queue, "purge")
     leftovers = Leftovers()
     report = removal_report(

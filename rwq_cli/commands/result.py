@@ -30,6 +30,7 @@ app = CommandModule()
         ExitStatus.OK: "there is an outcome, completed or rejected",
         ExitStatus.NO: "there is none: the item exists, or is gone without one",
     },
+    works_read_only=True,
 )
 def result(
     settings: Settings,
@@ -49,6 +50,7 @@ def result(
             "one ID is needed, and - means IDs on stdin", "rwq show - shows the results of many"
         )
     queue = open_queue(settings)
+    queue.connection.promotes = not settings.is_read_only
     waits = wait or timeout_s is not None
     limit_s = FOREVER if timeout_s is None else timeout_s
     lookups = (queue.result(each, wait=waits, timeout_s=limit_s) for each in (item_id,))

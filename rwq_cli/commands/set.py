@@ -39,5 +39,5 @@ def set_(
         return data_report(settings, queue, "set", item_id, None, dry_run=dry_run)
     data = read_payload(settings.environment, file)
     if not yes and not dry_run:
-        ask_about_json(queue, item, data)
+        ask_about_json(settings, queue, item, data)
     return data_report(settings, queue, "set", item_id, (item, data), dry_run=dry_run)

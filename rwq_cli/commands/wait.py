@@ -33,6 +33,7 @@ _AT_ONCE_S = 0.2
         ExitStatus.OK: "the condition is met",
         ExitStatus.NO: "the condition was not met in time",
     },
+    works_read_only=True,
 )
 def wait(
     settings: Settings,
@@ -66,6 +67,8 @@ def wait(
             "--until-empty, --below and --id cannot be used together", "wait for one of them"
         )
     opened = open_matching_queues(settings, all_queues=all_queues)
+    for queue in opened.queues:
+        queue.connection.promotes = not settings.is_read_only
     condition = WaitCondition(below=below, ids=tuple(ids or ()))
     limit_s = FOREVER if timeout_s is None else timeout_s
     waited = zip(

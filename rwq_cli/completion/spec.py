@@ -16,7 +16,7 @@ from rwq_cli.output.options import OutputFormat
 _COMMON = GLOBAL_NAMES | {"help"}
 # The common options that do not select the server or how to connect to it.
 _NOT_ABOUT_SERVER = {
-    *("queue", "output", "fields", "sort", "reverse", "color", "no_color", "quiet"),
+    *("queue", "write", "output", "fields", "sort", "reverse", "color", "no_color", "quiet"),
     *("verbose", "debug", "help"),
 }
 

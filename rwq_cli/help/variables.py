@@ -5,9 +5,12 @@ from collections.abc import Mapping
 VARIABLES: Mapping[str, Mapping[str, str]] = {
     "Server and queue": {
         "RWQ_URL": "The server, as with `-u`.",
-        "REDIS_URL": "The server, if `RWQ_URL` is not set.",
+        "RWQ_CONTEXT": "The server by the name of its context, as with `-c`, if `RWQ_URL` is not "
+        "set.",
+        "REDIS_URL": "The server, if nothing else names one.",
         "RWQ_QUEUE": "The queue, as with `-q`.",
-        "RWQ_PASSWORD": "The password, if there is no `--password-file` and none in the URL.",
+        "RWQ_PASSWORD": "The password, if there is no `--password-file` and none in the URL. A "
+        "context's server never gets it.",
         "RWQ_SESSION": "The name of this session in the holder of its leases, "
         "`rwq:<user>@<host>:<session>`. Default: the number of the login session or job.",
         "USER, LOGNAME": "The user in the holder. Default: the name of the account.",
@@ -28,7 +31,8 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "long for one. `TMPDIR` is also where `rwq edit` keeps what is edited.",
         "XDG_DATA_HOME": "Where the completions of bash and zsh are installed. Default: "
         "`~/.local/share`.",
-        "XDG_CONFIG_HOME": "Where the completion of fish is installed. Default: `~/.config`.",
+        "XDG_CONFIG_HOME": "The directory of `rwq/config.toml`, the contexts, and where the "
+        "completion of fish is installed. Default: `~/.config`.",
         "BASH_COMPLETION_USER_DIR": "Where the completion of bash is installed, before "
         "`XDG_DATA_HOME`.",
         "FPATH": "Where zsh looks for completions; `rwq completion zsh --install` checks it.",

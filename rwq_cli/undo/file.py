@@ -52,6 +52,14 @@ def undo_directory(variables: Mapping[str, str]) -> Path:
     return default_directory(variables).parent / "undo"
 
 
+def unwritable_because(directory: Path) -> str | None:
+    """Why no undo file can be written to a directory, which may not exist; None if it can."""
+    existing = next(each for each in (directory, *directory.parents) if each.exists())
+    if not existing.is_dir():
+        return f"{existing} is not a directory"
+    return None if os.access(existing, os.W_OK | os.X_OK) else f"{existing} cannot be written"
+
+
 class UndoFile:
     """Writes an undo file, as the journal of a removal; it is created with the first item.
 

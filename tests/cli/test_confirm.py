@@ -1,47 +1,243 @@
 """Asking on the terminal: default no, the queue's name for many, and stdin is left alone."""
 
+import io
+import os
+import select
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
-from rwq_cli.cli.confirm import Declined, confirm
+from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
+from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import Environment
+from tests.cli.test_settings import configure
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq
+from tests.driver import Rwq, until
+from tests.servers import PrivateServer
+
+SERVER = "redis://ops:***@db1/0"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Callable[..., Settings]:
+    """The settings of a run on a server that has a context only if that is given."""
+
+    def made(context: str = "", url: str | None = None, **given: object) -> Settings:
+        text = f'[contexts.prod]\nurl = "redis://db1"\n{context}\n' if context else ""
+        configure(tmp_path, text)
+        where = {"context": "prod"} if context and url is None else {"url": url or PLAIN_URL}
+        out = io.BytesIO()
+        environment = Environment({"HOME": str(tmp_path)}, io.BytesIO(), out, out)
+        return Settings(environment, {**where, "color": "never", **given})
+
+    return made
+
+
+PLAIN_URL = "redis://ops:hunter2@db1/0"
+TYPE, ASK, NONE = 'protect = "type"', 'protect = "ask"', 'protect = "none"'
+
+
+class Answers:
+    """Answers questions in order, and keeps them."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def __call__(self, question: str) -> str:
+        self.asked.append(question)
+        return self.answers.pop(0)
 
 
 class TestConfirm:
     @pytest.mark.parametrize("answer", ["y\n", "Y\n", "yes\n", "YES\n", " y \n"])
-    def test_y_and_yes_confirm(self, answer: str) -> None:
-        confirm("remove {}", 3, "jobs", ask=lambda _: answer)
+    def test_y_and_yes_confirm(self, settings: Callable[..., Settings], answer: str) -> None:
+        confirm(settings(), "remove {}", 3, "jobs", ask=lambda _: answer)
 
     @pytest.mark.parametrize("answer", ["", "\n", "n\n", "no\n", "yep\n", "jobs\n", "\x04"])
-    def test_any_other_answer_declines(self, answer: str) -> None:
+    def test_any_other_answer_declines(
+        self, settings: Callable[..., Settings], answer: str
+    ) -> None:
         with pytest.raises(Declined):
-            confirm("remove {}", 3, "jobs", ask=lambda _: answer)
+            confirm(settings(), "remove {}", 3, "jobs", ask=lambda _: answer)
 
-    def test_the_question_has_the_number_and_the_queue(self) -> None:
-        asked: list[str] = []
-        confirm("remove {}", 1, "jobs", ask=lambda text: asked.append(text) or "y")
-        confirm("remove {}", 999, "jobs", ask=lambda text: asked.append(text) or "y")
-        assert asked == [
-            "rwq will remove 1 item of jobs. Continue? [y/N] ",
-            "rwq will remove 999 items of jobs. Continue? [y/N] ",
+    def test_the_question_has_the_number_the_leased_the_queue_and_the_server(
+        self, settings: Callable[..., Settings]
+    ) -> None:
+        asked = Answers("y", "y", "y")
+        confirm(settings(), "remove {}", 1, "jobs", ask=asked)
+        confirm(settings(NONE), "remove {}", 999, "jobs", leased=3, ask=asked)
+        confirm(settings(NONE, url=PLAIN_URL), "remove {}", 2, "jobs", ask=asked)
+        assert asked.asked == [
+            f"rwq will remove 1 item of jobs on {SERVER}. Continue? [y/N] ",
+            "rwq will remove 999 items of jobs (3 of them leased) on prod. Continue? [y/N] ",
+            f"rwq will remove 2 items of jobs on {SERVER} (context prod). Continue? [y/N] ",
         ]
 
-    def test_a_thousand_items_need_the_queues_name(self) -> None:
-        asked: list[str] = []
-        confirm("remove {}", 1000, "jobs", ask=lambda text: asked.append(text) or "jobs\n")
-        assert asked == ["rwq will remove 1,000 items of jobs. Type the queue's name to continue: "]
+    def test_the_context_has_its_colour(self, settings: Callable[..., Settings]) -> None:
+        asked = Answers("y")
+        confirm(settings('color = "red"', color="auto"), "remove {}", 1, "jobs", ask=asked)
+        assert "on \x1b[1;31mprod\x1b[0m. Continue?" in asked.asked[0]
+
+    def test_a_thousand_items_need_the_queues_name(self, settings: Callable[..., Settings]) -> None:
+        asked = Answers("jobs\n")
+        confirm(settings(), "remove {}", 1000, "jobs", ask=asked)
+        assert asked.asked == [
+            f"rwq will remove 1,000 items of jobs on {SERVER}. Type the queue's name to continue: "
+        ]
         for answer in ("y\n", "yes\n", "", "Jobs\n", "job\n"):
             with pytest.raises(Declined):
-                confirm("remove {}", 1000, "jobs", ask=lambda _, a=answer: a)
+                confirm(settings(), "remove {}", 1000, "jobs", ask=Answers(answer))
 
-    def test_spaces_around_a_name_count(self) -> None:
-        confirm("remove {}", 1000, " jobs ", ask=lambda _: " jobs \n")
+    def test_spaces_around_a_name_count(self, settings: Callable[..., Settings]) -> None:
+        confirm(settings(), "remove {}", 1000, " jobs ", ask=lambda _: " jobs \n")
 
-    def test_no_items_need_no_question(self) -> None:
-        def never(_: str) -> str:
-            raise AssertionError("asked")
+    def test_no_items_need_no_question(self, settings: Callable[..., Settings]) -> None:
+        confirm(settings(TYPE), "remove {}", 0, "jobs", ask=Answers())
 
-        confirm("remove {}", 0, "jobs", ask=never)
+    def test_a_protected_context_is_typed(self, settings: Callable[..., Settings]) -> None:
+        asked = Answers("prod\n")
+        confirm(settings(TYPE), "remove {}", 1, "jobs", ask=asked)
+        assert asked.asked == [
+            "rwq will remove 1 item of jobs on prod. Type the context's name to continue: "
+        ]
+        for answer in ("y\n", "jobs\n", "\n", "prod2\n"):
+            with pytest.raises(Declined):
+                confirm(settings(TYPE), "remove {}", 1, "jobs", ask=Answers(answer))
+
+    def test_both_names_are_typed_where_both_are_needed(
+        self, settings: Callable[..., Settings]
+    ) -> None:
+        asked = Answers("jobs\n", "prod\n")
+        confirm(settings(TYPE), "remove {}", 1000, "jobs", ask=asked)
+        assert asked.asked == [
+            "rwq will remove 1,000 items of jobs on prod. Type the queue's name to continue: ",
+            "Type the context's name to continue: ",
+        ]
+        with pytest.raises(Declined):
+            confirm(settings(TYPE), "remove {}", 1000, "jobs", ask=Answers("jobs\n", "\n"))
+
+
+class TestYes:
+    """Whether the command line itself is enough, with and without a terminal."""
+
+    @pytest.mark.parametrize(
+        ("context", "given", "at_terminal", "in_script"),
+        [
+            ("", {}, True, True),
+            (NONE, {}, True, True),
+            (NONE, {"yes_for": "prod"}, True, True),
+            (ASK, {}, False, True),
+            (ASK, {"yes_for": "prod"}, True, True),
+            (TYPE, {}, False, None),
+            (TYPE, {"yes_for": "prod"}, True, True),
+        ],
+    )
+    @pytest.mark.parametrize("url", [None, PLAIN_URL])
+    def test_what_yes_confirms(
+        self,
+        settings: Callable[..., Settings],
+        monkeypatch: pytest.MonkeyPatch,
+        context: str,
+        given: dict[str, object],
+        at_terminal: bool,
+        in_script: bool | None,
+        url: str | None,
+    ) -> None:
+        for has_terminal, expected in ((True, at_terminal), (False, in_script)):
+            monkeypatch.setattr("rwq_cli.cli.confirm._has_terminal", lambda h=has_terminal: h)
+            run = settings(context, url=url, **given)
+            assert not is_confirmed(run, yes=False) or given
+            if expected is None:
+                with pytest.raises(InvalidArgument) as caught:
+                    is_confirmed(run, yes=True)
+                assert caught.value.message == "context prod is protected"
+                assert caught.value.hint == "use --yes=prod to confirm"
+            else:
+                assert is_confirmed(run, yes=True) is expected
+
+    @pytest.mark.parametrize("context", ["", NONE, TYPE])
+    def test_a_name_of_another_context_is_an_error(
+        self, settings: Callable[..., Settings], context: str
+    ) -> None:
+        with pytest.raises(InvalidArgument, match="--yes=dev is for another server"):
+            is_confirmed(settings(context, yes_for="dev"), yes=True)
+
+
+class TestProtectedContext:
+    @pytest.fixture
+    def prod(self, rwq: Rwq, server: PrivateServer, foreign: Foreign) -> Rwq:
+        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\n{TYPE}\n')
+        foreign.waiting(b"a")
+        return rwq
+
+    @pytest.mark.parametrize(
+        "line", ["rm a", "purge", "mv a --to b", "complete --all", "release a --force"]
+    )
+    def test_a_script_confirms_by_name(self, prod: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.leased(b"l")
+        before = contents(foreign.raw)
+        for where in ((), ("-c", "prod")):
+            assert prod(*line.split(), *where, "--yes").as_tuple() == (
+                2,
+                "",
+                "rwq: error: context prod is protected; use --yes=prod to confirm\n",
+            )
+            refused = prod(*line.split(), *where)
+            assert (refused.code, refused.notes.split("; ")[1]) == (2, "use --yes=prod\n")
+        assert contents(foreign.raw) == before
+        assert prod(*line.split(), "--dry-run").code == 0
+        assert contents(foreign.raw) == before
+        assert prod(*line.split(), "--yes=prod").code == 0
+
+    def test_an_id_behind_the_name_is_an_id(self, prod: Rwq) -> None:
+        assert prod("rm", "--yes=prod", "a").code == 0
+
+    def test_behind_two_dashes_it_is_an_id(self, prod: Rwq) -> None:
+        assert prod("show", "--", "--yes=prod").lines[0] == "--yes=prod"
+
+    def test_a_person_types_the_name(self, prod: Rwq, foreign: Foreign) -> None:
+        asks = b"Type the context's name to continue: "
+        for more in ((), ("--yes",)):
+            code, seen = prod.on_terminal("rm", "a", *more, type_in=[(asks, b"y\n")])
+            assert (code, b"declined" in seen) == (1, True)
+        code, seen = prod.on_terminal("rm", "a", "-c", "prod", type_in=[(asks, b"prod\n")])
+        assert code == 0
+        assert b"1 item of jobs on prod. Type" in seen
+        assert foreign.raw.llen("jobs:queue") == 0
+
+
+def test_what_was_typed_before_the_question_is_no_answer(
+    rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign.waiting(b"a")
+    ours, theirs = os.openpty()
+    open_file = os.open
+    monkeypatch.setattr(
+        os,
+        "open",
+        lambda path, *more, **named: (
+            os.dup(theirs) if path == "/dev/tty" else open_file(path, *more, **named)
+        ),
+    )
+    os.write(ours, b"y\n")
+    until(lambda: select.select([theirs], [], [], 0)[0])
+    seen = b""
+
+    def answer() -> None:
+        nonlocal seen
+        while b"[y/N] " not in seen:
+            seen += os.read(ours, 1024)
+        os.write(ours, b"n\n")
+
+    with ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(answer)
+        assert rwq("rm", "a").code == 1
+        answered.result()
+    assert foreign.raw.llen("jobs:queue") == 1
 
 
 class TestOnTerminal:

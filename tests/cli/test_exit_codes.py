@@ -284,8 +284,11 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
 }
 
 
-# Their codes are tested beside them: they start servers, or have the codes of monitors.
-TESTED_ELSEWHERE = {"local start", "local stop", "local status", "demo", "check"}
+# Their codes are tested beside them: they start servers, change files, or have codes of monitors.
+TESTED_ELSEWHERE = {
+    *("local start", "local stop", "local status", "demo", "check"),
+    *("context list", "context show", "context set", "context use", "context rm", "context check"),
+}
 # Purging fails in part only if others write meanwhile, and `completion` only if it cannot write.
 # `completion`, `help` and `man` need no server.
 RARE = {
@@ -391,14 +394,17 @@ def test_each_error_has_its_exit_code() -> None:
         ExitStatus.OK: {"BrokenPipeError"},
         ExitStatus.NO: {
             *("error", "declined", "nothing-to-undo", "undo-file", "undo-file-busy"),
-            *("output", "bug", "editor"),
+            *("output", "bug", "editor", "no-context"),
         },
-        ExitStatus.USAGE: {"invalid-argument", "not-supported", "usage"},
+        ExitStatus.USAGE: {
+            *("invalid-argument", "not-supported", "usage", "context", "read-only-context"),
+        },
         ExitStatus.PARTIAL: set(),
         ExitStatus.SERVER: {
             *("server-error", "unreachable", "connection-lost", "authentication-failed"),
             *("permission-denied", "wrong-type", "out-of-memory", "read-only", "loading"),
             *("local-server", "busy", "unavailable", "wrong-node", "script-error"),
+            "password-command",
         },
         ExitStatus.INTERRUPTED: {"KeyboardInterrupt"},
     }

@@ -91,6 +91,24 @@ PREPARED = {
     "echo - | rwq show -q jobs -": "rwq add -q jobs --id - x",
     "rwq lease -q high -q normal -q low --wait -o jsonl": "rwq add -q normal x",
     "rwq lease -q jobs --id 4f2a9c": "rwq release -q jobs 4f2a9c",
+    "rwq context show": 'rwq context set a -u "$RWQ_URL"; rwq context use a; unset RWQ_URL',
+    "rwq context use prod": "rwq context set prod -u redis://db1",
+    "rwq context use -": "; ".join(
+        f"rwq context set {name} -u redis://{name}; rwq context use {name}" for name in "ab"
+    ),
+    "rwq context rm old": "rwq context set old -u redis://db1",
+    "rwq context rm test-1 test-2": (
+        "rwq context set test-1 -u redis://db1; rwq context set test-2 -u redis://db1"
+    ),
+    **dict.fromkeys(
+        (
+            "rwq context show prod -o json",
+            "rwq context set prod --name-color red --protect type --read-only",
+            "rwq context set prod --unset queue --no-read-only",
+            "rwq context check prod -q jobs",
+        ),
+        'rwq context set prod -u "$RWQ_URL" -q jobs',
+    ),
 }
 EXAMPLES = [
     example

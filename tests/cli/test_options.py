@@ -62,7 +62,9 @@ def test_options_at_every_level_of_a_nested_command(rwq: Rwq, words: tuple[str, 
 
 
 def test_verbose_before_and_after_the_command(rwq: Rwq, server: PrivateServer) -> None:
-    said = f"server {server.url}\nqueue jobs\n{ABSENT}"
+    said = (
+        f"server {server.url} (RWQ_URL)\noutput plain (default)\nqueue jobs (RWQ_QUEUE)\n{ABSENT}"
+    )
     assert rwq("-v", "ls").as_tuple() == (0, "", said)
     assert rwq("ls", "-v").as_tuple() == (0, "", said)
     assert rwq("ls", "--verbose").as_tuple() == (0, "", said)

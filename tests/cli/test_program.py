@@ -199,6 +199,9 @@ NEEDS = {
     "mv": ("--to", "other", "a"),
     "import": ("/dev/null",),
     "completion": ("bash",),
+    "context set": ("a",),
+    "context use": ("a",),
+    "context rm": ("a",),
 }
 
 
@@ -211,7 +214,7 @@ def test_no_command_starts_with_an_unknown_format(
 
     monkeypatch.setattr("rwq_cli.cli.command.TyperCommand.invoke", never)
     path = command.path.split()
-    result = rwq(*path, *NEEDS.get(path[0], ()), "-o", "xml")
+    result = rwq(*path, *NEEDS.get(command.path, ()), "-o", "xml")
     assert result.code == (3 if command.manual.monitors else 2)
     assert "-o cannot be 'xml'" in result.notes + result.text
 

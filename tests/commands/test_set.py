@@ -152,7 +152,7 @@ class TestJson:
         assert code == 1
         assert (
             b"rwq will replace JSON by data that are not JSON in 1 item of jobs "
-            b"(trailing comma in array (byte 3)). Continue? [y/N]"
+            b"(trailing comma in array (byte 3)) on unix:"
         ) in b" ".join(screen.split())
         assert foreign.raw.get("jobs:item:a") == b"[1]"
         assert undo_files(rwq) == []

@@ -108,7 +108,8 @@ def wait_for_all(
 def _wait(queue: Queue, condition: WaitCondition, timeout_s: float) -> WaitResult:
     clock = queue.clock
     started_s = clock.monotonic()
-    pause_s, seen_empty, promotes = _FIRST_PAUSE_S, False, True
+    pause_s, seen_empty = _FIRST_PAUSE_S, False
+    promotes = queue.connection.promotes
     left: Sequence[bytes] = condition.ids
     while True:
         counts: Counts | None = None

@@ -30,6 +30,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "returns": ("schedule",),
     "schedule": ("facts",),
     # Operations.
+    "ops/access": (),
     "ops/add": ("schedule",),
     "ops/claim": ("facts",),
     "ops/complete": ("locate", "expected", "results"),
@@ -157,6 +158,14 @@ NEEDS: dict[str, dict[str, str]] = {
         "": "TIME",
     },
     "ops/set_data": {"item": "SET GET STRLEN"},
+    # What reading commands need; asked for only by `ops/access`.
+    "read": {
+        "main": "TYPE LLEN LRANGE LPOS",
+        "delayed": "ZRANGE ZSCORE",
+        "item": "EXISTS GET STRLEN",
+        "leases": "GET PTTL",
+        "": "TIME",
+    },
     "ops/touch": {"leases": "SET GET"},
     "ops/unclaim": {"leases": "DEL GET"},
 }
@@ -172,7 +181,9 @@ _SAMPLE_ARGS = {
     "HMGET": ", 'x'",
     "HSET": ", 'x', '1'",
     "HSTRLEN": ", 'x'",
+    "LPOS": ", 'x'",
     "LPUSH": ", 'x'",
+    "LRANGE": ", 0, 0",
     "LREM": ", 0, 'x'",
     "LSET": ", 0, 'x'",
     "MSET": ", 'x'",
@@ -184,7 +195,9 @@ _SAMPLE_ARGS = {
     "ZADD": ", 0, 'x'",
     "ZCOUNT": ", 0, 0",
     "ZREM": ", 'x'",
+    "ZRANGE": ", 0, 0",
     "ZREMRANGEBYSCORE": ", 0, 0",
+    "ZSCORE": ", 'x'",
 }
 _KEYS = {
     "item": ("item_prefix .. '*'",),
@@ -259,7 +272,8 @@ def load_script(name: str) -> Script:
         f"local {name} = {{ {', '.join(_codes(codes))} }}"
         for name, codes in (("CODES", STATUS_CODES), ("STATE_CODES", STATE_CODES))
     ]
-    if "marks" in libraries:
+    checks_all = operation == "ops/access"
+    if checks_all or "marks" in libraries:
         tables.append(f"local MARKS_AT = {_MARKS_AT.get(operation, 1)}")
     for library in libraries:
         constants = _CONSTANTS.get(library, {})
@@ -268,7 +282,9 @@ def load_script(name: str) -> Script:
     tables += [
         f"NEEDS['{group}'] = {{ {', '.join(_commands(group))} }}"
         for group in NEEDS
-        if group == operation or (not group.startswith("ops/") and _uses(group, operation))
+        if checks_all
+        or group == operation
+        or (not group.startswith("ops/") and _uses(group, operation))
     ]
     check = f"if not dry_run and denied('{operation}') then return denied('{operation}') end"
     parts = [

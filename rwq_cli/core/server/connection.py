@@ -90,6 +90,7 @@ class Connection:
 
     Attributes:
         progress: The progress listener of operations.
+        promotes: Whether waits promote items that fall due.
         stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
     """
 
@@ -108,6 +109,7 @@ class Connection:
         self.address = name if address is None else address
         self.progress = ProgressListener()
         self.stop = CancelToken()
+        self.promotes = True
         self._options = LinkOptions(name, connect_timeout_s, reply_timeout_s)
         self._idle: list[Link] = []
 

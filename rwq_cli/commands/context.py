@@ -1,0 +1,248 @@
+"""`rwq context`: named servers."""
+
+import os
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.options import option
+from rwq_cli.cli.settings import LOCAL, Settings
+from rwq_cli.contexts.file import KEYS, holds_secret
+from rwq_cli.contexts.model import COLOURS, ContextError, Protection
+from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.inspect.access import server_access
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.server.address import Server, connect
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.report import Report
+from rwq_cli.undo.file import undo_directory, unwritable_because
+from rwq_cli.views.contexts import (
+    CheckedServer,
+    checked_report,
+    context_list,
+    list_columns,
+    one_context,
+    removed_contexts,
+    shown_url,
+)
+
+app = CommandModule(
+    "Name servers in ~/.config/rwq/config.toml, each with its queue, password and protection."
+)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The context's name.")]
+_PASSWORDS = frozenset({"password_command", "password_file"})
+
+
+class NoContext(RwqError):
+    """The server was not named by a context."""
+
+    code = "no-context"
+
+
+@app.command(
+    name="list",
+    help="List the contexts. The current one is marked.",
+    examples=("rwq context list", "rwq context list -o json"),
+    reads_only=True,
+    plain={"a context": ", ".join(column.name for column in list_columns(None))},
+)
+def list_(settings: Settings) -> Report:
+    contexts = settings.contexts
+    return context_list(contexts.by_name.values(), contexts.current, note=_overridden(settings))
+
+
+@app.command(
+    help="Show a context: NAME, else the one that is in use. Passwords are not shown.",
+    examples=("rwq context show", "rwq context show prod -o json"),
+    exits={ExitStatus.NO: "no context is in use"},
+    reads_only=True,
+)
+def show(
+    settings: Settings,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The context's name.")
+    ] = None,
+) -> Report:
+    if name is not None:
+        context = settings.contexts.get(name)
+    elif settings.server.context is not None:
+        context = settings.server.context
+    else:
+        url, origin, _ = settings.server
+        raise NoContext(
+            f"no context is in use: the server is {shown_url(url)} ({origin})",
+            "rwq context list shows those there are",
+        )
+    return one_context(context, settings.contexts.current)
+
+
+@app.command(
+    name="set",
+    help="Create a context or change one, with its server (-u), queue (-q) and password. "
+    "Comments in the file stay.",
+    examples=(
+        "rwq context set dev -u local: -q jobs",
+        "rwq context set prod -u rediss://ops@db1:6380/0 --password-command 'pass show redis'",
+        "rwq context set prod --name-color red --protect type --read-only",
+        "rwq context set prod --unset queue --no-read-only",
+    ),
+    exits={ExitStatus.USAGE: "wrong usage, or the file cannot be used"},
+)
+def set_(
+    settings: Settings,
+    name: NameArgument,
+    password_command: Annotated[
+        str | None,
+        option("--password-command CMD", "A shell command that prints the password, one line."),
+    ] = None,
+    name_color: Annotated[
+        str | None, option("--name-color COLOR", f"The colour of its name: {', '.join(COLOURS)}.")
+    ] = None,
+    read_only: Annotated[
+        bool | None,
+        option("--read-only/--no-read-only", "Refuse commands that change it unless --write."),
+    ] = None,
+    protect: Annotated[
+        Protection | None,
+        option(
+            "--protect",
+            "none: destructive commands ask as usual. ask: on a terminal also with --yes. type: "
+            "they want the context's name, or --yes=NAME.",
+        ),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
+    ] = None,
+) -> Report:
+    values: dict[str, str | bool | None] = {
+        "url": settings.given.get("url"),
+        "queue": _queue(settings),
+        "password_command": password_command,
+        "password_file": _absolute(settings.given.get("password_file")),
+        "color": name_color,
+        "read_only": read_only,
+        "protect": None if protect is None else protect.value,
+    }
+    given = {key: value for key, value in values.items() if value is not None}
+    removed = set(unset or ())
+    for key in removed - KEYS.keys():
+        raise InvalidArgument(f"there is no setting {key!r}", f"they are {', '.join(KEYS)}")
+    if not given and not removed:
+        raise InvalidArgument("nothing to set", "give -u, -q, or an option of rwq context set")
+    if clash := sorted(removed & given.keys()):
+        raise InvalidArgument(f"{clash[0]} is both set and unset", "give one of them")
+    url = given.get("url")
+    if isinstance(url, str) and not url.startswith(LOCAL):
+        # Raises for a malformed one; nothing is sent.
+        connect(Server(url))
+    if passwords := _PASSWORDS & given.keys():
+        removed |= _PASSWORDS - passwords
+    from rwq_cli.contexts.editing import set_context
+
+    contexts = set_context(settings.contexts_path, name, given, frozenset(removed))
+    context = contexts.by_name[name]
+    note = None
+    if holds_secret(context.url):
+        note = f"note: the password is in {contexts.path}; --password-command keeps it out of there"
+    return one_context(context, contexts.current, note=note)
+
+
+@app.command(
+    help="Make a context the current one; - is the previous one.",
+    examples=("rwq context use prod", "rwq context use -"),
+    exits={ExitStatus.USAGE: "wrong usage, or there is no such context"},
+)
+def use(settings: Settings, name: NameArgument) -> Report:
+    from rwq_cli.contexts.editing import use_context
+
+    settings.contexts = contexts = use_context(settings.contexts_path, name)
+    assert contexts.current is not None
+    context = contexts.by_name[contexts.current]
+    text = f"{context.name} is the current context: {shown_url(context.url)}\n"
+    return one_context(context, contexts.current, text=text, note=_overridden(settings))
+
+
+@app.command(
+    help="Remove contexts. Servers and queues stay as they are.",
+    examples=("rwq context rm old", "rwq context rm test-1 test-2"),
+    exits={ExitStatus.USAGE: "wrong usage, or there is no such context"},
+)
+def rm(
+    settings: Settings,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The contexts' names.")],
+) -> Report:
+    from rwq_cli.contexts.editing import remove_contexts
+
+    removed = [settings.contexts.named(name) for name in dict.fromkeys(names)]
+    remove_contexts(settings.contexts_path, [context.name for context in removed])
+    return removed_contexts(removed)
+
+
+@app.command(
+    help="Connect to a context, else to the server in use, and say its version, its latency, "
+    "what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there.",
+    examples=("rwq context check prod -q jobs", "rwq context check -o json"),
+    exits={ExitStatus.OK: "it can be reached, whatever else was found"},
+    reads_only=True,
+)
+def check(
+    settings: Settings,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="The context's name. Else the server in use."),
+    ] = None,
+) -> Report:
+    if name is not None:
+        if {"url", "context"} & settings.given.keys():
+            raise InvalidArgument("NAME and -u or -c exclude each other", "give one of them")
+        settings.given["context"] = name
+    names = settings.queues
+    if len(names) > 1:
+        names = [settings.queue]
+    connection = open_connection(settings)
+
+    def checked() -> Iterator[CheckedServer]:
+        queue = WorkQueue(connection, names[0]) if names else None
+        access = server_access(connection, queue)
+        no_undo = unwritable_because(undo_directory(settings.environment.variables))
+        if no_undo is None and access.denied and "undo" in access.denied:
+            no_undo = f"this user may not run {access.denied['undo']}"
+        context = settings.server.context
+        yield CheckedServer(
+            connection.name,
+            None if context is None else context.name,
+            names[0] if names else None,
+            access,
+            no_undo,
+        )
+
+    return checked_report(checked())
+
+
+def _queue(settings: Settings) -> str | None:
+    names = settings.given.get("queue")
+    if names is not None and len(names) > 1:
+        raise InvalidArgument("a context has one queue", "give -q once")
+    return names[0] if names else None
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else os.path.abspath(path)
+
+
+def _overridden(settings: Settings) -> str | None:
+    """A note where something else than the current context names the server."""
+    current = settings.contexts.current
+    if current is None:
+        return None
+    try:
+        _, origin, context = settings.server
+    except ContextError as error:
+        return f"note: {error.message}"
+    if context is not None and context.name == current:
+        return None
+    return f"note: {origin} names another server than the current context, and has precedence"

@@ -1,0 +1,210 @@
+"""Reading `config.toml`.
+
+    current = "staging"
+
+    [contexts.prod]
+    url = "rediss://ops@db1:6380/0"
+    queue = "jobs"
+    password_command = "pass show redis/prod"
+    color = "red"
+    read_only = false
+    protect = "type"
+
+Whoever could write the file could run a command as its reader, or point them at another server. So,
+as ssh does with its own, a file that others may write is refused, and so is a password in a file
+that others may read.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from rwq_cli.contexts.model import COLOURS, Context, ContextError, Protection
+
+_NAME_SIGNS = frozenset("._-@:/+")
+# The keys of a context with the types of their values.
+KEYS: dict[str, type] = {
+    "url": str,
+    "queue": str,
+    "password_command": str,
+    "password_file": str,
+    "color": str,
+    "read_only": bool,
+    "protect": str,
+}
+_CHOICES = {"color": COLOURS, "protect": tuple(Protection)}
+_WORDS = {str: "a text in quotes", bool: "true or false"}
+_TOP_KEYS = ("current", "previous", "contexts")
+
+
+class Contexts(NamedTuple):
+    """The contents of the file.
+
+    Attributes:
+        path: The file, which may not exist.
+        by_name: The contexts, in the order of the file.
+        current: The name of the current context; None for none.
+        previous: The name of the one before it; None for none.
+        is_readable_by_others: Whether the file's mode lets other users read it.
+    """
+
+    path: Path
+    by_name: Mapping[str, Context] = MappingProxyType({})
+    current: str | None = None
+    previous: str | None = None
+    is_readable_by_others: bool = False
+
+    def get(self, name: str) -> Context:
+        """The context of this name, to be used.
+
+        Raises:
+            ContextError: There is none, or others may read its password.
+        """
+        context = self.named(name)
+        if self.is_readable_by_others and holds_secret(context.url):
+            raise ContextError(
+                f"{self.path} holds the password of context {name}, and other users may read it",
+                f"chmod 600 {self.path}",
+            )
+        return context
+
+    def named(self, name: str) -> Context:
+        """The context of this name.
+
+        Raises:
+            ContextError: There is none.
+        """
+        context = self.by_name.get(name)
+        if context is None:
+            hint = f"they are {', '.join(self.by_name)}"
+            if not self.by_name:
+                hint = "there are none yet: rwq context set NAME -u URL makes one"
+            raise ContextError(f"no context is named {name!r}", hint)
+        return context
+
+
+def holds_secret(url: str) -> bool:
+    """Whether a URL has a part that must not be shown."""
+    from rwq_cli.core.server.masking import mask_url
+
+    return "://" in url and mask_url(url) != url
+
+
+def read_contexts(path: Path) -> Contexts:
+    """Read the file; one that does not exist has no contexts.
+
+    Raises:
+        ContextError: It cannot be read, others may write it, or its contents are wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            raw = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return Contexts(path)
+    except OSError as error:
+        raise unreadable(path, error)
+    if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
+        raise ContextError(f"other users may write {path}", f"chmod 600 {path}, if it is yours")
+    # Most runs have no such file.
+    import tomllib
+
+    try:
+        document = tomllib.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise malformed(path, error)
+    return parse_contexts(path, document, is_readable_by_others=bool(status.st_mode & 0o044))
+
+
+def unreadable(path: Path, error: OSError) -> ContextError:
+    """The error for a file that the system does not let us read."""
+    reason = (error.strerror or str(error)).lower()
+    return ContextError(f"cannot read {path}: {reason}", "check the file's permissions")
+
+
+def malformed(path: Path, error: Exception) -> ContextError:
+    """The error for a file that is not TOML; neither parser quotes more than one character."""
+    reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+    return ContextError(f"{path} is not TOML: {reason}", "correct it in an editor")
+
+
+def parse_contexts(
+    path: Path, document: Mapping[str, Any], *, is_readable_by_others: bool = False
+) -> Contexts:
+    """The contexts in a TOML document.
+
+    Raises:
+        ContextError: A key is unknown, or a value is wrong.
+    """
+    for key in document:
+        if key not in _TOP_KEYS:
+            raise ContextError(
+                f"{path} has an unknown key {key!r}",
+                f"known are {', '.join(_TOP_KEYS)}; a server is a [contexts.NAME]",
+            )
+    tables = document.get("contexts", {})
+    if not isinstance(tables, dict):
+        raise ContextError(f"contexts in {path} is no table", "write [contexts.NAME]")
+    names = {key: document.get(key) for key in ("current", "previous")}
+    for key, name in names.items():
+        if name is not None and not isinstance(name, str):
+            raise ContextError(f"{key} in {path} is no name", "it is a text in quotes")
+    return Contexts(
+        path,
+        {name: _context(path, name, table) for name, table in tables.items()},
+        **names,
+        is_readable_by_others=is_readable_by_others,
+    )
+
+
+def check_name(name: str) -> None:
+    """Raise `ContextError` for a name that a context cannot have."""
+    is_name = all(sign.isalnum() or sign in _NAME_SIGNS for sign in name)
+    if not name or not is_name or name.startswith("-"):
+        raise ContextError(
+            f"a context cannot be named {name!r}",
+            "a name has letters, digits and . _ - @ : / +, and does not begin with -",
+        )
+
+
+def _context(path: Path, name: str, table: Any) -> Context:
+    check_name(name)
+    where = f"context {name} in {path}"
+    if not isinstance(table, dict):
+        raise ContextError(f"{where} is no table", f"write [contexts.{name}]")
+    for key, value in table.items():
+        kind = KEYS.get(key)
+        if kind is None:
+            raise ContextError(
+                f"{where} has an unknown key {key!r}", f"known are {', '.join(KEYS)}"
+            )
+        if not isinstance(value, kind):
+            raise ContextError(f"{key} of {where} has a wrong value", f"it is {_WORDS[kind]}")
+        if key in _CHOICES and value not in _CHOICES[key]:
+            raise ContextError(
+                f"{key} of {where} cannot be {value!r}", f"it is one of {', '.join(_CHOICES[key])}"
+            )
+        if value == "":
+            raise ContextError(f"{key} of {where} is empty", "give it a value, or leave it out")
+    if "url" not in table:
+        raise ContextError(f"{where} has no url", 'add url = "redis://host:6379/0"')
+    passwords = [key for key in ("password_command", "password_file") if key in table]
+    if passwords and _has_password(table["url"]):
+        passwords.insert(0, "a password in its url")
+    if len(passwords) > 1:
+        raise ContextError(f"{where} has {' and '.join(passwords)}", "keep one of them")
+    options = {**table, "protect": Protection(table.get("protect", Protection.NONE))}
+    return Context(name, **options)
+
+
+def _has_password(url: str) -> bool:
+    """Whether a URL gives a password, as redis-py finds it."""
+    from urllib.parse import parse_qs, urlsplit
+
+    try:
+        parts = urlsplit(url)
+        return bool(parts.password or parse_qs(parts.query).get("password"))
+    except ValueError:
+        return False

@@ -1,0 +1,61 @@
+"""A context: a named server, with its queue, its password and its protection."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from rwq_cli.core.errors import InvalidArgument
+
+# In the order of their numbers for a terminal.
+COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
+
+
+class ContextError(InvalidArgument):
+    """The file of contexts cannot be used, or there is no such context."""
+
+    code = "context"
+
+
+class Protection(StrEnum):
+    """How sure the user has to be before a destructive action; each includes the one before.
+
+    Attributes:
+        NONE: A destructive action asks, unless `--yes` is given.
+        ASK: On a terminal it asks in spite of `--yes`.
+        TYPE: The context's name has to be typed, or given as `--yes=NAME`.
+    """
+
+    NONE = "none"
+    ASK = "ask"
+    TYPE = "type"
+
+
+# A dataclass would take three times as long to create, at every start.
+class Context(NamedTuple):
+    """A named server.
+
+    Attributes:
+        name: Its name.
+        url: The server's URL.
+        queue: The queue where none is named; None for none.
+        password_command: A shell command that prints the password; None for none.
+        password_file: A file whose first line is the password; None for none.
+        color: The colour of its name; None for none.
+        read_only: Whether commands that change the server need `--write`.
+        protect: What destructive commands ask.
+    """
+
+    name: str
+    url: str
+    queue: str | None = None
+    password_command: str | None = None
+    password_file: str | None = None
+    color: str | None = None
+    read_only: bool = False
+    protect: Protection = Protection.NONE
+
+
+def most_protected(contexts: Iterable[Context]) -> Context | None:
+    """The context with the most protection; None for no contexts."""
+    levels = list(Protection)
+    return max(contexts, key=lambda c: (c.read_only, levels.index(c.protect)), default=None)

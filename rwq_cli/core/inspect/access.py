@@ -1,0 +1,128 @@
+"""What a server can do and its user may do, found out without changing anything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.durability import durability_of
+
+_PINGS = 5
+# The commands that a user may or may not run, each with its groups of `lua.NEEDS`.
+_VERBS = {
+    "ls": ("read",),
+    "result": ("read_results",),
+    "add": ("ops/add",),
+    "add --delay": ("add_delayed",),
+    "lease": ("ops/lease", "promote"),
+    "lease --id": ("ops/lease_by_id",),
+    "complete": ("ops/complete",),
+    "complete --result": ("keep_results",),
+    "touch": ("ops/touch",),
+    "release": ("ops/release",),
+    "bury": ("ops/schedule",),
+    "kick": ("ops/push_scheduled",),
+    "rm": ("ops/remove",),
+    "mv": ("ops/remove", "move"),
+    "purge": ("ops/remove", "ops/delete_results"),
+    "undo": ("ops/restore", "ops/restore_results", "mark_lines"),
+    "clean": ("ops/repair", "ops/prune", "promote"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAccess:
+    """What can be done on a server.
+
+    Attributes:
+        version: The server and its version, such as `Valkey 8.1.1`; None if it does not say.
+        latency_ms: The shortest of a few round trips, milliseconds.
+        user: The user's name; None if the server does not say.
+        has_no_touch: Whether reads can be kept from resetting idle times.
+        no_times_because: Why the times of items are not to be had; None if they are.
+        denied: The commands of rwq that the user may not run, each with the reason; None if the
+            server cannot be asked, or no queue was named.
+    """
+
+    version: str | None
+    latency_ms: float
+    user: str | None
+    has_no_touch: bool
+    no_times_because: str | None
+    denied: Mapping[str, str] | None
+
+
+def server_access(connection: Connection, queue: Queue | None) -> ServerAccess:
+    """Find out what can be done on a server.
+
+    Args:
+        connection: The server.
+        queue: The queue for whose keys the user's permissions are checked; None for none.
+
+    Raises:
+        ServerError: The server could not be reached, or was lost.
+    """
+    # The connection is made here.
+    connection.call("PING")
+    latencies = []
+    for _ in range(_PINGS):
+        started_s = perf_counter()
+        connection.call("PING")
+        latencies.append(perf_counter() - started_s)
+    info, user = connection.call_all([("INFO", "server"), ("ACL", "WHOAMI")], return_errors=True)
+    return ServerAccess(
+        version=_version(info) if isinstance(info, dict) else None,
+        latency_ms=1000 * min(latencies),
+        user=user.decode("utf-8", "backslashreplace") if isinstance(user, bytes) else None,
+        has_no_touch=connection.set_no_touch(),
+        no_times_because=_no_times_because(connection, queue),
+        denied=None if queue is None else _denied(queue),
+    )
+
+
+def _version(info: Mapping[str, object]) -> str:
+    if "valkey_version" in info:
+        return f"Valkey {info['valkey_version']}"
+    return f"Redis {info.get('redis_version', 'of an unknown version')}"
+
+
+def _no_times_because(connection: Connection, queue: Queue | None) -> str | None:
+    eviction = durability_of(connection).eviction or ""
+    if "lfu" in eviction:
+        return f"its maxmemory-policy is {eviction}"
+    key = b"x" if queue is None else queue.keys.item(b"x")
+    (reply,) = connection.call_all([("OBJECT", "IDLETIME", key)], return_errors=True)
+    if isinstance(reply, PermissionDenied) and queue is not None:
+        return "this user may not run OBJECT IDLETIME"
+    return None
+
+
+def _denied(queue: Queue) -> dict[str, str] | None:
+    """The commands that the user may not run, with the reasons; None if the server does not say."""
+    keys = queue.keys
+    # As if a queue were moved to itself: its keys are those that are checked.
+    to = (keys.main, keys.processing, keys.delayed, keys.buried, keys.returns)
+    prefixes = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
+    marks = keys.undo(b"x")
+    try:
+        reply = queue.run("access", marks, *(b"",) * 6, *to, *prefixes, dry_run=True)
+    except PermissionDenied as error:
+        return dict.fromkeys(_VERBS, error.message)
+    if reply is None:
+        return None
+    reasons = {
+        group.decode(): _reason(command, key)
+        for group, command, key in zip(reply[::3], reply[1::3], reply[2::3], strict=True)
+    }
+    return {
+        verb: next(reasons[group] for group in groups if group in reasons)
+        for verb, groups in _VERBS.items()
+        if any(group in reasons for group in groups)
+    }
+
+
+def _reason(command: bytes, key: bytes) -> str:
+    where = f" on {key.decode('utf-8', 'backslashreplace')}" if key else ""
+    return f"{command.decode()}{where}"

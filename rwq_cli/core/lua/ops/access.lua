@@ -1,0 +1,22 @@
+-- What this user may not do: asked of the server's ACL, by the groups of NEEDS. Writes nothing.
+--
+-- arg(1)   the key of the marks of an undo
+-- arg(8)   of a queue to move to, as of `remove`: main, processing, delayed, buried, returns, and the
+--          prefixes of the data keys, of the lease keys and of the old lease keys
+-- Returns a flat list of the groups that are denied, each with the first denied command and its key;
+-- nil where the server cannot be asked, before Redis 7.
+if not redis.acl_check_cmd then
+  return nil
+end
+local reply = {}
+for group, commands in pairs(NEEDS) do
+  for _, words in ipairs(commands) do
+    if not redis.acl_check_cmd(unpack(words)) then
+      reply[#reply + 1] = group
+      reply[#reply + 1] = words[1]
+      reply[#reply + 1] = words[2] or ''
+      break
+    end
+  end
+end
+return reply

@@ -1,0 +1,286 @@
+"""Which server and queue a run uses, who says so, and what a context protects."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rwq_cli.cli.settings import Settings
+from rwq_cli.contexts.model import ContextError
+from rwq_cli.environment import Environment
+from tests.conftest import Foreign, StartServer, contents
+from tests.driver import Rwq
+from tests.servers import PrivateServer
+
+ABSENT = "rwq: jobs: no such queue here, or an empty one; rwq queues lists them\n"
+FILE = """
+current = "cur"
+[contexts.cur]
+url = "redis://current"
+queue = "of-current"
+[contexts.named]
+url = "redis://named"
+queue = "of-named"
+[contexts.variable]
+url = "redis://variable"
+[contexts.mine]
+url = "local:"
+"""
+
+
+def configure(home: Path, text: str) -> Path:
+    path = home / ".config" / "rwq" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Callable[..., Settings]:
+    configure(tmp_path, FILE)
+
+    def made(given: dict[str, object] | None = None, **variables: str) -> Settings:
+        out = io.BytesIO()
+        environment = Environment({"HOME": str(tmp_path), **variables}, io.BytesIO(), out, out)
+        return Settings(environment, given or {})
+
+    return made
+
+
+VARIABLES = {"RWQ_URL": "redis://rwq", "RWQ_CONTEXT": "variable", "REDIS_URL": "redis://redis"}
+
+
+class TestPrecedence:
+    def test_each_source_of_the_server_wins_over_those_after_it(
+        self, settings: Callable[..., Settings], tmp_path: Path
+    ) -> None:
+        given: dict[str, object] = {"url": "redis://option", "context": "named"}
+        variables = dict(VARIABLES)
+        seen = []
+        for drop in ("url", "context", "RWQ_URL", "RWQ_CONTEXT", "current", "REDIS_URL", ""):
+            seen.append(settings(given, **variables).server[:2])
+            given.pop(drop, None)
+            variables.pop(drop, None)
+            if drop == "current":
+                configure(tmp_path, FILE.replace('current = "cur"', ""))
+        assert seen == [
+            ("redis://option", "-u"),
+            ("redis://named", "-c"),
+            ("redis://rwq", "RWQ_URL"),
+            ("redis://variable", "RWQ_CONTEXT"),
+            ("redis://current", "the current context"),
+            ("redis://redis", "REDIS_URL"),
+            ("redis://localhost:6379/0", "default"),
+        ]
+
+    def test_an_empty_variable_is_not_set(self, settings: Callable[..., Settings]) -> None:
+        assert settings(RWQ_URL="", RWQ_CONTEXT="", REDIS_URL="").url == "redis://current"
+
+    def test_the_queue_is_the_options_the_variables_or_the_contexts(
+        self, settings: Callable[..., Settings]
+    ) -> None:
+        for given, variables, queue, origin in (
+            ({"queue": ["a"], "context": "named"}, {"RWQ_QUEUE": "b"}, b"a", "-q"),
+            ({"context": "named"}, {"RWQ_QUEUE": "b"}, b"b", "RWQ_QUEUE"),
+            ({"context": "named"}, {}, b"of-named", "context named"),
+            ({}, {}, b"of-current", "context cur"),
+        ):
+            found = settings(given, **variables)
+            assert (found.queue, found.queue_origin) == (queue, origin)
+
+    def test_a_server_named_by_its_url_has_no_contexts_queue(
+        self, settings: Callable[..., Settings]
+    ) -> None:
+        assert settings({"url": "redis://current"}).queues == []
+
+    @pytest.mark.parametrize("given", [{"context": "x"}, {"context": ""}])
+    def test_an_unknown_context_is_an_error(
+        self, settings: Callable[..., Settings], given: dict[str, object]
+    ) -> None:
+        with pytest.raises(ContextError, match="no context is named"):
+            _ = settings(given).server
+
+    def test_a_broken_file_is_an_error_of_whoever_needs_it(
+        self, settings: Callable[..., Settings], tmp_path: Path
+    ) -> None:
+        configure(tmp_path, "[contexts")
+        assert settings({"url": "redis://a"}).url == "redis://a"
+        for given in ({}, {"context": "named"}):
+            with pytest.raises(ContextError, match="is not TOML"):
+                _ = settings(given).server
+
+
+class TestLabel:
+    def test_a_context_is_called_by_its_name(self, settings: Callable[..., Settings]) -> None:
+        assert settings().server_label == "cur"
+
+    def test_another_server_is_called_by_its_masked_url(
+        self, settings: Callable[..., Settings]
+    ) -> None:
+        for url, label in (
+            ("redis://ops:hunter2@db1/0", "redis://ops:***@db1/0"),
+            ("local:", "local:"),
+            ("local:/tmp/\x1b[2J", "local:/tmp/\\x1b[2J"),
+        ):
+            assert settings({"url": url}).server_label == label
+
+
+class TestGuard:
+    def test_a_named_context_guards_itself(self, settings: Callable[..., Settings]) -> None:
+        guard = settings({"context": "named"}).guard
+        assert guard is not None
+        assert guard.name == "named"
+
+    @pytest.mark.parametrize(
+        ("url", "name"),
+        [
+            ("redis://named:6379/0", "named"),
+            ("rediss://ops:pw@named", "named"),
+            ("redis://named/1", None),
+            ("redis://other", None),
+            ("local:", "mine"),
+            ("local:/elsewhere", None),
+            ("http://", None),
+            ("", None),
+        ],
+    )
+    def test_a_url_is_guarded_by_the_context_of_its_address(
+        self, settings: Callable[..., Settings], url: str, name: str | None
+    ) -> None:
+        for found in (settings({"url": url}), settings(RWQ_URL=url) if url else None):
+            if found is not None:
+                guard = found.guard
+                assert (None if guard is None else guard.name) == name
+
+    def test_without_a_file_nothing_is_read(self, tmp_path: Path) -> None:
+        out = io.BytesIO()
+        environment = Environment({"HOME": str(tmp_path)}, io.BytesIO(), out, out)
+        settings = Settings(environment)
+        assert settings.guard is None
+        assert "contexts" not in vars(settings)
+
+
+class TestReadOnly:
+    @pytest.fixture
+    def guarded(self, rwq: Rwq, server: PrivateServer) -> Rwq:
+        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nread_only = true\n')
+        return rwq
+
+    REFUSED = (
+        "rwq: error: context prod is read-only; "
+        "--write allows this one command; --dry-run shows what it would do\n"
+    )
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("add x", "lease", "complete a", "rm a --yes", "purge --yes", "clean light"),
+            *("doctor --fix", "touch a", "release a", "bury a", "kick --all"),
+            *("mv a --to b --yes", "import -", "undo"),
+        ],
+    )
+    def test_what_changes_the_server_is_refused(
+        self, guarded: Rwq, foreign: Foreign, line: str
+    ) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+        for more in ((), ("-c", "prod")):
+            assert guarded(*line.split(), *more).as_tuple() == (2, "", self.REFUSED)
+        assert contents(foreign.raw) == before
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("ls", "leases", "show a", "stats", "queues", "export", "check", "result a"),
+            *("add x --dry-run", "lease --dry-run", "rm a --dry-run", "purge --dry-run"),
+            *("doctor --grace 0", "doctor --fix --dry-run --grace 0"),
+            *("clean deep --dry-run --grace 0", "wait --below 2", "wait --id gone"),
+        ],
+    )
+    def test_what_only_looks_is_allowed(self, guarded: Rwq, foreign: Foreign, line: str) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+        result = guarded(*line.split(), "-c", "prod")
+        assert "read-only" not in result.notes
+        assert result.code in (0, 1)
+        assert contents(foreign.raw) == before
+
+    def test_a_wait_promotes_nothing_there(self, guarded: Rwq, foreign: Foreign) -> None:
+        foreign.delayed(b"a", due_ms=1)
+        for line in ("wait --timeout 10ms", "result a --timeout 10ms"):
+            assert guarded(*line.split()).code == 1
+        assert foreign.raw.zcard("jobs:delayed") == 1
+        assert guarded("wait", "--timeout", "500ms", "--write").code == 1
+        assert foreign.raw.zcard("jobs:delayed") == 0
+
+    def test_write_allows_it(self, guarded: Rwq, foreign: Foreign) -> None:
+        assert guarded("add", "x", "--id", "a", "--write").code == 0
+        assert guarded("--write", "complete", "a").code == 0
+        assert foreign.raw.keys() == []
+
+    def test_the_error_has_a_code(self, guarded: Rwq) -> None:
+        assert b'"code": "read-only-context"' in guarded("add", "x", "-o", "json").err
+
+
+class TestPassword:
+    @pytest.fixture
+    def locked(self, start_server: StartServer) -> PrivateServer:
+        return start_server("--requirepass", "hunter2", password="hunter2")
+
+    def test_the_password_command_is_run_to_connect(
+        self, bare_rwq: Rwq, locked: PrivateServer
+    ) -> None:
+        configure(
+            bare_rwq.home,
+            f'[contexts.a]\nurl = "{locked.url}"\n'
+            f'password_command = "echo x >> {bare_rwq.home}/runs; echo hunter2"\n',
+        )
+        runs = bare_rwq.home / "runs"
+        for words in (("list",), ("show", "a")):
+            assert bare_rwq("context", *words).code == 0
+        assert bare_rwq("add", "-c", "a").code == 2
+        assert not runs.exists()
+        assert bare_rwq("stats", "-c", "a", "-q", "jobs").code == 0
+        assert runs.read_text() == "x\n"
+
+    def test_rwq_password_is_not_sent_to_a_contexts_server(
+        self, bare_rwq: Rwq, locked: PrivateServer
+    ) -> None:
+        configure(bare_rwq.home, f'[contexts.a]\nurl = "{locked.url}"\n')
+        variables = {"RWQ_PASSWORD": "hunter2"}
+        words = ("stats", "-q", "jobs")
+        assert bare_rwq(*words, "-u", locked.url, variables=variables).code == 0
+        refused = bare_rwq(*words, "-c", "a", variables=variables)
+        assert refused.code == 69
+        assert refused.notes.endswith("; context a needs a password_command or password_file\n")
+
+    def test_a_failing_command_ends_with_69(self, bare_rwq: Rwq) -> None:
+        configure(bare_rwq.home, '[contexts.a]\nurl = "redis://a"\npassword_command = "exit 1"\n')
+        assert bare_rwq("stats", "-c", "a", "-q", "jobs").as_tuple() == (
+            69,
+            "",
+            "rwq: error: the password_command of context a failed with exit code 1; "
+            "rwq context show a shows it: try it in a shell\n",
+        )
+
+    def test_a_password_file_of_the_command_line_comes_first(
+        self, bare_rwq: Rwq, locked: PrivateServer
+    ) -> None:
+        configure(
+            bare_rwq.home, f'[contexts.a]\nurl = "{locked.url}"\npassword_command = "exit 1"\n'
+        )
+        (bare_rwq.home / "pw").write_text("hunter2\n")
+        words = ("stats", "-q", "jobs", "-c", "a", "--password-file", str(bare_rwq.home / "pw"))
+        assert bare_rwq(*words).code == 0
+        notes = bare_rwq(*words, "-v").notes
+        assert notes == (
+            f"server {locked.url} (-c, context a)\npassword (--password-file)\n"
+            f"output plain (default)\nqueue jobs (-q)\n{ABSENT}"
+        )
+
+
+def test_the_demo_knows_no_context_of_the_users(bare_rwq: Rwq) -> None:
+    configure(bare_rwq.home, "[contexts")
+    assert bare_rwq.process("demo").code == 0

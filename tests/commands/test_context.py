@@ -1,0 +1,275 @@
+"""`rwq context`: what each subcommand says and writes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_settings import configure
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+from tests.servers import PrivateServer
+
+
+@pytest.fixture
+def config(bare_rwq: Rwq) -> Path:
+    return bare_rwq.home / ".config" / "rwq" / "config.toml"
+
+
+@pytest.fixture
+def three(bare_rwq: Rwq, config: Path) -> Rwq:
+    configure(
+        bare_rwq.home,
+        'current = "dev"\n'
+        '[contexts.prod]\nurl = "redis://ops:hunter2@db1/0"\ncolor = "red"\nprotect = "type"\n'
+        '[contexts.dev]\nurl = "local:"\nqueue = "jobs"\n'
+        '[contexts.eu]\nurl = "redis://db2"\nread_only = true\npassword_command = "pass eu"\n',
+    )
+    assert config.exists()
+    return bare_rwq
+
+
+def test_there_may_be_no_contexts(bare_rwq: Rwq) -> None:
+    assert bare_rwq("context", "list", "-o", "json").json == []
+    assert bare_rwq("context", "list", "-o", "table").text == (
+        "No contexts; rwq context set NAME -u URL makes one.\n"
+    )
+
+
+class TestList:
+    def test_the_current_one_is_marked_and_no_password_is_shown(self, three: Rwq) -> None:
+        assert three("context", "list", "-o", "table").lines == [
+            "NAME  CURRENT  SERVER                 QUEUE  PASSWORD  READ ONLY  PROTECT",
+            "─" * 73,
+            "prod           redis://ops:***@db1/0  -      url       no         type",
+            "dev   *        local:                 jobs   -         no         none",
+            "eu             redis://db2            -      command   yes        none",
+        ]
+
+    def test_the_plain_columns(self, three: Rwq) -> None:
+        assert three("context", "list").text == (
+            "prod\tno\tredis://ops:***@db1/0\t\turl\tno\ttype\n"
+            "dev\tyes\tlocal:\tjobs\t\tno\tnone\n"
+            "eu\tno\tredis://db2\t\tcommand\tyes\tnone\n"
+        )
+
+    def test_every_format(self, three: Rwq) -> None:
+        assert three("context", "list", "-o", "ids").text == "prod\ndev\neu\n"
+        assert [each["name"] for each in three("context", "list", "-o", "json").json] == [
+            *("prod", "dev", "eu")
+        ]
+        first = three("context", "list", "-o", "jsonl").jsonl[0]
+        assert first == {
+            "name": "prod",
+            "current": False,
+            "url": "redis://ops:***@db1/0",
+            "queue": None,
+            "password": "url",
+            "password_command": None,
+            "password_file": None,
+            "color": "red",
+            "read_only": False,
+            "protect": "type",
+        }
+
+    def test_a_variable_that_wins_is_noted(self, three: Rwq) -> None:
+        assert three("context", "list", variables={"RWQ_URL": "redis://x"}).notes == (
+            "note: RWQ_URL names another server than the current context, and has precedence\n"
+        )
+        assert three("context", "list", variables={"RWQ_CONTEXT": "x"}).notes == (
+            "note: no context is named 'x'\n"
+        )
+
+
+class TestShow:
+    def test_a_context_for_people(self, three: Rwq) -> None:
+        assert three("context", "show", "eu", "-o", "table").lines == [
+            "eu",
+            "   server  redis://db2",
+            "    queue  none",
+            " password  printed by pass eu",
+            "read only  yes: changes need --write",
+            "  protect  none: what destroys asks, unless --yes is given",
+        ]
+
+    def test_without_a_name_it_is_the_one_in_use(self, three: Rwq) -> None:
+        assert three("context", "show", "-o", "json").json["name"] == "dev"
+        assert three("context", "show", "-c", "eu", "-o", "json").json["name"] == "eu"
+
+    def test_no_context_may_be_in_use(self, three: Rwq) -> None:
+        assert three("context", "show", "-u", "redis://:pw@x").as_tuple() == (
+            1,
+            "",
+            "rwq: error: no context is in use: the server is redis://:***@x (-u); "
+            "rwq context list shows those there are\n",
+        )
+
+    def test_an_unknown_one_is_a_usage_error(self, three: Rwq) -> None:
+        assert three("context", "show", "x").as_tuple() == (
+            2,
+            "",
+            "rwq: error: no context is named 'x'; they are prod, dev, eu\n",
+        )
+
+
+class TestSet:
+    def test_every_setting_is_written(self, bare_rwq: Rwq, config: Path) -> None:
+        words = ("context", "set", "prod", "-u", "redis://db1", "-q", "jobs", "--name-color", "red")
+        more = ("--read-only", "--protect", "type", "--password-command", "pass show x")
+        result = bare_rwq(*words, *more, "-o", "json")
+        assert (result.code, result.notes) == (0, "")
+        assert config.read_text() == (
+            '[contexts.prod]\nurl = "redis://db1"\nqueue = "jobs"\n'
+            'password_command = "pass show x"\ncolor = "red"\nread_only = true\nprotect = "type"\n'
+        )
+        assert result.json["password_command"] == "pass show x"
+
+    def test_only_what_is_given_changes(self, three: Rwq, config: Path) -> None:
+        before = config.read_text()
+        assert three("context", "set", "eu", "--no-read-only").code == 0
+        assert config.read_text() == before.replace("read_only = true", "read_only = false")
+
+    def test_one_kind_of_password_replaces_another(self, three: Rwq) -> None:
+        result = three("context", "set", "eu", "--password-file", "pw", "-o", "json")
+        assert result.json["password_command"] is None
+        assert Path(result.json["password_file"]).is_absolute()
+
+    def test_a_setting_is_removed(self, three: Rwq) -> None:
+        assert (
+            three("context", "set", "dev", "--unset", "queue", "-o", "json").json["queue"] is None
+        )
+
+    def test_a_password_in_the_url_is_noted(self, bare_rwq: Rwq, config: Path) -> None:
+        result = bare_rwq("context", "set", "a", "-u", "redis://:hunter2@db1")
+        assert result.notes == (
+            f"note: the password is in {config}; --password-command keeps it out of there\n"
+        )
+        assert "hunter2" not in result.text
+
+    @pytest.mark.parametrize(
+        ("words", "error"),
+        [
+            (["new"], "nothing to set"),
+            (["new", "-q", "jobs"], "context new in "),
+            (["new", "-u", "db1"], "not a server's URL"),
+            (["new", "-u", "redis://a", "-q", "a", "-q", "b"], "a context has one queue"),
+            (["dev", "-q", "x", "--unset", "queue"], "queue is both set and unset"),
+            (["dev", "--unset", "x"], "there is no setting 'x'; they are url, queue"),
+            (["dev", "--unset", "url"], "has no url"),
+            (["dev", "--name-color", "pink"], "it is one of red"),
+            (["prod", "--password-command", "x"], "keep one of them"),
+            (["-", "-u", "redis://a"], "a context cannot be named '-'"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(
+        self, three: Rwq, config: Path, words: Sequence[str], error: str
+    ) -> None:
+        before = config.read_text()
+        result = three("context", "set", *words)
+        assert (result.code, result.text) == (2, "")
+        assert error in result.notes
+        assert "hunter2" not in result.notes
+        assert config.read_text() == before
+
+
+class TestUse:
+    def test_the_next_command_goes_there(self, three: Rwq) -> None:
+        assert three("context", "use", "eu").as_tuple() == (
+            0,
+            "eu is the current context: redis://db2\n",
+            "",
+        )
+        assert three("context", "show", "-o", "json").json["name"] == "eu"
+        assert three("context", "use", "-", "-o", "json").json["name"] == "dev"
+
+    def test_a_variable_that_wins_is_noted(self, three: Rwq) -> None:
+        result = three("context", "use", "eu", variables={"RWQ_CONTEXT": "prod"})
+        assert result.notes.startswith("note: RWQ_CONTEXT names another server")
+
+    def test_an_unknown_one_is_a_usage_error(self, three: Rwq) -> None:
+        assert three("context", "use", "x").code == 2
+
+
+class TestRm:
+    def test_contexts_are_removed(self, three: Rwq) -> None:
+        assert three("context", "rm", "dev", "eu").as_tuple() == (
+            0,
+            "removed context dev\nremoved context eu\n",
+            "",
+        )
+        assert three("context", "list", "-o", "ids").text == "prod\n"
+
+    def test_all_or_none(self, three: Rwq, config: Path) -> None:
+        before = config.read_text()
+        assert three("context", "rm", "dev", "x").code == 2
+        assert config.read_text() == before
+
+
+class TestCheck:
+    def test_a_healthy_server(self, rwq: Rwq, server: PrivateServer, foreign: Foreign) -> None:
+        configure(rwq.home, f'[contexts.a]\nurl = "{server.url}"\n')
+        before = contents(foreign.raw)
+        found = rwq("context", "check", "a", "-o", "json").json
+        assert found.pop("latency_ms") > 0
+        assert found.pop("version").split()[0] in ("Valkey", "Redis")
+        assert found.pop("no_touch") in (True, False)
+        assert found.pop("denied") in ([], None)
+        assert found == {
+            "server": server.url,
+            "context": "a",
+            "queue": "jobs",
+            "queue_b64": None,
+            "user": "default",
+            "times": True,
+            "no_times_because": None,
+            "undo": True,
+            "no_undo_because": None,
+        }
+        assert contents(foreign.raw) == before
+
+    @pytest.mark.needs("acl-check")
+    def test_what_the_user_may_not_do(self, rwq: Rwq, server: PrivateServer) -> None:
+        with server.client() as client:
+            client.execute_command(
+                *("ACL", "SETUSER", "ann", "reset", "on", ">pw", "~jobs:*", "+@all", "-del"),
+                "-object",
+            )
+        try:
+            url = f"unix://ann:pw@{server.socket}"
+            found = rwq("context", "check", "-u", url, "-o", "json").json
+            assert found["user"] == "ann"
+            denied = {each["command"]: each["reason"] for each in found["denied"]}
+            assert denied["complete"].startswith("DEL on jobs:")
+            assert {"rm", "mv", "purge", "undo"} <= denied.keys()
+            assert not {"ls", "add", "lease --id", "touch"} & denied.keys()
+            assert found["no_times_because"] == "this user may not run OBJECT IDLETIME"
+            assert found["no_undo_because"].startswith("this user may not run DEL on jobs:")
+            lines = rwq("context", "check", "-u", url, "-o", "table").lines
+            assert any("  rwq complete: DEL on jobs:" in line for line in lines)
+            other = rwq("context", "check", "-u", url, "-q", "other", "-o", "json").json
+            assert {"ls", "add", "complete"} <= {each["command"] for each in other["denied"]}
+        finally:
+            with server.client() as client:
+                client.execute_command("ACL", "DELUSER", "ann")
+
+    def test_times_need_a_policy_that_keeps_them(self, rwq: Rwq, start_server) -> None:  # type: ignore[no-untyped-def]
+        lfu = start_server("--maxmemory-policy", "allkeys-lfu")
+        found = rwq("context", "check", "-u", lfu.url, "-o", "json").json
+        assert found["no_times_because"] == "its maxmemory-policy is allkeys-lfu"
+
+    def test_undo_needs_a_place_for_its_files(self, rwq: Rwq) -> None:
+        (rwq.home / "file").touch()
+        variables = {"XDG_STATE_HOME": str(rwq.home / "file")}
+        found = rwq("context", "check", "-o", "json", variables=variables).json
+        assert found["no_undo_because"] == f"{rwq.home}/file is not a directory"
+
+    def test_without_a_queue_permissions_are_unknown(self, rwq: Rwq) -> None:
+        result = rwq("context", "check", "-o", "table", variables={"RWQ_QUEUE": ""})
+        assert " may not  unknown: name a queue with -q" in result.lines
+
+    def test_a_server_that_cannot_be_reached(self, three: Rwq) -> None:
+        result = three("context", "check", "-u", "redis://127.0.0.1:1")
+        assert (result.code, result.text) == (69, "")
+
+    def test_a_name_and_a_url_exclude_each_other(self, three: Rwq) -> None:
+        assert three("context", "check", "dev", "-u", "redis://x").code == 2

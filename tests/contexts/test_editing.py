@@ -1,0 +1,159 @@
+"""Changing config.toml: comments stay, and nothing of another writer is lost."""
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rwq_cli.contexts import editing
+from rwq_cli.contexts.editing import remove_contexts, set_context, use_context
+from rwq_cli.contexts.file import read_contexts
+from rwq_cli.contexts.model import ContextError
+
+WRITTEN = """# Our servers. Ask Ann before you touch prod.
+
+[contexts.prod]  # the real one
+url = "redis://db1"  # since 2024
+queue = "jobs"
+
+# For trying out.
+[contexts.dev]
+url = "local:"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rwq" / "config.toml"
+
+
+@pytest.fixture
+def written(path: Path) -> Path:
+    path.parent.mkdir()
+    path.write_text(WRITTEN)
+    return path
+
+
+def test_a_new_file_is_for_its_user_alone(path: Path) -> None:
+    set_context(path, "a", {"url": "redis://a"}, frozenset())
+    assert path.read_text() == '[contexts.a]\nurl = "redis://a"\n'
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert [each.name for each in path.parent.iterdir()] == ["config.toml"]
+
+
+def test_comments_and_order_stay(written: Path) -> None:
+    set_context(written, "prod", {"queue": "mails", "read_only": True}, frozenset())
+    use_context(written, "prod")
+    assert written.read_text() == WRITTEN.replace(
+        'queue = "jobs"\n', 'queue = "mails"\nread_only = true\n'
+    ).replace("touch prod.\n\n", 'touch prod.\ncurrent = "prod"\n\n')
+    assert stat.S_IMODE(written.stat().st_mode) == 0o600
+
+
+def test_a_setting_is_removed(written: Path) -> None:
+    contexts = set_context(written, "prod", {}, frozenset({"queue", "color"}))
+    assert contexts.by_name["prod"].queue is None
+    assert written.read_text() == WRITTEN.replace('queue = "jobs"\n', "")
+
+
+def test_use_keeps_the_previous_one(written: Path) -> None:
+    names = [use_context(written, name).current for name in ("prod", "dev", "-", "-", "dev")]
+    assert names == ["prod", "dev", "prod", "dev", "dev"]
+    assert read_contexts(written).previous == "prod"
+
+
+def test_there_may_be_no_previous_one(written: Path) -> None:
+    use_context(written, "dev")
+    with pytest.raises(ContextError, match="there is no previous context"):
+        use_context(written, "-")
+
+
+def test_a_removed_context_is_neither_current_nor_previous(written: Path) -> None:
+    use_context(written, "prod")
+    use_context(written, "dev")
+    contexts = remove_contexts(written, ["prod", "dev"])
+    assert (contexts.current, contexts.previous, contexts.by_name) == (None, None, {})
+
+
+@pytest.mark.parametrize(
+    "change", [lambda p: use_context(p, "x"), lambda p: remove_contexts(p, ["x"])]
+)
+def test_an_unknown_name_changes_nothing(written: Path, change) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ContextError, match="no context is named 'x'"):
+        change(written)
+    assert written.read_text() == WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("-", {"url": "redis://a"}), ("a", {"queue": "jobs"}), ("prod", {"color": "pink"})],
+)
+def test_what_would_not_be_valid_is_not_written(
+    written: Path, name: str, values: dict[str, str | bool]
+) -> None:
+    with pytest.raises(ContextError):
+        set_context(written, name, values, frozenset())
+    assert written.read_text() == WRITTEN
+
+
+def test_an_unknown_key_can_be_removed(written: Path) -> None:
+    written.write_text(WRITTEN + "protekt = 1\n")
+    set_context(written, "dev", {}, frozenset({"protekt"}))
+    assert written.read_text() == WRITTEN
+
+
+def test_a_file_that_is_not_toml_is_left(written: Path) -> None:
+    written.write_text("[contexts")
+    with pytest.raises(ContextError, match="is not TOML"):
+        set_context(written, "a", {"url": "redis://a"}, frozenset())
+    assert written.read_text() == "[contexts"
+
+
+def test_a_link_stays_a_link(tmp_path: Path, written: Path) -> None:
+    link = tmp_path / "link.toml"
+    link.symlink_to(written)
+    use_context(link, "prod")
+    assert link.is_symlink()
+    assert read_contexts(written).current == "prod"
+
+
+def test_two_writers_at_once_lose_nothing(path: Path) -> None:
+    names = [f"c{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: set_context(path, n, {"url": f"redis://{n}"}, frozenset()), names))
+    assert sorted(read_contexts(path).by_name) == sorted(names)
+
+
+def test_what_an_editor_saved_meanwhile_is_kept(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor takes no lock."""
+    replace = editing._replace
+    edits = ['[contexts.new]\nurl = "redis://new"\n']
+
+    def edited_before(path: Path, before: bytes, text: bytes) -> bool:
+        if edits:
+            path.write_text(path.read_text() + edits.pop())
+        return replace(path, before, text)
+
+    monkeypatch.setattr(editing, "_replace", edited_before)
+    use_context(written, "prod")
+    contexts = read_contexts(written)
+    assert (contexts.current, list(contexts.by_name)) == ("prod", ["prod", "dev", "new"])
+    assert len(list(written.parent.iterdir())) == 1
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ContextError, match="cannot write"):
+        set_context(tmp_path / "file" / "c.toml", "a", {"url": "redis://a"}, frozenset())
+
+
+def test_a_layout_that_cannot_be_extended_is_left(written: Path) -> None:
+    text = 'contexts = {a = {url = "redis://a"}}\n'
+    written.write_text(text)
+    with pytest.raises(ContextError, match="laid out"):
+        set_context(written, "b", {"url": "redis://b"}, frozenset())
+    assert written.read_text() == text

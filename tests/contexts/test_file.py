@@ -1,0 +1,174 @@
+"""Reading config.toml: what is in it, and what is wrong with it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rwq_cli.contexts import config_path
+from rwq_cli.contexts.file import KEYS, read_contexts
+from rwq_cli.contexts.model import Context, ContextError, Protection, most_protected
+
+FULL = """
+current = "prod"
+previous = "dev"
+
+[contexts.prod]
+url = "rediss://ops@db1:6380/0"
+queue = "jobs"
+password_command = "pass show redis/prod"
+color = "red"
+read_only = true
+protect = "type"
+
+[contexts."dev.eu"]
+url = "local:"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+def write(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.chmod(mode)
+    return path
+
+
+def what_is_wrong(path: Path, text: str | bytes) -> str:
+    with pytest.raises(ContextError) as caught:
+        read_contexts(write(path, text))
+    return f"{caught.value.message}; {caught.value.hint}"
+
+
+def test_the_file_is_where_xdg_says() -> None:
+    home = {"HOME": "/home/ann"}
+    assert config_path(home) == Path("/home/ann/.config/rwq/config.toml")
+    assert config_path({**home, "XDG_CONFIG_HOME": "/etc/x"}) == Path("/etc/x/rwq/config.toml")
+    assert config_path({**home, "XDG_CONFIG_HOME": "x"}) == config_path(home)
+
+
+def test_every_setting_is_read(path: Path) -> None:
+    contexts = read_contexts(write(path, FULL))
+    assert (contexts.current, contexts.previous) == ("prod", "dev")
+    assert list(contexts.by_name) == ["prod", "dev.eu"]
+    assert contexts.get("prod")._asdict() == {
+        "name": "prod",
+        "url": "rediss://ops@db1:6380/0",
+        "queue": "jobs",
+        "password_command": "pass show redis/prod",
+        "password_file": None,
+        "color": "red",
+        "read_only": True,
+        "protect": Protection.TYPE,
+    }
+    assert contexts.get("dev.eu") == Context("dev.eu", "local:")
+
+
+def test_no_file_is_no_contexts(path: Path) -> None:
+    assert read_contexts(path).by_name == {}
+    assert read_contexts(Path("/dev/null/config.toml")).by_name == {}
+
+
+def test_an_unknown_context_is_answered_with_the_known_ones(path: Path) -> None:
+    with pytest.raises(ContextError) as caught:
+        read_contexts(write(path, FULL)).get("prdo")
+    assert caught.value.message == "no context is named 'prdo'"
+    assert caught.value.hint == "they are prod, dev.eu"
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("[contexts.prod", "is not TOML: "),
+        ("x = " + "[" * 5000, "is not TOML: "),
+        (b"current = '\xff'", "is not TOML: it is not UTF-8"),
+        ("curent = 'a'", "has an unknown key 'curent'; known are current, previous, contexts"),
+        ("contexts = 1", "is no table"),
+        ("current = 1", "current in "),
+        ("[contexts]\na = 1", "context a in "),
+        ("[contexts.' ']\nurl = 'redis://a'", "a context cannot be named ' '"),
+        ("[contexts.-]\nurl = 'redis://a'", "a context cannot be named '-'"),
+        ("[contexts.a]\nqueue = 'jobs'", " has no url; add url = "),
+        ("[contexts.a]\nurl = ''", "url of context a in "),
+        ("[contexts.a]\nurl = 1", "has a wrong value; it is a text in quotes"),
+        ("[contexts.a]\nurl = 'local:'\nread_only = 'yes'", "it is true or false"),
+        ("[contexts.a]\nurl = 'local:'\nread_only = 1", "it is true or false"),
+        ("[contexts.a]\nurl = 'local:'\nprotect = 'all'", "'all'; it is one of none, ask, type"),
+        ("[contexts.a]\nurl = 'local:'\ncolor = 'pink'", "it is one of red, green"),
+    ],
+)
+def test_what_is_wrong_is_named(path: Path, text: str | bytes, wrong: str) -> None:
+    assert wrong in what_is_wrong(path, text)
+
+
+def test_an_unknown_key_names_the_file_the_context_and_the_known_keys(path: Path) -> None:
+    wrong = what_is_wrong(path, "[contexts.prod]\nurl = 'local:'\nproteckt = 'type'")
+    known = ", ".join(KEYS)
+    assert wrong == f"context prod in {path} has an unknown key 'proteckt'; known are {known}"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "url = 'redis://:hunter2@a'\npassword_file = 'f'",
+        "url = 'redis://a?password=hunter2'\npassword_command = 'c'",
+        "url = 'redis://a'\npassword_file = 'f'\npassword_command = 'c'",
+    ],
+)
+def test_a_context_has_one_password(path: Path, given: str) -> None:
+    wrong = what_is_wrong(path, f"[contexts.a]\n{given}")
+    assert wrong.endswith("; keep one of them")
+    assert "hunter2" not in wrong
+
+
+class TestPermissions:
+    SECRET = "[contexts.a]\nurl = 'redis://:hunter2@db1'\n[contexts.b]\nurl = 'redis://db2'\n"
+
+    @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+    def test_a_password_that_others_may_read_is_not_used(self, path: Path, mode: int) -> None:
+        contexts = read_contexts(write(path, self.SECRET, mode))
+        assert contexts.get("b").url == "redis://db2"
+        with pytest.raises(ContextError) as caught:
+            contexts.get("a")
+        assert str(caught.value).startswith(f"{path} holds the password of context a")
+        assert caught.value.hint == f"chmod 600 {path}"
+
+    def test_what_others_may_read_holds_no_secret_without_a_password(self, path: Path) -> None:
+        assert read_contexts(write(path, FULL, 0o644)).get("prod").queue == "jobs"
+
+    @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+    def test_a_file_that_others_may_write_is_refused(self, path: Path, mode: int) -> None:
+        with pytest.raises(ContextError, match="other users may write"):
+            read_contexts(write(path, FULL, mode))
+
+    def test_a_file_of_another_user_is_refused(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(path, FULL)
+        monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
+        if os.stat(path).st_uid:
+            with pytest.raises(ContextError, match="other users may write"):
+                read_contexts(path)
+        else:
+            # As a system's ssh configuration, it may be root's.
+            assert read_contexts(path).current == "prod"
+
+    def test_a_file_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(ContextError, match=f"cannot read {tmp_path}: is a directory"):
+            read_contexts(tmp_path)
+
+
+def test_of_contexts_with_one_address_the_most_protected_counts() -> None:
+    none, ask, kind, read = (
+        Context("none", "x"),
+        Context("ask", "x", protect=Protection.ASK),
+        Context("type", "x", protect=Protection.TYPE),
+        Context("read", "x", read_only=True),
+    )
+    assert most_protected([none, kind, ask]) is kind
+    assert most_protected([none, ask]) is ask
+    assert most_protected([kind, read]) is read
+    assert most_protected([]) is None

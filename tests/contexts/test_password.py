@@ -1,0 +1,83 @@
+"""The password of a context: a command's one line, or a file's first."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from rwq_cli.contexts import password
+from rwq_cli.contexts.model import Context
+from rwq_cli.contexts.password import PasswordCommandFailed, password_of
+from rwq_cli.core.errors import InvalidArgument
+
+FILE = Path("/etc/rwq/config.toml")
+
+
+def printed_by(command: str) -> str | None:
+    return password_of(Context("prod", "redis://db1", password_command=command), FILE)
+
+
+@pytest.mark.parametrize("command", ["echo hunter2", "printf hunter2", r"printf 'hunter2\r\n'"])
+def test_the_one_line_is_the_password(command: str) -> None:
+    assert printed_by(command) == "hunter2"
+
+
+def test_the_command_is_for_a_shell() -> None:
+    assert printed_by("printf '%s' \"$(echo 'a b' | tr a-z A-Z)\"") == "A B"
+
+
+def test_the_command_does_not_read_our_stdin() -> None:
+    assert printed_by("cat; echo x") == "x"
+
+
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [
+        ("exit 3", "failed with exit code 3"),
+        ("echo hunter2; exit 1", "failed with exit code 1"),
+        ("no-such-command 2>/dev/null", "failed with exit code 127"),
+        ("kill -9 $$", "was ended by signal 9"),
+        ("printf 'hunter2\nmore\n'", "printed 2 lines, and a password is one"),
+        ("true", "printed nothing"),
+        ("echo", "printed nothing"),
+        (r"printf '\377'", "printed something that is not UTF-8"),
+    ],
+)
+def test_what_went_wrong_is_named_without_what_was_printed(command: str, how: str) -> None:
+    with pytest.raises(PasswordCommandFailed) as caught:
+        printed_by(command)
+    assert caught.value.message == f"the password_command of context prod {how}"
+    assert caught.value.hint == "rwq context show prod shows it: try it in a shell"
+
+
+@pytest.mark.parametrize("has_terminal", [False, True])
+def test_a_command_that_hangs_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_terminal: bool
+) -> None:
+    monkeypatch.setattr(password, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(password, "_has_terminal", lambda: has_terminal)
+    started_s = time.monotonic()
+    with pytest.raises(PasswordCommandFailed, match=r"did not end within 0\.2 s"):
+        printed_by(f"echo x; sleep 1; touch {tmp_path}/alive")
+    assert time.monotonic() - started_s < 0.9
+    time.sleep(1.0)
+    assert not (tmp_path / "alive").exists()
+
+
+def test_the_file_is_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2\nmore\n")
+    for name in ("secret", str(tmp_path / "secret")):
+        context = Context("prod", "redis://db1", password_file=name)
+        assert password_of(context, tmp_path / "config.toml") == "hunter2"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    context = Context("prod", "redis://db1", password_file="nowhere")
+    with pytest.raises(InvalidArgument) as caught:
+        password_of(context, tmp_path / "config.toml")
+    assert f"cannot read the password file {tmp_path}/nowhere: no such file" in str(caught.value)
+    assert caught.value.hint == "check password_file of context prod"
+
+
+def test_a_context_may_have_no_password() -> None:
+    assert password_of(Context("prod", "redis://db1"), FILE) is None
