@@ -105,7 +105,7 @@ __rwq_table() {
         rwq_options=(--waiting-warn=OTHER --waiting-critical=OTHER --age-warn=OTHER --age-critical=OTHER --abandoned-warn=OTHER --abandoned-critical=OTHER --processing-warn=OTHER --processing-critical=OTHER --delayed-warn=OTHER --delayed-critical=OTHER --buried-warn=OTHER --buried-critical=OTHER --orphaned-warn=OTHER --orphaned-critical=OTHER --deep --format=nagios,prometheus --all-queues)
         ;;
     export)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null)
+        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --all-queues)
         rwq_more=ITEM:all
         ;;
     import)

@@ -79,7 +79,7 @@ function __rwq_read_command
         case 'check'
             set options waiting-warn= waiting-critical= age-warn= age-critical= abandoned-warn= abandoned-critical= processing-warn= processing-critical= delayed-warn= delayed-critical= buried-warn= buried-critical= orphaned-warn= orphaned-critical= deep format= all-queues
         case 'export'
-            set options state= match= where= id-glob= older-than= n/limit= all 0/null
+            set options state= match= where= id-glob= older-than= n/limit= all 0/null all-queues
         case 'import'
             set options on-conflict= strict dry-run 0/null
         case 'man'
@@ -501,6 +501,7 @@ complete -c rwq -n '__rwq_at export' -l older-than -x -d 'Only items last used l
 complete -c rwq -n '__rwq_at export' -s n -l limit -x -d 'The first N only; 0 for no limit'
 complete -c rwq -n '__rwq_at export' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at export' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
+complete -c rwq -n '__rwq_at export' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at_argument export' -a '(__rwq_names item all)'
 
 # rwq import

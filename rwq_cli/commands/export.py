@@ -1,18 +1,21 @@
 """`rwq export`: write a queue as JSON lines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Annotated
 
 from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
-from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.exporting import Export
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
@@ -23,6 +26,8 @@ from rwq_cli.output.report import Report, Stream
 
 app = CommandModule()
 
+# A queue's name, and what is in the queue.
+_Entry = tuple[bytes, ItemSnapshot | Result]
 
 # The formats that write the lines of an export, which include results.
 _WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputFormat.JSONL)
@@ -33,11 +38,12 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
     help="Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its "
     "results. Safe beside live workers: each item is written as it was at one instant. IDs, or "
     "options other than --all, select items; results are then omitted, as they are in the formats "
-    "json, csv, ids and data.",
+    "json, csv, ids and data. Several queues make one file, and rwq import restores each.",
     examples=(
         "rwq export -q jobs > jobs.jsonl",
         "rwq export -q jobs --state abandoned --match '\"user\": *42' > some.jsonl",
         "rwq export -q jobs | rwq import -q jobs-copy -",
+        "rwq export --all-queues > everything.jsonl",
     ),
     exits={
         ExitStatus.NO: "nothing was exported: no such items, or all have a key of the wrong type",
@@ -46,70 +52,110 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
     },
     reads_only=True,
 )
-def export(settings: Settings, choice: Annotated[Choice, _SCOPE]) -> Report:
+def export(
+    settings: Settings,
+    choice: Annotated[Choice, _SCOPE],
+    all_queues: AllQueuesOption = False,
+) -> Report:
     # Another default from RWQ_OUTPUT would write a backup that import cannot read.
     settings.given.setdefault("output", OutputFormat.JSONL)
-    queue = open_queue(settings)
-    chosen: frozenset[bytes] | None = None
-    if not choice.is_whole_queue:
-        ids = choice.chosen(queue, settings).ids
-        chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
-    run = queue.export(chosen)
+    opened = open_matching_queues(settings, all_queues=all_queues)
+    if choice.by_name and not opened.is_one:
+        raise InvalidArgument("IDs can be exported from one queue only", "give -q once")
+    has_results = choice.is_whole_queue and settings.output in _WITH_RESULTS and not settings.fields
+    runs: list[Export] = []
+    empty: list[WorkQueue] = []
+    named: frozenset[bytes] = frozenset()
+
+    def begin(queue: WorkQueue) -> Export:
+        nonlocal named
+        chosen: frozenset[bytes] | None = None
+        if not choice.is_whole_queue:
+            ids = choice.chosen(queue, settings).ids
+            chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
+            named = chosen if choice.by_name else named
+        runs.append(queue.export(chosen))
+        return runs[-1]
+
+    # The header of several queues comes before the first is read.
+    first = begin(opened.queues[0]) if opened.is_one else None
+
+    def everything() -> Iterator[Sequence[_Entry]]:
+        for queue in opened.queues:
+            run = first or begin(queue)
+            is_empty = True
+            for batch in _entries(settings, run, has_results=has_results):
+                is_empty = is_empty and not batch
+                yield [(queue.name, entry) for entry in batch]
+            if is_empty and not run.skipped.wrong_keys:
+                empty.append(queue)
 
     def missing(exported: int) -> int:
         """How many of the named items do not exist."""
-        if chosen is None or not choice.by_name:
-            return 0
-        return len(chosen) - exported - len(run.skipped.wrong_types)
-
-    def everything() -> Iterator[Sequence[ItemSnapshot | Result]]:
-        yield from run.batches()
-        if chosen is not None or settings.output not in _WITH_RESULTS or settings.fields:
-            return
-        try:
-            yield from run.results()
-        except PermissionDenied:
-            settings.environment.note("rwq: this user may not read results; none are in the export")
+        return len(named) - exported - _wrong_types(runs) if choice.by_name else 0
 
     def summary(written: int) -> str:
-        exported = written - run.results_read
-        if not (written or run.skipped.wrong_keys):
+        results = sum(run.results_read for run in runs)
+        exported = written - results
+        for queue in empty:
             note_if_absent(settings, queue)
-        for key in run.skipped.wrong_keys:
+        for key in chain.from_iterable(run.skipped.wrong_keys for run in runs):
             settings.environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
         not_found = missing(exported)
         counts = f", missing {human.count(not_found)}" if not_found else ""
-        if run.results_read:
-            counts += f", results {human.count(run.results_read)}"
-        skipped = _skipped_text(run, has_missing=choice.by_name)
-        return f"exported {human.count(exported)}{counts}{skipped}"
+        if results:
+            counts += f", results {human.count(results)}"
+        origin = "" if opened.is_one else f" from {opened.label}"
+        skipped = _skipped_text(runs, has_missing=choice.by_name)
+        return f"exported {human.count(exported)}{counts}{origin}{skipped}"
 
     def status(exported: int) -> ExitStatus:
-        if not (run.skipped.wrong_types or missing(exported)):
+        if not (_wrong_types(runs) or missing(exported)):
             return ExitStatus.OK
         return ExitStatus.PARTIAL if exported else ExitStatus.NO
 
+    if first is not None:
+        header = Header(first.queue, first.exported_ms)
+    else:
+        header = Header(b"", opened.queues[0].now_ms() if opened.queues else 0)
     return Stream(
         view=item_view(),
         batches=everything(),
-        header=header_line(Header(run.queue, run.exported_ms)),
-        line=entry_line,
+        header=header_line(header),
+        line=lambda entry: entry_line(entry[1], None if opened.is_one else entry[0]),
         summary=summary,
         status=status,
     )
 
 
-def _skipped_text(run: Export, *, has_missing: bool) -> str:
+def _entries(
+    settings: Settings, run: Export, *, has_results: bool
+) -> Iterator[Sequence[ItemSnapshot | Result]]:
+    yield from run.batches()
+    if not has_results:
+        return
+    try:
+        yield from run.results()
+    except PermissionDenied:
+        settings.environment.note("rwq: this user may not read results; none are in the export")
+
+
+def _wrong_types(runs: Iterable[Export]) -> int:
+    return sum(len(run.skipped.wrong_types) for run in runs)
+
+
+def _skipped_text(runs: Iterable[Export], *, has_missing: bool) -> str:
     """The part of the summary on entries that were skipped.
 
     Args:
-        run: The export.
+        runs: The export of each queue.
         has_missing: Whether IDs without data are counted as missing already.
     """
+    skipped = [run.skipped for run in runs]
     counts = (
-        (len(run.skipped.wrong_types), "of a wrong type"),
-        (0 if has_missing else len(run.skipped.missing), "without data"),
-        (run.skipped.stray_leases, "stray leases"),
+        (sum(len(each.wrong_types) for each in skipped), "of a wrong type"),
+        (0 if has_missing else sum(len(each.missing) for each in skipped), "without data"),
+        (sum(each.stray_leases for each in skipped), "stray leases"),
     )
     texts = [f"{human.count(number)} {kind}" for number, kind in counts if number]
     return f"; left out {', '.join(texts)}" if texts else ""

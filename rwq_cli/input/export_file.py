@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
+from itertools import groupby
 from typing import Annotated, Any, BinaryIO
 
 from msgspec import UNSET, Meta, Struct, ValidationError
@@ -56,6 +57,9 @@ class _Header(Struct):
 class _Record(Struct):
     """A line after the header: an item, a result or a mark."""
 
+    # Of a file with several queues.
+    queue: str | None = None
+    queue_b64: bytes | None = None
     # Of an item.
     id: str | None = None
     id_b64: bytes | None = None
@@ -121,10 +125,10 @@ def parse_header(line: bytes, name: str) -> Header:
     except ValidationError as error:
         raise InvalidArgument(f"the header of {name} cannot be used: {_reason(error)}")
     queue, origin = _bytes(header.queue, header.queue_b64), header.undo
-    if not queue:
+    if not queue and version == 1:
         raise InvalidArgument(f"the header of {name} cannot be used: it does not name a queue")
     return Header(
-        queue,
+        queue if queue and version == 1 else b"",
         header.exported_ms or 0,
         None if origin is None else _undo_origin(origin),
     )
@@ -144,12 +148,32 @@ def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
     Returns:
         The item or the result; or a mark of an undo file.
     """
+    return _entry(_parsed(line))
+
+
+def parse_line_of_queue(line: bytes) -> tuple[bytes, ItemSnapshot | Result | Mark]:
+    """Parse one line of a file with several queues; see `parse_line`.
+
+    Returns:
+        The queue's name, and the item, the result or the mark.
+    """
+    record = _parsed(line)
+    queue = _bytes(record.queue, record.queue_b64)
+    if not queue:
+        raise BadRecord("it does not name a queue")
+    return queue, _entry(record)
+
+
+def _parsed(line: bytes) -> _Record:
     try:
-        record = _decode_record(line)
+        return _decode_record(line)
     except ValidationError as error:
         raise BadRecord(_reason(error))
     except (ValueError, RecursionError) as error:
         raise BadRecord(f"not JSON: {error}")
+
+
+def _entry(record: _Record) -> ItemSnapshot | Result | Mark:
     item_id = _bytes(record.id, record.id_b64)
     if item_id is None:
         result_of = _bytes(record.result_of, record.result_of_b64)
@@ -281,10 +305,29 @@ class ExportReader:
         self.header = parse_header(first[1], "stdin" if name == "-" else name)
 
     def lines(self) -> Iterator[Line | Flush]:
-        """The items and results, in order; a `FLUSH` if the source has nothing more for now.
+        """The items and results of the one queue, in order; see `_entries`."""
+        return (each if isinstance(each, Flush) else each[1] for each in self._entries())
+
+    def queues(self) -> Iterator[tuple[bytes, Iterator[Line | Flush]]]:
+        """Each queue whose lines follow, with these lines, which must be read before the next."""
+        queue = b""
+
+        def queue_of(each: tuple[bytes, Line] | Flush) -> bytes:
+            nonlocal queue
+            if not isinstance(each, Flush):
+                queue = each[0]
+            return queue
+
+        for name, entries in groupby(self._entries(), queue_of):
+            if name:
+                yield name, (each if isinstance(each, Flush) else each[1] for each in entries)
+
+    def _entries(self) -> Iterator[tuple[bytes, Line] | Flush]:
+        """The items and results with their queues; a `FLUSH` if there is nothing more for now.
 
         A result that has no expiry gets the usual one.
         """
+        queue = self.header.queue
         with self._open:
             for line in self._lines:
                 if isinstance(line, Flush):
@@ -292,7 +335,10 @@ class ExportReader:
                     continue
                 number, text = line
                 try:
-                    entry = parse_line(text)
+                    if self.header.queue:
+                        entry = parse_line(text)
+                    else:
+                        queue, entry = parse_line_of_queue(text)
                 except BadRecord as error:
                     self.rejected += 1
                     self._report(number, str(error))
@@ -305,7 +351,7 @@ class ExportReader:
                 if isinstance(entry, Result) and entry.ttl_ms is None:
                     # Something else removed its expiry; rwq stores no result without one.
                     entry = replace(entry, ttl_ms=round(1000 * RESULT_TTL_S))
-                yield Line(number, entry)
+                yield queue, Line(number, entry)
 
 
 def _numbered(groups: Iterable[list[bytes] | Flush]) -> Iterator[tuple[int, bytes] | Flush]:

@@ -13,8 +13,9 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import View
 
-# The version of the format, which changes if older readers would misread the file.
-VERSION = 1
+# The version of the format, which changes if older readers would misread the file: in the second,
+# each line names its queue.
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Header:
     """The first line.
 
     Attributes:
-        queue: The queue's name.
+        queue: The queue's name; empty if each line names its own.
         exported_ms: The server's clock when reading began, unix ms.
         origin: What removed the items; None for an export.
     """
@@ -79,8 +80,8 @@ class Mark:
 def header_line(header: Header) -> bytes:
     """The first line, with its end."""
     fields: dict[str, Any] = {
-        "rwq_export": VERSION,
-        **bytes_fields("queue", header.queue),
+        "rwq_export": 1 if header.queue else 2,
+        **bytes_fields("queue", header.queue or None),
         "exported_ms": header.exported_ms,
         "undo": None,
     }
@@ -94,15 +95,18 @@ def header_line(header: Header) -> bytes:
     return _line(fields)
 
 
-def entry_line(entry: ItemSnapshot | Result) -> bytes:
+def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> bytes:
     """The line of an item or of a result, with its end.
 
-    A result's ID has another field name than an item's, which distinguishes the two.
+    A result's ID has another field name than an item's, which distinguishes the two. The queue is
+    given if the header does not name it.
     """
+    named = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
-        return _line(item_fields(entry))
+        return _line({**named, **item_fields(entry)})
     return _line(
         {
+            **named,
             **bytes_fields("result_of", entry.item_id),
             "status": entry.verdict.value,
             "completed_ms": entry.completed_ms,
@@ -142,14 +146,13 @@ def item_fields(item: ItemSnapshot) -> dict[str, Any]:
     }
 
 
-def item_view() -> View[ItemSnapshot]:
-    """Items of an export in the formats other than its own."""
-    nothing = ItemSnapshot(b"", b"", State.GONE, None)
+def item_view() -> View[tuple[bytes, ItemSnapshot]]:
+    """Items of an export, each with its queue, in the formats other than its own."""
     return View(
-        item_fields,
-        lambda item: item.item_id,
-        nothing,
-        data=lambda item: item.data,
+        lambda entry: {**item_fields(entry[1]), **bytes_fields("queue", entry[0])},
+        lambda entry: entry[1].item_id,
+        (b"", ItemSnapshot(b"", b"", State.GONE, None)),
+        data=lambda entry: entry[1].data,
         nested={"lease": ("holder", "ttl_ms")},
     )
 

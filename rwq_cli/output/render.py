@@ -87,7 +87,8 @@ def _render_several(report: Several, options: OutputOptions) -> Code:
         writer.end_all()
     environment.stdout.flush()
     if idle and not has_work and options.format is not OutputFormat.JSON:
-        environment.note(f"{idle[0]} in {len(idle):,} queues")
+        where = "one queue" if len(idle) == 1 else f"{len(idle):,} queues"
+        environment.note(f"{idle[0]} in {where}")
     status = max(statuses, default=ExitStatus.OK)
     is_mixed = has_work and status is ExitStatus.NO and ExitStatus.OK in statuses
     return ExitStatus.PARTIAL if is_mixed else status

@@ -11,6 +11,7 @@ from tests.conftest import Foreign, Interleaved, contents
 from tests.driver import Rwq, until
 
 LOOKING = ["ls", "leases", "stats", "check", "wait", "clean light", "clean deep", "doctor"]
+EMPTY = ["ls", "leases", "stats", "wait --below 9", "clean light", "clean deep", "doctor"]
 ALL = ("--all-queues",)
 
 
@@ -99,10 +100,7 @@ class TestWhich:
         assert said in result.text + result.notes
         assert result.code == (3 if command == "check" else 2)
 
-    @pytest.mark.parametrize(
-        "command",
-        ["ls", "leases", "stats", "wait --below 9", "clean light", "clean deep", "doctor"],
-    )
+    @pytest.mark.parametrize("command", EMPTY)
     def test_a_pattern_without_a_match_is_an_empty_listing(self, rwq: Rwq, command: str) -> None:
         said = (
             "rwq: nail:*: no queue matches, or all are empty; rwq queues lists those that are not\n"
@@ -357,3 +355,146 @@ class TestDoctor:
         assert rwq("doctor", "-q", "mail:out", "-q", "mail:in", *only).code == 1
         assert rwq("doctor", *ALL, *only, "--fix").code == 0
         assert rwq("doctor", *ALL, *only).code == 0
+
+
+def without_times(keys: dict[bytes, object]) -> dict[bytes, object]:
+    """The contents of a server without the times that leases have left."""
+    return {key: value for key, value in keys.items() if b":lease" not in key}
+
+
+class TestExport:
+    @pytest.fixture(autouse=True)
+    def more(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
+        mails[b"mail:in"].delayed(b"later", 9_999_999_999_999)
+        mails[b"mail:out"].buried(b"i1")
+        Foreign(mails[b"other"].raw, b"\xff").waiting(b"odd\xff")
+        assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 1
+        rwq("add", "x", "--id", "done", "-q", "other")
+        assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 0
+
+    def test_each_line_has_its_queue(self, rwq: Rwq) -> None:
+        result = rwq("export", "-q", "mail:*", "-q", "other")
+        header, *lines = result.jsonl
+        assert (header["rwq_export"], header["queue"]) == (2, None)
+        assert [(line["queue"], line.get("id") or line["result_of"]) for line in lines] == [
+            *(("mail:in", "i1"), ("mail:in", "i2"), ("mail:in", "later")),
+            *(("mail:out", "o1"), ("mail:out", "o2"), ("mail:out", "i1")),
+            *(("other", "x1"), ("other", "done")),
+        ]
+        assert result.notes == "exported 7, results 1 from 3 queues\n"
+
+    def test_one_queue_has_the_format_that_it_had(self, rwq: Rwq) -> None:
+        header, *lines = rwq("export", "-q", "other").jsonl
+        assert (header["rwq_export"], header["queue"]) == (1, "other")
+        assert all("queue" not in line for line in lines)
+
+    @pytest.mark.parametrize("from_file", [True, False])
+    def test_import_restores_each_into_its_queue(
+        self, rwq: Rwq, raw: redis.Redis, from_file: bool
+    ) -> None:
+        before = without_times(contents(raw))
+        exported = rwq("export", *ALL).out
+        raw.flushdb()
+        if from_file:
+            (rwq.home / "all.jsonl").write_bytes(exported)
+            result = rwq("import", str(rwq.home / "all.jsonl"), "-o", "json")
+        else:
+            result = rwq("import", "-", "-o", "json", stdin=exported)
+        assert result.code == 0, result.notes
+        assert [(each["queue"], each["queue_b64"], each["imported"]) for each in result.json] == [
+            *(("mail:in", None, 3), ("mail:out", None, 3), ("other", None, 1), (None, "/w==", 1))
+        ]
+        assert without_times(contents(raw)) == before
+        again = rwq("import", "-", stdin=exported)
+        assert again.code == 0
+        assert again.notes.splitlines()[0] == "mail:in: already there 3"
+        assert without_times(contents(raw)) == before
+
+    def test_a_selection_of_several_queues(self, rwq: Rwq, raw: redis.Redis) -> None:
+        exported = rwq("export", *ALL, "--id-glob", "?1").out
+        raw.flushdb()
+        result = rwq("import", "-", stdin=exported)
+        assert result.as_tuple() == (
+            0,
+            "",
+            "mail:in: imported 1\nmail:out: imported 2\nother: imported 1\n",
+        )
+
+    @pytest.mark.parametrize("words", [("i1",), ("-",)])
+    def test_ids_are_those_of_one_queue(self, rwq: Rwq, words: tuple[str, ...]) -> None:
+        result = rwq("export", *ALL, *words, stdin=b"i1\n")
+        said = "rwq: error: IDs can be exported from one queue only; give -q once\n"
+        assert result.as_tuple() == (2, "", said)
+
+    def test_other_formats_name_the_queue_too(self, rwq: Rwq) -> None:
+        records = rwq("export", "-q", "mail:*", "-o", "json").json
+        assert {record["queue"] for record in records} == {"mail:in", "mail:out"}
+        assert rwq("export", "-q", "other", "-o", "json").json[0]["queue"] == "other"
+
+    def test_no_queue_is_an_empty_export(self, rwq: Rwq, raw: redis.Redis) -> None:
+        exported = rwq("export", "-q", "none*")
+        assert (exported.code, len(exported.jsonl)) == (0, 1)
+        assert exported.notes.endswith("exported 0 from 0 queues\n")
+        before = contents(raw)
+        assert rwq("import", "-", stdin=exported.out).as_tuple() == (0, "", "")
+        assert contents(raw) == before
+
+    def test_a_queue_cannot_be_named_for_the_import(self, rwq: Rwq, raw: redis.Redis) -> None:
+        exported = rwq("export", *ALL).out
+        raw.flushdb()
+        result = rwq("import", "-", "-q", "other", stdin=exported)
+        assert result.as_tuple() == (
+            2,
+            "",
+            "rwq: error: stdin has the items of several queues, each of which is restored into its "
+            "own; leave -q out\n",
+        )
+        assert raw.keys() == []
+
+    def test_a_bad_line_moves_no_item_to_another_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
+        header, *lines = rwq("export", "-q", "mail:*").out.splitlines(keepends=True)
+        nameless = json.dumps({"id": "lost", "data": "x"}).encode() + b"\n"
+        raw.flushdb()
+        given = b"".join(
+            [header, b"oops\n", *lines[:3], nameless, lines[3][:-9] + b"\n", *lines[4:]]
+        )
+        result = rwq("import", "-", "-o", "json", stdin=given)
+        assert result.code == 3
+        assert [(each["queue"], each["imported"], each["rejected"]) for each in result.json] == [
+            *(("mail:in", 3, 3), ("mail:out", 2, 0))
+        ]
+        assert "it does not name a queue" in result.notes
+        assert raw.lrange("mail:in:queue", 0, -1) == [b"i2", b"i1"]
+        assert raw.exists("mail:out:item:o1", "mail:in:item:lost") == 0
+
+    def test_bad_lines_alone_are_an_error(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("import", "-", stdin=b'{"rwq_export": 2}\n{"id": "a", "data": "x"}\n')
+        assert (result.code, raw.exists("jobs:item:a")) == (2, 0)
+        assert result.notes.endswith(
+            "rwq: error: no line of this export can be used; see the lines above\n"
+        )
+
+    def test_lines_may_be_in_any_order(self, rwq: Rwq, raw: redis.Redis) -> None:
+        header, *lines = rwq("export", "-q", "mail:*").out.splitlines(keepends=True)
+        raw.flushdb()
+        mixed = b"".join([header, lines[0], lines[3], lines[1], lines[4], lines[2], lines[5]])
+        assert rwq("import", "-", stdin=mixed).code == 0
+        assert raw.lrange("mail:in:queue", 0, -1) == [b"i2", b"i1"]
+        assert raw.lrange("mail:out:queue", 0, -1) == [b"o1"]
+        assert raw.lrange("mail:out:processing", 0, -1) == [b"o2"]
+
+    def test_an_interrupted_import_goes_on(self, rwq: Rwq, raw: redis.Redis) -> None:
+        file = rwq.home / "all.jsonl"
+        file.write_bytes(rwq("export", *ALL).out)
+        raw.flushdb()
+        raw.set("other:queue", "not a list")
+        assert rwq("import", str(file)).code != 0
+        # What was restored before, and completed since, must not come back.
+        assert rwq("complete", "-q", "mail:in", "i1").code == 0
+        raw.delete("other:queue")
+        result = rwq("import", str(file))
+        assert result.code == 0, result.notes
+        assert "imported before" in result.notes
+        assert raw.lrange("mail:in:queue", 0, -1) == [b"i2"]
+        assert raw.lrange("other:queue", 0, -1) == [b"x1"]
+        assert raw.keys("*:undo:*") == []

@@ -125,7 +125,7 @@ def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign, line: bytes, w
         (b"", "stdin does not begin with the header of an export"),
         (b'{"id": "a", "data": "x"}\n', "stdin does not begin with the header of an export"),
         (b'{"rwq_export": true}\n', "stdin does not begin with the header of an export"),
-        (b'{"rwq_export": 2, "queue": "jobs"}\n', "stdin is an export of version 2"),
+        (b'{"rwq_export": 3, "queue": "jobs"}\n', "stdin is an export of version 3"),
         (b'{"rwq_export": 1}\n', "the header of stdin cannot be used: it does not name a queue"),
     ],
 )

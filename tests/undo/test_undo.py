@@ -482,7 +482,7 @@ def test_written_down_twice_counts_as_the_last_says(rwq: Rwq, foreign: Foreign) 
     [
         ("", "does not begin with the header of an export"),
         ("no json\n", "does not begin with the header of an export"),
-        ('{"rwq_export": 2}\n', "is an export of version 2, and this rwq reads up to 1"),
+        ('{"rwq_export": 3}\n', "is an export of version 3, and this rwq reads up to 2"),
         ('{"rwq_export": 1, "queue": "jobs"}\n', "is an export, not an undo file"),
     ],
 )
