@@ -124,14 +124,14 @@ class Criteria:
 def _criteria(
     state: States = None,
     match: Annotated[
-        re.Pattern[bytes] | None, option("--match REGEX", "Only items whose data match.", _regex)
+        re.Pattern[bytes] | None, option("--match REGEX", "Only items whose data matches.", _regex)
     ] = None,
     where: Annotated[
         list[Any] | None,
         option(
             "--where EXPR",
-            "Only items whose data are JSON with such a value: tenant.id=3, size>100, kind~^img, "
-            "!error; several are and-ed.",
+            "Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, "
+            "!error. If given several times, all must hold.",
             _condition,
         ),
     ] = None,
@@ -284,7 +284,8 @@ def _choice(
         list[str] | None,
         typer.Argument(
             metavar="[ID...]",
-            help="IDs, or - to read them from stdin, one a line. Without IDs, the options choose.",
+            help="IDs, or - to read them from stdin, one per line. Without IDs, the options "
+            "choose.",
         ),
     ] = None,
     limit: Annotated[

@@ -106,7 +106,7 @@ GraceOption = Annotated[
 ]
 IdsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one a line."),
+    typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one per line."),
 ]
 # The help of `-0`.
 NULL_IDS = "End each ID of -o ids with NUL, and do not escape it."

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=StrEnum)
 
-# Fields that are null unless the data are read.
+# Fields that are null unless the data is read.
 _DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
 DEFAULT_URL = "redis://localhost:6379/0"
 LOCAL = "local:"

@@ -59,7 +59,7 @@ def add(
         InputFormat,
         option(
             "--format",
-            "lines: one item a line. jsonl: one object a line with data or data_b64, "
+            "lines: one item per line. jsonl: one object per line with data or data_b64, "
             "optionally id and delay. nul: items end with NUL. raw: each input is one item.",
         ),
     ] = InputFormat.LINES,
@@ -118,7 +118,7 @@ def add(
         settings.progress.fraction = reader.fraction
     items = reader.from_arguments(data) if data else reader.from_files(file or ["-"])
     if not data and not file and settings.environment.stdin_is_terminal:
-        settings.environment.note("reading items from the terminal, one a line; Ctrl-D ends")
+        settings.environment.note("reading items from the terminal, one per line; Ctrl-D ends")
     if item_id is not None:
         items = with_id(items, item_id)
     return batch_of_added(

@@ -58,7 +58,7 @@ def light(
 
 @app.command(
     help="Also return orphaned items and drop ghosts; walks all keys. Orphaned items are in no "
-    "list, ghosts have no data; surplus entries of an item go, too. Rarely needed.",
+    "list, ghosts have no data; surplus entries of an item are removed, too. Rarely needed.",
     examples=(
         "rwq clean deep -q jobs --dry-run",
         "rwq clean deep -q jobs --grace 5s",

@@ -27,9 +27,9 @@ app = CommandModule()
 
 
 @app.command(
-    help="Edit the data of an item in $VISUAL, else $EDITOR, else vi. They are written if the item "
-    "still has the data that were read; its place, lease and state stay. Otherwise the edited text "
-    "is kept in a file. A final newline that the editor has added is not written. The old data are "
+    help="Edit the data of an item in $VISUAL, else $EDITOR, else vi. The item keeps its place, "
+    "lease and state. If its data has changed meanwhile, nothing is written, and the edited text "
+    "is kept in a file. A final newline that the editor has added is not written. The old data is "
     "written to an undo file first.",
     examples=("rwq edit -q jobs 4f2a9c", "EDITOR='code --wait' rwq edit -q jobs 4f2a9c"),
     exits={

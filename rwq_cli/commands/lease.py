@@ -56,7 +56,7 @@ def lease(
         list[bytes] | None,
         option(
             "--id ID",
-            "Lease this item if it waits, is delayed or buried; can be given several times.",
+            "Lease this waiting, delayed or buried item; can be given several times.",
             parse_id,
         ),
     ] = None,

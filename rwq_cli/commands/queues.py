@@ -23,8 +23,8 @@ app = CommandModule()
 
 @app.command(
     help="List the queues of this server with their counts. All keys are scanned; a queue "
-    "whose items are all orphaned is not found. Abandoned items are counted where no more than "
-    f"{PAGE_SIZE:,} are in processing; rwq stats counts all.",
+    "whose items are all orphaned is not found. Abandoned items are counted only in queues with at "
+    f"most {PAGE_SIZE:,} items in processing; rwq stats always counts them.",
     examples=("rwq queues", "rwq queues 'mail:*' -o json"),
     reads_only=True,
     plain={"a queue": ", ".join(column.name for column in queues_view().plain_columns)},

@@ -17,9 +17,10 @@ app = CommandModule()
 
 
 @app.command(
-    help="Replace the data of an item by a file or stdin, byte for byte. Its place, lease and "
-    "state stay. The item is read before stdin is: if its data change meanwhile, they are left. "
-    "The old data are written to an undo file first.",
+    help="Replace the data of an item with a file or stdin, byte for byte. The item keeps its "
+    "place, lease and state. It is read before stdin; if its data changes meanwhile, nothing is "
+    "written. "
+    "The old data is written to an undo file first.",
     examples=(
         "rwq set -q jobs 4f2a9c -f fixed.json",
         "rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq set -q jobs 4f2a9c",

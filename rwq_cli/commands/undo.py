@@ -39,12 +39,12 @@ _WORDS = {
 
 
 @app.command(
-    help="Restore what rm, mv, purge or complete by options removed, or edit or set changed: from "
-    "FILE, else from the newest undo file that is unused, or whose undo was interrupted. Items get "
-    "their former state back, and none is restored twice, even if undo is interrupted and run "
-    "again within a day. Waiting items return to the front or the back of the queue, whichever was "
-    "nearer, and completed items that somebody held to the front; moved items to the back, and "
-    "edited items get their old data, unless they have changed since.",
+    help="Restore the items that rm, mv, purge, or complete with options removed, and the data "
+    "that edit or set replaced. Uses FILE, else the newest undo file that was not used yet, or "
+    "whose undo was interrupted. Items get their former state back, and none is restored twice, "
+    "even if undo is interrupted and run again within a day. Waiting items return to the end of "
+    "the queue that was nearer, completed items that somebody held to the front, and moved items "
+    "to the back. Edited items get their old data back unless they have changed since.",
     examples=(
         "rwq undo --dry-run",
         "rwq undo",
@@ -67,14 +67,14 @@ def undo(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="The undo file. Default: the latest of this server, with -q of that queue.",
+            help="The undo file. Default: the latest of this server; with -q, of that queue.",
         ),
     ] = None,
     anywhere: Annotated[
-        bool, option("--anywhere", "Allow another server than the one they were removed from.")
+        bool, option("--anywhere", "Allow a server other than the one they were removed from.")
     ] = False,
     list_: Annotated[
-        bool, option("--list", "List the undo files, latest first, with -q of that queue.")
+        bool, option("--list", "List the undo files, latest first; with -q, those of that queue.")
     ] = False,
     prune: Annotated[
         bool, option("--prune", "Delete the undo files that are older than --older-than.")

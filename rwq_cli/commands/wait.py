@@ -23,7 +23,7 @@ _AT_ONCE_S = 0.2
 
 @app.command(
     help="Wait until a queue is empty or short enough, or items are gone; for scripts. Several "
-    "queues must be so at the same time. Due items are promoted meanwhile.",
+    "queues must meet the condition at the same time. Due items are promoted meanwhile.",
     examples=(
         "rwq wait -q jobs --timeout 1h",
         "rwq wait -q jobs --below 1000",

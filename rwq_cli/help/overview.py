@@ -33,7 +33,7 @@ HINTS = (
     Hint("", "rwq doctor -q jobs", "what is wrong with the queue"),
     Hint("Mend", "rwq doctor -q jobs --fix", "fix what needs no decision"),
     Hint("", "rwq undo", "restore what was removed last"),
-    Hint("Add", "rwq add -q jobs DATA", "or -f FILE: one item a line"),
+    Hint("Add", "rwq add -q jobs DATA", "or -f FILE: one item per line"),
 )
 _CLOSING = (
     "The queue is -q NAME or RWQ_QUEUE, the server -u URL or RWQ_URL.",

@@ -31,7 +31,7 @@ def read_ids(
     if len(arguments) > 1:
         raise InvalidArgument("- reads the IDs from stdin and stands alone", "drop the other IDs")
     if environment.stdin_is_terminal:
-        environment.note("reading IDs from the terminal, one a line; Ctrl-D ends")
+        environment.note("reading IDs from the terminal, one per line; Ctrl-D ends")
     separator = b"\0" if null_separated else b"\n"
     return _flat(split(environment.stdin, separator, environment.flush))
 

@@ -1,4 +1,4 @@
-"""Whether data are JSON."""
+"""Whether data is JSON."""
 
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
@@ -7,7 +7,7 @@ _skim = Decoder(Raw).decode
 
 
 def json_error(data: bytes) -> str | None:
-    """Why data are not JSON; None if they are, or are nested too deeply to tell."""
+    """Why data is not JSON; None if it is, or if it is nested too deeply to tell."""
     try:
         _skim(data)
         data.decode()

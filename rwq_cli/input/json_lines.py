@@ -1,4 +1,4 @@
-"""Items in JSON lines: an object a line with `data` or `data_b64`, optionally `id` and `delay`.
+"""Items in JSON lines: one object per line with `data` or `data_b64`, optionally `id` and `delay`.
 
 A JSON value is not decoded and encoded again. Only the whitespace between its tokens is removed, so
 no number loses a digit.
@@ -83,7 +83,7 @@ def field_of(data: bytes, name: str) -> bytes:
     """Return a field of data that are a JSON object.
 
     Raises:
-        BadRecord: The data are not an object, or the field is missing, null or empty.
+        BadRecord: The data is not an object, or the field is missing, null or empty.
     """
     try:
         value = _decode(_fields, data, "not a JSON object").get(name, Raw())

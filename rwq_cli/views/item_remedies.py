@@ -58,7 +58,7 @@ ITEM_REMEDIES = {
         "Restore the guard.",
     ),
     Code.GHOST: ItemRemedy(
-        "The ID is listed without data: the item was completed, or its data were deleted.",
+        "The ID is listed without data: the item was completed, or its data was deleted.",
         "A deep clean drops it.",
     ),
     Code.INVALID_SCORE: ItemRemedy(

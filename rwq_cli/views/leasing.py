@@ -45,7 +45,7 @@ def waiting_note(queues: Sequence[bytes], wait_s: float) -> str:
 
 
 def _held(item: Item, output: OutputFormat) -> str | None:
-    """Of an item of which only the data are shown, the ID and the end of the lease."""
+    """The ID and the end of the lease of an item, if only its data is shown."""
     if output is not OutputFormat.DATA or item.lease is None or item.lease.ttl_ms is None:
         return None
     left_s = item.lease.ttl_ms / 1000

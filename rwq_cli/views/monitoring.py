@@ -53,7 +53,7 @@ def check_report(checks: Sequence[Check], text: str, level: Level, *, one: bool)
 def nagios_line(check: Check) -> str:
     """The line of a monitoring plugin: level, measures, and performance data after a bar.
 
-    Performance data are `name=value;warn;critical;least`.
+    Performance data is `name=value;warn;critical;least`.
     """
     words = [
         _in_words(each)

@@ -86,7 +86,7 @@ REMEDIES = {
         _FIX,
     ),
     Code.GHOST: Remedy(
-        "IDs without data are listed: the items were completed, or their data were deleted.",
+        "IDs without data are listed: the items were completed, or their data was deleted.",
         "A deep clean drops them.",
         "rwq clean deep",
     ),

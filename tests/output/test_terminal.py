@@ -259,7 +259,7 @@ class TestDefaults:
         assert (code, plain(seen)) == (1, ["Nothing to lease in jobs."])
 
     def test_an_add_that_reads_the_terminal_says_so(self, rwq: Rwq, raw: redis.Redis) -> None:
-        said = b"reading items from the terminal, one a line; Ctrl-D ends"
+        said = b"reading items from the terminal, one per line; Ctrl-D ends"
         code, seen = rwq.on_terminal("add", type_in=[(said, b"one\ntwo\n\x04")])
         assert code == 0
         assert b"added 2" in seen

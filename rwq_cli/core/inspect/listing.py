@@ -41,7 +41,7 @@ class Selection:
         match: A regular expression that must be found in the data; None for any.
         id_glob: A glob that the whole ID must match; None for any.
         older_than_s: Only items idle for at least this many seconds; None for any.
-        where: Decides whether an item with these data is selected; None for any.
+        where: Decides whether an item with this data is selected; None for any.
         holder: Only items that this holder has leased; None for any.
     """
 

@@ -120,7 +120,7 @@ def describe_with_results(
 ) -> tuple[list[Item], list[ResultKey]]:
     """The items of reports, as from `describe`, and the result key of each ID.
 
-    Both are read in one round trip, unless there are more than 500 IDs or all data are read.
+    Both are read in one round trip, unless there are more than 500 IDs or all data is read.
 
     Raises:
         PermissionDenied: This user may not read result keys.

@@ -122,7 +122,7 @@ def lease_from(
         count: How many items at most.
         lease_s: How long the leases last, seconds.
         wait_s: How long to wait for the first item, seconds; infinity until there is one.
-        data: Return the payloads; without them, the items' data are empty.
+        data: Return the payloads; without them, the items' data is empty.
         shuffle: Changes the order of the queues before each attempt, such as `random.shuffle`; None
             keeps it.
         before_waiting: Called once, if there is nothing to lease at first.

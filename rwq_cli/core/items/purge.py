@@ -70,7 +70,7 @@ def purge(
         ServerError: `acknowledged` is the number of removed items.
 
     Returns:
-        For each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data were replaced.
+        For each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data was replaced.
     """
     run = _Purge(queue, journal, grace_s, leftovers or Leftovers(), dry_run)
     return Outcomes(run.batches())

@@ -120,7 +120,7 @@ def remove(
 
     Returns:
         For each ID `REMOVED`, `MISSING`, `WRONG_TYPE`, or `CHANGED` if it no longer meets the
-        conditions, or its data differ from those in the journal.
+        conditions, or its data differs from that in the journal.
     """
     return Outcomes(Remover(queue, journal, expected=expected, dry_run=dry_run).apply(ids))
 

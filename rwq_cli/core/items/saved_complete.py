@@ -26,7 +26,7 @@ def complete_saved(
     items_max: int,
     expected: Expected,
 ) -> Iterator[OutcomeBatch]:
-    """Complete items that were saved; one whose data differ from the saved data is `CHANGED`.
+    """Complete items that were saved; one whose data differs from the saved data is `CHANGED`.
 
     Args:
         queue: The queue.

@@ -40,7 +40,7 @@ def set_data(
     *,
     dry_run: bool = False,
 ) -> Status:
-    """Replace the data of an item if they are still what was read.
+    """Replace the data of an item if it is still what was read.
 
     Its place, lease, state, times and expiry stay. Its idle time is reset.
 
@@ -55,8 +55,8 @@ def set_data(
         WrongType: The data key now has the wrong type.
 
     Returns:
-        `SET`, `UNCHANGED` if the new data are the old ones, `CHANGED` if the data are no longer
-        those that were read, or `MISSING`.
+        `SET`, `UNCHANGED` if the new data equals the old, `CHANGED` if the data is no longer what
+        was read, or `MISSING`.
     """
     if data == item.data:
         return Status.UNCHANGED
@@ -78,12 +78,12 @@ def set_data(
 def set_data_back(
     queue: Queue, item: ItemSnapshot, written: str, *, dry_run: bool = False
 ) -> Status:
-    """Restore the data of an item if its data are still those that `set_data` wrote.
+    """Restore the data of an item if it is still what `set_data` wrote.
 
     Args:
         queue: The queue.
         item: The item as it was before.
-        written: The SHA-256, in hexadecimal, of the data that replaced them.
+        written: The SHA-256, in hexadecimal, of the data that replaced it.
         dry_run: Change nothing, and report what would be done.
 
     Returns:

@@ -59,7 +59,7 @@ class Seen(Mapping[bytes, str]):
         return [i for i, place in places.items() if get(i, _NOT_SEEN) >> bits < place]
 
     def is_same(self, item_id: bytes, fingerprint: bytes) -> bool:
-        """Whether an item has the data that were seen; True if it was not noted."""
+        """Whether an item has the data that was seen; True if it was not noted."""
         value = self._values.get(item_id)
         return value is None or (
             fingerprint != b"" and int(fingerprint, 16) == value & _FINGERPRINT

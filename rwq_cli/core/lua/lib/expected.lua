@@ -2,7 +2,7 @@
 --
 -- arg 5  the expected states, joined by ';'; '' for any
 -- arg 6  the minimum idle time, seconds; '' for any
--- arg 7  '1' if each ID is followed by the fingerprint of the data that were read, else '0'
+-- arg 7  '1' if each ID is followed by the fingerprint of the data that was read, else '0'
 local expected_states = nil
 for state in string.gmatch(arg(5), '[^;]+') do
   expected_states = expected_states or {}

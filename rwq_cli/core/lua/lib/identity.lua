@@ -1,6 +1,6 @@
 -- Recognising items: an item may be completed, and a new one added under its ID, between two looks.
 
--- Larger data are identified by both ends and the length.
+-- Larger data is identified by both ends and the length.
 local END_BYTES = 256
 
 -- The type of an ID's data key; and for a string, a fingerprint of it in hexadecimal digits.

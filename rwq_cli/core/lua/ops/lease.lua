@@ -70,7 +70,7 @@ for _, id in ipairs(promoted) do
   is_promoted[id] = true
 end
 
--- The data of an item, or the length if the data are not wanted; false if there are none. Items are read one by
+-- The data of an item, or the length if the data is not wanted; false if there is none. Items are read one by
 -- one, because the size of their data is not known in advance.
 local function read(id)
   local data = redis.pcall(wants_data and 'GET' or 'STRLEN', item_prefix .. id)

@@ -10,7 +10,7 @@
 -- arg 19..   ID, fingerprint of the data that the caller has saved ('' if it saw none), ID, ...; each ID
 --            once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: removed, moved, missing, changed if it does not meet the conditions
--- or its data differ from the saved data, not-owner for a leased item, conflict if the other queue has this
+-- or its data differs from the saved data, not-owner for a leased item, conflict if the other queue has this
 -- ID, wrong-type, elsewhere, imported-before if its line is marked. Entries without data are removed. A dry
 -- run treats data without a fingerprint as saved.
 local to_main, to_processing, to_delayed, to_buried = arg(8), arg(9), arg(10), arg(11)

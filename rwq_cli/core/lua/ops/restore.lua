@@ -10,7 +10,7 @@
 --           (-1 no expiry, -2 none); due time and time of burial, unix ms, or ''; its returns, or ''.
 --           Each ID once
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there with
--- these data, skipped, replaced, conflict for other data, wrong-type. Fewer outcomes than items mean that
+-- this data, skipped, replaced, conflict for other data, wrong-type. Fewer outcomes than items mean that
 -- arg 4 was used up, and the rest needs another call.
 local on_conflict, at_front, removals_left = arg(2), arg(3) == '1', tonumber(arg(4))
 local args, now_ms = args_from(5), clock_ms()

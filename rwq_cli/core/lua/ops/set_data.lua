@@ -1,7 +1,7 @@
--- Replace the data of an item if they are still what the caller has read. Nothing else changes.
+-- Replace the data of an item if it is still what the caller has read. Nothing else changes.
 --
 -- arg 1  ID
--- arg 2  the data that were read, bytes
+-- arg 2  the data that was read, bytes
 -- arg 3  the new data, bytes
 -- Returns the outcome of `outcome_reply`: set, changed, missing.
 local id, before, after = arg(1), arg(2), arg(3)
@@ -14,7 +14,7 @@ end
 local status = 'set'
 if facts[id].data == 'none' then
   status = 'missing'
--- All of the data are compared, not a fingerprint: 50 MB take about 20 ms, and their SHA-1 five times that.
+-- All of the data is compared, not a fingerprint: 50 MB take about 20 ms, and a SHA-1 five times that.
 elseif redis.call('STRLEN', key) ~= #before or redis.call('GET', key) ~= before then
   status = 'changed'
 elseif not dry_run then
