@@ -53,7 +53,7 @@ RECIPES = (
     ),
     Recipe(
         "Take everything back from a dead machine",
-        "Its leases need not expire first. Make sure that its workers do not run any more: each "
+        "Its leases need not expire first. Make sure that its workers are no longer running: each "
         "item is leased again.",
         (
             "rwq leases -q jobs --holder 'rwq:*@deadhost:*' -n 0",

@@ -353,7 +353,7 @@ class TestMany:
         assert (result.code, result.json["completed"]) == (0, left)
         assert raw.keys() == []
 
-    def test_two_at_once_complete_each_item_once(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_two_concurrent_calls_complete_each_item_once(self, rwq: Rwq, foreign: Foreign) -> None:
         words = ("complete", "--all", "--yes", "-o", "json")
         both = [rwq.start(*words), rwq.start(*words)]
         told = [json.loads(process.communicate(timeout=TIMEOUT_S)[0]) for process in both]

@@ -230,10 +230,10 @@ class TestInterrupt:
         lines.write_bytes(b"".join(b"%d\n" % number for number in range(300_000)))
         process = rwq.start("add", "-f", str(lines), "-o", "ids", *more)
         out, err = interrupted_after(process, 1_000_000)
-        told = out.split()
-        assert 20_000 < len(told) < 300_000
-        assert err == f"interrupted: added {len(told):,}\n".encode()
-        assert raw.llen("jobs:queue") == len(told)
+        printed = out.split()
+        assert 20_000 < len(printed) < 300_000
+        assert err == f"interrupted: added {len(printed):,}\n".encode()
+        assert raw.llen("jobs:queue") == len(printed)
 
     def test_a_lease_interrupted_at_work_prints_every_item(
         self, rwq: Rwq, raw: redis.Redis
@@ -243,9 +243,9 @@ class TestInterrupt:
         raw.lpush("jobs:queue", *ids)
         process = rwq.start("lease", "-n", "100000", "-o", "ids")
         out, _ = interrupted_after(process, 100_000)
-        told = out.split()
-        assert 10_000 < len(told) < 100_000
-        assert raw.lrange("jobs:processing", 0, -1)[::-1] == told
+        printed = out.split()
+        assert 10_000 < len(printed) < 100_000
+        assert raw.lrange("jobs:processing", 0, -1)[::-1] == printed
 
     @pytest.mark.parametrize("delay_s", [0.0, 0.03, 0.06, 0.1])
     def test_an_interrupt_at_the_start_prints_no_traceback(self, rwq: Rwq, delay_s: float) -> None:

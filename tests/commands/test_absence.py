@@ -37,7 +37,7 @@ LOOKING = (
 
 
 @pytest.mark.parametrize("line", LOOKING)
-def test_a_queue_that_does_not_exist_is_said_so(rwq: Rwq, foreign: Foreign, line: str) -> None:
+def test_a_missing_queue_is_reported(rwq: Rwq, foreign: Foreign, line: str) -> None:
     foreign.waiting(b"17")
     before = contents(foreign.raw)
     assert NOTE in rwq(*line.split(), "-q", "jbos").notes

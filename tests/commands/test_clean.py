@@ -49,11 +49,11 @@ def test_a_deep_clean_returns_orphans_too(rwq: Rwq, broken: Foreign) -> None:
 
 def test_each_id_is_printed_with_the_action_and_its_reason(rwq: Rwq, broken: Foreign) -> None:
     result = rwq("clean", "deep", *NOW, "-o", "jsonl")
-    told = [
+    outputs = [
         (record["id"], record["action"], record["state"], record["where"])
         for record in result.jsonl
     ]
-    assert sorted(told) == sorted(
+    assert sorted(outputs) == sorted(
         [
             ("a1", "returned", "abandoned", "processing"),
             ("g1", "dropped", "ghost", "processing"),
@@ -133,11 +133,11 @@ def test_concurrent_cleans_return_each_item_once(rwq: Rwq, foreign: Foreign) -> 
     foreign.abandoned(*(b"a%02d" % number for number in range(40)))
     foreign.data(*(b"o%02d" % number for number in range(40)))
     cleaners = [rwq.start("clean", "deep", "--grace", "200ms", "-o", "ids") for _ in range(3)]
-    told = [cleaner.communicate(timeout=TIMEOUT_S)[0].split() for cleaner in cleaners]
+    outputs = [cleaner.communicate(timeout=TIMEOUT_S)[0].split() for cleaner in cleaners]
     assert [cleaner.returncode for cleaner in cleaners] == [0, 0, 0]
     waiting = foreign.raw.lrange("jobs:queue", 0, -1)
     assert len(waiting) == len(set(waiting)) == 80
-    assert sorted(item_id for ids in told for item_id in ids) == sorted(waiting)
+    assert sorted(item_id for ids in outputs for item_id in ids) == sorted(waiting)
     assert foreign.raw.llen("jobs:processing") == 0
     assert foreign.raw.hgetall("jobs:returns") == dict.fromkeys(waiting, b"1")
 
@@ -151,8 +151,8 @@ def test_concurrent_cleans_bury_each_item_once(rwq: Rwq, foreign: Foreign) -> No
     foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(often, 2))
     words = ("clean", "deep", "--grace", "200ms", "--bury-after", "2", "-o", "ids")
     cleaners = [rwq.start(*words) for _ in range(3)]
-    told = [cleaner.communicate(timeout=TIMEOUT_S)[0].split() for cleaner in cleaners]
-    assert sorted(item_id for ids in told for item_id in ids) == sorted(abandoned + orphaned)
+    outputs = [cleaner.communicate(timeout=TIMEOUT_S)[0].split() for cleaner in cleaners]
+    assert sorted(item_id for ids in outputs for item_id in ids) == sorted(abandoned + orphaned)
     waiting = foreign.raw.lrange("jobs:queue", 0, -1)
     assert sorted(waiting) == sorted(abandoned[1::2] + orphaned[1::2])
     assert sorted(foreign.raw.zrange("jobs:buried", 0, -1)) == sorted(often)

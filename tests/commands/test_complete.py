@@ -346,7 +346,7 @@ class TestResultFile:
 
 
 class TestUndo:
-    def test_what_options_choose_comes_back(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_items_chosen_by_options_are_restored(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(6)))
         foreign.leased(b"l", ttl_ms=None)
         foreign.leased(b"l2")

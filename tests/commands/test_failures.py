@@ -49,7 +49,7 @@ def test_an_item_that_nobody_holds_has_another_owner(rwq: Rwq, foreign: Foreign)
     }
 
 
-def test_a_guard_is_nobodys_lease(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_guard_has_no_holder(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"b")
     foreign.delayed(b"d", 9_999_999_999_999)
     notes = rwq("mv", "--to", "other", "--yes", "b", "d").notes
@@ -99,7 +99,7 @@ def test_a_dry_run_names_them_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) 
     assert raw.llen("jobs:queue") == 1
 
 
-def test_nothing_to_do_is_said_so(rwq: Rwq) -> None:
+def test_a_run_without_work_says_so(rwq: Rwq) -> None:
     assert rwq("complete", "-").notes == "nothing completed\n"
     assert rwq("complete", "-", "--dry-run").notes == "dry run: nothing to complete\n"
     assert rwq("clean", "light").notes == f"{ABSENT}nothing to clean\n"

@@ -20,7 +20,7 @@ both_verbs = pytest.mark.parametrize(
 
 @both_generations
 @both_verbs
-def test_an_id_is_scheduled_completed_added_anew_leased_and_abandoned(
+def test_an_id_is_scheduled_completed_reused_leased_and_abandoned(
     rwq: Rwq, foreign: Foreign, generation: str, verb: tuple[str, ...], zset: str
 ) -> None:
     raw, own = foreign.raw, LEASES[generation]

@@ -1,4 +1,4 @@
-"""`rwq import`: an export goes in as it was; bad lines and conflicts are told."""
+"""`rwq import`: an export goes in as it was; bad lines and conflicts are reported."""
 
 import json
 
@@ -107,9 +107,9 @@ BAD = [
 def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign, line: bytes, why: str) -> None:
     given = lines(item("a")) + line + b"\n" + lines(item("b"))[len(HEADER) :]
     result = rwq("import", "-", stdin=given)
-    told, summary = result.notes.splitlines()
-    assert told.startswith(f"rwq: line 3: {why}")
-    assert told.endswith("; not imported")
+    failure, summary = result.notes.splitlines()
+    assert failure.startswith(f"rwq: line 3: {why}")
+    assert failure.endswith("; not imported")
     assert summary.startswith("imported 2, ")
     assert summary.endswith("rejected 1")
     assert result.code == 3

@@ -16,7 +16,7 @@ def test_every_finding_about_an_item_is_explained() -> None:
 
 
 @pytest.mark.parametrize(("code", "remedy"), ITEM_REMEDIES.items())
-def test_it_speaks_of_one_item(code: Code, remedy: ItemRemedy) -> None:
+def test_its_sentences_are_singular(code: Code, remedy: ItemRemedy) -> None:
     for sentence in remedy:
         assert re.fullmatch(r"[A-Z].*\.", sentence)
         assert not re.search(r"\b(items|IDs|them|their|they)\b", sentence, re.IGNORECASE)

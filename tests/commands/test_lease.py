@@ -79,7 +79,7 @@ def test_the_data_of_one_item_are_printed_unchanged(rwq: Rwq, raw: redis.Redis) 
 
 
 @pytest.mark.parametrize("by_id", [True, False])
-def test_with_the_data_alone_the_lease_is_told_on_stderr(
+def test_with_data_output_the_lease_is_printed_on_stderr(
     rwq: Rwq, foreign: Foreign, by_id: bool
 ) -> None:
     foreign.waiting(b"a\x1b", b"b")
@@ -221,7 +221,7 @@ class TestWaiting:
             "Nothing to lease in none.\n"
         )
 
-    def test_nothing_is_told_where_nothing_is_waited_for(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_no_note_is_printed_without_a_wait(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert rwq("lease", "--wait", "-o", "ids").as_tuple() == (0, "a\n", "")
 
@@ -364,7 +364,7 @@ class TestSeveralQueues:
         until(lambda: raw.info("clients")["blocked_clients"] == 0)
 
 
-class TestById:
+class TestLeaseById:
     def test_an_item_is_leased_in_any_waiting_state(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2", b"3")
         foreign.delayed(b"d", 9_999_999_999_999)

@@ -184,7 +184,7 @@ def test_a_killed_import_restores_nothing_that_was_completed_meanwhile(
         assert raw.keys("jobs:undo:*") == []
 
 
-def test_two_purges_write_down_every_item(server: PrivateServer, tmp_path: Path) -> None:
+def test_two_purges_save_every_item(server: PrivateServer, tmp_path: Path) -> None:
     with server.client() as raw:
         fill(raw)
         both = [command(server, tmp_path, "purge", "--yes") for _ in range(2)]

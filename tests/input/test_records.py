@@ -45,10 +45,10 @@ JSON_LINES = (
 
 def records_of(*lines: bytes) -> list[tuple[bytes, bytes]]:
     """IDs and data of lines that go in together; a random ID is shown as empty."""
-    told: list[object] = []
+    reported: list[object] = []
     world = environment(b"".join(line + b"\n" for line in lines))
     reader = RecordReader(
-        world, InputFormat.JSONL, IdRule("uuid"), False, lambda *bad: told.append(bad)
+        world, InputFormat.JSONL, IdRule("uuid"), False, lambda *bad: reported.append(bad)
     )
     items = [
         (b"" if len(item_id) == 32 else item_id, data)
@@ -56,7 +56,7 @@ def records_of(*lines: bytes) -> list[tuple[bytes, bytes]]:
         if not isinstance(batch, Flush)
         for item_id, data in zip(batch.ids, batch.data, strict=True)
     ]
-    assert told == []
+    assert reported == []
     return items
 
 
@@ -69,7 +69,7 @@ def test_a_json_line_is_read_alike_alone_and_among_others(line: bytes) -> None:
 
 
 def test_a_broken_line_is_rejected_alone() -> None:
-    told: list[tuple[str, int, str]] = []
+    reported: list[tuple[str, int, str]] = []
     # Joined by commas these three would be two objects.
     lines = b'{"data":["a"\n"b"]}\n{"data":"c"}\n'
     reader = RecordReader(
@@ -77,11 +77,11 @@ def test_a_broken_line_is_rejected_alone() -> None:
         InputFormat.JSONL,
         IdRule("uuid"),
         False,
-        lambda *bad: told.append(bad),
+        lambda *bad: reported.append(bad),
     )
     batches = [batch for batch in reader.from_files(["-"]) if not isinstance(batch, Flush)]
     assert [data for batch in batches for data in batch.data] == [b"c"]
-    assert [number for _, number, _ in told] == [1, 2]
+    assert [number for _, number, _ in reported] == [1, 2]
 
 
 def test_a_batch_is_bounded_by_bytes_of_ids_and_data() -> None:

@@ -15,7 +15,7 @@ from rwq_cli.core.items import bulk
 from rwq_cli.core.repair import repairs
 from tests.live.foreign import Books, Upstream
 from tests.live.raw_keys import read_raw_keys
-from tests.live.watching import MeddledClock, WatchedConnection
+from tests.live.watching import InterferingClock, WatchedConnection
 from tests.servers import PrivateServer
 
 QUEUE = b"jobs"
@@ -42,12 +42,12 @@ def connection(
 
 
 @pytest.fixture
-def clock() -> MeddledClock:
-    return MeddledClock()
+def clock() -> InterferingClock:
+    return InterferingClock()
 
 
 @pytest.fixture
-def queue(connection: WatchedConnection, clock: MeddledClock) -> WorkQueue:
+def queue(connection: WatchedConnection, clock: InterferingClock) -> WorkQueue:
     return WorkQueue(connection, QUEUE, clock=clock)
 
 
@@ -81,7 +81,7 @@ def test_completing_many_leaves_no_ghost_of_a_late_push(
 
 def test_an_item_twice_in_processing_is_returned_once(
     queue: WorkQueue,
-    clock: MeddledClock,
+    clock: InterferingClock,
     raw: redis.Redis,
     books: Books,
     monkeypatch: pytest.MonkeyPatch,
@@ -102,7 +102,7 @@ def test_an_item_twice_in_processing_is_returned_once(
 
 
 def test_a_push_in_the_grace_period_is_found_anywhere_in_the_list(
-    queue: WorkQueue, clock: MeddledClock, raw: redis.Redis, books: Books
+    queue: WorkQueue, clock: InterferingClock, raw: redis.Redis, books: Books
 ) -> None:
     producer = Upstream(raw, QUEUE, old=False, books=books).produce(b"id", b"data")
     next(producer)

@@ -126,7 +126,7 @@ def test_an_item_that_we_push_in_the_middle_of_a_cleaners_walk_is_in_main_once(
     assert set(entries.values()) == {1}
 
 
-def test_a_settling_lease_is_nobodys(
+def test_a_settling_lease_has_no_holder(
     queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     foreign.abandoned(b"a")
@@ -197,7 +197,7 @@ def test_a_settling_lease_ends_by_itself_and_leaves_a_waiting_item(
 
 
 @pytest.mark.parametrize("old", [True, False])
-def test_without_us_two_cleaners_push_an_item_twice(
+def test_without_rwq_two_cleaners_push_an_item_twice(
     raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool
 ) -> None:
     foreign.abandoned(b"a")
@@ -210,7 +210,7 @@ def test_without_us_two_cleaners_push_an_item_twice(
 
 
 @pytest.mark.parametrize("old", [True, False])
-def test_without_us_a_cleaner_pushes_an_id_again_that_was_added_anew(
+def test_without_rwq_a_cleaner_pushes_a_reused_id_twice(
     raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool
 ) -> None:
     foreign.leased(b"a")
@@ -223,7 +223,7 @@ def test_without_us_a_cleaner_pushes_an_id_again_that_was_added_anew(
 
 
 @pytest.mark.parametrize(("old", "worker"), [(True, "new"), (False, "old")])
-def test_without_us_a_cleaner_takes_an_item_from_a_worker_of_the_other_generation(
+def test_without_rwq_a_cleaner_takes_an_item_from_a_worker_of_the_other_generation(
     raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool, worker: str
 ) -> None:
     foreign.leased(b"a", generations=worker)
@@ -232,7 +232,7 @@ def test_without_us_a_cleaner_takes_an_item_from_a_worker_of_the_other_generatio
     assert raw.llen(keys.processing) == 0
 
 
-def test_without_us_workers_of_both_generations_complete_an_item_twice(
+def test_without_rwq_workers_of_both_generations_complete_an_item_twice(
     raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     """One goes by its LREM and the other by its DEL, so each believes that it won."""

@@ -87,7 +87,7 @@ from tests.live.raw_keys import (
     RawKeys,
     end_settling_leases,
 )
-from tests.live.watching import ChosenItems, Killed, MeddledClock, WatchedConnection, nobody
+from tests.live.watching import ChosenItems, InterferingClock, Killed, WatchedConnection, nobody
 from tests.servers import PrivateServer
 
 QUEUE = b"jobs[1]:*\xff"
@@ -176,11 +176,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.raw = server.client()
         self.books = Books()
         self.programs: list[Program] = []
-        self.clock = MeddledClock()
+        self.clock = InterferingClock()
         self.connection = self._watched(server)
         self.queue = WorkQueue(self.connection, QUEUE, holder="ours", clock=self.clock)
         self.peers_connection = self._watched(server)
-        self.peer = WorkQueue(self.peers_connection, QUEUE, holder="peer", clock=MeddledClock())
+        self.peer = WorkQueue(self.peers_connection, QUEUE, holder="peer", clock=InterferingClock())
         # For what is sent ahead: a watched connection makes one call after the other.
         self.unwatched = WorkQueue(Connection(server.client(protocol=2)), QUEUE)
         self.upstream = {
@@ -537,7 +537,7 @@ class QueueMachine(RuleBasedStateMachine):
                 after = self.connection.look()
                 assert (status is Status.MISSING) == (wanted[0] not in after.data)
                 if status in (Status.BURIED, Status.ALREADY_BURIED):
-                    _check_put_away(wanted[0], before, after, after.buried)
+                    _check_scheduled(wanted[0], before, after, after.buried)
 
         self._under(adversity, operation)
 
@@ -642,7 +642,7 @@ class QueueMachine(RuleBasedStateMachine):
         after = self.connection.look()
         assert (status is Status.MISSING) == (item_id not in after.data)
         if status is Status.DELAYED:
-            _check_put_away(item_id, before, after, after.delayed)
+            _check_scheduled(item_id, before, after, after.delayed)
         if status is Status.RELEASED:
             assert item_id not in after.scheduled
             if not before.guard(item_id):
@@ -1056,7 +1056,7 @@ def _lease_keys(item_id: bytes) -> list[bytes]:
     return [QUEUE + b":" + kind + b":" + item_id for kind in (b"lease", b"leased_by_session")]
 
 
-def _check_put_away(
+def _check_scheduled(
     item_id: bytes, before: RawKeys, after: RawKeys, entries: dict[bytes, float]
 ) -> None:
     """It is in one zset, behind a whole guard, and in no list.
@@ -1105,7 +1105,7 @@ def _check_returned(
         if action.action is Repair.BURIED:
             assert bury_after is not None
             assert after.returns.get(action.item_id, 0) >= bury_after
-            _check_put_away(action.item_id, before, after, after.buried)
+            _check_scheduled(action.item_id, before, after, after.buried)
 
 
 # Not derandomized where a CI is recognized: every run shall look elsewhere.

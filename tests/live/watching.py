@@ -282,7 +282,7 @@ def _check_live_work(script: str, before: RawKeys, after: RawKeys) -> None:
             assert not working or item_id in after.processing, f"{script} took {item_id!r} away"
 
 
-class MeddledClock:
+class InterferingClock:
     """The machine's clock, but for sleeping: instead of that, `during` happens."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ def test_a_purge_is_undone(rwq: Rwq, foreign: Foreign) -> None:
     assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
 
 
-def test_before_what_was_added_since(rwq: Rwq, foreign: Foreign) -> None:
+def test_restored_items_come_before_later_ones(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", b"c")
     rwq("purge", "--yes")
     foreign.waiting(b"new")
@@ -78,7 +78,7 @@ def test_the_latest_and_that_of_a_queue(rwq: Rwq, foreign: Foreign) -> None:
     assert (result.code, "there is nothing to undo" in result.notes) == (1, True)
 
 
-def test_an_id_that_was_used_anew_is_left(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_reused_id_is_left_alone(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     rwq("rm", "a", "b", "--yes")
     rwq("add", "--id", "a", "anew")
@@ -234,7 +234,7 @@ def test_an_undo_that_restored_nothing_is_not_recorded_as_begun(rwq: Rwq, foreig
 @pytest.mark.parametrize("batches", [1, 3])
 @pytest.mark.parametrize("count", [20, 2000])
 @pytest.mark.usefixtures("slept_s")
-def test_one_of_a_move_that_was_interrupted_knows_what_it_had_moved_back(
+def test_an_interrupted_undo_of_a_move_resumes_where_it_stopped(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign, batches: int, count: int
 ) -> None:
     foreign.waiting(*(b"%04d" % number for number in range(count)))
@@ -268,7 +268,7 @@ def test_the_marks_of_an_interrupted_one_are_keys_of_the_queue(
     assert foreign.raw.keys() == [b"jobs:undo:list"]
 
 
-def test_an_interrupted_one_of_results_goes_on(
+def test_an_interrupted_undo_of_results_resumes(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a")
@@ -467,7 +467,7 @@ def test_items_written_to_the_file_but_not_removed_are_left(rwq: Rwq, foreign: F
     assert rwq("undo", "-o", "ids").text == "a\n"
 
 
-def test_written_down_twice_counts_as_the_last_says(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_last_of_two_records_of_an_item_counts(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     rwq("rm", "a", "--yes")
     (file,) = undo_files(rwq)
@@ -502,7 +502,7 @@ class TestResults:
         rwq("purge", "--yes")
         return before
 
-    def test_they_come_back_once(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_they_are_returned_once(self, rwq: Rwq, foreign: Foreign) -> None:
         before = self.purged(rwq, foreign)
         (file,) = undo_files(rwq)
         dry, result = rwq("undo", "--dry-run", "-o", "json"), rwq("undo", "-o", "json")

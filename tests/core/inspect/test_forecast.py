@@ -18,7 +18,7 @@ def forecasts(queue: WorkQueue, *ids: bytes) -> list[Forecast | None]:
 
 
 @pytest.mark.usefixtures("ten_waiting")
-class TestOfWaitingItems:
+class TestWaitingItems:
     def test_the_rate_is_how_many_items_left_meanwhile(
         self, queue: WorkQueue, raw: Redis, clock: FakeClock
     ) -> None:

@@ -164,7 +164,7 @@ def test_page_one_of_a_long_list_costs_what_it_costs_of_a_short_one(
     assert sum(read) < 70
 
 
-class TestIdsAlone:
+class TestListedIds:
     SOURCES = (MAIN, Source(delayed=True), Source(buried=True))
 
     @pytest.mark.parametrize("source", SOURCES)
@@ -342,7 +342,7 @@ class TestLeases:
 
 
 @pytest.mark.parametrize("data", [False, True])
-def test_how_often_an_item_came_back(
+def test_the_count_of_returns_is_read(
     queue: WorkQueue, raw: Redis, foreign: Foreign, data: bool
 ) -> None:
     foreign.waiting(b"1", b"2", b"odd")
@@ -368,7 +368,7 @@ def test_a_lease_key_of_the_wrong_type_spoils_its_own_line_only(
     assert ids(queue.items(PROCESSING)) == [b"1", b"strange", b"2"]
 
 
-def test_a_server_that_may_not_help(as_user: AsUser, server: PrivateServer) -> None:
+def test_a_server_that_denies_optional_commands(as_user: AsUser, server: PrivateServer) -> None:
     """Without CLIENT nothing that counts as use is read unasked; without OBJECT no age."""
     raw = server.client()
     Foreign(raw).waiting(b"1")
@@ -392,7 +392,7 @@ def test_listing_changes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign)
 ALL = Source(main=True, processing=True, delayed=True, buried=True)
 
 
-def put_away_and_listed(foreign: Foreign) -> None:
+def scheduled_items_in_lists(foreign: Foreign) -> None:
     """Buried items that are in processing, too: of a worker, behind a whole guard, left alone."""
     for item_id in (b"worked on", b"guarded", b"left", b"buried"):
         foreign.buried(item_id)
@@ -411,7 +411,7 @@ def states(items) -> dict[bytes, list[State]]:
 def test_an_item_in_processing_and_scheduled_is_listed_once(
     queue: WorkQueue, foreign: Foreign
 ) -> None:
-    put_away_and_listed(foreign)
+    scheduled_items_in_lists(foreign)
     assert states(queue.items(ALL)) == {
         b"worked on": [State.LEASED],
         b"left": [State.ABANDONED],
@@ -426,7 +426,7 @@ def test_an_item_in_processing_and_scheduled_is_listed_once(
 
 
 def test_a_leased_item_is_not_listed_as_scheduled(queue: WorkQueue, foreign: Foreign) -> None:
-    put_away_and_listed(foreign)
+    scheduled_items_in_lists(foreign)
     assert ids(queue.items(Source(buried=True))) == [b"buried", b"guarded"]
 
 

@@ -98,7 +98,7 @@ def test_many_ids_in_long_lists_are_looked_for_in_one_walk(
     assert interleaved.calls.count("LRANGE") < 30
 
 
-class TestAnItemThatMovesBetweenTheReads:
+class TestMovingItems:
     """It is found where it is or where it was, and never in both or in neither."""
 
     @pytest.fixture

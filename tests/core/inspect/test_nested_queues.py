@@ -26,7 +26,7 @@ def test_the_ids_of_a_prefix(queue: WorkQueue, keys: QueueKeys, foreign: Foreign
     assert ids(queue, keys.lease_prefix, keys.old_lease_prefix) == [b"l"]
 
 
-def test_queues_that_are_named_like_us(
+def test_queues_with_similar_names_are_left_alone(
     queue: WorkQueue, backend: Backend, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
     for name in (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x"):

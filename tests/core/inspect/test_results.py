@@ -59,7 +59,7 @@ class TestRead:
         assert contents(raw) == before
 
     @pytest.mark.parametrize("name", [b"jobs:result", b"jobs:result:mail", b"jobs:x"])
-    def test_not_those_of_queues_that_are_named_like_it(
+    def test_keys_of_queues_with_similar_names_stay(
         self, backend: Backend, queue: WorkQueue, raw: Redis, name: bytes
     ) -> None:
         other = WorkQueue(backend.connect(), name)
@@ -126,7 +126,7 @@ INVALID_FIELDS: list[dict[str, str | bytes]] = [
 
 
 @pytest.mark.parametrize("fields", INVALID_FIELDS, ids=lambda fields: str(fields)[:40])
-def test_a_hash_that_is_no_result_of_ours(
+def test_a_hash_that_is_not_a_result(
     queue: WorkQueue, raw: Redis, fields: dict[str, str | bytes]
 ) -> None:
     if "code" not in fields:

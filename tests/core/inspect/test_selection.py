@@ -197,7 +197,7 @@ class TestSecondLook:
         clock.during_sleep = lambda: raw.lrem(b"jobs:processing", 0, b"done")
         assert queue.choose(states(State.GHOST)).ids == [b"ghost"]
 
-    def test_what_is_settled_stays_chosen_beside_it(
+    def test_items_that_do_not_change_in_the_grace_period_stay_chosen(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.waiting(b"w1", b"w2")
@@ -214,7 +214,7 @@ def test_many_items_are_chosen(queue: WorkQueue, raw: Redis) -> None:
     assert queue.choose(states(State.WAITING), limit=1500).ids == ids[:1500]
 
 
-def test_an_item_that_travels_while_it_is_read_is_chosen_once(
+def test_an_item_that_moves_during_the_walk_is_chosen_once(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1", b"2")

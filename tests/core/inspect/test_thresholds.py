@@ -80,7 +80,7 @@ def test_the_worst_level_wins(levels: list[Level], expected: Level) -> None:
     assert worst(levels) is expected
 
 
-class TestOfAQueue:
+class TestCheck:
     def check(self, queue: WorkQueue, measure: Measure, *, deep: bool = False) -> Check:
         return queue.check({measure: Limits(warn=0)}, deep=deep, grace_s=2.5)
 

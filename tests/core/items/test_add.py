@@ -174,15 +174,15 @@ def test_an_empty_id_is_refused(queue: WorkQueue, raw: Redis) -> None:
     assert contents(raw) == {}
 
 
-def test_an_empty_id_among_others_keeps_its_batch_out(queue: WorkQueue, raw: Redis) -> None:
-    """And what was sent before it is told of: it is in."""
+def test_an_empty_id_rejects_its_batch(queue: WorkQueue, raw: Redis) -> None:
+    """What was sent before it is added and reported."""
     added: list[Outcome] = []
     items = [*numbered(4 * ADD_ITEMS + 1), NewItem(b"", b"data")]
     with pytest.raises(InvalidArgument):
         added.extend(queue.add_many(items))
-    told = [outcome.item_id for outcome in added]
-    assert told == [item.item_id for item in items[: 4 * ADD_ITEMS]]
-    assert raw.lrange(b"jobs:queue", 0, -1) == told[::-1]
+    reported = [outcome.item_id for outcome in added]
+    assert reported == [item.item_id for item in items[: 4 * ADD_ITEMS]]
+    assert raw.lrange(b"jobs:queue", 0, -1) == reported[::-1]
 
 
 @pytest.mark.parametrize("name", STRANGE)
@@ -219,27 +219,27 @@ def test_the_stream_is_read_a_few_batches_ahead_and_no_further(queue: WorkQueue)
 
     outcomes = queue.add_many(endless())
     assert read == 0
-    for told in range(1, 5 * ADD_ITEMS):
-        assert next(outcomes) == Outcome(b"%d" % told, Status.ADDED)
-        assert read <= told + 3 * ADD_ITEMS
+    for reported in range(1, 5 * ADD_ITEMS):
+        assert next(outcomes) == Outcome(b"%d" % reported, Status.ADDED)
+        assert read <= reported + 3 * ADD_ITEMS
     outcomes.batches.close()
 
 
 def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue, raw: Redis) -> None:
-    """The source is a pipe that has nothing more for now: what it gave is added, and told of."""
-    told: list[Outcome] = []
-    told_at_each_pause: list[int] = []
+    """The source is a pipe that has nothing more for now: what it gave is added and reported."""
+    reported: list[Outcome] = []
+    reported_at_each_pause: list[int] = []
 
     def stream() -> Iterator[NewItem | Flush]:
         for item in numbered(4):
             yield item
             yield FLUSH
-            told_at_each_pause.append(len(told))
+            reported_at_each_pause.append(len(reported))
 
     for outcome in queue.add_many(stream()):
-        told.append(outcome)
-    assert told == [Outcome(b"%d" % number, Status.ADDED) for number in range(4)]
-    assert told_at_each_pause == [1, 2, 3, 4]
+        reported.append(outcome)
+    assert reported == [Outcome(b"%d" % number, Status.ADDED) for number in range(4)]
+    assert reported_at_each_pause == [1, 2, 3, 4]
     assert raw.llen(b"jobs:queue") == 4
 
 
@@ -294,7 +294,7 @@ def test_a_server_that_dies_between_two_batches(start_server: StartServer) -> No
 
 
 class Cutter:
-    """Stands between a client and a server, and cuts the line when told.
+    """Stands between a client and a server, and cuts the connection on request.
 
     Attributes:
         url: Where to connect instead.
@@ -389,7 +389,7 @@ def shuffled(count: int) -> list[bytes]:
     return ids
 
 
-class TestOneForLater:
+class TestDelayedItem:
     def test_a_delay_sets_the_due_time_and_guards(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys
     ) -> None:
@@ -450,7 +450,7 @@ class TestOneForLater:
         assert now_ms(raw) >= due_ms
 
 
-class TestBatchesForLater:
+class TestDelayedBatches:
     def test_a_batch_may_mix_delayed_and_waiting_items(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys
     ) -> None:
@@ -518,8 +518,8 @@ class TestBatchesForLater:
         assert raw.strlen(keys.item(b"3")) == len(large)
 
 
-class TestUniqueForLater:
-    def test_only_what_is_not_put_off_goes_unchecked(
+class TestUniqueWithDelays:
+    def test_only_waiting_items_are_added_without_a_check(
         self, interleaved: Interleaved, raw: Redis, keys: QueueKeys
     ) -> None:
         """In the order given, whatever the way."""
@@ -573,7 +573,7 @@ class TestOrderOfDueTimes:
         assert late == [number / 1000 for number in range(2400)]
 
     @pytest.mark.parametrize("there", [0, 1, 999, 1000, 1001, 1999, 2000, 3500, 4000, 7000])
-    def test_behind_those_that_are_there(
+    def test_an_item_comes_after_existing_ones_with_the_same_due_time(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, there: int
     ) -> None:
         due_ms = queue.now_ms() + 3_600_000
@@ -612,8 +612,8 @@ class TestOrderOfDueTimes:
         assert raw.lrange(keys.main, 0, -1) == ids[::-1]
 
 
-class TestPastItem:
-    """What was completed by others while it was put away has left an entry, and a guard perhaps."""
+class TestLeftovers:
+    """An item that others completed while it was scheduled left an entry, and perhaps a guard."""
 
     @pytest.mark.parametrize("guarded", ["", "old", "new", "both"])
     @pytest.mark.parametrize("was", ["delayed", "buried"])
@@ -689,7 +689,7 @@ class TestPastItem:
 
 @pytest.mark.needs("acl-check")
 @pytest.mark.parametrize("rule", ["-zadd", "-set", "-setnx", "-time"])
-def test_nothing_is_put_off_where_a_command_is_denied(
+def test_nothing_is_scheduled_if_a_command_is_denied(
     as_user: AsUser, raw: Redis, rule: str
 ) -> None:
     queue = WorkQueue(as_user("+@all", rule), QUEUE)

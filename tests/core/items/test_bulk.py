@@ -32,7 +32,7 @@ def numbered(count: int) -> list[bytes]:
     return [b"%05d" % number for number in range(count)]
 
 
-class TestManyThatWait:
+class TestManyWaitingItems:
     """They are completed without a pass over the list for each, and the rest keeps its order."""
 
     def fill(self, raw: Redis, ids: list[bytes]) -> None:
@@ -101,11 +101,11 @@ class TestManyThatWait:
         raw.set(b"jobs:lease:00004", b"them")
         raw.set(b"jobs:lease:00005", b"me")
         outcomes = list(WorkQueue(connection, QUEUE).complete(ids, owner=b"me"))
-        told = {outcome.item_id: (outcome.status, outcome.holder) for outcome in outcomes}
-        assert len(outcomes) == len(told) == 100
-        assert told.pop(b"00005") == (Status.COMPLETED, None)
-        assert told.pop(b"00004") == (Status.NOT_OWNER, b"them")
-        assert set(told.values()) == {(Status.NOT_OWNER, None)}
+        outcomes_by_id = {outcome.item_id: (outcome.status, outcome.holder) for outcome in outcomes}
+        assert len(outcomes) == len(outcomes_by_id) == 100
+        assert outcomes_by_id.pop(b"00005") == (Status.COMPLETED, None)
+        assert outcomes_by_id.pop(b"00004") == (Status.NOT_OWNER, b"them")
+        assert set(outcomes_by_id.values()) == {(Status.NOT_OWNER, None)}
         assert raw.llen(b"jobs:queue") == 99
 
     @pytest.mark.parametrize("act", ["pops", "pushes", "pushes to the front", "completes"])
@@ -138,7 +138,7 @@ class TestManyThatWait:
 
         interleaved.before = meanwhile
         done = self.complete(interleaved, chosen)
-        assert sorted(item_id for told in done.values() for item_id in told) == chosen
+        assert sorted(item_id for ids in done.values() for item_id in ids) == chosen
         left = raw.lrange(b"jobs:queue", 0, -1)[::-1]
         assert raw.exists(*(b"jobs:item:" + item_id for item_id in chosen)) == 0
         assert [entry for entry in left if not entry.startswith(b"new ")] == [
@@ -269,7 +269,7 @@ def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) 
 
 
 @pytest.mark.parametrize("place", [b"jobs:queue", b"jobs:processing"])
-class TestWhatAnOldCleanerHadInHand:
+class TestEntriesOfOldCleaners:
     """A pass over its list for each ID is made only where that list is short."""
 
     def fill(self, raw: Redis, place: bytes, others: int) -> list[bytes]:

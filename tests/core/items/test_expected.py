@@ -154,7 +154,7 @@ def test_large_data_are_compared_by_length_and_both_ends(
 
 
 @few_or_many
-def test_a_kick_of_what_was_buried_anew(
+def test_an_item_that_was_buried_again_is_not_kicked(
     queue: WorkQueue, raw: Redis, foreign: Foreign, others: int
 ) -> None:
     rest = [b"other %d" % number for number in range(others)]

@@ -144,7 +144,7 @@ def test_a_clean_that_would_return_or_bury_is_refused_and_changes_nothing(
         raw.config_set("maxmemory", 0)
 
 
-def test_a_clean_that_is_refused_says_what_it_has_done(
+def test_a_refused_clean_reports_what_it_has_done(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.abandoned(b"1", b"2", b"3")

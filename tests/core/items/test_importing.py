@@ -38,7 +38,7 @@ def statuses(outcomes: object) -> list[Status]:
 
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
-def test_everything_comes_back_as_it_was(
+def test_everything_is_restored_as_it_was(
     queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, on_conflict: OnConflict
 ) -> None:
     foreign.waiting(b"w1", b"w2", b"w3")
@@ -231,7 +231,7 @@ def test_batches_are_bounded_by_number_and_bytes(queue: WorkQueue) -> None:
 
 
 @pytest.mark.parametrize(("lost_after", "imported"), [(0, 0), (1, 250), (3, 750)])
-def test_what_an_interrupted_one_left_out_is_the_end(
+def test_an_interrupted_restore_leaves_out_only_the_end(
     connection: Connection, raw: Redis, lost_after: int, imported: int
 ) -> None:
     """So the same again completes it, in the right order."""

@@ -54,7 +54,7 @@ def test_how_many_fit_into_a_call(size: int | None, items: int) -> None:
     assert ResultOptions(result).items_max == items
 
 
-def test_what_a_script_is_told() -> None:
+def test_the_script_arguments() -> None:
     assert result_args(None) == (b"", b"", 0, b"")
     assert result_args(ResultOptions()) == (3_600_000, "completed", 0, b"")
     assert result_args(ResultOptions(b"", Verdict.REJECTED, 5)) == (5, "rejected", 1, b"")
@@ -226,7 +226,7 @@ def test_a_key_of_another_type_in_its_place(
     "fields",
     [{"x": "y"}, {"status": "4"}, {"status": "completed"}, {"status": "new", "completed_ms": "5"}],
 )
-def test_a_hash_that_is_no_result_of_ours(
+def test_a_hash_that_is_not_a_result(
     queue: WorkQueue, raw: Redis, place: bytes, count: int, fields: dict[str, str]
 ) -> None:
     """It may be the counts of a queue with such a name."""
@@ -287,7 +287,9 @@ def test_a_user_who_may_not_touch_results(
 
 
 @pytest.mark.parametrize("lacking", ["hset", "pexpire", "del", "exists", "time"])
-def test_a_user_who_may_not(as_user: AsUser, server: PrivateServer, lacking: str) -> None:
+def test_a_user_who_lacks_one_command_changes_nothing(
+    as_user: AsUser, server: PrivateServer, lacking: str
+) -> None:
     queue = WorkQueue(as_user("+@all", f"-{lacking}"), QUEUE)
     with server.client() as raw:
         if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):

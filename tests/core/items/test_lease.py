@@ -464,7 +464,7 @@ class TestSeveralQueues:
         assert item.lease is not None
         assert item.lease.holder == again.holder
 
-    def test_an_order_anew_at_each_attempt(
+    def test_the_queues_are_shuffled_for_each_attempt(
         self, interleaved: Interleaved, queues: list[WorkQueue], waits: Waits
     ) -> None:
         turns = iter([(2, 0, 1), (1, 2, 0)])
@@ -684,7 +684,7 @@ class TestItemsWithALease:
         assert "cmdstat_lpos" not in raw.info("commandstats")
 
 
-def test_how_often_a_clean_brought_it_back(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_the_count_of_returns_is_shown(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2", b"3")
     assert [item.returns for item in queue.lease_many(1)] == [None]
     raw.hset(b"jobs:returns", mapping={b"3": 2, b"other": 1})
@@ -773,7 +773,7 @@ class TestComplete:
         ]
         assert contents(raw) == {}
 
-    def test_an_id_given_twice_is_told_of_once(self, queue: WorkQueue, foreign: Foreign) -> None:
+    def test_a_repeated_id_is_reported_once(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.leased(b"1")
         assert list(queue.complete([b"1", b"1"])) == [Outcome(b"1", Status.COMPLETED)]
 
@@ -844,7 +844,7 @@ class TestComplete:
             Outcome(b"d", Status.MISSING),
         ]
 
-    def test_owning_nothing_that_is_gone(self, queue: WorkQueue) -> None:
+    def test_an_owner_and_items_that_are_gone(self, queue: WorkQueue) -> None:
         assert list(queue.complete([b"1"], owner=b"me")) == [Outcome(b"1", Status.MISSING)]
 
     def test_the_lease_that_ends_later_names_the_owner(
@@ -929,7 +929,9 @@ class TestComplete:
             ghosts = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
             assert set(ghosts) <= {b"7", b"38"}
 
-    def test_a_lost_server_tells_how_many_were_done(self, start_server: StartServer) -> None:
+    def test_a_lost_server_is_reported_with_the_number_of_acknowledged_items(
+        self, start_server: StartServer
+    ) -> None:
         private = start_server()
         raw = private.client()
         # So long a list that one call looks for few IDs.
@@ -1160,7 +1162,7 @@ class TestRelease:
     @pytest.mark.parametrize("count", [1, 40])
     @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
     @pytest.mark.parametrize("data", [b"data of %s", b"other data"], ids=["same", "other"])
-    def test_an_item_that_was_added_anew_between_the_two_looks_is_left(
+    def test_an_id_reused_between_the_two_looks_is_left_alone(
         self,
         queue: WorkQueue,
         clock: FakeClock,
@@ -1223,7 +1225,7 @@ class TestRelease:
         assert slept_at == [[1.0]]
         assert clock.slept_s == [1.0, 1.0]
 
-    def test_a_lost_server_tells_how_many_were_done(
+    def test_a_lost_server_is_reported_with_the_number_of_acknowledged_items(
         self, interleaved: Interleaved, clock: FakeClock, foreign: Foreign
     ) -> None:
         """Those that were only looked at are not among them."""
@@ -1259,7 +1261,7 @@ class TestRelease:
         assert raw.exists(b"jobs:processing") == 0
 
     @pytest.mark.parametrize("kind", ["delayed", "buried"])
-    def test_a_guard_is_nobodys_lease(
+    def test_a_guard_has_no_holder(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
     ) -> None:
         if kind == "delayed":
@@ -1284,7 +1286,7 @@ class TestRelease:
         assert list(queue.release([b"1"], force=True)) == [Outcome(b"1", Status.RELEASED)]
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
 
-    def test_a_guard_of_a_running_clean_is_anothers(
+    def test_the_claim_of_a_running_clean_belongs_to_another_session(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.data(b"1")

@@ -270,9 +270,7 @@ def test_a_key_of_another_type(
     assert contents(raw) == before
 
 
-def test_a_lease_that_nobody_can_read_is_somebodys(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
+def test_an_unreadable_lease_counts_as_held(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.abandoned(b"a")
     raw.lpush(b"jobs:lease:a", b"x")
     before = contents(raw)
@@ -325,10 +323,10 @@ def test_a_key_of_the_wrong_type_has_the_same_hint_in_a_dry_run(
 ) -> None:
     raw.hset(keys.item(b"H"), "a", "b")
     raw.lpush(keys.main, b"H")
-    told = []
+    messages = []
     for options in ({"dry_run": True}, {}):
         with pytest.raises(WrongType) as caught:
             list(queue.lease_ids([b"H"], **options))
-        told.append((caught.value.message, caught.value.hint))
-    assert told[0] == told[1]
-    assert told[0][1] == "see what it is with the TYPE command, or name another queue"
+        messages.append((caught.value.message, caught.value.hint))
+    assert messages[0] == messages[1]
+    assert messages[0][1] == "see what it is with the TYPE command, or name another queue"

@@ -124,7 +124,7 @@ class TestPromote:
         assert promoted(queue) == [(b"b", "promoted")]
         assert raw.zrange(keys.delayed, 0, -1) == [b"a"]
 
-    def test_a_lease_that_nobody_can_read_is_left_alone(
+    def test_an_unreadable_lease_is_left_alone(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
         due(foreign, b"a")

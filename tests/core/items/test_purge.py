@@ -94,7 +94,7 @@ def test_thousands_of_items_are_purged(queue: WorkQueue, raw: Redis) -> None:
     assert raw.keys() == []
 
 
-def test_queues_that_are_named_like_it(
+def test_queues_with_similar_names_stay(
     backend: Backend, queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     for name in (b"jobs:item", b"jobs:item:mail", b"jobs:lease:x", b"jobs2", b"job"):
@@ -111,7 +111,7 @@ def test_queues_that_are_named_like_it(
     assert sorted(journal.ids) == [b"a", b"mail", b"o"]
 
 
-def test_a_data_key_of_another_type_is_left_and_told(queue: WorkQueue, raw: Redis) -> None:
+def test_a_data_key_of_another_type_is_left_and_reported(queue: WorkQueue, raw: Redis) -> None:
     raw.hset("jobs:item:hash", "x", "y")
     assert list(queue.purge(NoJournal())) == [Outcome(b"hash", Status.WRONG_TYPE)]
     assert raw.hgetall("jobs:item:hash") == {b"x": b"y"}
@@ -234,8 +234,8 @@ def test_items_in_the_cleaning_list_of_a_live_cleaner_stay(
     assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
 
 
-class TestAQueueThatComesToLife:
-    """One whose keys look like ours gets its first item while the purge walks over the keys."""
+class TestNestedQueueCreatedMeanwhile:
+    """A nested queue gets its first item while the purge walks over the keys."""
 
     @pytest.fixture
     def purge(self, interleaved: Interleaved, clock: FakeClock) -> WorkQueue:

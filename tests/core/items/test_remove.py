@@ -222,7 +222,7 @@ class TestRemove:
             b"jobs:queue": [b"a"],
         }
 
-    def test_nothing_is_taken_that_could_not_be_written_down(
+    def test_nothing_is_removed_that_could_not_be_saved(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
@@ -248,7 +248,7 @@ class TestRemove:
         assert contents(raw) == before
         assert journal.written == []
 
-    def test_a_lost_reply_leaves_what_was_written_down(
+    def test_a_lost_reply_leaves_the_items_in_the_journal(
         self, interleaved: Interleaved, foreign: Foreign, journal: Journal
     ) -> None:
         """Nobody knows whether it was taken."""
@@ -339,7 +339,7 @@ class TestMove:
             b"other:queue": [b"b"],
         }
 
-    def test_leased_since_it_was_written_down(
+    def test_an_item_leased_after_it_was_saved(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign, journal: Journal
     ) -> None:
         foreign.waiting(b"a")
@@ -418,5 +418,5 @@ def test_half_a_permission_takes_nothing(as_user: AsUser, queue: WorkQueue, miss
     assert journal.ids == []
 
 
-def test_an_unused_connection_is_not_needed_for_nothing(connection: Connection) -> None:
+def test_removing_nothing_needs_no_connection(connection: Connection) -> None:
     assert list(WorkQueue(connection, b"jobs").remove([], NoJournal())) == []

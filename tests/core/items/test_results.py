@@ -73,7 +73,7 @@ class TestLookup:
 
 
 class TestWait:
-    def test_an_item_gone_without_a_result_is_not_waited_for(
+    def test_result_does_not_wait_for_an_item_that_is_gone_without_a_result(
         self, queue: WorkQueue, clock: FakeClock
     ) -> None:
         lookup = queue.result(b"a", wait=True)

@@ -55,7 +55,7 @@ def test_data_that_change_in_between_are_left(
     assert raw.lrange("jobs:queue", 0, -1) == [ids[1]]
 
 
-def test_an_item_that_came_in_between_is_not_completed_unsaved(
+def test_an_item_added_meanwhile_is_not_completed_unsaved(
     interleaved: Interleaved, raw: Redis
 ) -> None:
     journal = Journal()

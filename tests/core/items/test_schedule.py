@@ -45,7 +45,7 @@ def place(foreign: Foreign, where: str, *ids: bytes) -> None:
 PLACES = ["waiting", "abandoned", "leased by us", "orphaned", "delayed", "buried"]
 
 
-def told(outcomes: Iterable[Outcome]) -> dict[Status, list[bytes]]:
+def by_status(outcomes: Iterable[Outcome]) -> dict[Status, list[bytes]]:
     by_status: dict[Status, list[bytes]] = {}
     for outcome in outcomes:
         by_status.setdefault(outcome.status, []).append(outcome.item_id)
@@ -100,8 +100,8 @@ class TestBury:
         foreign.waiting(b"w")
         foreign.leased(b"l")
         status = Status.ALREADY_BURIED if where == "buried" else Status.BURIED
-        outcomes = told(queue.bury(ids, reason=b"why"))
-        assert {word: sorted(told_of) for word, told_of in outcomes.items()} == {status: ids}
+        outcomes = by_status(queue.bury(ids, reason=b"why"))
+        assert {word: sorted(found) for word, found in outcomes.items()} == {status: ids}
         assert [item_id for item_id in ids if not is_buried(raw, item_id, b"why")] == []
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"w"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"l"]
@@ -127,7 +127,7 @@ class TestBury:
         assert len(outcomes) == count
         assert set(outcomes) == {Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in ids}
         assert contents(raw) == before
-        assert len(told(queue.bury(ids, force=True))[Status.BURIED]) == count
+        assert len(by_status(queue.bury(ids, force=True))[Status.BURIED]) == count
         assert all(is_buried(raw, item_id, b"by hand") for item_id in ids)
         assert raw.exists(b"jobs:processing") == 0
 
@@ -139,14 +139,12 @@ class TestBury:
         assert list(queue.bury([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"rwq-clean:x")]
         assert raw.get(b"jobs:lease:a") == b"rwq-clean:x"
 
-    def test_a_lease_that_nobody_can_read(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
+    def test_an_unreadable_lease(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.buried(b"a")
         foreign.buried(b"b")
         raw.delete(b"jobs:lease:a")
         raw.lpush(b"jobs:lease:a", b"x")
-        assert told(queue.bury([b"a", b"b"])) == {
+        assert by_status(queue.bury([b"a", b"b"])) == {
             Status.NOT_OWNER: [b"a"],
             Status.ALREADY_BURIED: [b"b"],
         }
@@ -157,7 +155,7 @@ class TestBury:
     ) -> None:
         foreign.waiting(b"a", b"a", b"w")
         foreign.abandoned(b"a")
-        assert told(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
+        assert by_status(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
         assert is_buried(raw, b"a", b"by hand")
 
     def test_burying_keeps_the_count_of_returns(
@@ -206,9 +204,9 @@ class TestReasons:
         for item_id in ids:
             foreign.buried(item_id, b"old")
         before = contents(raw)
-        assert told(queue.bury(ids)) == {Status.ALREADY_BURIED: ids}
+        assert by_status(queue.bury(ids)) == {Status.ALREADY_BURIED: ids}
         assert contents(raw) == before
-        assert told(queue.bury(ids, reason=b"new")) == {Status.ALREADY_BURIED: ids}
+        assert by_status(queue.bury(ids, reason=b"new")) == {Status.ALREADY_BURIED: ids}
         assert all(is_buried(raw, item_id, b"new") for item_id in ids)
         # The time stays.
         assert {raw.zscore(b"jobs:buried", item_id) for item_id in ids} == {1_700_000_000_000}
@@ -226,7 +224,7 @@ class TestReasons:
     ) -> None:
         foreign.buried(b"a", b"old")
         unguard(raw, b"a", left)
-        assert told(queue.bury([b"a"])) == {Status.ALREADY_BURIED: [b"a"]}
+        assert by_status(queue.bury([b"a"])) == {Status.ALREADY_BURIED: [b"a"]}
         assert is_buried(raw, b"a", reason)
         assert raw.zscore(b"jobs:buried", b"a") == 1_700_000_000_000
 
@@ -236,7 +234,7 @@ class TestReasons:
         foreign.buried(b"a", b"old")
         unguard(raw, b"a", ("old",))
         raw.lpush(b"jobs:queue", b"a")
-        assert told(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
+        assert by_status(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
         assert is_buried(raw, b"a", b"by hand")
         assert raw.zscore(b"jobs:buried", b"a") != 1_700_000_000_000
 
@@ -251,10 +249,8 @@ class TestDelay:
         pipe = raw.pipeline()
         place(Foreign(pipe), where, *ids)
         pipe.execute()
-        outcomes = told(queue.release(ids, delay_s=600))
-        assert {word: sorted(told_of) for word, told_of in outcomes.items()} == {
-            Status.DELAYED: ids
-        }
+        outcomes = by_status(queue.release(ids, delay_s=600))
+        assert {word: sorted(found) for word, found in outcomes.items()} == {Status.DELAYED: ids}
         assert [item_id for item_id in ids if not is_delayed(raw, item_id, 600)] == []
         assert raw.exists(b"jobs:queue", b"jobs:processing", b"jobs:buried") == 0
         assert raw.zrange(b"jobs:delayed", 0, -1) == ids
@@ -270,7 +266,7 @@ class TestDelay:
             Outcome(b"gone", Status.MISSING),
         ]
         assert contents(raw) == before
-        assert told(queue.release([b"a"], delay_s=60, force=True)) == {Status.DELAYED: [b"a"]}
+        assert by_status(queue.release([b"a"], delay_s=60, force=True)) == {Status.DELAYED: [b"a"]}
         assert is_delayed(raw, b"a", 60)
 
     def test_delayed_and_buried_items_get_a_new_time(
@@ -278,7 +274,7 @@ class TestDelay:
     ) -> None:
         foreign.delayed(b"a", 1)
         foreign.buried(b"b")
-        assert told(queue.release([b"b", b"a"], delay_s=0.5)) == {Status.DELAYED: [b"b", b"a"]}
+        assert by_status(queue.release([b"b", b"a"], delay_s=0.5)) == {Status.DELAYED: [b"b", b"a"]}
         assert raw.zrange(b"jobs:delayed", 0, -1) == [b"b", b"a"]
         assert is_delayed(raw, b"a", 0)
         assert is_delayed(raw, b"b", 0)
@@ -287,7 +283,7 @@ class TestDelay:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.delayed(b"a", FAR_MS)
-        assert told(queue.release([b"a"], delay_s=0)) == {Status.RELEASED: [b"a"]}
+        assert by_status(queue.release([b"a"], delay_s=0)) == {Status.RELEASED: [b"a"]}
         assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
 
     def test_a_delay_and_the_front_are_refused_together(
@@ -300,7 +296,7 @@ class TestDelay:
         assert contents(raw) == before
 
 
-class TestManyBesideOthers:
+class TestManyWithConcurrentClients:
     """Most of them wait; others pop, push and clean between any two calls."""
 
     def schedule(self, queue: WorkQueue, ids: Iterable[bytes], verb: str) -> Outcomes:
@@ -321,12 +317,12 @@ class TestManyBesideOthers:
         pipe.execute()
         asked = [*ids, *gone, *theirs]
         random.Random(5).shuffle(asked)
-        outcomes = told(self.schedule(queue, asked, verb))
+        outcomes = by_status(self.schedule(queue, asked, verb))
         assert sorted(outcomes.pop(Status.NOT_OWNER)) == sorted(theirs)
         assert sorted(outcomes.pop(Status.MISSING)) == sorted(gone)
         if verb == "bury":
             assert sorted(outcomes.pop(Status.ALREADY_BURIED)) == ids[-300:]
-        assert sorted(item_id for told_of in outcomes.values() for item_id in told_of) == sorted(
+        assert sorted(item_id for found in outcomes.values() for item_id in found) == sorted(
             ids if verb == "delay" else ids[:-300]
         )
         assert {queue.state(item_id) for item_id in ids[::97]} == {
@@ -362,10 +358,8 @@ class TestManyBesideOthers:
                     raw.lpush(b"jobs:queue", item_id)
 
         interleaved.before = meanwhile
-        outcomes = told(WorkQueue(interleaved, QUEUE, clock=clock).bury(ids))
-        assert {status: sorted(told_of) for status, told_of in outcomes.items()} == {
-            Status.BURIED: ids
-        }
+        outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury(ids))
+        assert {status: sorted(found) for status, found in outcomes.items()} == {Status.BURIED: ids}
         assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
         new = [b"new %d" % number for number in range(1, acted + 1)] if act == "pushes" else []
         assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == new
@@ -384,7 +378,7 @@ class TestManyBesideOthers:
                 raw.lpush(b"jobs:queue", b"0007", b"0050")
 
         interleaved.before = push
-        outcomes = told(WorkQueue(interleaved, QUEUE, clock=clock).bury(ids))
+        outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury(ids))
         assert sorted(outcomes.pop(Status.BURIED)) == ids
         assert outcomes == {}
         assert raw.exists(b"jobs:queue", b"jobs:processing") == 0
@@ -420,7 +414,7 @@ class TestKick:
         place(Foreign(pipe), "buried", *ids, b"other")
         pipe.execute()
         raw.hset(b"jobs:returns", mapping={ids[0]: 7, b"other": 7})
-        assert told(queue.kick(ids[::-1])) == {Status.KICKED: ids[::-1]}
+        assert by_status(queue.kick(ids[::-1])) == {Status.KICKED: ids[::-1]}
         assert raw.lrange(b"jobs:queue", 0, -1) == [*ids, b"w"]
         assert settling(raw) == {"kicked": ids}
         assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
@@ -436,7 +430,7 @@ class TestKick:
         before = contents(raw)
         foreign.buried(b"ghost")
         raw.delete(b"jobs:item:ghost")
-        assert told(queue.kick([b"w", b"l", b"d", b"o", b"gone", b"ghost"])) == {
+        assert by_status(queue.kick([b"w", b"l", b"d", b"o", b"gone", b"ghost"])) == {
             Status.NOT_BURIED: [b"w", b"l", b"d", b"o"],
             Status.MISSING: [b"gone", b"ghost"],
         }
@@ -445,7 +439,7 @@ class TestKick:
 
     def test_an_id_that_comes_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.buried(b"a")
-        assert told(queue.kick([b"a", b"a"])) == {Status.KICKED: [b"a"]}
+        assert by_status(queue.kick([b"a", b"a"])) == {Status.KICKED: [b"a"]}
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"a"]
 
     def test_an_item_that_a_worker_holds_is_not_kicked(
@@ -463,7 +457,7 @@ class TestKick:
     ) -> None:
         foreign.delayed(b"a", FAR_MS)
         foreign.buried(b"a")
-        assert told(queue.kick([b"a"])) == {Status.KICKED: [b"a"]}
+        assert by_status(queue.kick([b"a"])) == {Status.KICKED: [b"a"]}
         assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
 
     @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
@@ -485,7 +479,7 @@ class TestKick:
         unguard(raw, b"a", left)
         if listed_in is not None:
             raw.lpush(listed_in, b"a")
-        outcomes = told(queue.kick(ids))
+        outcomes = by_status(queue.kick(ids))
         if listed_in is None:
             assert sorted(outcomes.pop(Status.KICKED)) == ids
             assert raw.exists(b"jobs:returns") == 0
@@ -499,7 +493,7 @@ class TestKick:
         assert raw.exists(b"jobs:buried") == 0
         assert not any(b":lease" in key for key in contents(raw))
 
-    def test_two_at_once_push_it_once(
+    def test_two_concurrent_calls_push_it_once(
         self, interleaved: Interleaved, connection: Connection, raw: Redis
     ) -> None:
         ids = [b"%04d" % number for number in range(600)]
@@ -514,10 +508,10 @@ class TestKick:
         def meanwhile(name: str) -> None:
             if len(by_other) < 300 and name == "push_scheduled":
                 chosen = random.Random(len(by_other)).sample(ids, 50)
-                by_other.extend(told(other.kick(chosen)).get(Status.KICKED, []))
+                by_other.extend(by_status(other.kick(chosen)).get(Status.KICKED, []))
 
         interleaved.before = meanwhile
-        by_us = told(WorkQueue(interleaved, QUEUE).kick(ids))[Status.KICKED]
+        by_us = by_status(WorkQueue(interleaved, QUEUE).kick(ids))[Status.KICKED]
         assert len(by_other) > 50
         assert sorted([*by_us, *by_other]) == ids
         assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == ids
@@ -533,8 +527,8 @@ class TestKick:
         raw.mset({keys.item(item_id): b"" for item_id in ids})
         raw.lpush(keys.processing, *ids)
         with no_call_is_long(interleaved, raw, 305_000):
-            assert len(told(queue.bury(ids))[Status.BURIED]) == 5000
-            assert told(queue.kick(ids)) == {Status.KICKED: ids}
+            assert len(by_status(queue.bury(ids))[Status.BURIED]) == 5000
+            assert by_status(queue.kick(ids)) == {Status.KICKED: ids}
         assert raw.lrange(keys.main, 0, 4999)[::-1] == ids
 
 

@@ -159,7 +159,7 @@ def test_what_may_have_been_written_stays_in_doubt(
     assert (journal.written, journal.kept) == ([item], None)
 
 
-class TestSettingBack:
+class TestSetDataBack:
     def test_only_where_the_new_data_are_still_there(
         self, queue: WorkQueue, foreign: Foreign
     ) -> None:

@@ -75,7 +75,7 @@ def test_a_script_includes_the_libraries_that_it_uses() -> None:
             assert used & {library, *included(library)}, (name, library)
 
 
-def test_no_operation_names_its_keys_and_arguments_by_number() -> None:
+def test_operations_name_their_keys_and_arguments() -> None:
     for name, text in OPERATIONS.items():
         assert names_in(text) & {"KEYS", "ARGV"} == set(), name
 

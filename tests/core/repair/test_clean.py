@@ -1003,7 +1003,7 @@ class TestManyItems:
         assert raw.lrange(b"jobs:queue", 0, -1) == numbered(20_000)[::-1]
 
 
-class TestALongListOfOldCleaners:
+class TestLongCleaningList:
     """A cleaner of 0.1 can leave very many IDs there: a search for each would take minutes."""
 
     def test_many_are_pruned_by_pages(

@@ -217,7 +217,7 @@ class TestGrace:
         assert raw.lrange("jobs:processing", 0, -1) == [b"x", b"x"]
 
 
-class TestBesideOthers:
+class TestConcurrentClients:
     """Something changes right before each script that acts: it looks once more."""
 
     @pytest.mark.parametrize("name", CURABLE)
@@ -385,7 +385,7 @@ def test_a_diagnosis_is_healthy_without_unfixed_errors_and_warnings(
     assert Diagnosis(b"jobs", (found,), 1, dry_run).is_healthy is is_healthy
 
 
-class TestTheGuardsThatItSets:
+class TestRestoredGuards:
     def test_of_a_delayed_item_ends_a_minute_after_it_is_due(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
     ) -> None:
@@ -419,7 +419,7 @@ class TestTheGuardsThatItSets:
         assert raw.get("jobs:lease:d") == raw.get("jobs:leased_by_session:d")
         assert raw.get("jobs:lease:d") == b"rwq-settling:promoted"
 
-    def test_an_item_that_was_due_a_moment_ago_is_nobodys_fault(
+    def test_an_item_that_has_just_become_due_is_not_a_finding(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
     ) -> None:
         foreign.delayed(b"d", raw.time()[0] * 1000 - 30_000)
@@ -514,8 +514,8 @@ class TestKeys:
         assert contents(raw) == before
 
 
-class TestGuardsThatEndTooEarly:
-    """Upstream's deep clean would bring the item back as soon as the guard is gone."""
+class TestWeakGuards:
+    """Upstream's deep clean would return the item as soon as the guard is gone."""
 
     @pytest.mark.parametrize("generations", ["both", "old", "new"])
     def test_of_a_delayed_item(

@@ -21,7 +21,7 @@ from rwq_cli.core.server.acknowledged import Acknowledged
         ([0, -2, 5], 0, ((2, 5),)),
     ],
 )
-def test_the_first_so_many_and_the_ranges_after_a_refusal(
+def test_acknowledged_ranges_after_a_refusal(
     steps: list[int], first: int, after: tuple[tuple[int, int], ...]
 ) -> None:
     error = ServerError("lost")

@@ -84,7 +84,9 @@ def test_a_script_among_several_commands(queue: WorkQueue, raw: Redis, foreign: 
     assert (type(refusal), after) == (WrongType, b"1")
 
 
-def test_a_script_that_the_server_has_is_not_sent_again(queue: WorkQueue, raw: Redis) -> None:
+def test_a_script_that_the_server_has_loaded_is_not_sent_again(
+    queue: WorkQueue, raw: Redis
+) -> None:
     raw.script_flush()
     raw.config_resetstat()
     for _ in range(3):
@@ -306,7 +308,7 @@ class TestDeadlines:
                 connection.call("PING")
         assert caught.value.message == f"{url} did not answer within 0.1 s"
 
-    def test_nor_is_a_connection(self) -> None:
+    def test_connecting_ends_near_the_deadline(self) -> None:
         with silent_server() as url:
             connection = connect(Server(url, password="x"))
             with connection.deadline(1e-9), pytest.raises(Unreachable) as caught:

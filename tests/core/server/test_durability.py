@@ -7,7 +7,7 @@ from rwq_cli.core.server.durability import Durability, durability_of
 from tests.conftest import AsUser, StartServer
 
 
-def told_by(start_server: StartServer, *options: str) -> Durability:
+def durability_at(start_server: StartServer, *options: str) -> Durability:
     connection = connect(Server(start_server(*options).url))
     try:
         return durability_of(connection)
@@ -33,9 +33,9 @@ def told_by(start_server: StartServer, *options: str) -> Durability:
 def test_settings_of_a_server(
     start_server: StartServer, options: tuple[str, ...], expected: Durability, may_evict: bool
 ) -> None:
-    told = told_by(start_server, *options)
-    assert told == expected
-    assert told.may_evict is may_evict
+    found = durability_at(start_server, *options)
+    assert found == expected
+    assert found.may_evict is may_evict
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_settings_of_a_server(
 def test_settings_that_the_server_hides_are_unknown(
     as_user: AsUser, denied: tuple[str, ...], expected: Durability
 ) -> None:
-    told = durability_of(as_user("+@all", *denied))
-    assert told == expected
-    assert told.may_evict is False
+    found = durability_of(as_user("+@all", *denied))
+    assert found == expected
+    assert found.may_evict is False
 
 
-def test_the_fake_says_something_or_nothing(connection: Connection) -> None:
+def test_the_fake_server_answers_or_stays_silent(connection: Connection) -> None:
     assert durability_of(connection).may_evict is False

@@ -67,7 +67,7 @@ class TestPolling:
             link.poll()
 
 
-class ForgetfulProxy:
+class SilentlyDroppingProxy:
     """Between a client and a server on a unix socket; can forget the connections that it has.
 
     Attributes:
@@ -113,15 +113,15 @@ class ForgetfulProxy:
                 sink.sendall(piece)
 
 
-class TestDrops:
+class TestDroppedConnections:
     @pytest.fixture
-    def proxy(self, server: PrivateServer) -> Iterator[ForgetfulProxy]:
-        made = ForgetfulProxy(server.socket)
+    def proxy(self, server: PrivateServer) -> Iterator[SilentlyDroppingProxy]:
+        made = SilentlyDroppingProxy(server.socket)
         yield made
         made.close()
 
     def test_a_connection_that_was_dropped_in_silence_is_replaced(
-        self, proxy: ForgetfulProxy, monkeypatch: pytest.MonkeyPatch
+        self, proxy: SilentlyDroppingProxy, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(link_module, "PING_AFTER_S", 0)
         connection = connect(Server(proxy.url))
@@ -131,7 +131,7 @@ class TestDrops:
         assert proxy.accepted == 2
 
     def test_a_command_that_was_sent_is_not_sent_again(
-        self, proxy: ForgetfulProxy, monkeypatch: pytest.MonkeyPatch
+        self, proxy: SilentlyDroppingProxy, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(link_module, "PING_AFTER_S", inf)
         connection = connect(Server(proxy.url))
@@ -142,7 +142,7 @@ class TestDrops:
         assert connection.call("ECHO", b"c") == b"c"
 
     def test_a_connection_in_use_is_not_tested(
-        self, proxy: ForgetfulProxy, server: PrivateServer
+        self, proxy: SilentlyDroppingProxy, server: PrivateServer
     ) -> None:
         connection = connect(Server(proxy.url))
         raw = server.client()

@@ -111,6 +111,6 @@ def test_other_places_where_a_secret_may_be(url: str, masked: str) -> None:
         ("hunter2", "…"),
     ],
 )
-def test_a_url_that_somebody_got_wrong(url: str, masked: str) -> None:
+def test_a_malformed_url_is_masked(url: str, masked: str) -> None:
     assert mask_url(url) == masked
     assert "hunter2" not in masked

@@ -181,7 +181,7 @@ class TestRefusals:
         assert list(add_each(connection, add_args(20, 21))) == [[], []]
 
     @pytest.mark.parametrize("unique", [False, True])
-    def test_the_error_says_exactly_what_is_in(
+    def test_the_error_says_exactly_which_items_were_added(
         self, start_server: StartServer, unique: bool
     ) -> None:
         """Memory is short for a moment: the next call is refused, and those behind it are not."""

@@ -139,7 +139,7 @@ WORK_WITHOUT_MEMORY = {"complete", "complete as owner"}
 
 
 @pytest.mark.parametrize(("name", "write"), WRITES, ids=[name for name, _ in WRITES])
-def test_a_server_without_memory_does_a_thing_wholly_or_not_at_all(
+def test_a_server_without_memory_leaves_nothing_half_done(
     private: PrivateServer, willing: Redis, name: str, write: Callable[[WorkQueue], object]
 ) -> None:
     raw = willing
@@ -161,7 +161,7 @@ def test_a_server_without_memory_does_a_thing_wholly_or_not_at_all(
     assert contents(raw) == before
 
 
-def test_a_batch_without_memory_is_wholly_out(private: PrivateServer, willing: Redis) -> None:
+def test_a_batch_without_memory_adds_nothing(private: PrivateServer, willing: Redis) -> None:
     raw = willing
     raw.config_set("maxmemory", raw.info("memory")["used_memory"] + 40_000_000)
     items = (NewItem(b"%d" % number, b"x" * 10_000) for number in range(10_000))
