@@ -118,7 +118,7 @@ DryRunOption = Annotated[
 _YES_FOR = "--yes=NAME confirms it for the protected context NAME."
 YesOption = Annotated[bool, option("--yes", f"Do not ask for confirmation. {_YES_FOR}")]
 YesToBreakJsonOption = Annotated[
-    bool, option("--yes", "Do not ask before JSON is replaced by data that are not JSON.")
+    bool, option("--yes", f"Do not ask before replacing JSON with other data. {_YES_FOR}")
 ]
 ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
 YesToForceOption = Annotated[

@@ -53,8 +53,8 @@ def edit(
     with _kept(settings, draft):
         run_editor(settings.environment, draft.path)
         data = draft.read()
-        if not yes and not dry_run:
-            ask_about_json(settings, queue, item, data)
+        if not dry_run:
+            ask_about_json(settings, queue, item, data, yes=yes)
     report = data_report(settings, queue, "edit", item_id, (item, data), dry_run=dry_run)
     batches = report.batches
 

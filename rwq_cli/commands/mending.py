@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
-from rwq_cli.cli.confirm import confirm
+from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.errors import InvalidArgument
@@ -35,12 +35,15 @@ def read_item(settings: Settings, queue: WorkQueue, item_id: bytes) -> ItemSnaps
     return item
 
 
-def ask_about_json(settings: Settings, queue: WorkQueue, item: ItemSnapshot, data: bytes) -> None:
-    """Ask whether to replace JSON by data that are none; see `confirm`."""
+def ask_about_json(
+    settings: Settings, queue: WorkQueue, item: ItemSnapshot, data: bytes, *, yes: bool
+) -> None:
+    """Ask whether to replace JSON with data that is not JSON; see `confirm`."""
     reason = json_error(data)
-    if reason is not None and json_error(item.data) is None:
-        what = "replace JSON by data that are not JSON in {}"
-        confirm(settings, what, 1, escaped(queue.name), note=f" ({reason})")
+    if reason is None or json_error(item.data) is not None or is_confirmed(settings, yes=yes):
+        return
+    what = "replace JSON with data that is not JSON in {}"
+    confirm(settings, what, 1, escaped(queue.name), note=f" ({reason})")
 
 
 def data_report(

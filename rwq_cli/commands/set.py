@@ -19,8 +19,7 @@ app = CommandModule()
 @app.command(
     help="Replace the data of an item with a file or stdin, byte for byte. The item keeps its "
     "place, lease and state. It is read before stdin; if its data changes meanwhile, nothing is "
-    "written. "
-    "The old data is written to an undo file first.",
+    "written. The old data is written to an undo file first.",
     examples=(
         "rwq set -q jobs 4f2a9c -f fixed.json",
         "rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq set -q jobs 4f2a9c",
@@ -39,6 +38,6 @@ def set_(
     if item is None:
         return data_report(settings, queue, "set", item_id, None, dry_run=dry_run)
     data = read_payload(settings.environment, file)
-    if not yes and not dry_run:
-        ask_about_json(settings, queue, item, data)
+    if not dry_run:
+        ask_about_json(settings, queue, item, data, yes=yes)
     return data_report(settings, queue, "set", item_id, (item, data), dry_run=dry_run)

@@ -174,6 +174,15 @@ class TestProtectedContext:
         foreign.waiting(b"a")
         return rwq
 
+    def test_json_is_broken_only_with_its_name(self, prod: Rwq, foreign: Foreign) -> None:
+        foreign.raw.set("jobs:item:a", "{}")
+        for yes in ((), ("--yes",)):
+            result = prod("set", "a", *yes, stdin=b"{")
+            assert (result.code, "use --yes=prod" in result.notes) == (2, True)
+        assert prod("set", "a", stdin=b"[]").code == 0
+        assert prod("set", "a", "--yes=prod", stdin=b"{").code == 0
+        assert foreign.raw.get("jobs:item:a") == b"{"
+
     @pytest.mark.parametrize(
         "line", ["rm a", "purge", "mv a --to b", "complete --all", "release a --force"]
     )

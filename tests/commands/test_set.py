@@ -151,7 +151,7 @@ class TestJson:
         code, screen = rwq.on_terminal("set", "a", stdin=b"[1,]", type_in=[(b"[y/N]", b"n\n")])
         assert code == 1
         assert (
-            b"rwq will replace JSON by data that are not JSON in 1 item of jobs "
+            b"rwq will replace JSON with data that is not JSON in 1 item of jobs "
             b"(trailing comma in array (byte 3)) on unix:"
         ) in b" ".join(screen.split())
         assert foreign.raw.get("jobs:item:a") == b"[1]"
