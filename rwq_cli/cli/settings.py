@@ -23,6 +23,8 @@ E = TypeVar("E", bound=StrEnum)
 
 # Fields that are null unless the data is read.
 _DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
+# Fields that are null unless sizes and previews are read.
+_SIZE_FIELDS = frozenset({"bytes", "preview"})
 DEFAULT_URL = "redis://localhost:6379/0"
 LOCAL = "local:"
 
@@ -135,6 +137,11 @@ class Settings:
     def needs_data(self) -> bool:
         """Whether the output has the data of items, without `--data`."""
         return self.output is OutputFormat.DATA or not _DATA_FIELDS.isdisjoint(self._fields_used)
+
+    @property
+    def shows_sizes(self) -> bool:
+        """Whether the output shows the sizes or previews of items."""
+        return self.fields is None or not _SIZE_FIELDS.isdisjoint(self._fields_used)
 
     @property
     def needs_ids_only(self) -> bool:

@@ -11,6 +11,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_matching_queues
 from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, option
 from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.unread import noting_unread_sizes
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Source, merged_leases
 from rwq_cli.core.model import Item
@@ -58,9 +59,10 @@ def leases(
         )
         return noting_absence(settings, queue, items)
 
+    listed = islice(merged_leases(opened.readers(settings, read)), limit or None)
     return listing_report(
         opened.label,
-        islice(merged_leases(opened.readers(settings, read)), limit or None),
+        noting_unread_sizes(settings, opened.queues, listed, data=data or settings.needs_data),
         LEASES_COLUMNS,
         noun="leases",
         source=Source(processing=True),

@@ -13,6 +13,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_matching_queues
 from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, option
 from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.unread import noting_unread_sizes
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.inspect.listing import Selection, Source
 from rwq_cli.core.inspect.selection import source_of
@@ -117,9 +118,10 @@ def ls(
         found = queue.listed_ids(source, limit=last, offset=first, tail=tail)
         return noting_absence(settings, queue, found)
 
+    listed = opened.each(settings, items)
     return listing_report(
         opened.label,
-        opened.each(settings, items),
+        noting_unread_sizes(settings, opened.queues, listed, data=data or settings.needs_data),
         columns_for(which, lambda: opened.queues[0].now_ms()),
         noun="items" if which in (None, Which.ALL) else f"{which} items",
         source=source,

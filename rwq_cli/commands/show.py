@@ -8,6 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.unread import noting_unread_sizes
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast
@@ -56,13 +57,14 @@ def show(
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
     queue = open_queue(settings)
     wants_data = data or settings.needs_data
+    shown = noting_absence(
+        settings,
+        queue,
+        _look_up(settings, queue, chosen, data=wants_data, eta_s=eta_s),
+        lambda shown: shown.item.state is State.GONE and shown.result is None,
+    )
     return show_report(
-        noting_absence(
-            settings,
-            queue,
-            _look_up(settings, queue, chosen, data=wants_data, eta_s=eta_s),
-            lambda shown: shown.item.state is State.GONE and shown.result is None,
-        ),
+        noting_unread_sizes(settings, [queue], shown, data=wants_data),
         one=given != ["-"] and len(given) == 1,
     )
 

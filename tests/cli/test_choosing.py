@@ -400,6 +400,7 @@ class TestLs:
         (record,) = rwq("ls", "--state", "unlisted", "-o", "json").json
         assert record["lease"]["holder"] == "them"
 
+    @pytest.mark.needs("no-touch")
     def test_the_table_shows_lease_and_use(self, rwq: Rwq) -> None:
         result = rwq("ls", "--state", "unlisted", "-o", "table")
         assert result.lines[0].split() == [

@@ -570,6 +570,7 @@ class TestResultsDenied:
             ),
         ],
     )
+    @pytest.mark.needs("no-touch")
     def test_commands_work_without_results(
         self, rwq: Rwq, url: str, line: str, code: int, notes: str
     ) -> None:

@@ -133,6 +133,7 @@ class TestWhich:
             rwq(*words, "-q", "mail:*")
         assert contents(raw) == before
 
+    @pytest.mark.needs("no-touch")
     def test_a_found_queue_with_another_type_is_left_out(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("mail:odd:processing", "text")
         raw.lpush("mail:odd:queue", "1")
@@ -147,6 +148,7 @@ class TestWhich:
 
 @pytest.mark.usefixtures("mails")
 class TestListings:
+    @pytest.mark.needs("no-touch")
     def test_each_row_has_its_queue(self, rwq: Rwq) -> None:
         result = rwq("ls", "-q", "mail:*", "-o", "table")
         assert [line.split()[0] for line in result.lines if "i" in line or "o1" in line] == [

@@ -50,6 +50,7 @@ class TestClosedStdout:
     """`rwq ls | head`: quiet, and what changes things goes on to its end."""
 
     @pytest.mark.parametrize("output", ["table", "json", "ids"])
+    @pytest.mark.needs("no-touch")
     def test_a_listing_ends_quietly(self, rwq: Rwq, output: str) -> None:
         rwq("add", "--id-from", "line", stdin=b"".join(b"%040d\n" % n for n in range(3000)))
         result = rwq.shell(f"rwq ls -n 0 -o {output} | head -n 1; exit ${{PIPESTATUS[0]}}")
@@ -58,6 +59,7 @@ class TestClosedStdout:
         assert len(result.out) > 0
 
     @pytest.mark.parametrize("line", ["ls", "show a", "--help"])
+    @pytest.mark.needs("no-touch")
     def test_short_output_ends_quietly(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.waiting(b"a")
         assert self.into_closed_pipe(rwq, *line.split()).as_tuple() == (0, "", "")
@@ -112,6 +114,7 @@ class TestClosedStdout:
 
 class TestFullDisk:
     @pytest.mark.parametrize("line", ["ls", "show a", "--version"])
+    @pytest.mark.needs("no-touch")
     def test_a_write_error_is_reported(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         foreign.waiting(b"a")
         with open("/dev/full", "wb") as full:
@@ -121,6 +124,7 @@ class TestFullDisk:
         assert err.startswith(b"rwq: error: cannot write the output: no space left on device")
         assert err.count(b"\n") == 1
 
+    @pytest.mark.needs("no-touch")
     def test_a_write_error_is_an_object_in_json(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         with open("/dev/full", "wb") as full:

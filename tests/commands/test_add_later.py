@@ -244,6 +244,7 @@ class TestListing:
             rwq("add", "--delay", delay, "--id", item_id, "x")
         raw.zadd("jobs:delayed", {"minute": (raw.time()[0] - 200) * 1000})
 
+    @pytest.mark.needs("no-touch")
     def test_tables_show_the_time_left(self, rwq: Rwq) -> None:
         result = rwq("ls", "delayed", "-o", "table")
         cells = [line.split()[:3] for line in result.lines[2:]]
@@ -260,6 +261,7 @@ class TestListing:
         plain = [line.split("\t")[:2] for line in rwq("ls", "delayed", "-o", "plain").lines]
         assert plain == [["minute", str(due[0])], ["hour", str(due[1])], ["day", str(due[2])]]
 
+    @pytest.mark.needs("no-touch")
     def test_pages_of_delayed_items(self, rwq: Rwq) -> None:
         def ids(*words: str) -> str:
             return rwq("ls", "delayed", "-o", "ids", *words).text

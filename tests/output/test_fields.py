@@ -22,6 +22,7 @@ def three(foreign: Foreign) -> Foreign:
 
 
 @pytest.mark.usefixtures("three")
+@pytest.mark.needs("no-touch")
 class TestFields:
     def test_plain_lines_have_them_in_this_order(self, rwq: Rwq) -> None:
         assert rwq("ls", "--fields", "state,id,bytes").text == (
@@ -100,6 +101,7 @@ class TestFields:
 
 
 @pytest.mark.usefixtures("three")
+@pytest.mark.needs("no-touch")
 class TestOrder:
     @pytest.mark.parametrize(
         ("words", "ids"),
@@ -149,6 +151,7 @@ class TestOrder:
 
 
 @pytest.mark.usefixtures("three")
+@pytest.mark.needs("no-touch")
 class TestWide:
     def test_it_has_every_column_at_any_width(self, rwq: Rwq, three: Foreign) -> None:
         three.raw.set("jobs:item:a", b"y" * 150)
@@ -173,6 +176,7 @@ class TestWide:
 
 
 @pytest.mark.usefixtures("three")
+@pytest.mark.needs("no-touch")
 class TestIndentedJson:
     def test_one_record_is_indented_on_a_terminal(self, rwq: Rwq) -> None:
         seen = rwq.on_screen("show", "a", "-o", "json")[1].decode()

@@ -29,6 +29,7 @@ def filled(foreign: Foreign) -> Foreign:
 
 
 @pytest.mark.usefixtures("filled")
+@pytest.mark.needs("no-touch")
 class TestWidth:
     @pytest.mark.parametrize("columns", [80, 100, 160])
     @pytest.mark.parametrize("line", ["ls", "leases", "ls all", "queues", "stats -q jobs -q other"])
@@ -243,6 +244,7 @@ class TestColour:
 
 
 class TestDefaults:
+    @pytest.mark.needs("no-touch")
     def test_a_table_and_its_footer(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
         _, seen = rwq.on_screen("ls", "-n", "1")
@@ -277,6 +279,7 @@ class TestDefaults:
         rwq("add", "--id", "a", "no line end")
         assert rwq.on_screen("show", "a", "-o", "data")[1] == b"no line end"
 
+    @pytest.mark.needs("no-touch")
     def test_jsonl_on_a_terminal_has_the_footer_below(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         foreign.raw.set("jobs:item:a", b"x" * 190)
