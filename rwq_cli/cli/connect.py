@@ -209,8 +209,9 @@ def open_matching_queues(settings: Settings, *, all_queues: bool) -> OpenQueues:
             )
     names = list(dict.fromkeys(chain.from_iterable(found.values())))
     are_found = names != words
+    origin = "--all-queues" if all_queues else settings.queue_origin
     return OpenQueues(
-        _handles(settings, connection, names),
+        _handles(settings, connection, names, origin),
         is_one=len(names) == 1 and not are_found,
         are_found=are_found,
     )
@@ -220,11 +221,13 @@ def _open(settings: Settings, names: Sequence[bytes]) -> list[WorkQueue]:
     for name in names:
         # Raises for an empty name.
         QueueKeys(name)
-    return _handles(settings, open_connection(settings), names)
+    return _handles(settings, open_connection(settings), names, settings.queue_origin)
 
 
-def _handles(settings: Settings, connection: Connection, names: Sequence[bytes]) -> list[WorkQueue]:
+def _handles(
+    settings: Settings, connection: Connection, names: Sequence[bytes], origin: str
+) -> list[WorkQueue]:
     if settings.verbose:
         for name in names:
-            settings.environment.note(f"queue {escaped(name)} ({settings.queue_origin})")
+            settings.environment.note(f"queue {escaped(name)} ({origin})")
     return [WorkQueue(connection, name, holder=settings.holder) for name in names]

@@ -131,6 +131,7 @@ def export(
 def _entries(
     settings: Settings, run: Export, *, has_results: bool
 ) -> Iterator[Sequence[ItemSnapshot | Result]]:
+    """The items of one queue, and its results."""
     yield from run.batches()
     if not has_results:
         return

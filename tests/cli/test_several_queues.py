@@ -93,6 +93,11 @@ class TestWhich:
         every = rwq("ls", *ALL, "-o", "ids", variables=variables)
         assert every.text.split() == ["i1", "i2", "o1", "x1"]
 
+    def test_verbose_says_where_they_come_from(self, rwq: Rwq) -> None:
+        notes = rwq("stats", *ALL, "-v").notes
+        assert "queue mail:in (--all-queues)\nqueue mail:out (--all-queues)\n" in notes
+        assert "queue mail:in (-q)\n" in rwq("stats", "-q", "mail:i*", "-v").notes
+
     @pytest.mark.parametrize("command", LOOKING)
     def test_queues_and_all_queues_exclude_each_other(self, rwq: Rwq, command: str) -> None:
         result = rwq(*command.split(), *ALL, "-q", "other")
