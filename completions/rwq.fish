@@ -131,12 +131,14 @@ function __rwq_at_argument
     __rwq_at $argv; and not string match -q -- '-*' (commandline -ct)
 end
 
-# The names of queues or holders, or the IDs of the first items that `rwq ls $argv[2]` lists;
+# The names of contexts, queues or holders, or the IDs of the first items that `rwq ls $argv[2]` lists;
 # $argv[1] is what they are. They come from the server and the queue that the line or the environment
 # selects.
 function __rwq_names
     __rwq_read
     switch $argv[1]
+        case context
+            __rwq_ask context list -o ids
         case queue
             __rwq_ask queues -o ids $__rwq_server
         case holder
@@ -194,7 +196,7 @@ complete -c rwq -f
 # The options that every command accepts, before its name or after it.
 complete -c rwq -s q -l queue -x -a '(__rwq_names queue)' -d 'The queue. Default: RWQ_QUEUE, else the context\'s'
 complete -c rwq -s u -l url -x -d 'The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, redis://localhost:6379/0'
-complete -c rwq -s c -l context -x -d 'The server by its name'
+complete -c rwq -s c -l context -x -a '(__rwq_names context)' -d 'The server by its name'
 complete -c rwq -s o -l output -x -a 'table\\t plain\\t wide\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, wide, json, jsonl, csv, ids, data. Default: RWQ_OUTPUT, else table on a terminal'
 complete -c rwq -l password-file -r -F -d 'A file with the password. Default: the password of the URL or context; else, for a server named by its URL, RWQ_PASSWORD'
 complete -c rwq -l tls-ca -r -F -d 'Certificate authorities to trust (rediss://)'
@@ -629,12 +631,25 @@ complete -c rwq -n '__rwq_at context' -a 'use' -d 'Make a context the current on
 complete -c rwq -n '__rwq_at context' -a 'rm' -d 'Remove contexts'
 complete -c rwq -n '__rwq_at context' -a 'check' -d 'Connect to a context, else to the server in use, and say its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
 
+# rwq context show
+complete -c rwq -n '__rwq_at_argument context show; and test $__rwq_count -eq 0' -a '(__rwq_names context)'
+
 # rwq context set
 complete -c rwq -n '__rwq_at context set' -l password-command -x -d 'A shell command that prints the password, one line'
 complete -c rwq -n '__rwq_at context set' -l name-color -x -d 'The colour of its name: red, green, yellow, blue, magenta, cyan'
 complete -c rwq -n '__rwq_at context set' -l read-only -l no-read-only -d 'Refuse commands that change it unless --write'
 complete -c rwq -n '__rwq_at context set' -l protect -x -a 'none\\t ask\\t type\\t' -d 'none: destructive commands ask as usual. ask: on a terminal also with --yes. type: they want the context\'s name, or --yes=NAME'
 complete -c rwq -n '__rwq_at context set' -l unset -x -d 'Remove this setting; can be given several times'
+complete -c rwq -n '__rwq_at_argument context set; and test $__rwq_count -eq 0' -a '(__rwq_names context)'
+
+# rwq context use
+complete -c rwq -n '__rwq_at_argument context use; and test $__rwq_count -eq 0' -a '(__rwq_names context)'
+
+# rwq context rm
+complete -c rwq -n '__rwq_at_argument context rm' -a '(__rwq_names context)'
+
+# rwq context check
+complete -c rwq -n '__rwq_at_argument context check; and test $__rwq_count -eq 0' -a '(__rwq_names context)'
 
 # rwq local
 complete -c rwq -n '__rwq_at local' -a 'start' -d 'Start the embedded server if it is not running'

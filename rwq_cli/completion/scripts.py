@@ -89,6 +89,7 @@ _ZSH_ACTIONS = {
     Kind.DIRECTORY: "_files -/",
     Kind.QUEUE: " _rwq_names queue",
     Kind.HOLDER: " _rwq_names holder",
+    Kind.CONTEXT: " _rwq_names context",
     Kind.UNDO_FILE: "_rwq_undo_files",
     Kind.OTHER: " ",
 }
@@ -176,6 +177,7 @@ _FISH_ACTIONS = {
     Kind.DIRECTORY: "-a '(__fish_complete_directories)'",
     Kind.QUEUE: "-a '(__rwq_names queue)'",
     Kind.HOLDER: "-a '(__rwq_names holder)'",
+    Kind.CONTEXT: "-a '(__rwq_names context)'",
     Kind.UNDO_FILE: "-F -a '(__rwq_undo_files)'",
 }
 

@@ -39,6 +39,7 @@ class Kind(StrEnum):
     QUEUE = "QUEUE"
     ITEM = "ITEM"
     HOLDER = "HOLDER"
+    CONTEXT = "CONTEXT"
     UNDO_FILE = "UNDO_FILE"
     # Any number of choices, separated by commas.
     LIST = "LIST"
@@ -56,6 +57,8 @@ _ITEMS = {
 _KINDS = {
     "add ID": Kind.OTHER,
     "undo FILE": Kind.UNDO_FILE,
+    **{f"context {verb} NAME": Kind.CONTEXT for verb in ("show", "set", "use", "rm", "check")},
+    "context": Kind.CONTEXT,
     "queue": Kind.QUEUE,
     "holder": Kind.HOLDER,
     "FILE": Kind.FILE,

@@ -205,6 +205,9 @@ def test_queue_names_come_from_the_server_on_the_line(
         ("rwq leases --holder ", "leases -o plain -n 50"),
         ("rwq complete -q jobs --owner=", "leases -o plain -n 50 --queue jobs"),
         ("rwq queues ", "queues -o ids"),
+        ("rwq -c ", "context list -o ids"),
+        ("rwq -u redis://h/ -q a ls --context=", "context list -o ids"),
+        ("rwq -u redis://h/ context use ", "context list -o ids"),
         ("rwq mv -q jobs --to ", "queues -o ids"),
     ],
 )
@@ -225,6 +228,9 @@ def test_rwq_prints_names_where_the_scripts_read_them(rwq: Rwq, foreign: Foreign
     leases = rwq("leases", "-o", "plain", "-n", "50").text.splitlines()
     # An abandoned item has no holder.
     assert [line.split("\t")[2] for line in leases] == ["", "rwq:ann@host:7"]
+    for name in ("dev", "prod"):
+        assert rwq("context", "set", name, "-u", "local:").code == 0
+    assert rwq("context", "list", "-o", "ids").lines == ["dev", "prod"]
 
 
 def test_undo_files_are_offered_without_starting_rwq(shell: Completer, world: World) -> None:

@@ -116,6 +116,8 @@ def test_the_value_of_an_option(
         ("completion", Kind.CHOICES, "SHELL", tuple(Shell), False),
         ("complete", Kind.ITEM, "ID", (), True),
         ("queues", Kind.QUEUE, "PATTERN", (), False),
+        ("context use", Kind.CONTEXT, "NAME", (), False),
+        ("context rm", Kind.CONTEXT, "NAME", (), True),
         ("undo", Kind.UNDO_FILE, "FILE", (), False),
         ("local start", Kind.DIRECTORY, "DIR", (), False),
     ],

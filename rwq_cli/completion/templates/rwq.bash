@@ -6,8 +6,8 @@
 #   rwq_options    its options: NAME, or NAME=KIND if there is a value
 #   rwq_arguments  the KIND of each argument
 #   rwq_more       the KIND of any number of further arguments
-# KIND is FILE, DIRECTORY, QUEUE, HOLDER, UNDO_FILE, OTHER, ITEM: and the items to offer, as rwq ls
-# names them, all possible values, separated by commas, or LIST: and the values of a list of them.
+# KIND is FILE, DIRECTORY, CONTEXT, QUEUE, HOLDER, UNDO_FILE, OTHER, ITEM: and the items to offer, as
+# rwq ls names them, all possible values, separated by commas, or LIST: and the values of a list.
 __rwq_table() {
     rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER
     case $1 in
@@ -258,14 +258,16 @@ __rwq_quote_word() {
 # environment selects. For ITEM, they are the first IDs.
 __rwq_offer_names() {
     local rwq_run=(rwq) rwq_ask rwq_name
-    # An item or a holder belongs to a queue.
-    [[ $rwq_blind == 1 || $rwq_blind == 2 && $2 != QUEUE ]] && return
     case $2 in
-    QUEUE) rwq_ask=(queues -o ids) ;;
-    HOLDER) rwq_ask=(leases -o plain -n 50) ;;
-    ITEM:*) rwq_ask=(ls "${2#*:}" -o ids -n 50) ;;
+    CONTEXT) rwq_ask=(context list -o ids) rwq_server=() rwq_blind= ;;
+    QUEUE)
+        rwq_ask=(queues -o ids)
+        [[ $rwq_blind != 2 ]] || rwq_blind=
+        ;;
+    HOLDER) rwq_ask=(leases -o plain -n 50 ${rwq_queue[@]+"${rwq_queue[@]}"}) ;;
+    ITEM:*) rwq_ask=(ls "${2#*:}" -o ids -n 50 ${rwq_queue[@]+"${rwq_queue[@]}"}) ;;
     esac
-    [[ $2 == QUEUE ]] || rwq_ask+=(${rwq_queue[@]+"${rwq_queue[@]}"})
+    [[ -z $rwq_blind ]] || return
     # The typed program may not be the one in PATH; an alias is neither.
     type -P -- "${rwq_words[0]}" >/dev/null && rwq_run=("${rwq_words[0]}")
     type -P timeout >/dev/null && rwq_run=(timeout 2 "${rwq_run[@]}")
@@ -329,7 +331,7 @@ _rwq() {
         compopt -o dirnames +o default 2>/dev/null
         return
         ;;
-    QUEUE | HOLDER | ITEM:*) __rwq_offer_names "$rwq_head" "$rwq_kind" ;;
+    CONTEXT | QUEUE | HOLDER | ITEM:*) __rwq_offer_names "$rwq_head" "$rwq_kind" ;;
     UNDO_FILE)
         __rwq_offer_undo_files
         return

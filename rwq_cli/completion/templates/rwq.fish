@@ -71,12 +71,14 @@ function __rwq_at_argument
     __rwq_at $argv; and not string match -q -- '-*' (commandline -ct)
 end
 
-# The names of queues or holders, or the IDs of the first items that `rwq ls $argv[2]` lists;
+# The names of contexts, queues or holders, or the IDs of the first items that `rwq ls $argv[2]` lists;
 # $argv[1] is what they are. They come from the server and the queue that the line or the environment
 # selects.
 function __rwq_names
     __rwq_read
     switch $argv[1]
+        case context
+            __rwq_ask context list -o ids
         case queue
             __rwq_ask queues -o ids $__rwq_server
         case holder
