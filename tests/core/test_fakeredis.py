@@ -70,3 +70,13 @@ def test_a_queue_is_exported_and_purged(queue: WorkQueue, foreign: Foreign) -> N
     foreign.leased(b"c")
     snapshots = [snapshot for batch in queue.export().batches() for snapshot in batch]
     assert sorted(snapshot.item_id for snapshot in snapshots) == [b"a", b"b", b"c"]
+
+
+def test_the_data_of_an_item_are_replaced(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.leased(b"a")
+    item = queue.read_item("a")
+    assert item is not None
+    assert queue.set_data(item, b"new") is Status.SET
+    assert queue.set_data(item, b"newer") is Status.CHANGED
+    assert foreign.raw.get("jobs:item:a") == b"new"
+    assert queue.read_item("gone") is None
