@@ -60,6 +60,8 @@ def import_(
     strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
+    # Before stdin is read.
+    settings.check_read_only()
     reader = ExportReader(
         settings.environment, file, strict=strict, report=report_bad_line(settings, file)
     )

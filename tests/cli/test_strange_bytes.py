@@ -172,7 +172,7 @@ def test_ids_are_arguments_of_a_process(rwq: Rwq, listed: Foreign) -> None:
 def test_names_of_queues_are_shown_like_ids(rwq: Rwq, raw: redis.Redis, output: str) -> None:
     for name in STRANGE:
         Foreign(raw, name).waiting(b"a")
-    result = rwq("queues", "-o", output)
+    result = rwq("queues", "-o", output, variables={"COLUMNS": "300"})
     assert result.code == 0
     assert_harmless(result)
     if output in ("json", "jsonl"):
@@ -213,6 +213,8 @@ def test_glob_characters_in_a_queue_name_match_nothing_else(
     others = [b"a", b"abc", b"b", b"aXb", b"ab", b"x", b"^xzy", b"item"]
     for other in others:
         Foreign(raw, other).data(b"orphan")
+    # A name that exists is not taken for a pattern.
+    Foreign(raw, name.encode()).waiting(b"next")
     Foreign(raw, name.encode()).data(b"mine")
     words = ("-q", name)
     assert rwq("stats", "--deep", "-o", "json", *words).json["orphaned"] == 1
@@ -222,7 +224,7 @@ def test_glob_characters_in_a_queue_name_match_nothing_else(
         "mine\n",
         "returned 1\n",
     )
-    assert rwq("lease", "-o", "ids", *words).text == "mine\n"
+    assert rwq("lease", "-n", "2", "-o", "ids", *words).text == "next\nmine\n"
     for other in others:
         assert raw.keys(other + b":queue") == []
 
