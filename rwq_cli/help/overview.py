@@ -36,7 +36,7 @@ HINTS = (
     Hint("Add", "rwq add -q jobs DATA", "or -f FILE: one item per line"),
 )
 _CLOSING = (
-    "The queue is -q NAME or RWQ_QUEUE, the server -u URL or RWQ_URL.",
+    "The queue is -q NAME or RWQ_QUEUE, the server -u URL, -c CONTEXT or RWQ_URL.",
     "rwq --help lists all commands, and rwq COMMAND --help explains one.",
     "rwq help recipes has whole tasks, and rwq demo a tour on a throwaway server.",
 )
