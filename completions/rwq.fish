@@ -467,7 +467,7 @@ complete -c rwq -n '__rwq_at clean deep' -l all-queues -d 'Every queue of the se
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq doctor
-complete -c rwq -n '__rwq_at doctor' -l fix -d 'Fix what needs no decision; safe beside workers'
+complete -c rwq -n '__rwq_at doctor' -l fix -d 'Fix what needs no decision; safe while workers run'
 complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at doctor' -l only -x -a '(__rwq_list wrong-type held duplicated two-holders evicting-server abandoned orphaned unlisted due unguarded ghost invalid-score endless-lease stale-schedule stale-cleaning empty-id shadowed-name stray-lease stale-returns invalid-returns foreign-key no-persistence no-hash-tag)' -d 'Only these findings'

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import BinaryIO
 
-# Variables that ask for colour where there is no terminal.
+# Variables that enable colour without a terminal.
 _FORCING = ("CLICOLOR_FORCE", "FORCE_COLOR")
 _USUAL_COLUMNS = 80
 

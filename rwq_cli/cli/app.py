@@ -99,7 +99,7 @@ def build_root() -> Root:
     return Root(
         name="rwq",
         help="The command line for redis-work-queue: add items, lease them manually, see who "
-        "holds what for how long, and clean up after dead workers, beside workers in any language.",
+        "holds what for how long, and clean up after dead workers, while workers run.",
         params=[*global_options(), version],
         rich_markup_mode=None,
         no_args_is_help=True,

@@ -157,7 +157,7 @@ class Choice:
         is_whole_queue: Whether the whole queue is chosen: no IDs, and no option except `--all`.
         from_stdin: Whether the IDs are read from stdin.
         has_states: Whether `--state` was given.
-        mine: Whether only items that this session has leased are meant.
+        mine: Whether to choose only items that this session has leased.
     """
 
     named: Iterator[bytes | Flush] | None

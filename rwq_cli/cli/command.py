@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-# What a script that reads plain lines counts.
+# The heading of the columns that scripts rely on.
 PLAIN_HEADING = "Columns of -o plain"
 _USUAL_EXITS: dict[Code, str] = {
     ExitStatus.OK: "done",
@@ -116,7 +116,7 @@ class HelpfulCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
         takes_none = not any(each.param_type_name == "argument" for each in self.params)
-        # Our own error says more.
+        # Our own error message says more.
         ctx.allow_extra_args = takes_none
         try:
             extra = super().parse_args(ctx, args)

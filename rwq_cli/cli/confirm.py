@@ -170,7 +170,7 @@ def _ask_on_terminal(question: str, yes: str) -> str:
             "this needs confirmation, and there is no terminal to ask on", f"use {yes}"
         )
     try:
-        # What was typed before the question is no answer to it.
+        # Discard what was typed before the question.
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
         os.write(terminal, question.encode())

@@ -30,7 +30,7 @@ LOCAL = "local:"
 
 
 class ServerSetting(NamedTuple):
-    """Which server, and who says so.
+    """Which server, and which setting names it.
 
     Attributes:
         url: Its URL.

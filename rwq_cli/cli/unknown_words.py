@@ -7,7 +7,7 @@ from typing import Any
 
 from rwq_cli.cli.options import UsageError
 
-# These take items or data away. Nobody must get to them by a slip of the keyboard.
+# These remove or replace items or data, so they are never suggested for a mistyped command.
 DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm", "set"})
 
 _ADD = "rwq add adds items"
@@ -29,7 +29,7 @@ _HEALTH = (
     "for monitoring"
 )
 _CLEAN = "rwq clean light returns what dead workers left, rwq doctor --fix fixes more"
-_LATER = "rwq add --delay and rwq release --delay are for later"
+_LATER = "rwq add --delay and rwq release --delay delay items"
 _EDIT = "rwq edit opens the data of an item in an editor, rwq set replaces them"
 _MOVE = "rwq mv --to moves items to another queue"
 _COPY = "rwq export and rwq import copy a queue"
@@ -40,7 +40,7 @@ _REPEAT = (
 _PAUSE = (
     "the protocol has no pause: no key makes workers stop. Stop the workers, or set aside what "
     "waits: rwq bury -q QUEUE --state waiting --reason paused; later rwq kick -q QUEUE --all "
-    "returns all that is buried"
+    "returns all buried items"
 )
 _RESUME = (
     "the protocol has no pause, so a queue is never paused. Start the workers; what was buried "
@@ -76,7 +76,7 @@ _SYNONYMS = {
     "rwq import reads an export, rwq undo restores what was removed": "restore load revert",
     _FIND: "search find grep filter query select scan",
     _REPEAT: "watch monitor follow tail subscribe",
-    "rwq result shows what complete kept of an item": "results output outcome history",
+    "rwq result shows the result that complete stored": "results output outcome history",
     "rwq ls buried lists what failed and was set aside": "failed failures errors dlq buried",
     "rwq ls delayed lists what is delayed": "delayed scheduled",
     "a queue exists as soon as it has an item: rwq add": "init create-queue declare queue-declare",
@@ -88,7 +88,7 @@ OUR_WORDS = {word: ours for ours, words in _SYNONYMS.items() for word in words.s
 
 
 def unknown_command(context: Any, word: str, commands: Sequence[str]) -> UsageError:
-    """The error for a word that is no command.
+    """The error for a word that is not a command.
 
     Args:
         context: The context of the group that was given the word.

@@ -19,7 +19,7 @@ def noting_unread_sizes(
         settings: The settings.
         queues: Their queues, on one connection.
         items: The items.
-        data: Whether the data are read all the same.
+        data: Whether the data is read anyway.
     """
     if data or not settings.shows_sizes:
         return iter(items)

@@ -1,1 +1,1 @@
-"""One module a command: it parses, makes one call of the core, and returns a report."""
+"""One module per command: it parses, makes one call of the core, and returns a report."""

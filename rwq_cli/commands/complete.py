@@ -119,7 +119,7 @@ def complete(
         leases=queue.effective_leases,
         reasons={
             Status.NOT_OWNER: f"without --{'mine' if choice.mine else 'owner'} it is completed "
-            "all the same"
+            "anyway"
         },
     )
     report.fields["undo_file"] = None

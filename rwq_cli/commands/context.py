@@ -130,7 +130,7 @@ def set_(
     given = {key: value for key, value in values.items() if value is not None}
     removed = set(unset or ())
     for key in removed - KEYS.keys():
-        raise InvalidArgument(f"there is no setting {key!r}", f"they are {', '.join(KEYS)}")
+        raise InvalidArgument(f"there is no setting {key!r}", f"known settings: {', '.join(KEYS)}")
     if not given and not removed:
         raise InvalidArgument("nothing to set", "give -u, -q, or an option of rwq context set")
     if clash := sorted(removed & given.keys()):

@@ -24,7 +24,9 @@ def _codes(text: str) -> frozenset[Code]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in set(Code):
-            raise InvalidArgument(f"no such finding: {name!r}", f"they are {', '.join(Code)}")
+            raise InvalidArgument(
+                f"no such finding: {name!r}", f"known findings: {', '.join(Code)}"
+            )
     return frozenset(map(Code, names))
 
 
@@ -47,7 +49,7 @@ def _codes(text: str) -> frozenset[Code]:
 def doctor(
     settings: Settings,
     fix: Annotated[
-        bool, option("--fix", "Fix what needs no decision; safe beside workers.")
+        bool, option("--fix", "Fix what needs no decision; safe while workers run.")
     ] = False,
     dry_run: Annotated[
         bool, option("--dry-run", "With --fix: report what would be done, but change nothing.")

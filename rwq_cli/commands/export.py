@@ -36,7 +36,7 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
 
 @app.command(
     help="Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its "
-    "results. Safe beside live workers: each item is written as it was at one instant. IDs, or "
+    "results. Safe while workers run: each item is written as it was at one instant. IDs, or "
     "options other than --all, select items; results are then omitted, as they are in the formats "
     "json, csv, ids and data. Several queues make one file, and rwq import restores each.",
     examples=(

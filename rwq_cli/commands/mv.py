@@ -55,7 +55,7 @@ def mv(
     if to == settings.queue:
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
     queue = open_queue(settings)
-    # Without a question, nobody is told.
+    # Only the question and a dry run say so.
     is_new = (dry_run or not yes) and not exists(queue.sibling(to))
     question = f"move {{}} to {escaped(to)}{', a new or empty queue,' if is_new else ''}"
     choice = choice.including(ITEMS) if force else choice
@@ -70,7 +70,7 @@ def mv(
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),
         dry_run=dry_run,
         reasons={
-            Status.NOT_OWNER: "--force moves it all the same",
+            Status.NOT_OWNER: "--force moves it anyway",
             Status.CONFLICT: f"{escaped(to)} has an item with this ID; complete or "
             "move one of the two first",
         },

@@ -52,7 +52,7 @@ def set_context(
 
 
 def remove_contexts(path: Path, names: list[str]) -> Contexts:
-    """Remove contexts; one that is current or previous is no longer that.
+    """Remove contexts; the current or previous context is unset if it is removed.
 
     Raises:
         ContextError: One of them does not exist, or the file cannot be changed.
@@ -112,7 +112,7 @@ def _table(parent: Any, name: str, *, is_super_table: bool = False) -> Any:
     if name not in parent:
         parent[name] = tomlkit.table(is_super_table=is_super_table)
     if not isinstance(parent[name], dict):
-        raise ContextError(f"{name} in the file is no table", "correct it in an editor")
+        raise ContextError(f"{name} in the file is not a table", "correct it in an editor")
     return parent[name]
 
 

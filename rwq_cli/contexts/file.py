@@ -10,8 +10,8 @@
     read_only = false
     protect = "type"
 
-Whoever could write the file could run a command as its reader, or point them at another server. So,
-as ssh does with its own, a file that others may write is refused, and so is a password in a file
+Anyone who can write the file can run commands as its reader, or direct them to another server. So,
+as with the files of ssh, a file that others may write is refused, and so is a password in a file
 that others may read.
 """
 
@@ -35,7 +35,7 @@ KEYS: dict[str, type] = {
     "protect": str,
 }
 _CHOICES = {"color": COLOURS, "protect": tuple(Protection)}
-_WORDS = {str: "a text in quotes", bool: "true or false"}
+_WORDS = {str: "a string in quotes", bool: "true or false"}
 _TOP_KEYS = ("current", "previous", "contexts")
 
 
@@ -78,9 +78,9 @@ class Contexts(NamedTuple):
         """
         context = self.by_name.get(name)
         if context is None:
-            hint = f"they are {', '.join(self.by_name)}"
+            hint = f"known contexts: {', '.join(self.by_name)}"
             if not self.by_name:
-                hint = "there are none yet: rwq context set NAME -u URL makes one"
+                hint = "there are none yet: rwq context set NAME -u URL creates one"
             raise ContextError(f"no context is named {name!r}", hint)
         return context
 
@@ -119,7 +119,7 @@ def read_contexts(path: Path) -> Contexts:
 
 
 def unreadable(path: Path, error: OSError) -> ContextError:
-    """The error for a file that the system does not let us read."""
+    """The error for a file that cannot be read."""
     reason = (error.strerror or str(error)).lower()
     return ContextError(f"cannot read {path}: {reason}", "check the file's permissions")
 
@@ -142,15 +142,15 @@ def parse_contexts(
         if key not in _TOP_KEYS:
             raise ContextError(
                 f"{path} has an unknown key {key!r}",
-                f"known are {', '.join(_TOP_KEYS)}; a server is a [contexts.NAME]",
+                f"known keys: {', '.join(_TOP_KEYS)}; a server is a [contexts.NAME]",
             )
     tables = document.get("contexts", {})
     if not isinstance(tables, dict):
-        raise ContextError(f"contexts in {path} is no table", "write [contexts.NAME]")
+        raise ContextError(f"contexts in {path} is not a table", "write [contexts.NAME]")
     names = {key: document.get(key) for key in ("current", "previous")}
     for key, name in names.items():
         if name is not None and not isinstance(name, str):
-            raise ContextError(f"{key} in {path} is no name", "it is a text in quotes")
+            raise ContextError(f"{key} in {path} is not a name", "it is a string in quotes")
     return Contexts(
         path,
         {name: _context(path, name, table) for name, table in tables.items()},
@@ -173,12 +173,12 @@ def _context(path: Path, name: str, table: Any) -> Context:
     check_name(name)
     where = f"context {name} in {path}"
     if not isinstance(table, dict):
-        raise ContextError(f"{where} is no table", f"write [contexts.{name}]")
+        raise ContextError(f"{where} is not a table", f"write [contexts.{name}]")
     for key, value in table.items():
         kind = KEYS.get(key)
         if kind is None:
             raise ContextError(
-                f"{where} has an unknown key {key!r}", f"known are {', '.join(KEYS)}"
+                f"{where} has an unknown key {key!r}", f"known keys: {', '.join(KEYS)}"
             )
         if not isinstance(value, kind):
             raise ContextError(f"{key} of {where} has a wrong value", f"it is {_WORDS[kind]}")

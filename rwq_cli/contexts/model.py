@@ -17,11 +17,11 @@ class ContextError(InvalidArgument):
 
 
 class Protection(StrEnum):
-    """How sure the user has to be before a destructive action; each includes the one before.
+    """How a destructive action must be confirmed; each level includes the previous one.
 
     Attributes:
         NONE: A destructive action asks, unless `--yes` is given.
-        ASK: On a terminal it asks in spite of `--yes`.
+        ASK: On a terminal it asks even with `--yes`.
         TYPE: The context's name has to be typed, or given as `--yes=NAME`.
     """
 
@@ -37,7 +37,7 @@ class Context(NamedTuple):
     Attributes:
         name: Its name.
         url: The server's URL.
-        queue: The queue where none is named; None for none.
+        queue: The queue if none is named; None for none.
         password_command: A shell command that prints the password; None for none.
         password_file: A file whose first line is the password; None for none.
         color: The colour of its name; None for none.

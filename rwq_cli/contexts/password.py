@@ -1,4 +1,4 @@
-"""The password of a context, asked for only when a connection is made."""
+"""The password of a context, read only when a connection is made."""
 
 import os
 import signal
@@ -79,7 +79,7 @@ def _run(name: str, command: str) -> str:
         raise _failed(name, how)
     lines = printed.removesuffix(b"\n").removesuffix(b"\r").split(b"\n")
     if len(lines) > 1:
-        raise _failed(name, f"printed {len(lines)} lines, and a password is one")
+        raise _failed(name, f"printed {len(lines)} lines instead of one")
     if not lines[0]:
         raise _failed(name, "printed nothing")
     try:

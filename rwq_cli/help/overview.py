@@ -43,7 +43,7 @@ _CLOSING = (
 
 
 def overview(columns: int) -> str:
-    """The text, for a terminal of so many columns."""
+    """The text, for a terminal of this width."""
     first, second = (max(map(len, column)) for column in list(zip(*HINTS, strict=True))[:2])
     lines = [f"{one.purpose:{first}}  {one.command:{second}}  {one.text}" for one in HINTS]
     if max(map(len, lines)) > columns:

@@ -1,4 +1,4 @@
-"""Ten recipes: for the help and the README. A test runs each of them as it stands."""
+"""Ten recipes: for the help and the README. A test runs each of them."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ RECIPES = (
         "Keep a queue healthy with cron",
         "Run the first line every minute, the second every six hours, and the third as often as "
         "your monitoring does: it exits with 0, 1 or 2 for OK, WARNING or CRITICAL. All of them "
-        "are safe beside workers and other cleaners.",
+        "are safe while workers and other cleaners run.",
         (
             "rwq clean light -q jobs -o json",
             "rwq clean deep -q jobs -o json",
@@ -112,7 +112,7 @@ RECIPES = (
     Recipe(
         "Copy a queue",
         "The copy has the same order, states, times and leases. For another server, give `import` "
-        "its `-u URL`. If it is interrupted, run it again: it goes on where it stopped.",
+        "its `-u URL`. If it is interrupted, run it again: it continues where it stopped.",
         (
             "rwq export -q jobs > jobs.jsonl",
             "rwq import -q jobs-copy jobs.jsonl",

@@ -88,5 +88,5 @@ def _term(term: str) -> str:
 
 
 def _guarded(line: str) -> str:
-    """A line that is no request, even if it begins with a dot."""
+    """A line that is not a request, even if it begins with a dot."""
     return f"\\&{line}" if line.startswith(".") else line

@@ -40,8 +40,9 @@ def _states() -> tuple[str, list[Section]]:
     from rwq_cli.views.states import STATES
 
     text = (
-        "Every command decides the state of an ID by what the server holds of it at one instant. "
-        "`rwq show ID` shows the state of one item; `rwq stats` counts the items in each state."
+        "Every command decides the state of an ID from what the server stores about it at one "
+        "instant. `rwq show ID` shows the state of one item; `rwq stats` counts the items in each "
+        "state."
     )
     return text, [
         Section(

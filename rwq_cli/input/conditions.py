@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 
 from rwq_cli.output.json_text import check_utf8, string_of, value_of
 
-# Arrays are read up to the index that is asked for, by a type that has a field for each element.
+# Arrays are read up to the requested index, by a type that has a field for each element.
 INDEX_MAX = 999
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")

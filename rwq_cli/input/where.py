@@ -161,7 +161,7 @@ class _Parser:
         return rest
 
     def _quoted(self) -> str | None:
-        """A string in quotes: in double ones as in JSON, in single ones as it stands."""
+        """A string in quotes: double quotes as in JSON, single quotes without escapes."""
         start = self._at
         if not self._is_at("\"'"):
             return None

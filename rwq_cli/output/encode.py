@@ -19,7 +19,7 @@ def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
 
 
 class JsonText(str):
-    """JSON on one line, which `to_json` writes as it stands if it is a field of the record."""
+    """JSON on one line, which `to_json` writes unchanged if it is a field of the record."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ def to_indented_json(value: Any) -> bytes:
 
     line = to_json(value)
     try:
-        # No number or key is written anew.
+        # Numbers and keys are copied, not formatted again.
         return reformat(line, indent=2)
     except (ValueError, RecursionError):
         return line

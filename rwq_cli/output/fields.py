@@ -44,7 +44,7 @@ def with_fields(view: View[T], names: Sequence[str]) -> View[T]:
 
 
 def in_order(view: View[T], records: Iterable[T], options: OutputOptions) -> Iterable[T]:
-    """The records in the order that was asked for; reading the first one reads all of them.
+    """The records in the requested order; reading the first one reads all of them.
 
     Raises:
         InvalidArgument: There is no such field.

@@ -1,4 +1,4 @@
-"""JSON data as they stand: no number loses a digit, and no value is decoded that nobody needs.
+"""JSON data unchanged: no number loses a digit, and no value is decoded unless it is needed.
 
 JSON is what RFC 8259 says, in UTF-8: no NaN, no Infinity. Half of a surrogate pair is not text,
 and what is nested deeper than about 900 levels is not read.

@@ -120,7 +120,7 @@ def _render_records(
             total += 1
             missing += (is_missing := report.is_missing(record))
             if note := report.note(record, options.format):
-                # Why there is no output is an error, however quiet the run.
+                # The reason for no output is an error, which --quiet does not hide.
                 (environment.error if is_missing else environment.note)(note)
             yield record
         if opening:
@@ -266,7 +266,7 @@ def _summary(report: Batch[Any], part: _Part | None) -> str:
 
 
 def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
-    """Write the lines of the records, unless another format was asked for."""
+    """Write the lines of the records, unless another format was requested."""
     stdout = options.environment.stdout
     view = _unsorted_view(report.view, options)
     batches = _progress_until_first(report.batches, options)
@@ -287,7 +287,7 @@ def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
 
 
 def _unsorted_view(view: View[T], options: OutputOptions) -> View[T]:
-    """The view with the fields that were asked for, for records that are written as they come."""
+    """The view with the requested fields, for records that are written as they arrive."""
     if options.sort is not None or options.reverse:
         raise InvalidArgument(
             "--sort and --reverse are for listings", "this command writes records as they come"
@@ -296,7 +296,7 @@ def _unsorted_view(view: View[T], options: OutputOptions) -> View[T]:
 
 
 def _with_fields(view: View[T], options: OutputOptions) -> View[T]:
-    """The view with the fields that were asked for."""
+    """The view with the requested fields."""
     if options.fields is None:
         return view
     from rwq_cli.output.fields import with_fields

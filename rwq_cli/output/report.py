@@ -198,7 +198,7 @@ class Batch(Generic[T]):
         idle: The summary if there was nothing to do; None for one of the first word.
         suffix: The end of the summary line; called when the work is done.
         is_news: Whether a quiet run has a summary, too, if anything was done.
-        explain: Returns lines that name these failed records, with the reason and the way out.
+        explain: Returns lines that name these failed records, with the reason and what to do.
         first_failures: The first records that failed, `NAMED_FAILURES` at most.
     """
 

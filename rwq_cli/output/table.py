@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 # Rows that are read before the first one is written; longer tables are fitted piece by piece.
 _ROWS_AT_ONCE = 10_000
-# The least width of prose.
+# The minimum width of prose.
 _LEAST_PROSE = 20
 _EMPTY = frozenset({"", "-"})
 _GAP = " " * GUTTER
@@ -27,7 +27,7 @@ _GAP = " " * GUTTER
 def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> None:
     """Write records as a table; nothing if there are none.
 
-    The header is repeated only where other columns fit than before.
+    The header is repeated only if the columns that fit change.
     """
     screen, is_wide = Screen(options), options.format is OutputFormat.WIDE
     columns = (view.all_columns if is_wide else ()) or view.columns

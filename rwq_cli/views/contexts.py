@@ -44,7 +44,7 @@ def context_list(
     return Records(
         view=_view(current),
         records=contexts,
-        empty="No contexts; rwq context set NAME -u URL makes one.",
+        empty="No contexts; rwq context set NAME -u URL creates one.",
         closing=lambda: note,
     )
 
@@ -149,9 +149,9 @@ def _text(value: str | None) -> str:
 
 
 _PROTECTION = {
-    Protection.NONE: "none: what destroys asks, unless --yes is given",
-    Protection.ASK: "ask: what destroys asks on a terminal, in spite of --yes",
-    Protection.TYPE: "type: what destroys wants the context's name, or --yes={name}",
+    Protection.NONE: "none: destructive commands ask unless --yes is given",
+    Protection.ASK: "ask: destructive commands ask on a terminal, even with --yes",
+    Protection.TYPE: "type: destructive commands require the context's name, or --yes={name}",
 }
 
 

@@ -86,13 +86,13 @@ def failure_lines(
     leases: ReadLeases,
     reasons: Mapping[Status, str],
 ) -> Iterator[str]:
-    """A line for each failure: the ID, the reason, and the way out.
+    """A line for each failure: the ID, the reason, and what to do about it.
 
     Args:
         queue: The queue's name.
         failures: What failed.
         leases: Reads the leases of what another session holds, for the time left.
-        reasons: Reasons of this verb's own; of `NOT_OWNER` the way out.
+        reasons: The reasons that are specific to this verb; for `NOT_OWNER`, what to do about it.
     """
     failures = list(failures)
     held = [each.item_id for each in failures if each.status is Status.NOT_OWNER]
@@ -114,7 +114,7 @@ def _read(leases: ReadLeases, ids: Sequence[bytes]) -> Sequence[Lease | None]:
 
 
 def _holding(outcome: Outcome, lease: Lease | None) -> str:
-    """Who holds an item, and for how long by a later read; a guard is nobody's lease."""
+    """Who holds an item, and for how long by a later read; a guard has no holder."""
     if outcome.holder is None:
         return "nobody holds it" if lease is None else "leased by an unknown holder"
     guard = guard_kind(Lease(outcome.holder, None))

@@ -73,7 +73,7 @@ STATES = {
     State.GHOST: StateMeaning(
         "The ID has an entry but no data: the item was completed by another worker.",
         "no data; the ID in a list, or in `jobs:delayed` or `jobs:buried`",
-        "a deep clean drops it, or a lease that meets it",
+        "a deep clean drops it, or a lease that reaches it",
     ),
     State.STRAY_LEASE: StateMeaning(
         "There is a lease but no item: the item was completed while it was leased.",
@@ -88,6 +88,6 @@ STATES = {
     State.WRONG_TYPE: StateMeaning(
         "A key has the wrong type; its state is unknown.",
         "a key of the wrong type",
-        "somebody must look at it",
+        "nothing, until somebody finds out whose key it is",
     ),
 }

@@ -32,7 +32,7 @@ def three(bare_rwq: Rwq, config: Path) -> Rwq:
 def test_there_may_be_no_contexts(bare_rwq: Rwq) -> None:
     assert bare_rwq("context", "list", "-o", "json").json == []
     assert bare_rwq("context", "list", "-o", "table").text == (
-        "No contexts; rwq context set NAME -u URL makes one.\n"
+        "No contexts; rwq context set NAME -u URL creates one.\n"
     )
 
 
@@ -89,7 +89,7 @@ class TestShow:
             "    queue  none",
             " password  printed by pass eu",
             "read only  yes: changes need --write",
-            "  protect  none: what destroys asks, unless --yes is given",
+            "  protect  none: destructive commands ask unless --yes is given",
         ]
 
     def test_without_a_name_it_is_the_one_in_use(self, three: Rwq) -> None:
@@ -108,7 +108,7 @@ class TestShow:
         assert three("context", "show", "x").as_tuple() == (
             2,
             "",
-            "rwq: error: no context is named 'x'; they are prod, dev, eu\n",
+            "rwq: error: no context is named 'x'; known contexts: prod, dev, eu\n",
         )
 
 
@@ -151,10 +151,10 @@ class TestSet:
         [
             (["new"], "nothing to set"),
             (["new", "-q", "jobs"], "context new in "),
-            (["new", "-u", "db1"], "not a server's URL"),
+            (["new", "-u", "db1"], "not a server URL"),
             (["new", "-u", "redis://a", "-q", "a", "-q", "b"], "a context has one queue"),
             (["dev", "-q", "x", "--unset", "queue"], "queue is both set and unset"),
-            (["dev", "--unset", "x"], "there is no setting 'x'; they are url, queue"),
+            (["dev", "--unset", "x"], "there is no setting 'x'; known settings: url, queue"),
             (["dev", "--unset", "url"], "has no url"),
             (["dev", "--name-color", "pink"], "it is one of red"),
             (["prod", "--password-command", "x"], "keep one of them"),

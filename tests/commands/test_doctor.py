@@ -241,7 +241,7 @@ class TestCodes:
         result = rwq("doctor", "--only", "ghost,gohst")
         assert result.code == 2
         assert result.notes == (
-            f"rwq: error: no such finding: 'gohst'; they are {', '.join(Code)}\n"
+            f"rwq: error: no such finding: 'gohst'; known findings: {', '.join(Code)}\n"
         )
 
     def test_the_summary_counts_each_severity(self, rwq: Rwq, foreign: Foreign) -> None:

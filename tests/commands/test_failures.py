@@ -23,8 +23,8 @@ def named(notes: str) -> dict[str, str]:
     [
         ("release", "--force ends its lease"),
         ("bury", "--force ends its lease"),
-        ("mv --to other --yes", "--force moves it all the same"),
-        ("complete --owner me", "without --owner it is completed all the same"),
+        ("mv --to other --yes", "--force moves it anyway"),
+        ("complete --owner me", "without --owner it is completed anyway"),
     ],
 )
 def test_a_leased_item_names_its_holder_and_the_way_out(
@@ -45,7 +45,7 @@ def test_an_item_that_nobody_holds_has_another_owner(rwq: Rwq, foreign: Foreign)
     foreign.waiting(b"a")
     notes = rwq("complete", "a", "--owner", "me").notes
     assert named(notes) == {
-        "a": "nobody holds it; without --owner it is completed all the same",
+        "a": "nobody holds it; without --owner it is completed anyway",
     }
 
 
@@ -54,8 +54,8 @@ def test_a_guard_has_no_holder(rwq: Rwq, foreign: Foreign) -> None:
     foreign.delayed(b"d", 9_999_999_999_999)
     notes = rwq("mv", "--to", "other", "--yes", "b", "d").notes
     assert named(notes) == {
-        "b": "it is buried; --force moves it all the same",
-        "d": "it is delayed; --force moves it all the same",
+        "b": "it is buried; --force moves it anyway",
+        "d": "it is delayed; --force moves it anyway",
     }
 
 

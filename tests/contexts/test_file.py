@@ -76,7 +76,7 @@ def test_an_unknown_context_is_answered_with_the_known_ones(path: Path) -> None:
     with pytest.raises(ContextError) as caught:
         read_contexts(write(path, FULL)).get("prdo")
     assert caught.value.message == "no context is named 'prdo'"
-    assert caught.value.hint == "they are prod, dev.eu"
+    assert caught.value.hint == "known contexts: prod, dev.eu"
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_an_unknown_context_is_answered_with_the_known_ones(path: Path) -> None:
         ("[contexts.prod", "is not TOML: "),
         ("x = " + "[" * 5000, "is not TOML: "),
         (b"current = '\xff'", "is not TOML: it is not UTF-8"),
-        ("curent = 'a'", "has an unknown key 'curent'; known are current, previous, contexts"),
-        ("contexts = 1", "is no table"),
+        ("curent = 'a'", "has an unknown key 'curent'; known keys: current, previous, contexts"),
+        ("contexts = 1", "is not a table"),
         ("current = 1", "current in "),
         ("[contexts]\na = 1", "context a in "),
         ("[contexts.' ']\nurl = 'redis://a'", "a context cannot be named ' '"),
         ("[contexts.-]\nurl = 'redis://a'", "a context cannot be named '-'"),
         ("[contexts.a]\nqueue = 'jobs'", " has no url; add url = "),
         ("[contexts.a]\nurl = ''", "url of context a in "),
-        ("[contexts.a]\nurl = 1", "has a wrong value; it is a text in quotes"),
+        ("[contexts.a]\nurl = 1", "has a wrong value; it is a string in quotes"),
         ("[contexts.a]\nurl = 'local:'\nread_only = 'yes'", "it is true or false"),
         ("[contexts.a]\nurl = 'local:'\nread_only = 1", "it is true or false"),
         ("[contexts.a]\nurl = 'local:'\nprotect = 'all'", "'all'; it is one of none, ask, type"),
@@ -107,7 +107,7 @@ def test_what_is_wrong_is_named(path: Path, text: str | bytes, wrong: str) -> No
 def test_an_unknown_key_names_the_file_the_context_and_the_known_keys(path: Path) -> None:
     wrong = what_is_wrong(path, "[contexts.prod]\nurl = 'local:'\nproteckt = 'type'")
     known = ", ".join(KEYS)
-    assert wrong == f"context prod in {path} has an unknown key 'proteckt'; known are {known}"
+    assert wrong == f"context prod in {path} has an unknown key 'proteckt'; known keys: {known}"
 
 
 @pytest.mark.parametrize(

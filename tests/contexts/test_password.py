@@ -37,7 +37,7 @@ def test_the_command_does_not_read_our_stdin() -> None:
         ("echo hunter2; exit 1", "failed with exit code 1"),
         ("no-such-command 2>/dev/null", "failed with exit code 127"),
         ("kill -9 $$", "was ended by signal 9"),
-        ("printf 'hunter2\nmore\n'", "printed 2 lines, and a password is one"),
+        ("printf 'hunter2\nmore\n'", "printed 2 lines instead of one"),
         ("true", "printed nothing"),
         ("echo", "printed nothing"),
         (r"printf '\377'", "printed something that is not UTF-8"),
