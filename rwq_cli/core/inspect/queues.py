@@ -30,15 +30,21 @@ def exists(queue: Queue) -> bool:
 def matching_queues(connection: Connection, words: Iterable[bytes]) -> dict[bytes, list[bytes]]:
     """The queues that each word names: one name, or all that match a pattern, in order.
 
-    A pattern that is also the name of a queue is that name. All keys are scanned once, and only if
-    there is a pattern.
+    A pattern that is also the name of a queue, even of one with items in no list, is that name.
+    Keys are scanned only if there is a pattern.
     """
     found: dict[bytes, list[bytes]] = {}
     names: Sequence[bytes] | None = None
     for word in words:
-        if not is_glob(word) or exists(Queue(connection, word)):
+        if not is_glob(word) or _has_keys(Queue(connection, word)):
             found[word] = [word]
             continue
         names = queue_names(connection) if names is None else names
         found[word] = list(filter(glob_pattern(word).match, names))
     return found
+
+
+def _has_keys(queue: Queue) -> bool:
+    """Whether the queue exists, or has items in no list."""
+    pages = scan_keys(queue.connection, queue.keys.item_pattern)
+    return exists(queue) or next(pages, None) is not None
