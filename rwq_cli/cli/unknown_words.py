@@ -121,16 +121,18 @@ def unexpected_words(
     from rwq_cli.views.command_lines import shell_word
 
     path, settings = context.command_path, context.find_root().obj
-    name = "-q"
-    if settings.queues:
-        takes_ids = any("--id" in parameter.opts for parameter in command.params)
-        name = "--id" if takes_ids else ""
+    names = ["-q"] if is_about_queues(command) and "queue" not in settings.given else []
+    if settings.queues and any("--id" in parameter.opts for parameter in command.params):
+        names.append("--id")
     hint = f"see {path} --help"
-    if name and is_about_queues(command):
-        meant = " ".join(f"{name} {shell_word(os.fsencode(word))}" for word in extra)
+    if names:
         # Only a whole command line may be offered to be pasted.
         is_whole = list(given) == list(extra) and not settings.given
-        hint = f"did you mean: {path} {meant}" if is_whole else f"did you mean {meant}"
+        shown = [shell_word(os.fsencode(word)) for word in extra]
+        meant = [" ".join(f"{name} {word}" for word in shown) for name in names]
+        if is_whole:
+            meant = [f"{path} {words}" for words in meant]
+        hint = f"did you mean{':' if is_whole else ''} {' or '.join(meant)}"
     return UsageError(f"{path.removeprefix('rwq ')} takes no arguments", hint)
 
 

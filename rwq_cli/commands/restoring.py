@@ -8,7 +8,8 @@ from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.report import Batch
-from rwq_cli.views.outcomes import ReadLeases, failure_lines, outcome_view
+from rwq_cli.views.failures import ReadLeases, failure_lines
+from rwq_cli.views.outcomes import outcome_view
 
 _FAILED = frozenset(
     {"conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"}

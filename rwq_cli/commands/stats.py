@@ -8,7 +8,6 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.unread import noting_unsampled_sizes
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
@@ -52,6 +51,8 @@ def stats(
 
     counted = opened.each(settings, count)
     if not fast:
+        from rwq_cli.cli.unread import noting_unsampled_sizes
+
         counted = noting_unsampled_sizes(
             settings, opened.queues, counted, lambda counts: counts.waiting > 0
         )

@@ -60,9 +60,15 @@ class _Operation:
         self._name = self._name or name
 
     def __get__(self, queue: Queue | None, owner: type | None = None) -> Callable[..., Any]:
+        return self._load() if queue is None else partial(self._call, queue)
+
+    def _call(self, *args: Any, **options: Any) -> Any:
+        return self._load()(*args, **options)
+
+    def _load(self) -> Callable[..., Any]:
         module = import_module(f"rwq_cli.core.{self._module}")
         operation: Callable[..., Any] = getattr(module, self._name)
-        return operation if queue is None else partial(operation, queue)
+        return operation
 
 
 class WorkQueue(Queue):

@@ -105,10 +105,16 @@ def test_other_options_are_kept_by_offering_no_whole_line(bare_rwq: Rwq) -> None
 
 
 def test_an_id_as_an_argument_gets_the_option(rwq: Rwq) -> None:
-    said = "rwq: error: lease takes no arguments; did you mean: rwq lease --id 17\n"
+    said = (
+        "rwq: error: lease takes no arguments; did you mean: rwq lease -q 17 or rwq lease --id 17\n"
+    )
     assert rwq("lease", "17").notes == said
-    said = "rwq: error: doctor takes no arguments; see rwq doctor --help\n"
+    said = "rwq: error: lease takes no arguments; did you mean --id 17\n"
+    assert rwq("lease", "17", "-q", "jobs").notes == said
+    said = "rwq: error: doctor takes no arguments; did you mean: rwq doctor -q 17\n"
     assert rwq("doctor", "17").notes == said
+    said = "rwq: error: doctor takes no arguments; see rwq doctor --help\n"
+    assert rwq("doctor", "17", "-q", "jobs").notes == said
 
 
 def test_a_command_without_a_queue_does_not_suggest_one(rwq: Rwq) -> None:

@@ -156,7 +156,7 @@ class TestUnknown:
             ("--waiting-warn x", "--waiting-warn cannot be 'x'; it is a whole number, 0 or more"),
             ("--waiting-warn -1", "--waiting-warn cannot be '-1'; it is a whole number"),
             ("--what", "no such option: --what"),
-            ("extra", "check takes no arguments; see rwq check --help"),
+            ("extra", "check takes no arguments; did you mean: rwq check -q extra"),
             ("--age-warn soon", "not a duration: 'soon'; "),
             ("--format what", "invalid value for '--format': "),
             ("--waiting-warn 2 --waiting-critical 1", "--waiting-warn is above --waiting-crit"),
