@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Password(NamedTuple):
-    """A password beside the URL.
+    """A password outside the URL.
 
     Attributes:
         value: The password; None for none.
@@ -141,19 +141,19 @@ class OpenQueues:
 
     @property
     def label(self) -> str:
-        """The queue's name, or how many they are."""
+        """The queue's name, or how many queues there are."""
         if len(self.queues) == 1:
             return escaped(self.queues[0].name)
         return f"{len(self.queues):,} queues"
 
     def each(self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]]) -> Iterator[T]:
-        """What is read of each queue, one after the other."""
+        """What is read from each queue, one after the other."""
         return chain.from_iterable(self.readers(settings, read))
 
     def readers(
         self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]]
     ) -> list[Iterator[T]]:
-        """What is read of each queue; of those that were found, nothing if a type is wrong."""
+        """What is read from each queue; a queue that a pattern found may be left out."""
         return [self.reader(settings, read, queue) for queue in self.queues]
 
     def reports(self, make: "Callable[[WorkQueue], Records[Any] | Batch[Any]]") -> "Report":
@@ -167,7 +167,7 @@ class OpenQueues:
     def reader(
         self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]], queue: WorkQueue
     ) -> Iterator[T]:
-        """What is read of one queue; see `readers`."""
+        """What is read from one queue; see `readers`."""
         if queue.name in self._left_out:
             return
         try:

@@ -235,7 +235,7 @@ class Settings:
 
     @cached_property
     def guard(self) -> "Context | None":
-        """The context whose protection holds: the one that was named, else that of the address.
+        """The context whose protection applies: the one that was named, else that of the address.
 
         Of several contexts with this address, it is the most protected one. None for none.
         """
@@ -279,7 +279,7 @@ class Settings:
         return not self.given.get("write") and self.guard is not None and self.guard.read_only
 
     def check_read_only(self) -> None:
-        """Raise `ReadOnlyContext` if the command changes what is to be left as it is."""
+        """Raise `ReadOnlyContext` if the command changes a server that must not be changed."""
         if self.changes and self.is_read_only:
             assert self.guard is not None
             raise ReadOnlyContext(
@@ -289,7 +289,7 @@ class Settings:
 
     @property
     def server_label(self) -> str:
-        """What questions and summaries call the server: its context, else its masked URL."""
+        """The name of the server in questions and summaries: its context, else its masked URL."""
         url, _, context = self.server
         if context is not None:
             return escaped(context.name.encode())

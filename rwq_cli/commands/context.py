@@ -198,7 +198,7 @@ def check(
 ) -> Report:
     if name is not None:
         if {"url", "context"} & settings.given.keys():
-            raise InvalidArgument("NAME and -u or -c exclude each other", "give one of them")
+            raise InvalidArgument("NAME and -u or -c cannot be used together", "give one of them")
         settings.given["context"] = name
     names = settings.queues
     if len(names) > 1:
@@ -235,7 +235,7 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _overridden(settings: Settings) -> str | None:
-    """A note where something else than the current context names the server."""
+    """A note if something other than the current context names the server."""
     current = settings.contexts.current
     if current is None:
         return None

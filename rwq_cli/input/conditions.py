@@ -39,7 +39,7 @@ class Condition:
 
 
 def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
-    """Says of data whether they are JSON and meet all conditions."""
+    """Decides whether data is JSON and meets all conditions."""
     root = _Node()
     for condition in conditions:
         root.at(condition.path).tests.append(condition.test)
@@ -114,7 +114,7 @@ def exists(text: bytes | None) -> bool:
 
 
 def opposite(test: Test) -> Test:
-    """The test that passes what this one does not, a missing value included."""
+    """The opposite test; it also passes a missing value."""
     return lambda text: not test(text)
 
 

@@ -23,9 +23,9 @@ class EditorError(RwqError):
 
 
 class Draft:
-    """Data in a file of their own, which only this user can read.
+    """Data in a separate file, which only this user can read.
 
-    Its directory is private, too: editors keep backups beside a file.
+    Its directory is private, too: editors keep backups next to a file.
 
     Args:
         data: The data.
@@ -55,14 +55,14 @@ class Draft:
         """The edited data, without a final newline that an editor has added.
 
         Raises:
-            EditorError: They cannot be read, or there are none.
+            EditorError: The file cannot be read, or is empty.
         """
         try:
             text = self.path.read_bytes()
         except OSError as error:
             raise EditorError(f"cannot read {self.path}: {_reason(error)}; nothing was written")
         if self._data and not text:
-            # As of an editor that ran out of disk space.
+            # For example, the editor ran out of disk space.
             raise EditorError(
                 "the edited file is empty, so nothing was written", "rwq set writes empty data"
             )
@@ -80,7 +80,7 @@ class Draft:
             return False
 
     def delete(self) -> None:
-        """Delete the file with whatever an editor left beside it."""
+        """Delete the file and whatever an editor left next to it."""
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
@@ -101,10 +101,10 @@ def run_editor(environment: Environment, path: Path) -> None:
                 "set one of them, or use rwq set",
             )
         editor = "vi"
-    # Arguments and quotes are the shell's business, as for git. It waits for an editor that goes on
-    # after Ctrl-C.
+    # The shell parses arguments and quotes, as for git. It waits for an editor that continues after
+    # Ctrl-C.
     command = ["sh", "-c", f'trap : INT QUIT; {editor} "$@"', editor, str(path)]
-    # Results go to stdout, and nothing of the editor's.
+    # stdout is for results; the editor must not write to it.
     stdout = None if environment.stdout_is_terminal else 2
     environment.flush()
     try:

@@ -57,10 +57,10 @@ class _Header(Struct):
 class _Record(Struct):
     """A line after the header: an item, a result or a mark."""
 
-    # Of a file with several queues.
+    # In a file with several queues.
     queue: str | None = None
     queue_b64: bytes | None = None
-    # Of an item.
+    # Fields of an item.
     id: str | None = None
     id_b64: bytes | None = None
     data: str | None = None
@@ -72,7 +72,7 @@ class _Record(Struct):
     buried_ms: _TimeMs | None = None
     returns: _Whole | None = None
     nearer: End | None = None
-    # Of a result.
+    # Fields of a result.
     result_of: str | None = None
     result_of_b64: bytes | None = None
     status: Verdict | None = None
@@ -82,7 +82,7 @@ class _Record(Struct):
     holder: str | None = None
     holder_b64: bytes | None = None
     ttl_ms: _Whole | None = None
-    # Of a mark.
+    # Fields of a mark.
     kept: bool = False
     taken: Any = UNSET
     begun: Any = UNSET
@@ -182,7 +182,7 @@ def _entry(record: _Record) -> ItemSnapshot | Result | Mark:
         for word in (MarkWord.REMOVED, MarkWord.BEGUN, MarkWord.RESTORED, MarkWord.TRIED):
             if getattr(record, word) is not UNSET:
                 return Mark(word, lines=record.lines_b64)
-        # An empty ID is an ID.
+        # An empty ID is valid.
         raise BadRecord("it has no id")
     if record.kept:
         return Mark(MarkWord.NOT_REMOVED, item_id)
@@ -298,7 +298,7 @@ class ExportReader:
         try:
             self.file_id = file_id_of(stream)
         except (OSError, AttributeError):
-            # Not a file, or one that fails again when it is read, with a better error.
+            # Not a file, or reading it will fail again, with a better error.
             self.file_id = None
         self._lines = _numbered(split(stream, b"\n", environment.flush))
         first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))

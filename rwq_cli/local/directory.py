@@ -122,7 +122,7 @@ class DataDirectory:
         self._delete_short_socket()
         socket = self._short_socket()
         _make_private(socket.parent)
-        # The place depends on the environment: a cron job must find the socket that a shell made.
+        # The place depends on the environment: a cron job must find the socket of a shell.
         self._socket.symlink_to(socket)
         return socket
 

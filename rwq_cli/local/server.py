@@ -39,7 +39,7 @@ class LocalStatus:
         directory: The data directory.
         server: Name and version, as in `valkey 8.1.3`; None if it does not answer.
         used_memory_bytes: The memory that it has allocated; None if it does not answer.
-        aof_bytes: The size of its data on disk; None if there are none.
+        aof_bytes: The size of its data on disk; None if there is none.
         uptime_s: Whole seconds since its start; None if it does not answer.
     """
 

@@ -11,7 +11,7 @@ from rwq_cli.output.report import LAST_EXTRA, Column, Cut, View
 
 T = TypeVar("T")
 
-# What is cut in its middle on a narrow terminal.
+# Fields that are cut in the middle on a narrow terminal.
 _NAMES = ("queue", "id", "holder")
 
 

@@ -1,4 +1,4 @@
-"""The undo files that there are, and deleting old ones."""
+"""Listing undo files, and deleting old ones."""
 
 import fcntl
 from collections.abc import Callable, Iterator
@@ -20,9 +20,9 @@ class UndoState(StrEnum):
     """How far an undo file is restored."""
 
     UNUSED = "unused"
-    # An undo has begun, and goes on or was interrupted.
+    # An undo has begun; it is running or was interrupted.
     BEGUN = "begun"
-    # An undo has ended that could not restore everything.
+    # An undo has ended without restoring everything.
     INCOMPLETE = "incomplete"
     RESTORED = "restored"
 
@@ -66,7 +66,7 @@ class UndoEntry:
 def undo_files(
     directory: Path, queue: bytes | None, unreadable: Callable[[Path, str], object]
 ) -> Iterator[UndoEntry]:
-    """The undo files, latest first; other files in the directory are passed over.
+    """The undo files, latest first; other files in the directory are ignored.
 
     No lock is taken: an undo that runs at the same time must not find its file locked.
 

@@ -103,7 +103,7 @@ class UndoRun:
             forget_marks(self._queue, reader.file_id)
 
     def _set_back(self, written: str) -> Iterator[OutcomeBatch]:
-        """Restore data where the item still has those that replaced them."""
+        """Restore data if the item still has the data that replaced it."""
         outcomes: list[Outcome] = []
         for line in self._reader.items():
             assert isinstance(line.entry, ItemSnapshot)

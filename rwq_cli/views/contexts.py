@@ -52,7 +52,7 @@ def context_list(
 def one_context(
     context: Context, current: str | None, *, text: str | None = None, note: str | None = None
 ) -> Records[Context]:
-    """The report of one context; `text` replaces it where people read."""
+    """The report of one context; `text` replaces it in formats for people."""
     return Records(
         view=_view(current, detailed=True),
         records=[context],
@@ -178,7 +178,7 @@ def _sections(context: Context, *, is_current: bool) -> list[Section]:
 
 
 def checked_report(checked: Iterable[CheckedServer]) -> Records[CheckedServer]:
-    """The report of `rwq context check`. Reading the one record asks the server."""
+    """The report of `rwq context check`. Reading the record queries the server."""
     nothing = ServerAccess(None, 0.0, None, False, None, None)
     return Records(
         view=View(

@@ -142,7 +142,7 @@ def _section(queue: bytes, finding: Finding, *, fix: bool) -> Section:
 
 
 def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
-    """The one line about all findings."""
+    """The line that summarizes all findings."""
     findings = diagnosis.findings
     numbers = {
         severity: sum(finding.code.severity is severity for finding in findings)

@@ -22,7 +22,7 @@ _NO_ITEM = (State.GONE, State.STRAY_LEASE, State.GHOST)
 
 @dataclass(frozen=True)
 class Shown:
-    """Everything that is shown of one ID.
+    """Everything that is shown about one ID.
 
     Attributes:
         item: The item.
@@ -45,7 +45,7 @@ class Shown:
 
     @property
     def explanation(self) -> Explanation:
-        """The meaning of all this, and what to do."""
+        """What the facts mean, and what to do."""
         return explain(
             self.item.queue, self.report, self.forecast, self.result, tuple(self.wrong_result)
         )
@@ -229,12 +229,12 @@ def _times(count: int) -> str:
 
 
 def _pretty(data: bytes) -> str:
-    """JSON objects and arrays laid out; anything else escaped, line by line."""
+    """JSON objects and arrays indented; anything else escaped, line by line."""
     if data[:1] in (b"{", b"["):
         try:
             from msgspec.json import format as reformat
 
-            # It keeps numbers and keys as they were written.
+            # This keeps numbers and keys as they were written.
             data = reformat(data, indent=2)
         except (ValueError, RecursionError):
             pass

@@ -208,7 +208,7 @@ _PLACES_IN_PLAIN = {ID.name: -1, QUEUE.name: 1}
 
 
 def plain_order(columns: Sequence[Column[Item]]) -> Sequence[Column[Item]]:
-    """The columns as `-o plain` has them."""
+    """The columns of `-o plain`."""
     return sorted(columns, key=lambda column: _PLACES_IN_PLAIN.get(column.name, 0))
 
 

@@ -39,7 +39,7 @@ def lease_report(
 
 
 def waiting_note(queues: Sequence[bytes], wait_s: float) -> str:
-    """What a lease waits for, and for how long at most."""
+    """What a lease waits for, and how long at most."""
     limit = "" if wait_s == float("inf") else f", {human.duration(wait_s)} at most"
     return f"waiting for an item in {', '.join(map(escaped, queues))}{limit}"
 

@@ -114,7 +114,7 @@ def _in_words(each: Evaluation) -> str:
 
 
 def _all_data(check: Check, prefix: str) -> Iterator[str]:
-    """The performance data of a queue, with this before each measure's name."""
+    """The performance data of a queue, with this prefix before each measure's name."""
     for each in check.evaluations:
         if each.value is not None or each.limits != Limits():
             yield _as_data(each, f"'{prefix}{each.measure}'" if prefix else each.measure)

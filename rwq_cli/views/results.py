@@ -12,9 +12,9 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Records, Row, Section, View
 
-# Rich would take minutes to lay out a screen of some megabytes.
+# Wrapping some megabytes for a terminal would take minutes.
 _SHOWN_BYTES = 16 * 1024
-# The formats that show the result alone.
+# The formats that show only the result.
 _BARE = (OutputFormat.DATA, OutputFormat.IDS)
 
 

@@ -50,12 +50,12 @@ def release(
         For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING` or `CHANGED`.
     """
     if own_only and force:
-        raise InvalidArgument("own_only and force exclude each other", "give one of them")
+        raise InvalidArgument("own_only and force cannot be used together", "give one of them")
     policy = LeasePolicy(queue.holder, force, own_only)
     delay_ms = round(delay_s * 1000)
     if delay_ms > 0:
         if front:
-            raise InvalidArgument("front and delay exclude each other", "give one of them")
+            raise InvalidArgument("front and delay cannot be used together", "give one of them")
         how = Delay(delay_ms)
         return schedule(
             queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run

@@ -434,7 +434,7 @@ class TestDelayedItem:
     def test_a_delay_and_a_time_are_refused_together(self, queue: WorkQueue, raw: Redis) -> None:
         with pytest.raises(InvalidArgument) as caught:
             queue.add(b"data", b"id", delay_s=1, at_ms=1)
-        assert caught.value.message == "a delay and a time exclude each other"
+        assert caught.value.message == "a delay and a time cannot be used together"
         assert contents(raw) == {}
 
     def test_it_is_leased_when_it_is_due_and_not_before(
