@@ -52,7 +52,7 @@ def _read(leases: ReadLeases, ids: Sequence[bytes]) -> Sequence[Lease | None]:
     try:
         return leases(ids)
     except ServerError:
-        # The work is done, and its report must not fail.
+        # The work is done; a failure here must not hide its report.
         return [None] * len(ids)
 
 
