@@ -1,7 +1,9 @@
 """Opens the server and the queues that the settings name."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -13,9 +15,11 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.address import Server, connect
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.output.escape import escaped
+from rwq_cli.views.naming import Naming
 
 if TYPE_CHECKING:
     from rwq_cli.output.report import Batch, Records, Report
+    from rwq_cli.views.command_lines import CommandLines
 
 
 class Password(NamedTuple):
@@ -93,6 +97,41 @@ def _password(settings: Settings) -> Password:
         return Password(value, "--password-file", is_first=True)
     assert context is not None
     return Password(password_of(context, settings.contexts.path), f"context {context.name}")
+
+
+def naming(settings: Settings, queue: WorkQueue) -> Naming:
+    """How a report names this queue and its server."""
+
+    def place() -> str:
+        if settings.is_implied:
+            return ""
+        return f" ({escaped(queue.name)} on {settings.server_label})"
+
+    return Naming(place, cache(lambda: command_lines(settings, queue.connection)))
+
+
+def command_lines(settings: Settings, connection: Connection) -> "CommandLines":
+    """Makes command lines that can be pasted: they reach this server, and hold no password."""
+    from rwq_cli.core.server.masking import without_password
+    from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
+
+    url, _, context = settings.server
+    words = [] if settings.is_implied else ["-u", url]
+    if words and context is not None:
+        words = ["-c", context.name]
+    elif words and not url.startswith(LOCAL):
+        words = ["-u", without_password(url)]
+        if words[1] != url and settings.output.is_for_people:
+            settings.environment.note(
+                "note: the command lines leave the password out; give it in RWQ_PASSWORD or with "
+                "--password-file"
+            )
+    for name in ("password_file", "tls_ca", "tls_cert", "tls_key"):
+        if (path := settings.given.get(name)) is not None:
+            words += [f"--{name.replace('_', '-')}", str(path)]
+    words += ["--tls-insecure"] if settings.given.get("tls_insecure") else []
+    shown = (shell_word(os.fsencode(word)) for word in words)
+    return CommandLines("".join(f" {word}" for word in shown), redis_cli(connection.address))
 
 
 def _local_url(settings: Settings) -> str:

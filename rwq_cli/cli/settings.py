@@ -27,6 +27,7 @@ _DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
 _SIZE_FIELDS = frozenset({"bytes", "preview"})
 DEFAULT_URL = "redis://localhost:6379/0"
 LOCAL = "local:"
+_VARIABLES = ("RWQ_URL", "RWQ_CONTEXT", "REDIS_URL")
 
 
 class ServerSetting(NamedTuple):
@@ -297,6 +298,11 @@ class Settings:
 
         shown = url if url.startswith(LOCAL) else mask_url(url)
         return escaped(os.fsencode(shown))
+
+    @property
+    def is_implied(self) -> bool:
+        """Whether the environment names both server and queue: nobody needs to be told."""
+        return self.server.origin in _VARIABLES and self.queue_origin == "RWQ_QUEUE"
 
     @property
     def url(self) -> str:

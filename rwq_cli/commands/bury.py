@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
@@ -72,5 +72,6 @@ def bury(
         dry_run=dry_run,
         neutral=(Status.ALREADY_BURIED,),
         leases=queue.effective_leases,
+        naming=naming(settings, queue),
         reasons={Status.NOT_OWNER: "--force ends its lease"},
     )

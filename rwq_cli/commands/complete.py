@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -117,6 +117,7 @@ def complete(
         failures=(Status.MISSING, Status.NOT_OWNER),
         dry_run=dry_run,
         leases=queue.effective_leases,
+        naming=naming(settings, queue),
         reasons={
             Status.NOT_OWNER: f"without --{'mine' if choice.mine else 'owner'} it is completed "
             "anyway"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.connect import command_lines, open_matching_queues
 from rwq_cli.cli.options import A_SECOND, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -89,6 +89,7 @@ def doctor(
             dry_run=dry_run,
             explains_notes=settings.verbose or not is_for_people,
             has_queue=not opened.is_one,
+            lines=command_lines(settings, queue.connection),
         )
 
     return opened.reports(report)

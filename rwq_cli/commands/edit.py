@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesToBreakJsonOption, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.mending import ask_about_json, data_report, read_item
@@ -21,7 +21,7 @@ from rwq_cli.input.editor import Draft, run_editor
 from rwq_cli.input.json_check import json_error
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report
-from rwq_cli.views.command_lines import command_line, shell_word
+from rwq_cli.views.command_lines import shell_word
 
 app = CommandModule()
 
@@ -48,7 +48,7 @@ def edit(
     item = read_item(settings, queue, item_id)
     if item is None:
         return data_report(settings, queue, "edit", item_id, None, dry_run=dry_run)
-    _refuse_binary(queue, item)
+    _refuse_binary(settings, queue, item)
     draft = Draft(item.data, item_id, ".json" if json_error(item.data) is None else "")
     with _kept(settings, draft):
         run_editor(settings.environment, draft.path)
@@ -65,7 +65,8 @@ def edit(
                     draft.delete()
                 else:
                     path = os.fsencode(draft.path)
-                    again = command_line(f"set -f {shell_word(path)}", queue.name, item_id)
+                    lines = command_lines(settings, queue.connection)
+                    again = lines.of_item(f"set -f {shell_word(path)}", queue.name, item_id)
                     settings.environment.error(
                         f"rwq: your text is in {escaped(path)}; to write it: {again}"
                     )
@@ -75,7 +76,7 @@ def edit(
     return report
 
 
-def _refuse_binary(queue: WorkQueue, item: ItemSnapshot) -> None:
+def _refuse_binary(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> None:
     try:
         item.data.decode()
     except UnicodeDecodeError:
@@ -83,7 +84,8 @@ def _refuse_binary(queue: WorkQueue, item: ItemSnapshot) -> None:
     else:
         if b"\0" not in item.data:
             return
-    shown = command_line("show -o data", queue.name, item.item_id)
+    lines = command_lines(settings, queue.connection)
+    shown = lines.of_item("show -o data", queue.name, item.item_id)
     raise InvalidArgument(
         f"the data of {escaped(item.item_id)} are binary", f"see {shown}, and rwq set"
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_connection, open_queue
+from rwq_cli.cli.connect import naming, open_connection, open_queue
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.restoring import report_bad_line, restore_report
@@ -83,6 +83,7 @@ def import_(
             results,
             counted=_COUNTED,
             leases=queue.effective_leases,
+            naming=naming(settings, queue),
             reasons={
                 Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
                 "overwrites it"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import State, Status
@@ -43,5 +43,6 @@ def kick(
         failures=(Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
         leases=queue.effective_leases,
+        naming=naming(settings, queue),
         reasons={Status.NOT_OWNER: "rwq release --force ends its lease"},
     )

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue, open_queues
+from rwq_cli.cli.connect import naming, open_queue, open_queues
 from rwq_cli.cli.options import (
     FIVE_MINUTES,
     NULL_RECORDS,
@@ -82,6 +82,7 @@ def lease(
             queue.lease_ids(ids, lease_s=lease_s, data=wants_data, dry_run=dry_run),
             one=len(ids) == 1,
             dry_run=dry_run,
+            lines=naming(settings, queue).lines,
         )
     if not wants_data and len(set(settings.queues)) > 1:
         raise InvalidArgument(

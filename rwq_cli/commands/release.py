@@ -4,7 +4,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesToForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -78,5 +78,6 @@ def release(
         dry_run=dry_run,
         neutral=() if delay_s else (Status.ALREADY_WAITING,),
         leases=queue.effective_leases,
+        naming=naming(settings, queue),
         reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
     )

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from rwq_cli.cli.connect import naming
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
@@ -72,6 +73,7 @@ def removal_report(
         failures=failures,
         dry_run=dry_run,
         leases=queue.effective_leases,
+        naming=naming(settings, queue),
         reasons=reasons,
     )
     report.failed |= {Status.CHANGED.value, Status.WRONG_TYPE.value}

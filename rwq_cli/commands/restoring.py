@@ -9,6 +9,7 @@ from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.report import Batch
 from rwq_cli.views.failures import ReadLeases, failure_lines
+from rwq_cli.views.naming import Naming
 from rwq_cli.views.outcomes import outcome_view
 
 _FAILED = frozenset(
@@ -25,6 +26,7 @@ def restore_report(
     *,
     counted: Sequence[str],
     leases: ReadLeases,
+    naming: Naming,
     reasons: Mapping[Status, str],
     extra: Callable[[], Mapping[str, int]],
     dry_run: bool,
@@ -40,6 +42,7 @@ def restore_report(
         results: The outcomes of results, counted.
         counted: The words that JSON always has, in order.
         leases: Reads the leases of items that another session holds.
+        naming: How the queue and the server are named.
         reasons: See `failure_lines`.
         extra: Returns counts to add to those of the items; called at the end.
         dry_run: Whether it is a dry run.
@@ -59,8 +62,9 @@ def restore_report(
         shown=frozenset({"imported", "replaced", "restored"}),
         fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         dry_run=dry_run,
+        place=naming.place,
         suffix=suffix,
-        explain=lambda failed: failure_lines(queue, failed, leases, reasons),
+        explain=lambda failed: failure_lines(queue, failed, leases, reasons, naming.lines),
     )
     report.extra = lambda: {
         **{word: number + report.counts[word] for word, number in extra().items()},

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.unread import noting_unread_sizes
@@ -78,6 +78,7 @@ def _look_up(
     eta_s: float | None,
 ) -> Iterator[Shown]:
     """Read everything that is shown of each ID, a page at a time."""
+    lines = command_lines(settings, queue.connection)
     may_read_results = True
     for page in in_batches(ids):
         reports = queue.inspect_items(page)
@@ -99,4 +100,4 @@ def _look_up(
         ):
             key = queue.keys.result(item.item_id)
             wrong = {} if result_key.kind in (KIND_NONE, KIND_RESULT) else {key: result_key.kind}
-            yield Shown(item, report, forecast, result_key.result, wrong)
+            yield Shown(item, report, forecast, result_key.result, wrong, lines)

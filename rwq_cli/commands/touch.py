@@ -4,7 +4,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import FIVE_MINUTES, DryRunOption, LeaseForOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import State, Status
@@ -37,4 +37,5 @@ def touch(
         failures=(Status.NOT_LEASED, Status.MISSING),
         dry_run=dry_run,
         leases=queue.effective_leases,
+        naming=naming(settings, queue),
     )

@@ -9,7 +9,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm_action
-from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.connect import naming, open_connection
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.restoring import report_bad_line, restore_report
@@ -128,6 +128,7 @@ def undo(
         run.results,
         words=_WORDS,
         leases=came_to.effective_leases,
+        naming=naming(settings, queue),
         reasons={
             Status.CONFLICT: "it exists with other data, and is left as it is",
             Status.MISSING: f"it is not in {escaped(came_to.name)} any more",

@@ -196,6 +196,7 @@ class Batch(Generic[T]):
         extra: Further counts; called at the end.
         dry_run: Whether nothing was changed.
         idle: The summary if there was nothing to do; None for one of the first word.
+        place: Returns where it was done, for the summary.
         suffix: The end of the summary line; called when the work is done.
         is_news: Whether a quiet run has a summary, too, if anything was done.
         explain: Returns lines that name these failed records, with the reason and what to do.
@@ -216,6 +217,7 @@ class Batch(Generic[T]):
     extra: Callable[[], dict[str, int]] = dict
     dry_run: bool = False
     idle: str | None = None
+    place: Callable[[], str] = str
     suffix: Callable[[], str] = str
     is_news: bool = False
     explain: Callable[[Sequence[T]], Iterable[str]] = lambda _failures: ()
@@ -252,7 +254,7 @@ class Batch(Generic[T]):
             done = self.counted[0]
             text = f"nothing to {_INFINITIVES[done]}" if self.dry_run else f"nothing {done}"
             text = self.idle or text
-        return (DRY_RUN if self.dry_run else "") + text + self.suffix()
+        return (DRY_RUN if self.dry_run else "") + text + self.place() + self.suffix()
 
     def status(self) -> ExitStatus:
         """The exit code."""

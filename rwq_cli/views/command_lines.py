@@ -1,6 +1,9 @@
 """Command lines that can be pasted into a shell, with names of any bytes."""
 
+import os
 import shlex
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from rwq_cli.output.escape import escaped
 
@@ -8,23 +11,61 @@ from rwq_cli.output.escape import escaped
 _WITHOUT_ID = ("clean", "doctor")
 
 
-def command_line(verb: str, queue: bytes, item_id: bytes) -> str:
-    """The command line that does this to an item.
+class CommandLines(NamedTuple):
+    """Makes the command lines for a server.
 
-    An ID that cannot be an argument, `-` or one that contains NUL, is passed through a pipe.
+    Attributes:
+        server: The options of rwq that name the server, with a space before each; empty if the
+            environment names the server and the queue.
+        redis_cli: `redis-cli` with the options that name the server.
+    """
+
+    server: str = ""
+    redis_cli: str = "redis-cli"
+
+    def of_item(self, verb: str, queue: bytes, item_id: bytes) -> str:
+        """The command line that does this to an item.
+
+        An ID that cannot be an argument, `-` or one that contains NUL, is passed through a pipe.
+
+        Args:
+            verb: The command with its options, such as `release --force`.
+            queue: The queue's name.
+            item_id: The ID; unused if the command takes none.
+        """
+        command = self.of_queue(verb, queue)
+        if verb.split()[0] in _WITHOUT_ID:
+            return command
+        if item_id == b"-" or b"\0" in item_id:
+            octal = "".join(f"\\{byte:03o}" for byte in item_id)
+            return f"printf '{octal}\\n' | {command} -"
+        return f"{command} {'-- ' if item_id.startswith(b'-') else ''}{shell_word(item_id)}"
+
+    def of_queue(self, verb: str, queue: bytes) -> str:
+        """The command line that does this to a queue."""
+        return f"rwq {verb}{self.server} -q {shell_word(queue)}"
+
+    def of_redis_cli(self, words: str) -> str:
+        """The command line that has redis-cli do this."""
+        return f"{self.redis_cli} {words}"
+
+
+def redis_cli(address: str) -> str:
+    """`redis-cli` with the options that name a server.
 
     Args:
-        verb: The command with its options, such as `release --force`.
-        queue: The queue's name.
-        item_id: The ID; unused if the command takes none.
+        address: The server's URL without user and password.
     """
-    command = f"rwq {verb} -q {shell_word(queue)}"
-    if verb.split()[0] in _WITHOUT_ID:
-        return command
-    if item_id == b"-" or b"\0" in item_id:
-        octal = "".join(f"\\{byte:03o}" for byte in item_id)
-        return f"printf '{octal}\\n' | {command} -"
-    return f"{command} {'-- ' if item_id.startswith(b'-') else ''}{shell_word(item_id)}"
+    parts = urlsplit(address)
+    if parts.scheme == "unix":
+        words = ["-s", unquote(parts.path)]
+        db = parse_qs(parts.query).get("db", ["0"])[0]
+    else:
+        words = ["-h", unquote(parts.hostname or ""), "-p", str(parts.port)]
+        words += ["--tls"] if parts.scheme == "rediss" else []
+        db = parts.path.strip("/")
+    words += ["-n", db] if db != "0" else []
+    return " ".join(("redis-cli", *(shell_word(os.fsencode(word)) for word in words)))
 
 
 def shell_word(raw: bytes) -> str:

@@ -11,6 +11,7 @@ from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Column, Records, Row, Section, View
+from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.remedies import REMEDIES, command_for, left_because
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
@@ -23,6 +24,7 @@ def doctor_report(
     fix: bool,
     dry_run: bool,
     explains_notes: bool,
+    lines: CommandLines,
     has_queue: bool = False,
 ) -> Records[Finding]:
     """The report of `rwq doctor`.
@@ -33,6 +35,7 @@ def doctor_report(
         fix: Whether it fixes what it can.
         dry_run: Whether it is a dry run.
         explains_notes: Whether people see what notes mean, too.
+        lines: Makes the command lines.
         has_queue: Whether lines of `-o plain` name the queue.
     """
 
@@ -42,7 +45,7 @@ def doctor_report(
     def ids() -> Iterator[Sequence[bytes]]:
         return (finding.examples for finding in findings() if not finding.of_keys)
 
-    view = _view(queue, fix=fix, dry_run=dry_run, explains_notes=explains_notes)
+    view = _view(queue, lines, fix=fix, dry_run=dry_run, explains_notes=explains_notes)
     if has_queue:
         column: Column[Finding] = Column("QUEUE", lambda _finding: queue)
         view = view._replace(plain_columns=[*(view.plain_columns or view.columns), column])
@@ -57,7 +60,9 @@ def doctor_report(
     )
 
 
-def _view(queue: bytes, *, fix: bool, dry_run: bool, explains_notes: bool) -> View[Finding]:
+def _view(
+    queue: bytes, lines: CommandLines, *, fix: bool, dry_run: bool, explains_notes: bool
+) -> View[Finding]:
     def fields(finding: Finding) -> dict[str, Any]:
         remedy = REMEDIES[finding.code]
         return {
@@ -72,7 +77,7 @@ def _view(queue: bytes, *, fix: bool, dry_run: bool, explains_notes: bool) -> Vi
             "examples_are": "keys" if finding.of_keys else "ids",
             "cause": remedy.cause,
             "cure": remedy.cure,
-            "command": command_for(queue, finding),
+            "command": command_for(lines, queue, finding),
             "left_because": left_because(finding) if fix else None,
             "dry_run": dry_run,
         }
@@ -85,12 +90,12 @@ def _view(queue: bytes, *, fix: bool, dry_run: bool, explains_notes: bool) -> Vi
         Column("FIXED", lambda finding: finding.fixed),
         Column("LEFT", lambda finding: finding.left),
         Column("EXAMPLES", lambda finding: " ".join(map(escaped, finding.examples))),
-        Column("COMMAND", lambda finding: command_for(queue, finding)),
+        Column("COMMAND", lambda finding: command_for(lines, queue, finding)),
     )
 
     def sections(finding: Finding) -> list[Section]:
         is_explained = explains_notes or finding.code.severity is not Severity.NOTE
-        return [_section(queue, finding, fix=fix)] if finding.left and is_explained else []
+        return [_section(queue, lines, finding, fix=fix)] if finding.left and is_explained else []
 
     return View(
         fields,
@@ -125,7 +130,7 @@ def _counter(name: str) -> Callable[[Finding], str]:
     return lambda finding: human.count(getattr(finding, name))
 
 
-def _section(queue: bytes, finding: Finding, *, fix: bool) -> Section:
+def _section(queue: bytes, lines: CommandLines, finding: Finding, *, fix: bool) -> Section:
     """What a finding means, and what to do about those that are left."""
     remedy, severity = REMEDIES[finding.code], finding.code.severity
     rows: list[Row] = [
@@ -135,7 +140,7 @@ def _section(queue: bytes, finding: Finding, *, fix: bool) -> Section:
     ]
     if fix and (because := left_because(finding)):
         rows.append(("left because", because, None))
-    rows.append(("command", command_for(queue, finding), COMMAND_STYLE))
+    rows.append(("command", command_for(lines, queue, finding), COMMAND_STYLE))
     for number, example in enumerate(finding.examples):
         rows.append(("" if number else "for example", escaped(example) or "(empty)", None))
     return Section(finding.code.value, rows)

@@ -10,7 +10,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.output import human
-from rwq_cli.views.command_lines import command_line, shell_word
+from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.item_remedies import ITEM_REMEDIES
 from rwq_cli.views.states import STATES
 
@@ -40,9 +40,10 @@ class Explanation(NamedTuple):
 def explain(
     queue: bytes,
     item_report: ItemReport,
-    forecast: Forecast | None = None,
-    result: Result | None = None,
-    wrong_keys: Sequence[bytes] = (),
+    forecast: Forecast | None,
+    result: Result | None,
+    wrong_keys: Sequence[bytes],
+    lines: CommandLines,
 ) -> Explanation:
     """Explain the facts about one ID.
 
@@ -52,6 +53,7 @@ def explain(
         forecast: When it will be leased; None if unknown.
         result: The result under the ID; None for none.
         wrong_keys: Further keys of a wrong type.
+        lines: Makes the command lines.
     """
     facts = item_report.facts
     state = facts.state
@@ -115,12 +117,12 @@ def explain(
     findings = list(findings_about(facts))
     if wrong_keys and Code.WRONG_TYPE not in findings:
         findings.append(Code.WRONG_TYPE)
-    commands = [command_line(verb, queue, facts.item_id) for verb in verbs]
-    commands += [f"redis-cli TYPE {shell_word(key)}" for key in facts.wrong_types]
+    commands = [lines.of_item(verb, queue, facts.item_id) for verb in verbs]
+    commands += [lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in facts.wrong_types]
     if result is not None and state is State.GONE:
         meaning = f"The item no longer exists: it was {result.verdict.value}."
-        commands.append(command_line("result", queue, facts.item_id))
-    commands += [f"redis-cli TYPE {shell_word(key)}" for key in wrong_keys]
+        commands.append(lines.of_item("result", queue, facts.item_id))
+    commands += [lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in wrong_keys]
     remedies = [ITEM_REMEDIES[code] for code in findings]
     return Explanation(
         meaning,
@@ -144,7 +146,8 @@ def _next_in_s(state: State, item_report: ItemReport, forecast: Forecast | None)
 
 
 def _for_waiting(item_report: ItemReport) -> tuple[str, ...]:
-    return ("release --front", "complete") if item_report.position else ("complete",)
+    # What removes an item is never the first that is offered.
+    return ("release --front", "complete") if item_report.position else ("bury", "complete")
 
 
 def _place(position: int | None, forecast: Forecast | None) -> str:

@@ -8,7 +8,7 @@ from rwq_cli.core.model import Lease, Outcome, Status
 from rwq_cli.core.state.rules import guard_kind
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.views.command_lines import command_line
+from rwq_cli.views.command_lines import CommandLines
 
 # Reads the effective leases of a few IDs.
 ReadLeases = Callable[[Sequence[bytes]], Sequence[Lease | None]]
@@ -28,6 +28,7 @@ def failure_lines(
     failures: Iterable[Outcome],
     leases: ReadLeases,
     reasons: Mapping[Status, str],
+    lines: Callable[[], CommandLines],
 ) -> Iterator[str]:
     """A line for each failure: the ID, the reason, and what to do about it.
 
@@ -36,6 +37,7 @@ def failure_lines(
         failures: What failed.
         leases: Reads the leases of what another session holds, for the time left.
         reasons: The reasons that are specific to this verb; for `NOT_OWNER`, what to do about it.
+        lines: Returns what makes command lines; called only if one is needed.
     """
     failures = list(failures)
     held = [each.item_id for each in failures if each.status is Status.NOT_OWNER]
@@ -44,7 +46,8 @@ def failure_lines(
         reason = reasons.get(each.status) or _REASONS.get(each.status, each.status.value)
         if each.status is Status.NOT_OWNER:
             reason = f"{_holding(each, found[each.item_id])}; {reason}"
-        reason = reason.replace("SHOW", command_line("show", queue, each.item_id))
+        if "SHOW" in reason:
+            reason = reason.replace("SHOW", lines().of_item("show", queue, each.item_id))
         yield f"rwq: {escaped(each.item_id)}: {reason}"
 
 

@@ -14,6 +14,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import COMMAND_STYLE, Records, Row, Section, View
+from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.explanations import Explanation, explain
 from rwq_cli.views.items import ITEM_NESTED, item_fields, state_style
 
@@ -30,6 +31,7 @@ class Shown:
         forecast: When it will be leased; None without `--eta`, or if it is not waiting.
         result: The result under this ID; None for none.
         wrong_result: The result's key with its type, if that is the wrong one.
+        lines: Makes the command lines.
     """
 
     item: Item
@@ -37,6 +39,7 @@ class Shown:
     forecast: Forecast | None = None
     result: Result | None = None
     wrong_result: Mapping[bytes, str] = field(default_factory=dict)
+    lines: CommandLines = field(default_factory=CommandLines)
 
     @property
     def wrong_types(self) -> dict[bytes, str]:
@@ -47,7 +50,12 @@ class Shown:
     def explanation(self) -> Explanation:
         """What the facts mean, and what to do."""
         return explain(
-            self.item.queue, self.report, self.forecast, self.result, tuple(self.wrong_result)
+            self.item.queue,
+            self.report,
+            self.forecast,
+            self.result,
+            tuple(self.wrong_result),
+            self.lines,
         )
 
 

@@ -1,8 +1,8 @@
 """Leased items, and the reasons why others could not be leased."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rwq_cli.core.model import Item, State
 from rwq_cli.exit_codes import ExitStatus
@@ -10,8 +10,10 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import DRY_RUN, Records
-from rwq_cli.views.command_lines import command_line
 from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, item_view
+
+if TYPE_CHECKING:
+    from rwq_cli.views.command_lines import CommandLines
 
 _DRY_RUN = f"{DRY_RUN}these would be leased now"
 
@@ -69,7 +71,12 @@ class Attempt(Protocol):
 
 
 def lease_by_id_report(
-    queue: bytes, attempts: Iterable[Attempt], *, one: bool, dry_run: bool
+    queue: bytes,
+    attempts: Iterable[Attempt],
+    *,
+    one: bool,
+    dry_run: bool,
+    lines: Callable[[], "CommandLines"],
 ) -> Records[Item]:
     """The report of `rwq lease --id`. Reading the attempts leases the items."""
     refusals: list[str] = []
@@ -82,7 +89,7 @@ def lease_by_id_report(
                 leased += 1
                 yield attempt.item
             else:
-                refusals.append(_refusal(queue, attempt.item))
+                refusals.append(_refusal(lines(), queue, attempt.item))
         # If nothing was leased, the refusals are the output.
         report.empty = "\n".join(refusals)
 
@@ -99,7 +106,7 @@ def lease_by_id_report(
     return report
 
 
-def _refusal(queue: bytes, item: Item) -> str:
+def _refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
     """Why an item was not leased, and what to do about it."""
     shown = escaped(item.item_id)
     if item.lease is not None:
@@ -107,11 +114,11 @@ def _refusal(queue: bytes, item: Item) -> str:
         left = "without expiry"
         if item.lease.ttl_ms is not None:
             left = f"for {human.duration(item.lease.ttl_ms / 1000)} more"
-        ends = command_line("release --force", queue, item.item_id)
+        ends = lines.of_item("release --force", queue, item.item_id)
         return f"{shown} is leased by {holder} {left}; to end that: {ends}"
     if item.state is State.GONE:
         return f"no such item: {shown}"
-    returns = command_line("release", queue, item.item_id)
+    returns = lines.of_item("release", queue, item.item_id)
     clean = "light" if item.state is State.ABANDONED else "deep"
     return (
         f"{shown} is {item.state.value} and does not wait; to return it: {returns} "

@@ -7,6 +7,7 @@ from rwq_cli.core.model import Lease, Outcome, Outcomes, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, View
+from rwq_cli.views.naming import Naming
 
 
 def outcome_view(queue: bytes) -> View[Outcome]:
@@ -32,6 +33,7 @@ def batch_of_ids(
     dry_run: bool,
     neutral: Sequence[Status] = (),
     leases: Callable[[Sequence[bytes]], Sequence[Lease | None]],
+    naming: Naming,
     reasons: Mapping[Status, str] | None = None,
 ) -> Batch[Outcome]:
     """The report of a verb on IDs.
@@ -44,13 +46,14 @@ def batch_of_ids(
         dry_run: Whether it is a dry run.
         neutral: Statuses that are neither; JSON always counts them.
         leases: Reads the leases of items that another session holds.
+        naming: How the queue and the server are named.
         reasons: See `failure_lines`.
     """
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
         from rwq_cli.views.failures import failure_lines
 
-        return failure_lines(queue, failed, leases, reasons or {})
+        return failure_lines(queue, failed, leases, reasons or {}, naming.lines)
 
     return Batch(
         view=outcome_view(queue),
@@ -65,6 +68,7 @@ def batch_of_ids(
         dry_run=dry_run,
         json_counted=tuple(status.value for status in neutral),
         explain=explain,
+        place=naming.place,
     )
 
 

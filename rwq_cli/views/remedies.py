@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from rwq_cli.core.repair.findings import Code, Finding
-from rwq_cli.views.command_lines import command_line, shell_word
+from rwq_cli.views.command_lines import CommandLines, shell_word
 
 
 class Remedy(NamedTuple):
@@ -161,16 +161,17 @@ REMEDIES = {
 }
 
 
-def command_for(queue: bytes, finding: Finding) -> str:
+def command_for(lines: CommandLines, queue: bytes, finding: Finding) -> str:
     """The command for a finding of a queue, with its first example, safe to paste."""
     example = finding.examples[0] if finding.examples else b""
     template = REMEDIES[finding.code].command
     if not template.startswith("rwq "):
-        return template.replace("KEY", shell_word(example))
+        words = template.removeprefix("redis-cli ").replace("KEY", shell_word(example))
+        return lines.of_redis_cli(words)
     verb, takes_id, _ = template.removeprefix("rwq ").partition(" ID")
     if finding.code is Code.NO_HASH_TAG:
         queue = b"{" + queue + b"}"
-    return command_line(verb, queue, example) if takes_id else f"rwq {verb} -q {shell_word(queue)}"
+    return lines.of_item(verb, queue, example) if takes_id else lines.of_queue(verb, queue)
 
 
 def left_because(finding: Finding) -> str | None:

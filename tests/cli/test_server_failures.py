@@ -574,7 +574,7 @@ class TestResultsDenied:
     def test_commands_work_without_results(
         self, rwq: Rwq, url: str, line: str, code: int, notes: str
     ) -> None:
-        result = rwq(*line.split(), "-u", url)
+        result = rwq(*line.split(), variables={"RWQ_URL": url})
         assert (result.code, result.notes) == (code, notes)
 
     def test_results_are_null_in_json(self, rwq: Rwq, url: str) -> None:

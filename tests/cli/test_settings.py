@@ -178,7 +178,7 @@ class TestReadOnly:
         [
             *("add x", "lease", "complete a", "rm a --yes", "purge --yes", "clean light"),
             *("doctor --fix", "touch a", "release a", "bury a", "kick --all"),
-            *("mv a --to b --yes", "import -", "undo"),
+            *("mv a --to b --yes", "undo"),
         ],
     )
     def test_what_changes_the_server_is_refused(

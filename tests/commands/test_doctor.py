@@ -17,6 +17,7 @@ from rwq_cli.views.remedies import REMEDIES
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq
 from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, real_items
+from tests.servers import PrivateServer
 
 NOW = ("--grace", "0")
 # Of the server and the name, the same in all of these tests.
@@ -155,12 +156,14 @@ def test_a_healthy_queue_has_no_findings(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("doctor", "-o", "ids").code == 0, "notes do not count"
 
 
-def test_a_key_of_another_type_is_a_finding(rwq: Rwq, raw: redis.Redis) -> None:
+def test_a_key_of_another_type_is_a_finding(
+    rwq: Rwq, raw: redis.Redis, server: PrivateServer
+) -> None:
     raw.set("jobs:queue", "x")
     result = rwq("doctor", "--fix", *AROUND, "-o", "plain")
     assert result.as_tuple() == (
         1,
-        "wrong-type\terror\t1\t0\t1\tjobs:queue\tredis-cli TYPE jobs:queue\n",
+        f"wrong-type\terror\t1\t0\t1\tjobs:queue\tredis-cli -s {server.socket} TYPE jobs:queue\n",
         "errors 1; the items were not checked; left 1\n",
     )
 

@@ -11,6 +11,7 @@ import redis
 from rwq_cli.core import State
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
+from tests.servers import PrivateServer
 
 FAR_MS = 9_999_999_999_999
 
@@ -74,7 +75,7 @@ class TestStates:
             program, *words = shlex.split(command)
             if state == "wrong-type":
                 # Whose key it is, is not for rwq to say.
-                assert command == "redis-cli TYPE jobs:item:a"
+                assert command.endswith(" TYPE jobs:item:a")
                 continue
             assert program == "rwq"
             more = ["--yes"] if "--force" in words else []
@@ -231,14 +232,16 @@ class TestData:
         assert lines[lines.index("Data") + 1 :] == ["  one", "  two\\x1b[2J", "", "  four"]
 
 
-def test_each_key_of_another_type_is_shown(rwq: Rwq, raw: redis.Redis) -> None:
+def test_each_key_of_another_type_is_shown(
+    rwq: Rwq, raw: redis.Redis, server: PrivateServer
+) -> None:
     raw.hset(b"my jobs:item:it's \xff", "field", "value")
     raw.lpush(b"my jobs:leased_by_session:it's \xff", "x")
     words = ("show", "-", "-0", "-q", "my jobs", "-o", "jsonl")
     (record,) = rwq(*words, stdin=b"it's \xff").jsonl
     assert sorted(record["commands"]) == [
-        "redis-cli TYPE $'my jobs:item:it\\'s \\xff'",
-        "redis-cli TYPE $'my jobs:leased_by_session:it\\'s \\xff'",
+        f"redis-cli -s {server.socket} TYPE $'my jobs:item:it\\'s \\xff'",
+        f"redis-cli -s {server.socket} TYPE $'my jobs:leased_by_session:it\\'s \\xff'",
     ]
 
 
@@ -264,14 +267,14 @@ def test_an_id_can_begin_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
 
 @pytest.mark.parametrize("item_id", [b"-", b"a\0b", b"%s \\n\0'"])
 def test_an_id_that_cannot_be_an_argument_is_piped(
-    rwq: Rwq, foreign: Foreign, item_id: bytes
+    rwq: Rwq, foreign: Foreign, item_id: bytes, server: PrivateServer
 ) -> None:
     foreign.buried(item_id)
     (record,) = rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
     kick = next(command for command in record["commands"] if "kick" in command)
     assert kick.isprintable()
     done = rwq.shell(kick)
-    assert (done.code, done.notes) == (0, "kicked 1\n")
+    assert (done.code, done.notes) == (0, f"kicked 1 (jobs on {server.url})\n")
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [item_id]
 
 
@@ -418,7 +421,7 @@ def test_other_keys_in_the_place_of_a_result_are_shown(
         ["wrong-type"],
     )
     assert record["facts"]["wrong_types"] == [{"key": "jobs:result:w", "type": kind}]
-    assert record["commands"][-1] == "redis-cli TYPE jobs:result:w"
+    assert record["commands"][-1].endswith(" TYPE jobs:result:w")
     text = rwq("show", "w", "-o", "table").text
     assert f"jobs:result:w  is a {kind}" in text
     assert rwq("doctor", "--only", "wrong-type").code == 1

@@ -65,6 +65,23 @@ def mask_url(url: str) -> str:
     )
 
 
+def without_password(url: str) -> str:
+    """A valid URL without its password and without the password of its key."""
+    scheme, separator, rest = url.partition("://")
+    credentials, at, place = rest.rpartition("@")
+    if credentials.startswith("/"):
+        credentials, at, place = "", "", rest
+    user = credentials.partition(":")[0]
+    place, _, query = place.partition("?")
+    kept = [
+        option
+        for option in query.split("&")
+        if option and unquote(option.partition("=")[0]) not in ("password", "ssl_password")
+    ]
+    options = f"?{'&'.join(kept)}" if kept else ""
+    return f"{scheme}{separator}{user}{at if user else ''}{place}{options}"
+
+
 def _masked_option(option: str) -> str:
     name, sign, value = option.partition("=")
     shown = _SHOWN_OPTIONS.get(name)

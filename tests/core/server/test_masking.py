@@ -3,6 +3,8 @@
 import pytest
 
 from rwq_cli.core import mask_url
+from rwq_cli.core.server.address import is_same_server
+from rwq_cli.core.server.masking import without_password
 
 
 @pytest.mark.parametrize(
@@ -114,3 +116,23 @@ def test_other_places_where_a_secret_may_be(url: str, masked: str) -> None:
 def test_a_malformed_url_is_masked(url: str, masked: str) -> None:
     assert mask_url(url) == masked
     assert "hunter2" not in masked
+
+
+@pytest.mark.parametrize(
+    ("url", "left"),
+    [
+        ("redis://db1:6379/0", "redis://db1:6379/0"),
+        ("redis://ops@db1", "redis://ops@db1"),
+        ("redis://:hunter2@db1/0", "redis://db1/0"),
+        ("redis://ops:hun%40ter2@db1/0", "redis://ops@db1/0"),
+        ("redis://db1/0?password=hunter2", "redis://db1/0"),
+        ("redis://db1?db=3&%70assword=hunter2&username=ops", "redis://db1?db=3&username=ops"),
+        ("rediss://ops:x@db1/0?ssl_password=x&ssl_keyfile=k", "rediss://ops@db1/0?ssl_keyfile=k"),
+        ("unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
+        ("unix://:hunter2@/run/redis.sock", "unix:///run/redis.sock"),
+        ("unix://ops:hunter2@/run/redis.sock", "unix://ops@/run/redis.sock"),
+    ],
+)
+def test_a_url_without_its_password_names_the_same_server(url: str, left: str) -> None:
+    assert without_password(url) == left
+    assert is_same_server(url, left)

@@ -1,0 +1,119 @@
+"""Commands in the output can be pasted, and summaries name the server and the queue."""
+
+import shlex
+
+import pytest
+
+from tests.cli.test_settings import configure
+from tests.conftest import Foreign, StartServer
+from tests.driver import Rwq
+from tests.servers import PrivateServer
+
+ENVIRONMENT = {"RWQ_URL": "", "RWQ_QUEUE": ""}
+
+
+@pytest.fixture
+def item(foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+
+
+def commands(rwq: Rwq, *words: str, variables: dict[str, str] | None = None) -> list[str]:
+    found = rwq("show", "a", "-o", "json", *words, variables=variables).json["commands"]
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.mark.usefixtures("item")
+class TestCommands:
+    def test_what_the_environment_names_is_left_out(self, rwq: Rwq) -> None:
+        assert commands(rwq) == ["rwq bury -q jobs a", "rwq complete -q jobs a"]
+
+    def test_a_url_is_carried(self, rwq: Rwq, server: PrivateServer) -> None:
+        assert commands(rwq, "-u", server.url)[0] == f"rwq bury -u {server.url} -q jobs a"
+
+    def test_a_url_is_carried_if_only_the_queue_is_named(
+        self, rwq: Rwq, server: PrivateServer
+    ) -> None:
+        assert commands(rwq, "-q", "jobs")[0] == f"rwq bury -u {server.url} -q jobs a"
+
+    def test_a_context_is_carried(self, rwq: Rwq, server: PrivateServer) -> None:
+        configure(
+            rwq.home, f'current = "prod"\n[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n'
+        )
+        assert commands(rwq, "-c", "prod")[0] == "rwq bury -c prod -q jobs a"
+        assert commands(rwq, variables=ENVIRONMENT)[0] == "rwq bury -c prod -q jobs a"
+
+    def test_they_work_with_nothing_else_in_the_environment(
+        self, rwq: Rwq, server: PrivateServer, foreign: Foreign
+    ) -> None:
+        foreign.buried(b"b")
+        (kick, *_) = rwq("show", "b", "-u", server.url, "-o", "json").json["commands"]
+        assert rwq(*shlex.split(kick)[1:], variables=ENVIRONMENT).code == 0
+
+    def test_what_removes_an_item_is_not_the_first(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"b")
+        foreign.leased(b"c")
+        foreign.delayed(b"d", due_ms=1 << 42)
+        for item_id in "abcd":
+            first = rwq("show", item_id, "-o", "json").json["commands"][0]
+            assert shlex.split(first)[1] not in ("complete", "rm", "purge"), item_id
+
+
+class TestPassword:
+    @pytest.fixture
+    def url(self, start_server: StartServer) -> str:
+        server = start_server("--requirepass", "hunter2", password="hunter2")
+        with server.client(password="hunter2") as client:
+            Foreign(client).waiting(b"a")
+        return f"unix://:hunter2@{server.socket}?db=0"
+
+    NOTE = (
+        "note: the command lines leave the password out; "
+        "give it in RWQ_PASSWORD or with --password-file\n"
+    )
+
+    def test_it_is_left_out_with_a_hint(self, bare_rwq: Rwq, url: str) -> None:
+        result = bare_rwq("show", "a", "-q", "jobs", "-u", url, "-o", "table")
+        bare = url.replace(":hunter2@", "")
+        assert f"rwq bury -u '{bare}' -q jobs a" in result.text
+        assert "hunter2" not in result.text
+        assert result.notes == self.NOTE
+        words = ("show", "a", "-q", "jobs", "-u", bare)
+        assert bare_rwq(*words, variables={"RWQ_PASSWORD": "hunter2"}).notes == ""
+
+    def test_a_file_is_carried(self, bare_rwq: Rwq, url: str) -> None:
+        (bare_rwq.home / "pw").write_text("hunter2\n")
+        path = str(bare_rwq.home / "pw")
+        words = ("-q", "jobs", "-u", url.replace(":hunter2@", ""), "--password-file", path)
+        assert f" --password-file {path} -q jobs a" in commands(bare_rwq, *words)[0]
+
+    def test_scripts_get_no_hint(self, bare_rwq: Rwq, url: str) -> None:
+        assert bare_rwq("show", "a", "-q", "jobs", "-u", url, "-o", "json").notes == ""
+
+
+class TestRedisCli:
+    def test_the_server_is_named(self, rwq: Rwq, server: PrivateServer, foreign: Foreign) -> None:
+        foreign.raw.hset("jobs:item:a", "field", "value")
+        (command,) = commands(rwq)
+        assert command == f"redis-cli -s {server.socket} TYPE jobs:item:a"
+
+
+@pytest.mark.usefixtures("item")
+class TestSummaries:
+    def test_what_the_environment_names_is_left_out(self, rwq: Rwq) -> None:
+        assert rwq("complete", "a").notes == "completed 1\n"
+
+    def test_a_server_of_the_command_line_is_named(self, rwq: Rwq, server: PrivateServer) -> None:
+        done = rwq("complete", "a", "-u", server.url)
+        assert done.notes == f"completed 1 (jobs on {server.url})\n"
+
+    def test_a_context_is_named(self, rwq: Rwq, server: PrivateServer) -> None:
+        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n')
+        for line, summary in (
+            ("touch a", "not leased 1 (jobs on prod)"),
+            ("bury a", "buried 1 (jobs on prod)"),
+            ("kick a", "kicked 1 (jobs on prod)"),
+            ("rm a --dry-run", "dry run: would remove 1 (jobs on prod)"),
+            ("rm a --yes", "removed 1 (jobs on prod); undo file "),
+        ):
+            assert summary in rwq(*line.split(), "-c", "prod", variables=ENVIRONMENT).notes
