@@ -218,12 +218,16 @@ class OpenQueues:
             settings.environment.error(f"left out: {error.message}")
 
 
-def open_matching_queues(settings: Settings, *, all_queues: bool) -> OpenQueues:
+def open_matching_queues(
+    settings: Settings, *, all_queues: bool, changes: bool = False
+) -> OpenQueues:
     """The queues that the settings name, or that match their patterns; see `open_connection`.
 
     Args:
         settings: The settings.
         all_queues: Whether `--all-queues` was given.
+        changes: Whether the command changes queues: what was found by a pattern and has no item is
+            then left out, because it may belong to another program.
 
     Raises:
         InvalidArgument: No queue is named.
@@ -249,11 +253,23 @@ def open_matching_queues(settings: Settings, *, all_queues: bool) -> OpenQueues:
     names = list(dict.fromkeys(chain.from_iterable(found.values())))
     are_found = names != words
     origin = "--all-queues" if all_queues else settings.queue_origin
-    return OpenQueues(
-        _handles(settings, connection, names, origin),
-        is_one=len(names) == 1 and not are_found,
-        are_found=are_found,
+    queues = _handles(settings, connection, names, origin)
+    if changes:
+        queues = [each for each in queues if each.name in words or _is_queue(settings, each)]
+    return OpenQueues(queues, is_one=len(names) == 1 and not are_found, are_found=are_found)
+
+
+def _is_queue(settings: Settings, queue: WorkQueue) -> bool:
+    """Whether keys with a queue's names are one's; a note if not."""
+    from rwq_cli.core.inspect.queues import has_items
+
+    if has_items(queue):
+        return True
+    settings.environment.note(
+        f"left out: {escaped(queue.name)} has no items, and may belong to another program; "
+        "-q with its name includes it"
     )
+    return False
 
 
 def _open(settings: Settings, names: Sequence[bytes]) -> list[WorkQueue]:

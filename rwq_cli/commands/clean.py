@@ -87,7 +87,7 @@ def _clean_each(
     all_queues: bool,
     dry_run: bool,
 ) -> Report:
-    opened = open_matching_queues(settings, all_queues=all_queues)
+    opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
     return opened.reports(
         lambda queue: clean_report(
             queue.name, opened.reader(settings, clean, queue), dry_run=dry_run

@@ -67,7 +67,7 @@ def doctor(
         raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
     settings.changes = fix and not dry_run
-    opened = open_matching_queues(settings, all_queues=all_queues)
+    opened = open_matching_queues(settings, all_queues=all_queues, changes=fix)
     all_ids = settings.output is OutputFormat.IDS
     is_for_people = settings.chosen_output is None or settings.output.is_for_people
 

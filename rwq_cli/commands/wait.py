@@ -66,7 +66,7 @@ def wait(
         raise InvalidArgument(
             "--until-empty, --below and --id cannot be used together", "wait for one of them"
         )
-    opened = open_matching_queues(settings, all_queues=all_queues)
+    opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
     for queue in opened.queues:
         queue.connection.promotes = not settings.is_read_only
     condition = WaitCondition(below=below, ids=tuple(ids or ()))

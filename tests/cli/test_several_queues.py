@@ -318,7 +318,7 @@ class TestClean:
 
     def test_a_found_queue_with_another_type_is_left_out(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("a:processing", "text")
-        raw.lpush("a:queue", "1")
+        Foreign(raw, b"a").waiting(b"1")
         result = rwq("clean", "light", *ALL)
         assert result.as_tuple() == (
             0,
@@ -326,6 +326,49 @@ class TestClean:
             "left out: a:processing has the wrong type\nmail:out: returned 2\nother: returned 1\n",
         )
         assert rwq("clean", "light", "-q", "a", "-q", "other").code == 69
+
+
+@pytest.mark.usefixtures("mails", "slept_s")
+class TestKeysOfOtherPrograms:
+    """A list or sorted set may have the name of a queue's, and be none."""
+
+    @pytest.fixture(autouse=True)
+    def others(self, raw: redis.Redis) -> None:
+        raw.lpush("celery:queue", "task 1", "task 2")
+        raw.lpush("celery:processing", "task 3")
+        raw.zadd("bull:delayed", {"7": 1, "8": 2})
+        raw.zadd("bull:buried", {"9": 1})
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("clean light", "clean deep", "doctor --fix", "clean deep --bury-after 0"),
+            *("wait --timeout 0", "wait --below 1 --timeout 0"),
+        ],
+    )
+    def test_they_are_not_changed(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
+        names = ("celery:queue", "celery:processing", "bull:delayed", "bull:buried")
+        before = [raw.dump(name) for name in names]
+        result = rwq(*line.split(), *ALL)
+        assert [raw.dump(name) for name in names] == before
+        for name in ("bull", "celery"):
+            assert (
+                f"left out: {name} has no items, and may belong to another program; "
+                "-q with its name includes it\n"
+            ) in result.notes
+
+    def test_they_are_cleaned_if_they_are_named(self, rwq: Rwq, raw: redis.Redis) -> None:
+        assert rwq("clean", "deep", "-q", "celery", "-q", "mail:*").code == 0
+        assert raw.exists("celery:queue") == 0
+
+    def test_they_are_shown(self, rwq: Rwq) -> None:
+        records = rwq("stats", *ALL, "--fast", "-o", "jsonl").jsonl
+        assert [each["queue"] for each in records][:2] == ["bull", "celery"]
+
+    def test_one_item_anywhere_makes_a_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.set("bull:item:9", "data")
+        raw.set("celery:item:task 3", "data")
+        assert "left out" not in rwq("clean", "light", *ALL).notes
 
 
 @pytest.mark.usefixtures("slept_s")
