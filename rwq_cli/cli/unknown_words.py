@@ -33,7 +33,7 @@ _LATER = "rwq add --delay and rwq release --delay delay items"
 _EDIT = "rwq edit opens the data of an item in an editor, rwq set replaces them"
 _MOVE = "rwq mv --to moves items to another queue"
 _COPY = "rwq export and rwq import copy a queue"
-_FIND = "rwq ls --match finds items by their data, --id-glob by their IDs"
+_FIND = "rwq ls --where and --match find items by their data, --id-glob by their IDs"
 _REPEAT = (
     "rwq wait waits for a queue, and watch(1) repeats a command, as in watch rwq stats -q QUEUE"
 )
@@ -52,7 +52,8 @@ _SYNONYMS = {
     _ADD: "put push enqueue insert create new submit send publish produce lpush rpush append",
     _LEASE: "pop reserve dequeue take fetch receive claim consume pull next shift rpop lock",
     _COMPLETE: "ack acknowledge done finish commit succeed resolve close",
-    _RELEASE: "nack requeue return unlock abandon unreserve unlease giveup reschedule retry",
+    _RELEASE: "nack requeue return unlock abandon unreserve unlease giveup reschedule",
+    f"{_RELEASE}, rwq kick a buried one": "retry",
     _BURY: "fail quarantine park shelve hold suspend dead deadletter dead-letter block",
     "rwq kick returns buried items to the queue": "unbury revive resurrect unpark redrive",
     _TOUCH: "extend renew heartbeat keepalive prolong",

@@ -107,7 +107,8 @@ def export(
             counts += f", results {human.count(results)}"
         origin = "" if opened.is_one else f" from {opened.label}"
         skipped = _skipped_text(runs, has_missing=choice.by_name)
-        return f"exported {human.count(exported)}{counts}{origin}{skipped}"
+        done = f"exported {human.count(exported)}" if exported else "nothing exported"
+        return f"{done}{counts}{origin}{skipped}"
 
     def status(exported: int) -> ExitStatus:
         if not (_wrong_types(runs) or missing(exported)):

@@ -485,7 +485,7 @@ class TestExport:
     def test_no_queue_is_an_empty_export(self, rwq: Rwq, raw: redis.Redis) -> None:
         exported = rwq("export", "-q", "none*")
         assert (exported.code, len(exported.jsonl)) == (0, 1)
-        assert exported.notes.endswith("exported 0 from 0 queues\n")
+        assert exported.notes.endswith("nothing exported from 0 queues\n")
         before = contents(raw)
         assert rwq("import", "-", stdin=exported.out).as_tuple() == (0, "", "")
         assert contents(raw) == before

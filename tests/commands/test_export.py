@@ -14,7 +14,7 @@ def test_an_empty_queue_is_a_header(rwq: Rwq) -> None:
     (header,) = result.jsonl
     assert list(header) == ["rwq_export", "queue", "queue_b64", "exported_ms", "undo"]
     assert (header["rwq_export"], header["queue"], header["undo"]) == (1, "jobs", None)
-    assert (result.code, result.notes) == (0, f"{ABSENT}exported 0\n")
+    assert (result.code, result.notes) == (0, f"{ABSENT}nothing exported\n")
 
 
 def test_ids_and_data_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
@@ -68,7 +68,7 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     assert (result.code, result.notes) == (
         1,
         "rwq: jobs:item:h has the wrong type; not exported\n"
-        "exported 0; left out 1 of a wrong type\n",
+        "nothing exported; left out 1 of a wrong type\n",
     )
     foreign.waiting(b"a", b"b")
     foreign.raw.lpush("jobs:lease:b", "x")
@@ -141,7 +141,7 @@ def test_unknown_ids_are_missing(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("export", "a", "gone")
     assert (result.code, result.notes) == (3, "exported 1, missing 1\n")
     result = rwq("export", "gone")
-    assert (result.code, result.notes) == (1, "exported 0, missing 1\n")
+    assert (result.code, result.notes) == (1, "nothing exported, missing 1\n")
     assert len(result.jsonl) == 1
 
 
