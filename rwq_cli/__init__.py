@@ -10,6 +10,8 @@ Where to look:
 | how a key is named                  | `core/keys.py`                                    |
 | which error has which exit code     | `exit_codes.py`                                   |
 | where server and queue are read     | `cli/settings.py`, with `environment.py`          |
+| which queues a pattern stands for   | `cli/open_queues.py`                              |
+| what `--where` means                | `input/where.py`, `input/conditions.py`           |
 | what a command takes and calls      | `commands/NAME.py`                                |
 | what is shown of a result           | `views/`                                          |
 | how a table, JSON or CSV is written | `output/table.py`, `output/machine.py`            |

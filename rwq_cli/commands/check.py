@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError

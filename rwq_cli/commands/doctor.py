@@ -5,7 +5,8 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import command_lines, open_matching_queues
+from rwq_cli.cli.connect import command_lines
+from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import A_SECOND, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument

@@ -7,7 +7,7 @@ from typing import Annotated
 from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_matching_queues
+from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.unread import noting_unread_sizes
