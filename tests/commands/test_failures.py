@@ -5,7 +5,8 @@ import re
 import pytest
 import redis
 
-from rwq_cli.output.report import NAMED_FAILURES
+from rwq_cli.core.errors import ConnectionLost
+from rwq_cli.core.inspect import report
 from tests.conftest import ABSENT, Foreign
 from tests.driver import Rwq
 
@@ -78,8 +79,8 @@ def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:
     ids = [f"gone-{number:04}" for number in range(1500)]
     foreign.waiting(b"a")
     result = rwq("complete", "-", stdin="\n".join(["a", *ids]).encode())
-    assert list(named(result.notes)) == ids[:NAMED_FAILURES]
-    assert result.notes.splitlines()[NAMED_FAILURES:] == ["completed 1, missing 1,500"]
+    assert list(named(result.notes)) == ids[:5]
+    assert result.notes.splitlines()[5:] == ["completed 1, missing 1,500"]
 
 
 def test_ids_are_shown_escaped(rwq: Rwq) -> None:
@@ -103,3 +104,19 @@ def test_a_run_without_work_says_so(rwq: Rwq) -> None:
     assert rwq("complete", "-").notes == "nothing completed\n"
     assert rwq("complete", "-", "--dry-run").notes == "dry run: nothing to complete\n"
     assert rwq("clean", "light").notes == f"{ABSENT}nothing to clean\n"
+
+
+def test_a_server_that_is_lost_at_the_end_takes_no_report_away(
+    rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(*_: object) -> list[None]:
+        raise ConnectionLost("lost")
+
+    monkeypatch.setattr(report, "effective_leases", lose)
+    foreign.leased(b"17", holder=b"worker-3")
+    foreign.abandoned(b"a")
+    result = rwq("release", "17", "a")
+    assert (result.code, foreign.raw.lrange("jobs:queue", 0, -1)) == (3, [b"a"])
+    assert result.notes == (
+        "rwq: 17: leased by worker-3; --force ends its lease\nreleased 1, not owner 1\n"
+    )
