@@ -8,8 +8,10 @@ Where to look:
 | which state an ID has               | `core/state/rules.py`, `core/lua/lib/state.lua`   |
 | what a clean decides                | `core/repair/clean.py`, `core/lua/ops/repair.lua` |
 | how a key is named                  | `core/keys.py`                                    |
+| where a dry run ends                | `if dry_run` in each script of `core/lua/ops`     |
 | which error has which exit code     | `exit_codes.py`                                   |
 | where server and queue are read     | `cli/settings.py`, with `environment.py`          |
+| how contexts are read and changed   | `contexts/file.py`, `contexts/editing.py`         |
 | which queues a pattern stands for   | `cli/open_queues.py`                              |
 | what `--where` means                | `input/where.py`, `input/conditions.py`           |
 | what a command takes and calls      | `commands/NAME.py`                                |
