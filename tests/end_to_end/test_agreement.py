@@ -21,7 +21,9 @@ def test_readme_names_every_json_field_of_an_item() -> None:
     from rwq_cli.core.model import Item, State
     from rwq_cli.views.items import item_fields
 
-    table = README.partition("An item in JSON has these fields")[2].partition("\n`show` adds")[0]
+    table = README.partition("An item in JSON always has all of these fields")[2].partition(
+        "\n`show` adds"
+    )[0]
     named = set(re.findall(r"`([a-z0-9_]+)`", table))
     for name in item_fields(Item(b"jobs", b"1", State.WAITING)):
         assert name in named, name

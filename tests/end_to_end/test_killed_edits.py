@@ -56,7 +56,7 @@ def test_a_killed_undo_of_a_set_can_be_run_again(rwq: Rwq, foreign: Foreign, num
     assert number >= 0
     foreign.waiting(b"a")
     foreign.raw.set("jobs:item:a", OLD)
-    assert rwq("set", "a", stdin=NEW).code == 0
+    assert rwq.process("set", "a", stdin=NEW).code == 0
     (file,) = undo_files(rwq)
     size = file.stat().st_size
     kill_after(rwq, foreign.raw, lambda: not file.exists() or file.stat().st_size != size, "undo")
