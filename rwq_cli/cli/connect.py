@@ -58,6 +58,8 @@ def open_connection(settings: Settings) -> Connection:
             tls_cert=settings.path("tls_cert"),
             tls_key=settings.path("tls_key"),
             tls_insecure=bool(settings.given.get("tls_insecure")),
+            connect_timeout_s=settings.connect_timeout_s,
+            reply_timeout_s=settings.reply_timeout_s,
         )
     )
     cancel_on_interrupt(connection.stop)

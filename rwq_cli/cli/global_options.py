@@ -5,6 +5,7 @@ from typing import Any
 from typer.core import TyperOption
 
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode
 from rwq_cli.output.options import OutputFormat
 
@@ -62,6 +63,17 @@ def global_options() -> list[TyperOption]:
         option("--tls-cert", metavar="FILE", help="The client's certificate."),
         option("--tls-key", metavar="FILE", help="The client's key."),
         option("--tls-insecure", is_flag=True, help="Accept any server certificate."),
+        option(
+            "--connect-timeout",
+            metavar="DUR",
+            help=f"How long connecting may take.  [default: {CONNECT_TIMEOUT_S:g}s]",
+        ),
+        option(
+            "--reply-timeout",
+            metavar="DUR",
+            help="How long to wait for one reply, for slow servers; a command that waits by design "
+            f"waits longer.  [default: {REPLY_TIMEOUT_S:g}s]",
+        ),
         option("--write", is_flag=True, help="Allow changes in a read-only context."),
         option(
             "--fields",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.contexts import config_path
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode, Environment
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat, OutputOptions
@@ -72,7 +73,7 @@ class Settings:
 
     def check(self) -> None:
         """Raise `InvalidArgument` for a value that can never work; called before a command runs."""
-        _ = self.output, self.colour
+        _ = self.output, self.colour, self.connect_timeout_s, self.reply_timeout_s
         self.environment.quiet = self.quiet
 
     def end_progress(self) -> None:
@@ -186,6 +187,32 @@ class Settings:
     def verbose(self) -> bool:
         """Whether to print the server and the queue on stderr."""
         return bool(self.given.get("verbose"))
+
+    @property
+    def connect_timeout_s(self) -> float:
+        """How long connecting may take, seconds.
+
+        Raises:
+            InvalidArgument: It is not a duration, or 0.
+        """
+        return self._timeout_s("connect_timeout", CONNECT_TIMEOUT_S)
+
+    @property
+    def reply_timeout_s(self) -> float:
+        """How long to wait for one reply, seconds; see `connect_timeout_s`."""
+        return self._timeout_s("reply_timeout", REPLY_TIMEOUT_S)
+
+    def _timeout_s(self, name: str, default_s: float) -> float:
+        given = self.given.get(name)
+        if given is None:
+            return default_s
+        from rwq_cli.input.durations import parse_duration
+
+        seconds = parse_duration(given)
+        if not seconds:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidArgument(f"{option} must be more than 0", "give a duration such as 5s")
+        return seconds
 
     @cached_property
     def contexts(self) -> "Contexts":

@@ -1,6 +1,8 @@
 """The options of every command: before and after its name, their variables, the password."""
 
 import json
+import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -299,3 +301,42 @@ class TestOutputVariable:
         header, line = rwq("export", variables={"RWQ_OUTPUT": output}).out.splitlines()
         assert header.startswith(b'{"rwq_export": ')
         assert line == rwq("export").out.splitlines()[1]
+
+
+class TestTimeouts:
+    def test_a_reply_is_waited_for_as_long_as_is_said(
+        self, bare_rwq: Rwq, start_server: StartServer
+    ) -> None:
+        server = start_server()
+        server.process.send_signal(signal.SIGSTOP)
+        words = ("stats", "-q", "jobs", "-u", server.url, "--reply-timeout", "50ms")
+        assert bare_rwq(*words).notes.startswith(
+            f"rwq: error: {server.url} did not answer within 0.05 s; "
+        )
+
+    def test_connecting_takes_as_long_as_is_said(
+        self, bare_rwq: Rwq, start_server: StartServer
+    ) -> None:
+        server = start_server()
+        server.process.send_signal(signal.SIGSTOP)
+        url = f"unix://:x@{server.socket}"
+        words = ("stats", "-q", "jobs", "-u", url, "--connect-timeout", "50ms")
+        assert "it does not answer within 0.05 s" in bare_rwq(*words).notes
+
+    @pytest.mark.parametrize("option", ["--connect-timeout", "--reply-timeout"])
+    def test_what_is_no_time_is_refused(self, rwq: Rwq, option: str) -> None:
+        assert rwq("ls", option, "0").notes == (
+            f"rwq: error: {option} must be more than 0; give a duration such as 5s\n"
+        )
+        assert rwq("ls", option, "soon").code == 2
+
+    def test_a_timeout_is_kept_where_nothing_is_written(
+        self, bare_rwq: Rwq, start_server: StartServer
+    ) -> None:
+        server = start_server()
+        server.process.send_signal(signal.SIGSTOP)
+        for line in ("result a", "wait"):
+            words = (*line.split(), "-q", "jobs", "-u", server.url, "--timeout", "100ms")
+            found = re.search(r"did not answer within (0\.\d+) s", bare_rwq(*words).notes)
+            assert found is not None
+            assert float(found[1]) <= 0.4

@@ -460,7 +460,8 @@ class TestStalls:
         monkeypatch: pytest.MonkeyPatch,
         line: str,
     ) -> None:
-        monkeypatch.setattr("rwq_cli.core.server.link.GRACE_S", 0.1)
+        for grace in ("GRACE_S", "READ_GRACE_S"):
+            monkeypatch.setattr(f"rwq_cli.core.server.link.{grace}", 0.1)
         server = start_server()
         rwq = at(server)
         server.process.send_signal(signal.SIGSTOP)

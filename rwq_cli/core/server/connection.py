@@ -15,6 +15,7 @@ from redis import exceptions as rx
 from rwq_cli.core import errors
 from rwq_cli.core.lua import NEEDS, Script, load_script
 from rwq_cli.core.progress import ProgressListener
+from rwq_cli.core.server import link as links
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.packing import pack
@@ -28,6 +29,7 @@ from rwq_cli.core.server.pipeline import (
     pack_transaction,
     read_transaction,
 )
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
 
 __all__ = [
     "CONNECT_TIMEOUT_S",
@@ -37,10 +39,6 @@ __all__ = [
     "Connection",
     "ScriptCommand",
 ]
-
-CONNECT_TIMEOUT_S = 5.0
-# Longer than any single call of rwq takes the server.
-REPLY_TIMEOUT_S = 30.0
 
 _READS = frozenset(
     (
@@ -260,13 +258,15 @@ class Connection:
         """
         if self._options.no_touch is False:
             self._options.no_touch = True
-            with self._lend():
+            with self._lend(writes=False):
                 pass
         return self._options.no_touch is True
 
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Within the block, limit the wait for a reply to a deadline plus a grace period of 2 s.
+        """Within the block, limit the wait for a reply to a deadline plus a grace period.
+
+        A write has a grace period of 2 s, anything else one of 0.3 s.
 
         Args:
             seconds: The deadline, from now; 0 or infinity for none.
@@ -295,6 +295,8 @@ class Connection:
         except IndexError:
             link = self._new_link()
         is_ready = False
+        # Without its reply, nobody knows what a write has done.
+        self._options.grace_s = links.GRACE_S if writes else links.READ_GRACE_S
         try:
             link.prepare()
             is_ready = True

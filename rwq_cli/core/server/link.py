@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Any
 
 from redis import exceptions as rx
+from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.error_mapping import REPLIES, lost, translate, unreachable
@@ -13,8 +14,11 @@ from rwq_cli.core.server.packing import pack
 
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
 PING_AFTER_S = 5.0
-# Extra time beyond the caller's deadline, for a call that begins just before it.
+# Extra time beyond the caller's deadline, for a call that begins just before it; a write has more.
 GRACE_S = 2.0
+READ_GRACE_S = 0.3
+# The timeout for finding out whether a server that closes connections speaks TLS.
+TLS_PROBE_S = 2.0
 # Read timeout in seconds: a readable TLS socket may hold no reply yet.
 _POLL_S = 0.001
 # The timeout applies to each send, so a large command is sent in pieces.
@@ -35,6 +39,7 @@ class LinkOptions:
         connect_timeout_s: The timeout for connecting, including TLS, password and database.
         reply_timeout_s: The timeout for one reply.
         deadline_s: The caller's deadline, on the clock of `time.monotonic`.
+        grace_s: How far a reply may pass the deadline.
         no_touch: Whether reads must not count as use; None if the server cannot do that.
     """
 
@@ -42,13 +47,14 @@ class LinkOptions:
     connect_timeout_s: float
     reply_timeout_s: float
     deadline_s: float = inf
+    grace_s: float = READ_GRACE_S
     no_touch: bool | None = False
 
     def limited(self, timeout_s: float) -> float:
         """The timeout, limited to the time left until the deadline plus the grace period."""
         if self.deadline_s == inf:
             return timeout_s
-        return min(timeout_s, max(0.0, self.deadline_s - monotonic()) + GRACE_S)
+        return min(timeout_s, max(0.0, self.deadline_s - monotonic()) + self.grace_s)
 
 
 class Link:
@@ -90,8 +96,24 @@ class Link:
         except REPLIES as error:
             raise translate(error, self._options.name) from error
         except (*_FAILURES, ValueError) as error:
+            self._raise_if_tls(error)
             raise unreachable(error, self._options.name, timeout_s) from error
         self._is_open, self._has_no_touch, self._timeout_s = True, False, timeout_s
+
+    def _raise_if_tls(self, error: Exception) -> None:
+        """Raise if the server has closed a connection without TLS because it expects TLS."""
+        cause = error.__cause__ or error.__context__
+        was_closed = isinstance(cause, ConnectionResetError) or "closed by server" in str(error)
+        host = getattr(self._raw, "host", None)
+        if not was_closed or host is None or isinstance(self._raw, SSLConnection):
+            return
+        from rwq_cli.core.server.tls_probe import speaks_tls
+
+        if speaks_tls(host, self._raw.port, self._options.limited(TLS_PROBE_S)):
+            raise errors.Unreachable(
+                f"cannot reach {self._options.name}: it speaks TLS",
+                "use rediss:// for a server with TLS",
+            ) from error
 
     def _is_alive(self) -> bool:
         try:
@@ -156,6 +178,8 @@ class Link:
         except REPLIES as error:
             raise translate(error, self._options.name) from error
         except _FAILURES as error:
+            if not self._used_s:
+                self._raise_if_tls(error)
             raise lost(error, self._options.name, timeout_s) from error
         self._used_s = monotonic()
         return reply

@@ -3,6 +3,7 @@
 import re
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha1
 from math import inf
@@ -291,6 +292,31 @@ def test_a_tls_server_whose_authority_is_unknown(server: PrivateServer, tmp_path
     assert caught.value.hint == "name its authority with --tls-ca"
 
 
+@pytest.mark.parametrize("password", [None, "x"])
+def test_a_server_that_speaks_tls_only_is_said_to(
+    server: PrivateServer, tmp_path: Path, password: str | None
+) -> None:
+    with tls_front(server.socket, tmp_path) as url:
+        plain = url.replace("rediss://", "redis://")
+        with pytest.raises(Unreachable) as caught:
+            connect(Server(plain, password=password)).call("PING")
+    assert caught.value.message == f"cannot reach {plain}: it speaks TLS"
+    assert caught.value.hint == "use rediss:// for a server with TLS"
+
+
+def test_a_server_that_hangs_up_need_not_speak_tls() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+
+        def hang_up_twice() -> None:
+            for _ in range(2):
+                listener.accept()[0].close()
+
+        hung_up = pool.submit(hang_up_twice)
+        with pytest.raises(ConnectionLost):
+            connect(Server(f"redis://127.0.0.1:{listener.getsockname()[1]}")).call("PING")
+        hung_up.result()
+
+
 def test_the_default_timeouts_are_five_and_thirty_seconds() -> None:
     options = connect(Server("redis://host"))._options
     assert (options.connect_timeout_s, options.reply_timeout_s) == (5, 30)
@@ -300,6 +326,14 @@ class TestDeadlines:
     @pytest.fixture(autouse=True)
     def short_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(link, "GRACE_S", 0.1)
+        monkeypatch.setattr(link, "READ_GRACE_S", 0.05)
+
+    def test_a_read_has_a_shorter_grace_period(self) -> None:
+        with silent_server() as url:
+            connection = connect(Server(url))
+            with connection.deadline(1e-9), pytest.raises(ConnectionLost) as caught:
+                connection.call("GET", "a")
+        assert caught.value.message == f"{url} did not answer within 0.05 s"
 
     def test_a_reply_is_not_waited_for_much_longer(self) -> None:
         with silent_server() as url:
@@ -327,12 +361,12 @@ class TestDeadlines:
         limited = connection._options.limited
         with connection.deadline(10):
             with connection.deadline(100):
-                assert 9 < limited(60) <= 10.1
+                assert 9 < limited(60) <= 10.3
             with connection.deadline(1):
-                assert 0.1 <= limited(60) <= 1.1
+                assert 0.3 <= limited(60) <= 1.3
             with connection.deadline(0):
-                assert 9 < limited(60) <= 10.1
-            assert 9 < limited(60) <= 10.1
+                assert 9 < limited(60) <= 10.3
+            assert 9 < limited(60) <= 10.3
         for seconds in (0, inf):
             with connection.deadline(seconds):
                 assert limited(60) == 60
