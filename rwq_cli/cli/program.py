@@ -12,7 +12,7 @@ import typer
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.options import UsageError
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import AuthenticationFailed, RwqError, ServerError
+from rwq_cli.core.errors import AuthenticationFailed, RwqError, ServerError, Unreachable
 from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
 
@@ -45,9 +45,8 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
 
             environment.error(traceback.format_exc().rstrip())
         failure = _as_rwq_error(error)
-        if isinstance(failure, AuthenticationFailed) and settings.server.context is not None:
-            name = settings.server.context.name
-            failure.hint = f"context {name} needs a password_command or password_file"
+        if isinstance(failure, AuthenticationFailed | Unreachable):
+            _name_context(failure, settings)
         if settings.monitors and not wants_json(arguments, environment):
             _report_to_monitor(failure, environment)
         else:
@@ -86,6 +85,17 @@ class Bug(RwqError):
     """An unexpected error."""
 
     code = "bug"
+
+
+def _name_context(failure: RwqError, settings: Settings) -> None:
+    """Change the hint for a server that a context names."""
+    context = settings.server.context
+    if context is None:
+        return
+    if isinstance(failure, AuthenticationFailed):
+        failure.hint = f"check the password_command or password_file of context {context.name}"
+    elif failure.hint is not None:
+        failure.hint = failure.hint.replace("-u or RWQ_URL", f"the url of context {context.name}")
 
 
 def _as_rwq_error(error: Exception) -> RwqError:

@@ -6,7 +6,7 @@ import typer
 
 from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -125,6 +125,7 @@ def add(
         queue.name,
         queue.add_batches(items, unique=unique, dry_run=dry_run),
         reader,
+        naming=naming(settings, queue),
         dry_run=dry_run,
     )
 

@@ -32,7 +32,9 @@ def open_undo_file(
         to: For `mv`, the queue that they are moved to; else None.
         written_sha256: See `Taken`.
     """
-    origin = UndoOrigin(verb, queue.connection.address, to, written_sha256)
+    context = settings.server.context
+    name = None if context is None else context.name
+    origin = UndoOrigin(verb, queue.connection.address, to, written_sha256, name)
     return UndoFile(
         undo_directory(settings.environment.variables),
         lambda: Header(queue.name, queue.now_ms(), origin),

@@ -45,6 +45,7 @@ class _Origin(Struct):
     to: str | None = None
     to_b64: bytes | None = None
     written_sha256: str | None = None
+    context: str | None = None
 
 
 class _Header(Struct):
@@ -136,7 +137,7 @@ def parse_header(line: bytes, name: str) -> Header:
 
 def _undo_origin(origin: _Origin) -> UndoOrigin:
     to = _bytes(origin.to, origin.to_b64)
-    return UndoOrigin(origin.verb, str(origin.server), to, origin.written_sha256)
+    return UndoOrigin(origin.verb, str(origin.server), to, origin.written_sha256, origin.context)
 
 
 def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:

@@ -29,12 +29,19 @@ class UndoOrigin:
         to: For `mv`, the queue that they were moved to; else None.
         written_sha256: For `edit` and `set`, the SHA-256 of the new data, in hexadecimal; else
             None.
+        context: The name of the server's context then; None for none.
     """
 
     verb: str
     server: str
     to: bytes | None = None
     written_sha256: str | None = None
+    context: str | None = None
+
+    @property
+    def place(self) -> str:
+        """What to call the server in messages."""
+        return self.server if self.context is None else f"{self.context} ({self.server})"
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ def header_line(header: Header) -> bytes:
             "server": header.origin.server,
             **bytes_fields("to", header.origin.to),
             "written_sha256": header.origin.written_sha256,
+            "context": header.origin.context,
         }
     return _line(fields)
 

@@ -83,7 +83,7 @@ class Rejects(Protocol):
 
 
 def batch_of_added(
-    queue: bytes, outcomes: Outcomes, rejects: Rejects, *, dry_run: bool
+    queue: bytes, outcomes: Outcomes, rejects: Rejects, *, naming: Naming, dry_run: bool
 ) -> Batch[Outcome]:
     """The report of `rwq add`. Reading the outcomes adds the items."""
     return Batch(
@@ -98,4 +98,5 @@ def batch_of_added(
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
         extra=lambda: {"rejected": rejects.rejected, "empty": rejects.empty},
+        place=naming.place,
     )

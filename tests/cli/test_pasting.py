@@ -110,6 +110,7 @@ class TestSummaries:
     def test_a_context_is_named(self, rwq: Rwq, server: PrivateServer) -> None:
         configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n')
         for line, summary in (
+            ("add x --id x", "added 1 (jobs on prod)"),
             ("touch a", "not leased 1 (jobs on prod)"),
             ("bury a", "buried 1 (jobs on prod)"),
             ("kick a", "kicked 1 (jobs on prod)"),
@@ -117,3 +118,12 @@ class TestSummaries:
             ("rm a --yes", "removed 1 (jobs on prod); undo file "),
         ):
             assert summary in rwq(*line.split(), "-c", "prod", variables=ENVIRONMENT).notes
+
+    def test_an_undo_file_names_the_context(self, rwq: Rwq, server: PrivateServer) -> None:
+        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n')
+        assert rwq("rm", "a", "-c", "prod", "--yes").code == 0
+        (file,) = (rwq.home / ".local" / "state" / "rwq" / "undo").iterdir()
+        assert '"context": "prod"' in file.read_text().splitlines()[0]
+        refused = rwq("undo", str(file), "-u", f"{server.url}?db=1")
+        assert f"were removed from prod ({server.url}), and this is" in refused.notes
+        assert rwq("undo", "-c", "prod").notes.startswith("restored 1 (jobs on prod); rm of jobs")

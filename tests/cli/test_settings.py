@@ -254,7 +254,14 @@ class TestPassword:
         assert bare_rwq(*words, "-u", locked.url, variables=variables).code == 0
         refused = bare_rwq(*words, "-c", "a", variables=variables)
         assert refused.code == 69
-        assert refused.notes.endswith("; context a needs a password_command or password_file\n")
+        assert refused.notes.endswith(
+            "; check the password_command or password_file of context a\n"
+        )
+
+    def test_a_server_that_cannot_be_reached_is_looked_up_there(self, bare_rwq: Rwq) -> None:
+        configure(bare_rwq.home, '[contexts.a]\nurl = "redis://127.0.0.1:1"\n')
+        notes = bare_rwq("stats", "-c", "a", "-q", "jobs").notes
+        assert notes.endswith("; check the url of context a, and that the server runs\n")
 
     def test_a_failing_command_ends_with_69(self, bare_rwq: Rwq) -> None:
         configure(bare_rwq.home, '[contexts.a]\nurl = "redis://a"\npassword_command = "exit 1"\n')

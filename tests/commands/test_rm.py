@@ -28,6 +28,7 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
     assert header["undo"] == {
         "verb": "rm",
         "server": rwq.variables["RWQ_URL"],
+        "context": None,
         "to": None,
         "to_b64": None,
         "written_sha256": None,
