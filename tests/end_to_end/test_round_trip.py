@@ -45,7 +45,8 @@ def test_real_records_are_returned_unchanged(server: PrivateServer, tmp_path: Pa
     file = tmp_path / "records"
     file.write_bytes(wanted)
 
-    assert rwq("add", "-f", str(file)).stderr == (f"added {total:,}\n".encode())
+    place = f"(words on {server.url})"
+    assert rwq("add", "-f", str(file)).stderr == f"added {total:,} {place}\n".encode()
     assert f"waiting\t{total}\n".encode() in rwq("stats", "--fast", "-o", "plain").stdout
     listed = rwq("ls", "-n", "0", "-o", "data").stdout
     assert sha256(listed).hexdigest() == sha256(wanted).hexdigest()
@@ -56,6 +57,6 @@ def test_real_records_are_returned_unchanged(server: PrivateServer, tmp_path: Pa
     assert rwq("ls", "waiting").stdout == b""
 
     done = rwq("complete", "-", stdin=ids)
-    assert done.stderr == f"completed {total:,}\n".encode()
+    assert done.stderr == f"completed {total:,} {place}\n".encode()
     with server.client() as raw:
         assert raw.dbsize() == 0
