@@ -286,7 +286,7 @@ complete -c rwq -n '__rwq_at complete' -l owner -x -a '(__rwq_names holder)' -d 
 complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Store the contents of this file as the result of each item; - is stdin'
 complete -c rwq -n '__rwq_at complete' -l rejected -d 'Mark the outcome as rejected: processing was given up'
 complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Store the outcome for this long. [default: 1h]'
-complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before completing items that options chose'
+complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before completing items that options chose. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument complete' -a '(__rwq_names item processing)'
 

@@ -115,14 +115,14 @@ NULL_IDS_BOTH_WAYS = "IDs end with NUL, on stdin and with -o ids."
 DryRunOption = Annotated[
     bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]
-_YES_FOR = "--yes=NAME confirms it for the protected context NAME."
-YesOption = Annotated[bool, option("--yes", f"Do not ask for confirmation. {_YES_FOR}")]
+YES_FOR = "--yes=NAME confirms it for the protected context NAME."
+YesOption = Annotated[bool, option("--yes", f"Do not ask for confirmation. {YES_FOR}")]
 YesToBreakJsonOption = Annotated[
-    bool, option("--yes", f"Do not ask before replacing JSON with other data. {_YES_FOR}")
+    bool, option("--yes", f"Do not ask before replacing JSON with other data. {YES_FOR}")
 ]
 ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
 YesToForceOption = Annotated[
-    bool, option("--yes", f"Do not ask before --force ends leases. {_YES_FOR}")
+    bool, option("--yes", f"Do not ask before --force ends leases. {YES_FOR}")
 ]
 LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]
 AllQueuesOption = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
-from rwq_cli.cli.options import DryRunOption, Duration, option
+from rwq_cli.cli.options import YES_FOR, DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Verdict
@@ -71,7 +71,7 @@ def complete(
         option("--result-ttl DUR", "Store the outcome for this long.  [default: 1h]", Duration),
     ] = None,
     yes: Annotated[
-        bool, option("--yes", "Do not ask before completing items that options chose.")
+        bool, option("--yes", f"Do not ask before completing items that options chose. {YES_FOR}")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
