@@ -1,6 +1,9 @@
 """Server addresses, and connections to them."""
 
+import os
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,12 +99,22 @@ def _place(url: str) -> tuple[object, ...]:
         parts = urlsplit(f"{scheme}://{place}")
         (db,) = parse_qs(parts.query).get("db", ["0"])[:1]
         if scheme == "unix":
-            return (unquote(parts.path), int(db))
+            return (os.path.realpath(unquote(parts.path)), int(db))
         if "db=" not in parts.query:
             db = unquote(parts.path).strip("/") or "0"
-        return (unquote(parts.hostname or "localhost"), parts.port or 6379, int(db))
+        return (_host(unquote(parts.hostname or "localhost")), parts.port or 6379, int(db))
     except ValueError:
         return (url,)
+
+
+def _host(name: str) -> str:
+    """The host in lower case; every address of this machine's loopback is `localhost`."""
+    name = name.lower()
+    is_loopback = name == "::1"
+    with suppress(OSError):
+        # It also reads short forms such as 127.1.
+        is_loopback = socket.inet_aton(name)[0] in (0, 127)
+    return "localhost" if is_loopback else name
 
 
 def _standalone(server: Server, name: str) -> redis.Redis:
