@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import until_alone
 from tests.servers import PrivateServer
 
 LINES = 60_000
@@ -42,6 +43,7 @@ def test_a_killed_add_leaves_whole_delayed_items(
         process.kill()
         printed += process.stdout.read()
         process.wait()
+        until_alone(raw)
 
         acknowledged = printed.split(b"\n")[:-1]
         entries = raw.zrange("jobs:delayed", 0, -1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.core.keys import QueueKeys
+from tests.conftest import until_alone
 from tests.end_to_end.test_killed_bulk import script_calls
 from tests.servers import PrivateServer
 
@@ -44,6 +45,7 @@ def test_a_killed_complete_keeps_results_of_completed_items_only(
                 time.sleep(0.001)
             process.kill()
             process.wait()
+        until_alone(raw)
         left = set(raw.lrange(listed_in, 0, -1))
         stored = {key[len(KEYS.item_prefix) :] for key in raw.scan_iter("jobs:item:*", 10_000)}
         kept = {key[len(KEYS.result_prefix) :] for key in raw.scan_iter("jobs:result:*", 10_000)}
