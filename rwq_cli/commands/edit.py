@@ -11,7 +11,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesToBreakJsonOption, parse_id
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.mending import ask_about_json, data_report, read_item
+from rwq_cli.commands.mending import ask_about_data, data_report, read_item
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
@@ -54,7 +54,7 @@ def edit(
         run_editor(settings.environment, draft.path)
         data = draft.read()
         if not dry_run:
-            ask_about_json(settings, queue, item, data, yes=yes)
+            ask_about_data(settings, queue, item, data, yes=yes)
     report = data_report(settings, queue, "edit", item_id, (item, data), dry_run=dry_run)
     batches = report.batches
 

@@ -35,15 +35,19 @@ def read_item(settings: Settings, queue: WorkQueue, item_id: bytes) -> ItemSnaps
     return item
 
 
-def ask_about_json(
+def ask_about_data(
     settings: Settings, queue: WorkQueue, item: ItemSnapshot, data: bytes, *, yes: bool
 ) -> None:
-    """Ask whether to replace JSON with data that is not JSON; see `confirm`."""
-    reason = json_error(data)
-    if reason is None or json_error(item.data) is not None or is_confirmed(settings, yes=yes):
+    """Ask whether to replace JSON with data that is not JSON, or data with none; see `confirm`."""
+    if item.data and not data:
+        # As from an input that failed.
+        what, note = "replace the data with nothing in {}", ""
+    elif (reason := json_error(data)) is not None and json_error(item.data) is None:
+        what, note = "replace JSON with data that is not JSON in {}", f" ({reason})"
+    else:
         return
-    what = "replace JSON with data that is not JSON in {}"
-    confirm(settings, what, 1, escaped(queue.name), note=f" ({reason})")
+    if not is_confirmed(settings, yes=yes):
+        confirm(settings, what, 1, escaped(queue.name), note=note)
 
 
 def data_report(

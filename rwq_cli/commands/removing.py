@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rwq_cli.cli.connect import naming
+from rwq_cli.cli.connect import command_lines, naming
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
@@ -86,17 +86,18 @@ def removal_report(
         "undo_file": None,
     }
 
-    closed_at_end(settings, report, undo, stopped=stopped)
+    closed_at_end(settings, queue, report, undo, stopped=stopped)
     return report
 
 
 def closed_at_end(
-    settings: Settings, report: Batch[Outcome], undo: UndoFile, *, stopped: str
+    settings: Settings, queue: WorkQueue, report: Batch[Outcome], undo: UndoFile, *, stopped: str
 ) -> None:
     """Close an undo file at the end of a report, which then names it.
 
     Args:
         settings: The run's settings.
+        queue: The queue.
         report: The report.
         undo: The undo file.
         stopped: The note about the file if there is no summary.
@@ -107,7 +108,10 @@ def closed_at_end(
         if undo.path is None:
             return ""
         them = "it" if undo.items == 1 and not undo.results else "them"
-        return f"; undo file {escaped(os.fsencode(undo.path))}; rwq undo puts {them} back"
+        command = "rwq undo"
+        if not settings.is_implied:
+            command = command_lines(settings, queue.connection).of_queue("undo", queue.name)
+        return f"; undo file {escaped(os.fsencode(undo.path))}; {command} puts {them} back"
 
     def closing_batches() -> Iterator[OutcomeBatch]:
         """The batches; in the end, even after an error, close the undo file and show its name."""

@@ -8,7 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesToBreakJsonOption, option, parse_id
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.mending import ask_about_json, data_report, read_item
+from rwq_cli.commands.mending import ask_about_data, data_report, read_item
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.results import read_payload
 from rwq_cli.output.report import Report
@@ -39,5 +39,5 @@ def set_(
         return data_report(settings, queue, "set", item_id, None, dry_run=dry_run)
     data = read_payload(settings.environment, file)
     if not dry_run:
-        ask_about_json(settings, queue, item, data, yes=yes)
+        ask_about_data(settings, queue, item, data, yes=yes)
     return data_report(settings, queue, "set", item_id, (item, data), dry_run=dry_run)

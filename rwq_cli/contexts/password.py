@@ -1,8 +1,10 @@
 """The password of a context, read only when a connection is made."""
 
 import os
+import select
 import signal
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from rwq_cli.core.errors import InvalidArgument, ServerError
 
 # A person may have to unlock their password store first.
 TIMEOUT_S = 30.0
+_BYTES_MAX = 65536
+_POLL_S = 0.01
 
 
 class PasswordCommandFailed(ServerError):
@@ -67,9 +71,7 @@ def _run(name: str, command: str) -> str:
         process_group=None if _has_terminal() else 0,
     )
     try:
-        printed, _ = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise _failed(name, f"did not end within {TIMEOUT_S:g} s")
+        printed = _read(process, name)
     finally:
         _end(process)
     if process.returncode:
@@ -86,6 +88,27 @@ def _run(name: str, command: str) -> str:
         return lines[0].decode()
     except UnicodeDecodeError:
         raise _failed(name, "printed something that is not UTF-8")
+
+
+def _read(process: "subprocess.Popen[bytes]", name: str) -> bytes:
+    """What a command printed until it ended; its children may still have its stdout."""
+    assert process.stdout is not None
+    printed, deadline = b"", time.monotonic() + TIMEOUT_S
+    while True:
+        has_ended = process.poll() is not None
+        if select.select([process.stdout], [], [], 0 if has_ended else _POLL_S)[0]:
+            piece = os.read(process.stdout.fileno(), _BYTES_MAX)
+            printed += piece
+            if not piece:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0, deadline - time.monotonic()))
+                    return printed
+        elif has_ended:
+            return printed
+        if len(printed) > _BYTES_MAX:
+            raise _failed(name, f"printed more than {_BYTES_MAX} bytes")
+        if time.monotonic() >= deadline:
+            raise _failed(name, f"did not end within {TIMEOUT_S:g} s")
 
 
 def _has_terminal() -> bool:

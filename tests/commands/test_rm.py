@@ -15,6 +15,16 @@ def undo_files(rwq: Rwq) -> list[Path]:
     return sorted((rwq.home / ".local/state/rwq/undo").glob("*"))
 
 
+def test_the_undo_command_reaches_the_same_queue_and_server(rwq: Rwq, foreign: Foreign) -> None:
+    url = rwq.variables["RWQ_URL"]
+    foreign.waiting(b"a")
+    removed = rwq("rm", "a", "--yes", "-u", url, "-q", "jobs")
+    command = removed.notes.rpartition("; ")[2].removesuffix(" puts it back\n")
+    assert command == f"rwq undo -u {url} -q jobs"
+    assert rwq(*command.split()[1:], variables={"RWQ_URL": "", "RWQ_QUEUE": ""}).code == 0
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+
+
 def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     result = rwq("rm", "a", "gone", "--yes")

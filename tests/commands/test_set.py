@@ -25,6 +25,16 @@ def test_the_data_are_those_of_stdin_byte_for_byte(rwq: Rwq, foreign: Foreign) -
     assert foreign.raw.dbsize() == 3
 
 
+def test_nothing_in_place_of_data_needs_yes(rwq: Rwq, foreign: Foreign) -> None:
+    """An input that failed is empty."""
+    foreign.waiting(b"a")
+    result = rwq("set", "a", stdin=b"")
+    assert (result.code, "use --yes" in result.notes) == (2, True)
+    assert foreign.raw.get("jobs:item:a") == b"data of a"
+    assert rwq("set", "a", "--yes", stdin=b"").code == 0
+    assert foreign.raw.get("jobs:item:a") == b""
+
+
 def test_the_data_come_from_a_file(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"a")
     (rwq.home / "new").write_bytes(b"from a file\n")

@@ -19,7 +19,6 @@ import redis
 
 from rwq_cli.core import Code, Connection, Status, WorkQueue
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import until_alone
 from tests.end_to_end.test_killed_bulk import Worker, pages
 from tests.servers import PrivateServer
 
@@ -180,7 +179,6 @@ def test_killed_commands_of_all_kinds_lose_nothing(server: PrivateServer, tmp_pa
             for command in running:
                 command.process.kill()
                 life.end(command)
-        until_alone(life.raw)
         check(life, worker, set(ids))
 
 

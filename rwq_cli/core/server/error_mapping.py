@@ -110,8 +110,10 @@ _OLD_SCRIPT_ERROR = re.compile(
 _SCRIPT_ERROR = re.compile(r"(?:user_script:\d+: )?(.*) script: \w+, on @\w+:(\d+)\.?")
 # A command that is denied inside a script, as reported by Redis up to 7.0 and by later servers.
 _DENIED_IN_SCRIPT = ("The user executing the script can't ", "ACL failure in script: ")
-# Python's messages for a server that answers in plain text, or not at all.
-_NO_TLS = ("wrong version number", "record layer failure", "handshake operation timed out")
+# Python's messages for a server that answers in plain text.
+_NO_TLS = ("wrong version number", "record layer failure")
+# A server without TLS waits for the end of a command, and so may one that is busy.
+_NO_HANDSHAKE = "handshake operation timed out"
 # An unauthenticated client may send only short commands.
 _NO_PASSWORD = "Protocol error: unauthenticated"
 
@@ -207,6 +209,9 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
     reason, hint = _reason(error), "check -u or RWQ_URL, and that the server runs"
     if any(words in reason for words in _NO_TLS):
         reason, hint = "it does not speak TLS", "use redis:// for a server without TLS"
+    elif _NO_HANDSHAKE in reason:
+        reason = f"no TLS handshake within {timeout_s:.3g} s: it is busy, or it does not speak TLS"
+        hint = "use redis:// only if the server has no TLS"
     elif "certificate verify failed" in reason:
         hint = "name its authority with --tls-ca"
     elif _is_timeout(error):
