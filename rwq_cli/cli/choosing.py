@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.confirm import confirm_ids, is_confirmed
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
 from rwq_cli.cli.settings import Settings
@@ -197,6 +198,7 @@ class Choice:
             warn_of_idle_reset(settings, [queue], self.selection)
             selection = replace(self.selection, holder=queue.holder if self.mine else None)
             chosen = queue.choose(selection, limit=self.limit)
+            chosen = replace(chosen, ids=noting_absence(settings, queue, chosen.ids))
         if confirm is None or is_confirmed(settings, yes=yes):
             return chosen
         return replace(chosen, ids=confirm_ids(settings, confirm, chosen.ids, queue))

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.connect import naming
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import (
     A_SECOND,
@@ -17,7 +18,7 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import CleanAction
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.report import Report
+from rwq_cli.output.report import Batch, Report
 from rwq_cli.views.cleaning import clean_report
 
 app = CommandModule("Return what dead workers left behind.")
@@ -88,8 +89,11 @@ def _clean_each(
     dry_run: bool,
 ) -> Report:
     opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
-    return opened.reports(
-        lambda queue: clean_report(
-            queue.name, opened.reader(settings, clean, queue), dry_run=dry_run
-        )
-    )
+
+    def report(queue: WorkQueue) -> Batch[CleanAction]:
+        # The summaries of several queues begin with their names.
+        place = naming(settings, queue).place if opened.is_one else str
+        actions = opened.reader(settings, clean, queue)
+        return clean_report(queue.name, actions, place=place, dry_run=dry_run)
+
+    return opened.reports(report)

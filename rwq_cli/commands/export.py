@@ -87,7 +87,9 @@ def export(
             for batch in _entries(settings, run, has_results=has_results):
                 is_empty = is_empty and not batch
                 yield [(queue.name, entry) for entry in batch]
-            if is_empty and not run.skipped.wrong_keys:
+            # A selection by options has its own note.
+            is_selected = not (choice.by_name or choice.is_whole_queue)
+            if is_empty and not (is_selected or run.skipped.wrong_keys):
                 empty.append(queue)
 
     def missing(exported: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue
@@ -50,7 +51,12 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
     )
 
     def with_leftovers(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
-        yield from batches
+        is_empty = True
+        for batch in batches:
+            is_empty = is_empty and not len(batch)
+            yield batch
+        if is_empty and not (leftovers.results or leftovers.others or leftovers.is_unknown):
+            note_if_absent(settings, queue)
         if leftovers.is_unknown:
             settings.environment.note("rwq: this user may not access results; they are left")
         elif leftovers.others:

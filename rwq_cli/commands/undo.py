@@ -67,7 +67,7 @@ def undo(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="The undo file. Default: the latest of this server; with -q, of that queue.",
+            help="The undo file. Default: the latest of this server and queue.",
         ),
     ] = None,
     anywhere: Annotated[
@@ -103,6 +103,9 @@ def undo(
     if older_than_s is not None:
         raise InvalidArgument("--older-than belongs to --list or --prune", "use one of them")
     connection = open_connection(settings)
+    if file is None and not anywhere and settings.queues:
+        # The latest one of this queue, also if RWQ_QUEUE or the context names it.
+        wanted = settings.queue
     reader = _open(settings, connection, file, wanted, anywhere=anywhere)
     try:
         _check(reader, connection, wanted, anywhere=anywhere)

@@ -1,7 +1,7 @@
 """The repairs of a clean, each with its reason."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rwq_cli.core.model import CleanAction, Repair, State
@@ -12,9 +12,9 @@ _REPAIRS = tuple(repair.value for repair in Repair)
 
 
 def clean_report(
-    queue: bytes, actions: Iterator[CleanAction], *, dry_run: bool
+    queue: bytes, actions: Iterator[CleanAction], *, place: Callable[[], str], dry_run: bool
 ) -> Batch[CleanAction]:
-    """The report of a clean. Reading the actions does the work."""
+    """The report of a clean. Reading the actions does the work; for `place` see `Batch`."""
 
     def fields(action: CleanAction) -> dict[str, Any]:
         return {
@@ -39,6 +39,7 @@ def clean_report(
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
         idle="nothing to clean",
+        place=place,
         # For cron, which mails what is printed.
         is_news=True,
     )

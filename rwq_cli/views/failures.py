@@ -44,10 +44,10 @@ def failure_lines(
     found = dict(zip(held, _read(leases, held), strict=True)) if held else {}
     for each in failures:
         reason = reasons.get(each.status) or _REASONS.get(each.status, each.status.value)
-        if each.status is Status.NOT_OWNER:
-            reason = f"{_holding(each, found[each.item_id])}; {reason}"
         if "SHOW" in reason:
             reason = reason.replace("SHOW", lines().of_item("show", queue, each.item_id))
+        if each.status is Status.NOT_OWNER:
+            reason = f"{_holding(each, found[each.item_id])}; {reason}"
         yield f"rwq: {escaped(each.item_id)}: {reason}"
 
 

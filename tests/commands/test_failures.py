@@ -120,3 +120,9 @@ def test_a_server_that_is_lost_at_the_end_takes_no_report_away(
     assert result.notes == (
         "rwq: 17: leased by worker-3; --force ends its lease\nreleased 1, not owner 1\n"
     )
+
+
+def test_a_holder_named_like_a_placeholder_is_shown_as_it_is(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"a", holder=b"SHOWROOM-1")
+    notes = rwq("release", "a").notes
+    assert "leased by SHOWROOM-1 for " in notes

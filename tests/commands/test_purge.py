@@ -32,7 +32,11 @@ def test_it_needs_the_name_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
 
 
 def test_an_empty_queue_is_not_an_error(rwq: Rwq) -> None:
-    assert rwq("purge").as_tuple() == (0, "", "nothing removed\n")
+    assert rwq("purge").as_tuple() == (
+        0,
+        "",
+        "rwq: jobs: no such queue here, or an empty one; rwq queues lists them\nnothing removed\n",
+    )
 
 
 @pytest.mark.usefixtures("slept_s")
