@@ -67,6 +67,9 @@ def edit(
                     path = os.fsencode(draft.path)
                     lines = command_lines(settings, queue.connection)
                     again = lines.of_item(f"set -f {shell_word(path)}", queue.name, item_id)
+                    if batch.count(Status.MISSING):
+                        words = f"add --format raw --id {shell_word(item_id)} -f {shell_word(path)}"
+                        again = lines.of_queue(words, queue.name)
                     settings.environment.error(
                         f"rwq: your text is in {escaped(path)}; to write it: {again}"
                     )

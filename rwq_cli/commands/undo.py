@@ -67,7 +67,8 @@ def undo(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="The undo file. Default: the latest of this server and queue.",
+            help="The undo file, or its name in --list. Default: the latest of this server and "
+            "queue.",
         ),
     ] = None,
     anywhere: Annotated[
@@ -191,8 +192,11 @@ def _open(
     *,
     anywhere: bool,
 ) -> UndoReader:
+    directory = undo_directory(settings.environment.variables)
     if file is not None:
-        return UndoReader(file)
+        # A name alone is as `--list` shows it.
+        is_listed = file.name == str(file) and not file.exists() and (directory / file).exists()
+        return UndoReader(directory / file if is_listed else file)
 
     def skipped(path: Path) -> None:
         settings.environment.note(
@@ -200,7 +204,7 @@ def _open(
         )
 
     return open_latest(
-        undo_directory(settings.environment.variables),
+        directory,
         wanted,
         None if anywhere else lambda server: is_same_server(server, connection.address),
         skipped,

@@ -169,8 +169,6 @@ def command_for(lines: CommandLines, queue: bytes, finding: Finding) -> str:
         words = template.removeprefix("redis-cli ").replace("KEY", shell_word(example))
         return lines.of_redis_cli(words)
     verb, takes_id, _ = template.removeprefix("rwq ").partition(" ID")
-    if finding.code is Code.NO_HASH_TAG:
-        queue = b"{" + queue + b"}"
     return lines.of_item(verb, queue, example) if takes_id else lines.of_queue(verb, queue)
 
 

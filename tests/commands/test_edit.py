@@ -240,20 +240,22 @@ class TestMeanwhile:
         out, err = process.communicate(timeout=TIMEOUT_S)
         (path,) = (path for path in drafts.rglob("*") if path.is_file())
         where, reason, summary = err.decode().splitlines()
+        word = shlex.quote(str(path))
+        again = f"set -f {word} -q jobs a"
+        if goes:
+            again = f"add --format raw --id a -f {word} -q jobs"
         assert (process.returncode, out, where) == (
             1,
             b"",
-            f"rwq: your text is in {path}; "
-            f"to write it: rwq set -f {shlex.quote(str(path))} -q jobs a",
+            f"rwq: your text is in {path}; to write it: rwq {again}",
         )
         assert ("no such item" if goes else "it changed meanwhile") in reason
         assert summary == ("missing 1" if goes else "changed 1")
         assert foreign.raw.get("jobs:item:a") == (None if goes else b"theirs")
         assert undo_files(rwq) == []
-        if not goes:
-            written = rwq.shell(where.partition("to write it: ")[2])
-            assert written.code == 0
-            assert foreign.raw.get("jobs:item:a") == b"mine\n"
+        written = rwq.shell(where.partition("to write it: ")[2])
+        assert written.code == 0
+        assert foreign.raw.get("jobs:item:a") == b"mine\n"
 
     def test_a_server_that_went_loses_no_text(
         self,

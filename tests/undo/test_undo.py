@@ -78,6 +78,14 @@ def test_the_latest_and_that_of_a_queue(rwq: Rwq, foreign: Foreign) -> None:
     assert (result.code, "there is nothing to undo" in result.notes) == (1, True)
 
 
+def test_a_file_is_found_by_the_name_that_the_list_shows(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    rwq("rm", "a", "--yes")
+    (file,) = undo_files(rwq)
+    assert rwq("undo", file.name, "-o", "ids").text == "a\n"
+    assert rwq("undo", "no-such-file").code == 2
+
+
 def test_a_reused_id_is_left_alone(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     rwq("rm", "a", "b", "--yes")
