@@ -16,7 +16,7 @@ from tests.servers import PrivateServer
 
 WRITERS = [
     *("add x", "lease", "complete a", "touch l", "release l --force --yes"),
-    *("rm a --yes", "mv --to other a --yes", "purge --yes", "set a -f /dev/null"),
+    *("rm a --yes", "mv --to other a --yes", "purge --yes", "set a --yes -f /dev/null"),
 ]
 LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues", "export"]
 
@@ -157,7 +157,7 @@ class TestPermissions:
         [
             *("add x --id n", "lease", "lease --id a", "complete a", "complete l", "touch l"),
             *("release l --force --yes", "release ab", "rm a l ab --yes"),
-            *("mv --to other a l ab --force --yes", "purge --yes", "set a -f /dev/null"),
+            *("mv --to other a l ab --force --yes", "purge --yes", "set a --yes -f /dev/null"),
         ],
     )
     @pytest.mark.needs("acl-check")

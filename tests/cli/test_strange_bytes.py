@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import pytest
 import redis
 
+from rwq_cli.output.escape import escaped
 from tests.conftest import Foreign
 from tests.driver import Result, Rwq
 
@@ -222,7 +223,7 @@ def test_glob_characters_in_a_queue_name_match_nothing_else(
     assert result.as_tuple() == (
         0,
         "mine\n",
-        "returned 1\n",
+        f"returned 1 ({escaped(name.encode())} on {rwq.variables['RWQ_URL']})\n",
     )
     assert rwq("lease", "-n", "2", "-o", "ids", *words).text == "next\nmine\n"
     for other in others:

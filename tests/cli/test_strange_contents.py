@@ -21,7 +21,7 @@ ACTS = (
     *("bury --force --yes -", "kick -", "rm --yes -", "mv --to other --yes -"),
     *("clean light --grace 0", "clean light --grace 0 --bury-after 1", "clean deep --grace 0"),
     *("doctor --grace 0 --fix", "purge --yes"),
-    *("set a -f /dev/null", "set gone -f /dev/null", "edit a"),
+    *("set a --yes -f /dev/null", "set gone --yes -f /dev/null", "edit a"),
 )
 LINES = (*LOOKS, "export", *ACTS, *(f"{line} --dry-run" for line in ACTS))
 IDS = b"a\nb\nc\nd\ngone"
