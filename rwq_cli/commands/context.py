@@ -178,7 +178,12 @@ def rm(
     from rwq_cli.contexts.editing import remove_contexts
 
     removed = [settings.contexts.named(name) for name in dict.fromkeys(names)]
-    remove_contexts(settings.contexts_path, [context.name for context in removed])
+    names = [context.name for context in removed]
+    remove_contexts(settings.contexts_path, names)
+    if settings.contexts.current in names:
+        settings.environment.note(
+            f"note: {settings.contexts.current} was the current context; there is none now"
+        )
     return removed_contexts(removed)
 
 

@@ -90,6 +90,7 @@ def doctor(
             dry_run=dry_run,
             explains_notes=settings.verbose or not is_for_people,
             has_queue=not opened.is_one,
+            is_all=only is None,
             lines=command_lines(settings, queue.connection),
         )
 

@@ -26,6 +26,7 @@ def doctor_report(
     explains_notes: bool,
     lines: CommandLines,
     has_queue: bool = False,
+    is_all: bool = True,
 ) -> Records[Finding]:
     """The report of `rwq doctor`.
 
@@ -37,6 +38,7 @@ def doctor_report(
         explains_notes: Whether people see what notes mean, too.
         lines: Makes the command lines.
         has_queue: Whether lines of `-o plain` name the queue.
+        is_all: Whether everything was looked for.
     """
 
     def findings() -> Iterator[Finding]:
@@ -53,7 +55,9 @@ def doctor_report(
         view=view,
         records=findings(),
         describes=True,
-        empty=f"Nothing is wrong with {escaped(queue)}.",
+        empty=f"Nothing is wrong with {escaped(queue)}."
+        if is_all
+        else f"{escaped(queue)} has none of these findings.",
         id_batches=ids(),
         closing=lambda: _summary(diagnose(), fix=fix, explains_notes=explains_notes),
         status=lambda: ExitStatus.OK if diagnose().is_healthy else ExitStatus.NO,

@@ -195,7 +195,7 @@ class TestRm:
         assert three("context", "rm", "dev", "eu").as_tuple() == (
             0,
             "removed context dev\nremoved context eu\n",
-            "",
+            "note: dev was the current context; there is none now\n",
         )
         assert three("context", "list", "-o", "ids").text == "prod\n"
 

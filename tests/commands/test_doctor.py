@@ -240,6 +240,11 @@ class TestCodes:
         both = rwq("doctor", *NOW, "--only", "ghost,orphaned", "--skip", "ghost", "-o", "jsonl")
         assert [finding["code"] for finding in both.jsonl] == ["orphaned"]
 
+    def test_only_what_was_looked_for_is_said_to_be_well(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        found = rwq("doctor", *NOW, "--only", "ghost")
+        assert found.lines == ["jobs has none of these findings."]
+
     def test_an_unknown_code_is_an_error_with_the_known_ones(self, rwq: Rwq) -> None:
         result = rwq("doctor", "--only", "ghost,gohst")
         assert result.code == 2
