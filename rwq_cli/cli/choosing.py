@@ -22,6 +22,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.queue import FOREVER, WorkQueue
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.ids import read_ids
+from rwq_cli.input.regex import compile_regex
 
 if TYPE_CHECKING:
     from rwq_cli.input.conditions import Condition
@@ -62,7 +63,7 @@ def _state_option(offered: Iterable[SelectableState]) -> object:
 
 def _regex(text: str) -> "re.Pattern[bytes]":
     try:
-        return re.compile(os.fsencode(text))
+        return compile_regex(os.fsencode(text))
     except re.error as error:
         raise InvalidArgument(
             f"--match is not a regular expression: {error}",

@@ -24,6 +24,7 @@ from rwq_cli.input.conditions import (
     matches,
     opposite,
 )
+from rwq_cli.input.regex import compile_regex
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.json_text import string_of
 
@@ -130,7 +131,7 @@ class _Parser:
             regex = self._rest() if quoted is None else quoted
             self._expect_end("the quoted text ends before this")
             try:
-                return matches(re.compile(regex))
+                return matches(compile_regex(regex))
             except (re.error, OverflowError, RecursionError) as error:
                 at = start if is_quoted else start + (getattr(error, "pos", None) or 0)
                 self._fail(f"not a regular expression: {getattr(error, 'msg', error)}", at=at)

@@ -434,3 +434,11 @@ def test_a_queue_that_does_not_exist_is_noted(rwq: Rwq, foreign: Foreign, line: 
     foreign.data(b"orphan")
     foreign.raw.lpush("jobs:processing", b"ghost")
     assert "no such queue" not in rwq(*line.split()).notes
+
+
+@pytest.mark.parametrize("words", [("--match", "[[a]"), ("--where", "a~[[a]")])
+def test_python_does_not_warn_of_a_regular_expression(
+    rwq: Rwq, foreign: Foreign, words: tuple[str, str]
+) -> None:
+    foreign.waiting(b"w")
+    assert "Warning" not in rwq.process("ls", *words).notes

@@ -30,6 +30,7 @@ from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis.errors import FlakyStrategyDefinition
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -1138,5 +1139,12 @@ def test_no_interleaving_loses_an_item_or_leaves_a_half_step(
     live_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_pages_small(monkeypatch)
-    run_state_machine_as_test(lambda: QueueMachine(live_server), settings=SETTINGS)
+    for is_last in (False, False, True):
+        try:
+            run_state_machine_as_test(lambda: QueueMachine(live_server), settings=SETTINGS)
+            break
+        except FlakyStrategyDefinition:
+            # Nothing has failed: which rules apply depends on the time that leases have left.
+            if is_last:
+                raise
     print("pushed again by upstream alone:", dict(QueueMachine.second_pushes))
