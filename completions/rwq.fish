@@ -353,13 +353,13 @@ complete -c rwq -n '__rwq_at kick' -l dry-run -d 'Report what would be done, but
 complete -c rwq -n '__rwq_at_argument kick' -a '(__rwq_names item buried)'
 
 # rwq edit
-complete -c rwq -n '__rwq_at edit' -l yes -d 'Do not ask before replacing JSON with other data. --yes=NAME confirms it for the protected context NAME'
+complete -c rwq -n '__rwq_at edit' -l yes -d 'Do not ask before replacing data with nothing, or JSON with other data. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at edit' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument edit; and test $__rwq_count -eq 0' -a '(__rwq_names item all)'
 
 # rwq set
 complete -c rwq -n '__rwq_at set' -s f -l file -r -F -d 'The new data; - is stdin'
-complete -c rwq -n '__rwq_at set' -l yes -d 'Do not ask before replacing JSON with other data. --yes=NAME confirms it for the protected context NAME'
+complete -c rwq -n '__rwq_at set' -l yes -d 'Do not ask before replacing data with nothing, or JSON with other data. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at set' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument set; and test $__rwq_count -eq 0' -a '(__rwq_names item all)'
 

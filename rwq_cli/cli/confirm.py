@@ -18,8 +18,6 @@ from rwq_cli.output.escape import escaped
 # From this many items on, the user has to type the queue's name.
 NAME_FROM_ITEMS = 1000
 
-_RED = 31
-
 
 class Declined(RwqError):
     """The user said no."""
@@ -144,9 +142,9 @@ def _server(settings: Settings) -> str:
         return label
     name = guard.name
     if guard.color is not None and settings.wants_colour(is_terminal=True):
-        from rwq_cli.contexts.model import COLOURS
+        from rwq_cli.output.screen import styled
 
-        name = f"\x1b[1;{_RED + COLOURS.index(guard.color)}m{name}\x1b[0m"
+        name = styled(name, f"bold {guard.color}")
     return name if settings.server.context is not None else f"{label} (context {name})"
 
 

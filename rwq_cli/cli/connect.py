@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import LOCAL, Settings
@@ -30,9 +30,6 @@ class Password(NamedTuple):
     value: str | None
     origin: str
     is_first: bool = False
-
-
-T = TypeVar("T")
 
 
 def open_connection(settings: Settings) -> Connection:

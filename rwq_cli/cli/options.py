@@ -117,8 +117,12 @@ DryRunOption = Annotated[
 ]
 YES_FOR = "--yes=NAME confirms it for the protected context NAME."
 YesOption = Annotated[bool, option("--yes", f"Do not ask for confirmation. {YES_FOR}")]
-YesToBreakJsonOption = Annotated[
-    bool, option("--yes", f"Do not ask before replacing JSON with other data. {YES_FOR}")
+YesToReplaceOption = Annotated[
+    bool,
+    option(
+        "--yes",
+        f"Do not ask before replacing data with nothing, or JSON with other data. {YES_FOR}",
+    ),
 ]
 ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
 YesToForceOption = Annotated[

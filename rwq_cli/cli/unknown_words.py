@@ -30,7 +30,7 @@ _HEALTH = (
 )
 _CLEAN = "rwq clean light returns what dead workers left, rwq doctor --fix fixes more"
 _LATER = "rwq add --delay and rwq release --delay delay items"
-_EDIT = "rwq edit opens the data of an item in an editor, rwq set replaces them"
+_EDIT = "rwq edit opens the data of an item in an editor, rwq set replaces it"
 _MOVE = "rwq mv --to moves items to another queue"
 _COPY = "rwq export and rwq import copy a queue"
 _FIND = "rwq ls --where and --match find items by their data, --id-glob by their IDs"

@@ -9,7 +9,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.options import DryRunOption, YesToBreakJsonOption, parse_id
+from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.mending import ask_about_data, data_report, read_item
 from rwq_cli.core.errors import InvalidArgument, RwqError
@@ -41,7 +41,7 @@ app = CommandModule()
 def edit(
     settings: Settings,
     item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
-    yes: YesToBreakJsonOption = False,
+    yes: YesToReplaceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
@@ -90,7 +90,7 @@ def _refuse_binary(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> 
     lines = command_lines(settings, queue.connection)
     shown = lines.of_item("show -o data", queue.name, item.item_id)
     raise InvalidArgument(
-        f"the data of {escaped(item.item_id)} are binary", f"see {shown}, and rwq set"
+        f"the data of {escaped(item.item_id)} is binary", f"see {shown}, and rwq set"
     )
 
 

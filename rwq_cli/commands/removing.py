@@ -30,7 +30,7 @@ def open_undo_file(
         queue: The queue that the items are removed from.
         verb: The command.
         to: For `mv`, the queue that they are moved to; else None.
-        written_sha256: See `Taken`.
+        written_sha256: See `UndoOrigin`.
     """
     context = settings.server.context
     name = None if context is None else context.name

@@ -6,7 +6,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, YesToBreakJsonOption, option, parse_id
+from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.mending import ask_about_data, data_report, read_item
 from rwq_cli.exit_codes import ExitStatus
@@ -19,7 +19,8 @@ app = CommandModule()
 @app.command(
     help="Replace the data of an item with a file or stdin, byte for byte. The item keeps its "
     "place, lease and state. It is read before stdin; if its data changes meanwhile, nothing is "
-    "written. The old data is written to an undo file first.",
+    "written. Nothing in place of data, and other data in place of JSON, must be confirmed. The "
+    "old data is written to an undo file first.",
     examples=(
         "rwq set -q jobs 4f2a9c -f fixed.json",
         "rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq set -q jobs 4f2a9c",
@@ -30,7 +31,7 @@ def set_(
     settings: Settings,
     item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
     file: Annotated[str, option("-f, --file FILE", "The new data; - is stdin.")] = "-",
-    yes: YesToBreakJsonOption = False,
+    yes: YesToReplaceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)

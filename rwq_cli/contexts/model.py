@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 
-# In the order of their numbers for a terminal.
 COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
 
 

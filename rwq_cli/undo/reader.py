@@ -15,6 +15,7 @@ from rwq_cli.core.items.importing import Line
 from rwq_cli.core.state.snapshot import End, ItemSnapshot
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import BEGUN_LINE, TRIED_LINE, Header, Mark, MarkWord, mark_line
 from rwq_cli.undo.file import SUFFIX, UNDONE
 
@@ -302,7 +303,8 @@ def open_latest(
         if not reader.is_done():
             return reader
         reader.close()
-    message, hint = "there is nothing to undo", f"undo files are in {directory}"
+    where = "" if queue is None else f" in {escaped(queue)}"
+    message, hint = f"there is nothing to undo{where}", f"undo files are in {directory}"
     if elsewhere is not None:
         path, server = elsewhere
         message = f"there is nothing to undo on this server; {path} is of {server}"

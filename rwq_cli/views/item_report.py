@@ -16,7 +16,7 @@ from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import COMMAND_STYLE, Records, Row, Section, View
 from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.explanations import Explanation, explain
-from rwq_cli.views.items import ITEM_NESTED, item_fields, state_style
+from rwq_cli.views.items import ITEM_NESTED, item_fields, preview_text, state_style
 
 _NO_ITEM = (State.GONE, State.STRAY_LEASE, State.GHOST)
 
@@ -156,7 +156,7 @@ def _sections(record: Shown) -> list[Section]:
         sections.append(Section("Data", [("", _pretty(item.data), None)]))
     elif item.preview is not None:
         cut = "" if item.payload_bytes == len(item.preview) else " …"
-        sections.append(Section("Data", [("", escaped(item.preview) + cut, None)]))
+        sections.append(Section("Data", [("", (preview_text(item) or "") + cut, None)]))
     return sections
 
 

@@ -18,7 +18,6 @@ COLUMNS: tuple[Column[UndoEntry], ...] = (
         "FILE",
         lambda entry: os.fsencode(entry.path),
         lambda entry: escaped(os.fsencode(entry.path.name)),
-        rank=4,
         cut=Cut.MIDDLE,
     ),
     Column(
@@ -30,7 +29,7 @@ COLUMNS: tuple[Column[UndoEntry], ...] = (
         rank=7,
     ),
     Column("VERB", lambda entry: entry.verb, rank=9),
-    Column("QUEUE", lambda entry: entry.queue, cut=Cut.MIDDLE),
+    Column("QUEUE", lambda entry: entry.queue, rank=5, cut=Cut.MIDDLE),
     Column(
         "ITEMS", lambda entry: entry.items, lambda entry: f"{entry.items:,}", right=True, rank=6
     ),

@@ -318,7 +318,7 @@ def test_binary_data_are_refused(
     assert edit('echo x > "$1"', "a").as_tuple() == (
         2,
         "",
-        "rwq: error: the data of a are binary; see rwq show -o data -q jobs a, and rwq set\n",
+        "rwq: error: the data of a is binary; see rwq show -o data -q jobs a, and rwq set\n",
     )
     assert foreign.raw.get("jobs:item:a") == data
     assert list(drafts.iterdir()) == []

@@ -193,6 +193,12 @@ class TestData:
         assert "gone" in result.notes
 
     @pytest.mark.needs("no-touch")
+    def test_the_preview_ends_with_a_whole_character(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.set("jobs:item:a", "x" * 198 + "👍🏽" * 10)
+        raw.lpush("jobs:queue", "a")
+        text = rwq("show", "a", "-o", "table", variables={"COLUMNS": "300"}).text
+        assert f"{'x' * 198} …" in text
+
     def test_data_shows_more_than_the_preview(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("jobs:item:a", "x" * 500)
         raw.lpush("jobs:queue", "a")

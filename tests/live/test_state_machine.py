@@ -1144,7 +1144,8 @@ def test_no_interleaving_loses_an_item_or_leaves_a_half_step(
             run_state_machine_as_test(lambda: QueueMachine(live_server), settings=SETTINGS)
             break
         except FlakyStrategyDefinition:
-            # Nothing has failed: which rules apply depends on the time that leases have left.
+            # Nothing has failed: Hypothesis repeated a run, and met other choices. Some depend on
+            # what the server holds by then, and so on the time that has passed.
             if is_last:
                 raise
     print("pushed again by upstream alone:", dict(QueueMachine.second_pushes))

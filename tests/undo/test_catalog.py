@@ -36,6 +36,14 @@ def aged(file: Path, days: int) -> None:
 
 
 class TestList:
+    def test_a_narrow_table_keeps_the_file(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        rwq("rm", "a", "--yes")
+        table = rwq("undo", "--list", "-o", "table", variables={"COLUMNS": "40"}).lines
+        assert table[0].split()[0] == "FILE"
+        assert "…" in table[2].split()[0]
+        assert max(map(len, table)) <= 40
+
     def test_every_file_is_listed_latest_first(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c", b"d", b"e")
         foreign.raw.hset("jobs:result:r", mapping={"status": "completed", "completed_ms": 1})

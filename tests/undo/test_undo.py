@@ -75,7 +75,7 @@ def test_the_latest_and_that_of_a_queue(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("undo", "-o", "ids").text == "a\n", "RWQ_QUEUE names the queue, too"
     assert rwq("undo", "-o", "ids", variables={"RWQ_QUEUE": ""}).text == "o\n"
     result = rwq("undo")
-    assert (result.code, "there is nothing to undo" in result.notes) == (1, True)
+    assert (result.code, "there is nothing to undo in jobs; " in result.notes) == (1, True)
 
 
 def test_a_file_is_found_by_the_name_that_the_list_shows(rwq: Rwq, foreign: Foreign) -> None:
@@ -117,7 +117,7 @@ def test_restored_items_are_not_restored_again(rwq: Rwq, foreign: Foreign) -> No
     nothing = rwq("undo")
     assert (nothing.code, nothing.notes) == (
         1,
-        "rwq: error: there is nothing to undo; what could not be restored is in "
+        "rwq: error: there is nothing to undo in jobs; what could not be restored is in "
         f"{file}; name it to try again\n",
     )
     assert rwq("undo", str(file), "-o", "ids").text == "a\n"
@@ -341,7 +341,7 @@ def test_a_writer_holds_the_lock_until_it_ends(rwq: Rwq) -> None:
     writer.write([ItemSnapshot(b"a", b"data", State.WAITING, Place.MAIN)])
     assert rwq("undo", str(writer.path)).code == 1
     assert rwq("undo").notes.endswith(
-        f"there is nothing to undo; undo files are in {rwq.home}/.local/state/rwq/undo\n"
+        f"there is nothing to undo in jobs; undo files are in {rwq.home}/.local/state/rwq/undo\n"
     )
     writer.close()
     assert rwq("undo", "-o", "ids").text == "a\n"
