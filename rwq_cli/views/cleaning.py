@@ -1,6 +1,5 @@
 """The repairs of a clean, each with its reason."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,7 +30,7 @@ def clean_report(
             fields, lambda action: action.item_id, CleanAction(b"", Repair.DROPPED, State.GONE)
         ),
         batches=([action] for action in actions),
-        count=lambda batch: Counter(action.action.value for action in batch),
+        count=lambda batch: {batch[0].action.value: 1},
         word=lambda action: action.action.value,
         counted=_REPAIRS,
         failed=frozenset(),

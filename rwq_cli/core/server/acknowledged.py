@@ -14,20 +14,23 @@ class Acknowledged:
 
     def __init__(self) -> None:
         self._end = 0
-        self._ranges: list[tuple[int, int]] = []
+        # The start and length of each range; the last one is open until an item is refused.
+        self._ranges: list[list[int]] = []
+        self._is_open = False
 
     def add(self, count: int) -> None:
         """Record that the next `count` items were acknowledged."""
-        if count and self._ranges and sum(self._ranges[-1]) == self._end:
-            first, before = self._ranges.pop()
-            self._ranges.append((first, before + count))
+        if self._is_open:
+            self._ranges[-1][1] += count
         elif count:
-            self._ranges.append((self._end, count))
+            self._ranges.append([self._end, count])
+            self._is_open = True
         self._end += count
 
     def skip(self, count: int) -> None:
         """Record that the next `count` items were refused."""
         self._end += count
+        self._is_open = self._is_open and not count
 
     def __enter__(self) -> "Acknowledged":
         return self
@@ -39,6 +42,7 @@ class Acknowledged:
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(error, ServerError):
-            has_first = self._ranges[:1] and self._ranges[0][0] == 0
-            error.acknowledged = self._ranges[0][1] if has_first else 0
-            error.acknowledged_after = tuple(self._ranges[1:] if has_first else self._ranges)
+            ranges = [(first, count) for first, count in self._ranges]
+            has_first = bool(ranges) and ranges[0][0] == 0
+            error.acknowledged = ranges[0][1] if has_first else 0
+            error.acknowledged_after = tuple(ranges[1:] if has_first else ranges)
