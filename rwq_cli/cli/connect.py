@@ -9,12 +9,11 @@ from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.server.address import Server, connect
-from rwq_cli.core.server.connection import Connection
 from rwq_cli.output.escape import escaped
 from rwq_cli.views.naming import Naming
 
 if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
     from rwq_cli.views.command_lines import CommandLines
 
 
@@ -32,7 +31,7 @@ class Password(NamedTuple):
     is_first: bool = False
 
 
-def open_connection(settings: Settings) -> Connection:
+def open_connection(settings: Settings) -> "Connection":
     """Connect to the server that the settings name; start an embedded one if necessary.
 
     Raises:
@@ -41,6 +40,9 @@ def open_connection(settings: Settings) -> Connection:
         PasswordCommandFailed: The context's password command gave no password.
         LocalServerError: The embedded server could not be started.
     """
+    # redis takes half of a start, and `--help` needs none of it.
+    from rwq_cli.core.server.address import Server, connect
+
     url = settings.url
     if url.startswith(LOCAL):
         url = _local_url(settings)
@@ -105,7 +107,7 @@ def naming(settings: Settings, queue: WorkQueue) -> Naming:
     return Naming(place, cache(lambda: command_lines(settings, queue.connection)))
 
 
-def command_lines(settings: Settings, connection: Connection) -> "CommandLines":
+def command_lines(settings: Settings, connection: "Connection") -> "CommandLines":
     """Makes command lines that can be pasted: they reach this server, and hold no password."""
     from rwq_cli.core.server.masking import without_password
     from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
@@ -166,7 +168,7 @@ def _open(settings: Settings, names: Sequence[bytes]) -> list[WorkQueue]:
 
 
 def queue_handles(
-    settings: Settings, connection: Connection, names: Sequence[bytes], origin: str
+    settings: Settings, connection: "Connection", names: Sequence[bytes], origin: str
 ) -> list[WorkQueue]:
     """The queues with these names, which come from `origin`, on an open connection."""
     if settings.verbose:

@@ -271,7 +271,7 @@ class Settings:
         if context is not None or not self._has_contexts:
             return context
         from rwq_cli.contexts.model import most_protected
-        from rwq_cli.core.server.address import is_same_server
+        from rwq_cli.core.server.same_server import is_same_server
 
         place = self._without_local(url)
         return most_protected(

@@ -15,7 +15,6 @@ from rwq_cli.contexts.model import COLOURS, ContextError, Protection
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.access import server_access
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.server.address import Server, connect
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
 from rwq_cli.undo.file import undo_directory, unwritable_because
@@ -137,6 +136,8 @@ def set_(
         raise InvalidArgument(f"{clash[0]} is both set and unset", "give one of them")
     url = given.get("url")
     if isinstance(url, str) and not url.startswith(LOCAL):
+        from rwq_cli.core.server.address import Server, connect
+
         # Raises for a malformed one; nothing is sent.
         connect(Server(url))
     if passwords := _PASSWORDS & given.keys():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from time import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,7 @@ from rwq_cli.commands.restoring import report_bad_line, restore_report
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.server.address import is_same_server
-from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.same_server import is_same_server
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
@@ -27,6 +26,9 @@ from rwq_cli.undo.file import UndoFileError, undo_directory
 from rwq_cli.undo.reader import UndoReader, open_latest
 from rwq_cli.undo.run import UndoRun
 from rwq_cli.views.undo_files import COLUMNS, pruned_report, undo_files_report
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 app = CommandModule()
 
@@ -186,7 +188,7 @@ def _pruned(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
 
 def _open(
     settings: Settings,
-    connection: Connection,
+    connection: "Connection",
     file: Path | None,
     wanted: bytes | None,
     *,
@@ -212,7 +214,7 @@ def _open(
 
 
 def _check(
-    reader: UndoReader, connection: Connection, wanted: bytes | None, *, anywhere: bool
+    reader: UndoReader, connection: "Connection", wanted: bytes | None, *, anywhere: bool
 ) -> None:
     """Raise for a file of another queue, or of another server without `--anywhere`."""
     header, origin = reader.header, reader.origin

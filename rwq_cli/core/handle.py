@@ -1,14 +1,17 @@
 """The queue handle: the first argument of every operation of the core."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import queue_args, queue_keys
 from rwq_cli.core.progress import ProgressListener
-from rwq_cli.core.server.connection import Command, Connection, ScriptCommand
+from rwq_cli.core.server.commands import Command, ScriptCommand
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 
 class Queue:
@@ -30,7 +33,7 @@ class Queue:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: "Connection",
         name: bytes | str,
         *,
         holder: bytes | str | None = None,

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.durability import durability_of
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 _PINGS = 5
 # The commands that a user may or may not run, each with its groups of `lua.NEEDS`.
@@ -54,7 +57,7 @@ class ServerAccess:
     denied: Mapping[str, str] | None
 
 
-def server_access(connection: Connection, queue: Queue | None) -> ServerAccess:
+def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess:
     """Find out what can be done on a server.
 
     Args:
@@ -88,7 +91,7 @@ def _version(info: Mapping[str, object]) -> str:
     return f"Redis {info.get('redis_version', 'of an unknown version')}"
 
 
-def _no_times_because(connection: Connection, queue: Queue | None) -> str | None:
+def _no_times_because(connection: "Connection", queue: Queue | None) -> str | None:
     eviction = durability_of(connection).eviction or ""
     if "lfu" in eviction:
         return f"its maxmemory-policy is {eviction}"

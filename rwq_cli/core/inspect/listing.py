@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_details
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import SCHEDULED, Facts
 

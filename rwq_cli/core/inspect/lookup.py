@@ -13,7 +13,7 @@ from rwq_cli.core.batches import (
 )
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
-from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.probe import FACT_FIELDS, facts_from, probe
 from rwq_cli.core.state.rules import Facts
 

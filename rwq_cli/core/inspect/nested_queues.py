@@ -5,12 +5,15 @@ A queue may be called `jobs:item:mail`; its keys then look like items of `jobs`.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
-from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.scan import scan_keys
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 # Where the name of a queue may end in a key. A lookahead, because matches may overlap.
 _NAME_ENDS = re.compile(
@@ -34,7 +37,7 @@ def nested_names(queue: Queue) -> tuple[bytes, ...]:
     )
 
 
-def names_among(connection: Connection, suspects: Sequence[bytes]) -> tuple[bytes, ...]:
+def names_among(connection: "Connection", suspects: Sequence[bytes]) -> tuple[bytes, ...]:
     """The names of the queues whose structures are among these keys.
 
     Args:

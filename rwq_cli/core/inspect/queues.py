@@ -1,17 +1,20 @@
 """The queues of a server."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import glob_pattern, is_glob, queue_of_list
-from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.scan import scan_keys
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 # How many entries of each structure tell a queue from the keys of another program.
 _SAMPLE = 50
 
 
-def queue_names(connection: Connection) -> list[bytes]:
+def queue_names(connection: "Connection") -> list[bytes]:
     """The names of all queues that have a list or a sorted set, in order.
 
     A queue's name is stored only in its keys. SCAN returns only lists and sorted sets, so that the
@@ -30,7 +33,7 @@ def exists(queue: Queue) -> bool:
     return bool(queue.call("EXISTS", *queue.keys.structures))
 
 
-def matching_queues(connection: Connection, words: Iterable[bytes]) -> dict[bytes, list[bytes]]:
+def matching_queues(connection: "Connection", words: Iterable[bytes]) -> dict[bytes, list[bytes]]:
     """The queues that each word names: one name, or all that match a pattern, in order.
 
     A pattern that is also the name of a queue, even of one with items in no list, is that name.

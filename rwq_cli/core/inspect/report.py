@@ -18,7 +18,7 @@ from rwq_cli.core.inspect.results import (
     results_command,
 )
 from rwq_cli.core.model import Item, Lease, State
-from rwq_cli.core.server.connection import Command
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts, reason_of, whole_ms
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
-from rwq_cli.core.server.connection import Command
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 _FIELDS = 8

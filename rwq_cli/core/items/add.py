@@ -10,7 +10,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import Due, NewItem, NewItems, Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.server.connection import REFUSED, Command
+from rwq_cli.core.server.commands import REFUSED, Command
 
 # One call takes the server about a millisecond.
 ADD_ITEMS = 500

@@ -18,7 +18,7 @@ from rwq_cli.core.inspect.lookup import look_up
 from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.seen import Seen

@@ -14,7 +14,7 @@ from rwq_cli.core.items.bulk import FEW_IDS
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place
 
 # One call takes the server about two milliseconds.

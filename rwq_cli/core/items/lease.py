@@ -14,8 +14,7 @@ from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.report import PREVIEW_BYTES
 from rwq_cli.core.items.schedule import due_ids, promote
 from rwq_cli.core.model import Item, Lease, State, Status
-from rwq_cli.core.server.connection import REFUSED
-from rwq_cli.core.server.push_waiter import PushWaiter
+from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.probe import returns_from
 
 # Two new keys for each item: while the server resizes its key table, each takes up to fifteen
@@ -189,6 +188,9 @@ def _lease_batches(
     shuffle: Shuffle | None,
     before_waiting: Callable[[], object] | None,
 ) -> Iterator[LeasedBatch]:
+    # Imports redis, which `rwq lease --help` does not need.
+    from rwq_cli.core.server.push_waiter import PushWaiter
+
     clock = queues[0].clock
     deadline_s = clock.monotonic() + wait_s
     connection, lists = queues[0].connection, [queue.keys.main for queue in queues]

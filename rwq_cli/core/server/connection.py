@@ -16,13 +16,12 @@ from rwq_cli.core import errors
 from rwq_cli.core.lua import NEEDS, Script, load_script
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server import link as links
+from rwq_cli.core.server.commands import Command, ScriptCommand
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.packing import pack
 from rwq_cli.core.server.pipeline import (
-    REFUSED,
     CancelToken,
-    Command,
     Pipeline,
     ScriptFlight,
     TransactionFlight,
@@ -31,14 +30,7 @@ from rwq_cli.core.server.pipeline import (
 )
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
 
-__all__ = [
-    "CONNECT_TIMEOUT_S",
-    "REFUSED",
-    "REPLY_TIMEOUT_S",
-    "Command",
-    "Connection",
-    "ScriptCommand",
-]
+__all__ = ["CONNECT_TIMEOUT_S", "REPLY_TIMEOUT_S", "Connection"]
 
 _READS = frozenset(
     (
@@ -47,30 +39,6 @@ _READS = frozenset(
         *("STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE", "ZSCAN", "ZSCORE"),
     )
 )
-
-
-class ScriptCommand(tuple[Any, ...]):
-    """A script call among the commands of `Connection.call_all`.
-
-    Args:
-        script_name: The file's name in `core/lua/ops`, without `.lua`.
-        keys: The KEYS of the script.
-        args: The ARGV of the script.
-    """
-
-    script: Script
-
-    def __new__(
-        cls, script_name: str, keys: Sequence[bytes], args: Sequence[Any]
-    ) -> "ScriptCommand":
-        script = load_script(script_name)
-        made = super().__new__(cls, ("EVALSHA", script.sha1, len(keys), *keys, *args))
-        made.script = script
-        return made
-
-    def by_text(self) -> Command:
-        """The command for a server that has not loaded the script."""
-        return ("EVAL", self.script.text, *self[2:])
 
 
 class Connection:

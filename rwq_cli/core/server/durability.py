@@ -1,9 +1,10 @@
 """A server's settings for eviction and persistence."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rwq_cli.core.server.connection import Connection
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Durability:
         return self.eviction not in (None, "noeviction")
 
 
-def durability_of(connection: Connection) -> Durability:
+def durability_of(connection: "Connection") -> Durability:
     """Read these settings from a server.
 
     Raises:

@@ -20,14 +20,11 @@ from redis import exceptions as rx
 
 from rwq_cli.core import errors
 from rwq_cli.core.lua import Script
+from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.server.link import Link
 from rwq_cli.core.server.packing import pack
 
-Command = Sequence[Any]
-
 SENT_AHEAD = 2
-# Returned instead of the reply to a refused call.
-REFUSED = object()
 
 
 class CancelToken:

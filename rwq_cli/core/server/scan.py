@@ -1,15 +1,18 @@
 """Scanning the keys of a server."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from rwq_cli.core.server.connection import Connection
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
+
 
 # Keys that one call examines, which takes the server about a third of a millisecond.
 SCAN_COUNT = 1000
 
 
 def scan_keys(
-    connection: Connection,
+    connection: "Connection",
     pattern: bytes | None = None,
     *,
     kind: str | None = None,

@@ -9,7 +9,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import IDENTITY_DIGITS
 from rwq_cli.core.model import STATE_CODES, Lease, State
-from rwq_cli.core.server.connection import REFUSED
+from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.rules import Facts
 
 # Fields of an ID in a reply.

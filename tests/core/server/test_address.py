@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.core import InvalidArgument, NotSupported, Server, connect, mask_url
-from rwq_cli.core.server.address import is_same_server
+from rwq_cli.core.server.same_server import is_same_server
 from tests.conftest import StartServer
 from tests.servers import PrivateServer
 from tests.tls import tls_front

@@ -22,7 +22,8 @@ from rwq_cli.core.errors import (
 )
 from rwq_cli.core.lua import load_script
 from rwq_cli.core.server import link
-from rwq_cli.core.server.connection import ScriptCommand, _script_writes
+from rwq_cli.core.server.commands import ScriptCommand
+from rwq_cli.core.server.connection import _script_writes
 from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
 from tests.servers import PrivateServer
 from tests.tls import tls_front

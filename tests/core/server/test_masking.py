@@ -3,8 +3,8 @@
 import pytest
 
 from rwq_cli.core import mask_url
-from rwq_cli.core.server.address import is_same_server
 from rwq_cli.core.server.masking import without_password
+from rwq_cli.core.server.same_server import is_same_server
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""Commands as values. Without redis, so that a command's help does not load it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rwq_cli.core.lua import Script, load_script
+
+Command = Sequence[Any]
+
+# The reply of a refused call.
+REFUSED = object()
+
+
+class ScriptCommand(tuple[Any, ...]):
+    """A script call among the commands of `Connection.call_all`.
+
+    Args:
+        script_name: The file's name in `core/lua/ops`, without `.lua`.
+        keys: The KEYS of the script.
+        args: The ARGV of the script.
+    """
+
+    script: Script
+
+    def __new__(
+        cls, script_name: str, keys: Sequence[bytes], args: Sequence[Any]
+    ) -> "ScriptCommand":
+        script = load_script(script_name)
+        made = super().__new__(cls, ("EVALSHA", script.sha1, len(keys), *keys, *args))
+        made.script = script
+        return made
+
+    def by_text(self) -> Command:
+        """The command for a server that has not loaded the script."""
+        return ("EVAL", self.script.text, *self[2:])
