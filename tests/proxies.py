@@ -1,10 +1,15 @@
-"""Servers and lines that behave badly: a server that is loading, and a line that breaks."""
+"""Servers and lines that behave badly: a server that is loading, and a line with a fault."""
 
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.connection import UnixDomainSocketConnection
 
 
 @contextmanager
@@ -28,18 +33,35 @@ def answering(reply: bytes) -> Iterator[str]:
         listener.close()
 
 
-class CuttingProxy:
-    """Between rwq and a server on a unix socket; breaks the line once so much has passed.
+class Fault(StrEnum):
+    """What happens to a line once a number of bytes has passed in one direction."""
+
+    CUT = "cut"
+    STALL = "stall"
+    DELAY = "delay"
+    SPLIT = "split"
+
+
+# For how long a delayed line keeps what it holds, seconds.
+DELAY_S = 0.05
+
+
+class FaultyProxy:
+    """Between rwq and a server on a unix socket; a fault happens once so much has passed.
 
     Attributes:
         url: Where it listens.
     """
 
-    def __init__(self, server: Path, *, after_bytes: int, side: str) -> None:
+    def __init__(
+        self, server: Path, *, after_bytes: int, side: str, fault: Fault = Fault.CUT
+    ) -> None:
         """`side`: `up` counts what rwq sends, `down` what the server answers."""
         self._server = server
         self._left = after_bytes
         self._side = side
+        self._fault = fault
+        self._closed = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
         self._open: list[socket.socket] = []
@@ -49,6 +71,7 @@ class CuttingProxy:
         with suppress(OSError):
             while True:
                 here, _ = self._listener.accept()
+                here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 there = socket.socket(socket.AF_UNIX)
                 there.connect(str(self._server))
                 self._open += [here, there]
@@ -61,16 +84,134 @@ class CuttingProxy:
         with suppress(OSError):
             while piece := source.recv(1 << 16):
                 if side == self._side:
+                    passed = max(0, min(self._left, len(piece)))
                     self._left -= len(piece)
                     if self._left < 0:
-                        sink.sendall(piece[: max(0, len(piece) + self._left)])
-                        break
+                        sink.sendall(piece[:passed])
+                        piece = piece[passed:]
+                        if not self._survives():
+                            break
                 sink.sendall(piece)
         for end in (source, sink):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
+    def _survives(self) -> bool:
+        """Let the fault happen; whether the line goes on after it."""
+        if self._fault is Fault.CUT:
+            return False
+        self._closed.wait({Fault.STALL: None, Fault.DELAY: DELAY_S}.get(self._fault, 0.001))
+        return not self._closed.is_set()
+
     def close(self) -> None:
         """Stop listening and drop the connections."""
+        self._closed.set()
         for each in (self._listener, *self._open):
             each.close()
+
+
+class CountedSocket:
+    """A client's socket that is cut after a number of bytes, as a line is that breaks.
+
+    What was sent before the cut reaches the server, which may answer; the client sees the end.
+
+    Args:
+        inner: The socket.
+        line: Counts for all sockets of a client.
+    """
+
+    def __init__(self, inner: socket.socket, line: "Line") -> None:
+        self._inner = inner
+        self._line = line
+        self._is_cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def sendall(self, data: Any) -> None:
+        if self._is_cut:
+            raise BrokenPipeError
+        passed = self._passed("up", len(data))
+        self._inner.sendall(memoryview(data)[:passed])
+        if self._is_cut:
+            self._inner.shutdown(socket.SHUT_WR)
+
+    def recv(self, size: int, *flags: int) -> bytes:
+        if self._is_cut:
+            return b""
+        data = self._inner.recv(size, *flags)
+        return data[: self._passed("down", len(data))]
+
+    def recv_into(self, buffer: Any, size: int = 0, *flags: int) -> int:
+        if self._is_cut:
+            return 0
+        return self._passed("down", self._inner.recv_into(buffer, size, *flags))
+
+    def shutdown(self, how: int) -> None:
+        if not self._is_cut:
+            self._inner.shutdown(how)
+
+    def close(self) -> None:
+        if not self._is_cut:
+            self._inner.close()
+
+    def _passed(self, side: str, count: int) -> int:
+        passed, self._is_cut = self._line.pass_on(side, count)
+        return passed
+
+    def drain(self) -> None:
+        """Wait until the server has carried out what it was sent before the cut."""
+        if not self._is_cut:
+            return
+        with suppress(OSError):
+            self._inner.shutdown(socket.SHUT_WR)
+        self._inner.settimeout(30)
+        while self._inner.recv(1 << 16):
+            pass
+        self._inner.close()
+
+
+class Line:
+    """The line of every client that this process opens to a unix socket while the block runs.
+
+    Faster than a proxy by far. It is cut once; a client that connects again is not cut again.
+
+    Args:
+        side: `up` for what the client sends, `down` for what it reads.
+        after_bytes: Where to cut; None for not at all.
+
+    Attributes:
+        passed: By side, how many bytes passed.
+    """
+
+    def __init__(self, side: str = "up", after_bytes: int | None = None) -> None:
+        self._side = side
+        self._after = after_bytes
+        self.passed = {"up": 0, "down": 0}
+        self._sockets: list[CountedSocket] = []
+
+    def pass_on(self, side: str, count: int) -> tuple[int, bool]:
+        """How many of these bytes pass, and whether the line breaks after them."""
+        before = self.passed[side]
+        self.passed[side] += count
+        if side != self._side or self._after is None or self.passed[side] <= self._after:
+            return count, False
+        passed = max(0, self._after - before)
+        self._after = None
+        return passed, True
+
+    def __enter__(self) -> "Line":
+        connect = UnixDomainSocketConnection._connect
+        self._patch = pytest.MonkeyPatch()
+
+        def connect_here(connection: Any) -> CountedSocket:
+            self._sockets.append(CountedSocket(connect(connection), self))
+            return self._sockets[-1]
+
+        self._patch.setattr(UnixDomainSocketConnection, "_connect", connect_here)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._patch.undo()
+        for each in self._sockets:
+            each.drain()

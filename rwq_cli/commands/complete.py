@@ -125,5 +125,7 @@ def complete(
     )
     report.fields["undo_file"] = None
     if undo is not None:
-        closed_at_end(settings, queue, report, undo, stopped="stopped after completing some items")
+        closed_at_end(
+            settings, queue, report, undo, stopped="stopped; items may have been completed"
+        )
     return report

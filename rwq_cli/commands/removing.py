@@ -52,7 +52,7 @@ def removal_report(
     dry_run: bool,
     reasons: Mapping[Status, str] | None = None,
     fields: Mapping[str, object] | None = None,
-    stopped: str = "stopped after removing some items",
+    stopped: str = "stopped; items may have been removed",
 ) -> Batch[Outcome]:
     """The report of a verb that removes or changes items.
 

@@ -11,7 +11,7 @@ import redis
 from tests.conftest import Foreign, StartServer, contents
 from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
 from tests.item_cases import BROKEN, real_items
-from tests.proxies import CuttingProxy, answering
+from tests.proxies import FaultyProxy, answering
 from tests.servers import PrivateServer
 
 WRITERS = [
@@ -344,7 +344,7 @@ class TestConnectionLost:
     ) -> None:
         # The server shall know the script already, so that the answers are of one length.
         rwq("complete", rwq("add", "x", "-o", "ids").text.strip())
-        proxy = CuttingProxy(server.socket, after_bytes=after_bytes, side=side)
+        proxy = FaultyProxy(server.socket, after_bytes=after_bytes, side=side)
         try:
             result = rwq(*("add", "-u", proxy.url, "--id-from", "line", "-o", "ids"), stdin=lines)
         finally:
@@ -365,7 +365,7 @@ class TestConnectionLost:
         self, rwq: Rwq, server: PrivateServer, lines: bytes
     ) -> None:
         """To run an add of random IDs again would put in a second time what was acknowledged."""
-        proxy = CuttingProxy(server.socket, after_bytes=700_003, side="up")
+        proxy = FaultyProxy(server.socket, after_bytes=700_003, side="up")
         try:
             result = rwq("add", "-u", proxy.url, stdin=lines)
         finally:
@@ -374,7 +374,7 @@ class TestConnectionLost:
         assert "run it again" not in result.notes
 
     def test_stderr_is_json_in_json(self, rwq: Rwq, server: PrivateServer, lines: bytes) -> None:
-        proxy = CuttingProxy(server.socket, after_bytes=700_003, side="up")
+        proxy = FaultyProxy(server.socket, after_bytes=700_003, side="up")
         try:
             result = rwq("add", "-u", proxy.url, "-o", "json", stdin=lines)
         finally:
@@ -389,7 +389,7 @@ class TestConnectionLost:
         foreign.waiting(b"1", b"2", b"3")
         for item_id in (b"1", b"2", b"3"):
             foreign.raw.set(foreign.keys.item(item_id), b"x" * 100_000)
-        proxy = CuttingProxy(server.socket, after_bytes=50_000, side="down")
+        proxy = FaultyProxy(server.socket, after_bytes=50_000, side="down")
         try:
             result = rwq("lease", "-u", proxy.url, *which)
         finally:
@@ -422,7 +422,7 @@ class TestConnectionLost:
         rwq("add", "--id-from", "line", stdin=ids[:7000])
         rwq("complete", "-", stdin=ids[:7000])
         rwq("add", "--id-from", "line", stdin=ids)
-        proxy = CuttingProxy(server.socket, after_bytes=30_000, side="up")
+        proxy = FaultyProxy(server.socket, after_bytes=30_000, side="up")
         try:
             result = rwq("complete", "-", "-u", proxy.url, "-o", "ids", stdin=ids)
         finally:

@@ -4,7 +4,7 @@ Nothing here asks the package under test: the sets are computed from the keys.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import redis
@@ -17,7 +17,8 @@ _GUARDS = (DELAYED_GUARD, BURIED_GUARD)
 # Nobody works under these.
 _NOBODYS = (CLEANING_GUARD, SETTLING_LEASE)
 
-_LOOK = """
+# Every key with its value.
+LOOK = """
 local seen = {}
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = redis.call('TYPE', key).ok
@@ -199,11 +200,16 @@ class RawKeys:
 
 def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
     """Read the whole server, which must hold one small queue; marks of an undo are left out."""
+    return raw_keys_of(client.execute_command("EVAL", LOOK, 0), queue)
+
+
+def raw_keys_of(seen: Sequence[tuple[bytes, Sequence[bytes]]], queue: bytes) -> RawKeys:
+    """The keys that a look saw."""
     kinds = (b"item", b"lease", b"leased_by_session", b"result", b"undo")
     strings: dict[bytes, dict[bytes, bytes]] = {kind: {} for kind in kinds}
     members: dict[bytes, tuple[bytes, ...]] = {}
     others = []
-    for key, value in client.execute_command("EVAL", _LOOK, 0):
+    for key, value in seen:
         kind, has_id, item_id = key[len(queue) + 1 :].partition(b":")
         if not key.startswith(queue + b":"):
             others.append(key)

@@ -1,0 +1,261 @@
+"""Every verb on fifty items: how they are beforehand, the command, and what it does to each.
+
+`Stage` puts the items there, and says afterwards what has become of each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+
+import redis
+
+from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.keys import QueueKeys
+from tests.commands.test_rm import undo_files
+from tests.conftest import Foreign
+from tests.driver import Result, Rwq
+from tests.live.raw_keys import RawKeys, read_raw_keys
+
+COUNT = 50
+IDS = tuple(b"id-%02d" % number for number in range(COUNT))
+OTHER = QueueKeys(b"other")
+# The holder of leases that the commands of these tests take.
+SESSION = "s1"
+_LATER_MS = 4_000_000_000_000
+
+Fill = Callable[[Foreign], object]
+# Whether a verb has done its work on an item, by the raw keys.
+Done = Callable[[RawKeys, bytes], bool]
+
+
+def _mine(foreign: Foreign) -> None:
+    foreign.leased(*IDS, holder=b"rwq:tester@host:s1")
+
+
+def _buried(foreign: Foreign) -> None:
+    foreign.data(*IDS)
+    for at, item_id in enumerate(IDS):
+        foreign.raw.zadd(foreign.keys.buried, {item_id: at + 1})
+    foreign.lease(*IDS, holder=b"rwq-buried:why", ttl_ms=None)
+
+
+def _due(foreign: Foreign) -> None:
+    foreign.data(*IDS)
+    for at, item_id in enumerate(IDS):
+        foreign.raw.zadd(foreign.keys.delayed, {item_id: at + 1})
+    foreign.lease(*IDS, holder=b"rwq-delayed:1")
+
+
+FILLS: dict[str, Fill] = {
+    "nothing": lambda _foreign: None,
+    "waiting": lambda foreign: foreign.waiting(*IDS),
+    "leased": _mine,
+    "abandoned": lambda foreign: foreign.abandoned(*IDS),
+    "orphaned": lambda foreign: foreign.data(*IDS),
+    "ghosts": lambda foreign: foreign.raw.lpush(foreign.keys.main, *IDS),
+    "buried": _buried,
+    "due": _due,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A command line for fifty items.
+
+    Attributes:
+        words: Its words.
+        before: How the items are before it: one of `FILLS`.
+        done: Whether an item is as the command leaves it; None for a command that only reads.
+        names: Whether the IDs are given on stdin.
+        takes: Whether it takes data away: "for good", "with an undo file" or "".
+        first: Command lines that are run before it.
+    """
+
+    words: str
+    before: str
+    done: Done | None = None
+    names: bool = False
+    takes: str = ""
+    first: tuple[str, ...] = ()
+
+
+def _waits(seen: RawKeys, item_id: bytes) -> bool:
+    return item_id in seen.main and item_id in seen.data
+
+
+def _leased(seen: RawKeys, item_id: bytes) -> bool:
+    return item_id in seen.processing and seen.has_session(item_id)
+
+
+def _gone(seen: RawKeys, item_id: bytes) -> bool:
+    return item_id not in seen.data
+
+
+VERBS = (
+    Verb("add --id-from line -o ids", "nothing", _waits, names=True),
+    Verb("add --id-from line --unique -o ids", "nothing", _waits, names=True),
+    Verb(
+        "add --id-from line --delay 1h -o ids",
+        "nothing",
+        lambda seen, item_id: item_id in seen.delayed and bool(seen.guard(item_id)),
+        names=True,
+    ),
+    Verb("lease -n 50 -o ids", "waiting", _leased),
+    Verb("lease -n 50 -o ids", "due", _leased),
+    Verb("lease -o ids --id id-07 --id id-30 --id id-11", "waiting", _leased),
+    Verb("complete - -o ids", "leased", _gone, names=True, takes="for good"),
+    Verb("complete - -o ids --rejected", "leased", _gone, names=True, takes="for good"),
+    Verb("touch - -o ids", "leased", _leased, names=True),
+    Verb("release - -o ids --force --yes", "leased", _waits, names=True),
+    Verb("release - -o ids --force --yes --front", "leased", _waits, names=True),
+    Verb(
+        "release - -o ids --delay 1h",
+        "waiting",
+        lambda seen, item_id: item_id in seen.delayed and bool(seen.guard(item_id)),
+        names=True,
+    ),
+    Verb(
+        "bury - -o ids",
+        "waiting",
+        lambda seen, item_id: item_id in seen.buried and bool(seen.guard(item_id)),
+        names=True,
+    ),
+    Verb("kick --all -o ids", "buried", _waits),
+    Verb("clean light --grace 0 -o ids", "abandoned", _waits),
+    Verb("clean light --grace 0 -o ids", "due", _waits),
+    Verb("clean deep --grace 0 -o ids", "orphaned", _waits),
+    Verb(
+        "clean deep --grace 0 -o ids",
+        "ghosts",
+        lambda seen, item_id: item_id not in seen.main,
+        takes="for good",
+    ),
+    Verb("doctor --fix --grace 0 --only abandoned -o ids", "abandoned"),
+    Verb("rm - -o ids --yes", "waiting", _gone, names=True, takes="with an undo file"),
+    Verb("mv - -o ids --to other --yes", "waiting", _gone, names=True, takes="by a move"),
+    Verb("purge -o ids --yes", "waiting", _gone, takes="with an undo file"),
+    Verb("undo -o ids", "waiting", _waits, first=("rm --all --yes -Q",)),
+    Verb("undo -o ids", "waiting", _waits, first=("mv --all --to other --yes -Q",)),
+    Verb("import {home}/export -o ids", "nothing", _waits),
+    Verb("set id-07 --yes -f {home}/new -o ids", "waiting"),
+    Verb("ls -o ids -n 0", "waiting"),
+    Verb("ls all -o jsonl --data", "leased"),
+    Verb("leases -o jsonl", "leased"),
+    Verb("show - -o json", "buried", names=True),
+    Verb("stats --deep -o json", "waiting"),
+    Verb("queues -o json", "waiting"),
+    Verb("export", "waiting"),
+    Verb("doctor --grace 0 -o json", "abandoned"),
+)
+
+
+def name_of(verb: Verb) -> str:
+    """For a test's name."""
+    return f"{' '.join((*verb.first, verb.words))} [{verb.before}]"
+
+
+class Stage:
+    """A queue of fifty items, and rwq.
+
+    Args:
+        rwq: The program, with the server in its environment.
+        raw: A plain client of that server.
+    """
+
+    def __init__(self, rwq: Rwq, raw: redis.Redis) -> None:
+        self.rwq = rwq
+        self.raw = raw
+        self._queue = WorkQueue(Connection(raw), b"jobs")
+        self._foreign = Foreign(raw)
+        (self.home / "new").write_bytes(b"new data")
+        raw.flushall()
+        FILLS["waiting"](self._foreign)
+        export = rwq("export")
+        assert export.code == 0
+        (self.home / "export").write_bytes(export.out)
+
+    @property
+    def home(self) -> Path:
+        return self.rwq.home
+
+    def arrange(self, verb: Verb) -> None:
+        """Put the items there."""
+        self.raw.flushall()
+        rmtree(self.home / ".local", ignore_errors=True)
+        FILLS[verb.before](self._foreign)
+        for line in verb.first:
+            assert self.rwq(*line.split()).code == 0
+        self._before = read_raw_keys(self.raw, b"jobs")
+
+    def words(self, verb: Verb) -> list[str]:
+        return verb.words.format(home=self.home).split()
+
+    def stdin(self, verb: Verb) -> bytes:
+        return b"".join(item_id + b"\n" for item_id in IDS) if verb.names else b""
+
+    def run(self, verb: Verb, *more: str) -> Result:
+        return self.rwq(*self.words(verb), *more, stdin=self.stdin(verb))
+
+    def check(self, verb: Verb, result: Result) -> str:
+        """What was acknowledged is done, what is in doubt is told, nothing is lost or twice.
+
+        Returns:
+            `done`, `in part`, or `nothing` if it was refused or cut before it did anything.
+        """
+        assert b"Traceback" not in result.err, result
+        seen = read_raw_keys(self.raw, b"jobs")
+        done = {item_id for item_id in IDS if verb.done and verb.done(seen, item_id)}
+        if result.code == (1 if verb.words.startswith("doctor --grace") else 0):
+            assert len(done) in ((1, 3) if "id-07" in verb.words else (COUNT,)) or not verb.done
+        else:
+            assert result.code == 69, result
+            self._check_error(verb, result, done)
+        self._check_data(verb, seen)
+        if verb.takes == "with an undo file" and done:
+            assert self.rwq("undo").code in (0, 3)
+        if seen != self._before:
+            self._check_after_a_clean(verb)
+        if result.code != 69:
+            return "done"
+        return "in part" if done else "nothing"
+
+    def _check_error(self, verb: Verb, result: Result, done: set[bytes]) -> None:
+        *notes, error = result.notes.splitlines()
+        assert error.startswith(("rwq: error: ", '{"error": ')), result
+        # The one note is where the undo file is.
+        assert len(notes) <= ("undo file" in result.notes), result
+        if not verb.done or " -o ids" not in verb.words:
+            return
+        acknowledged = {*result.out.split()} & {*IDS}
+        assert acknowledged <= done, (result, acknowledged - done)
+        before = {*IDS} if verb.before == "leased" and verb.words.startswith("touch") else set()
+        if done - acknowledged - before:
+            told = ("applied in full or not at all", "may now be leased", "may have been")
+            assert any(text in result.notes for text in told), (result, done - acknowledged)
+
+    def _check_data(self, verb: Verb, seen: RawKeys) -> None:
+        there = {item_id for item_id in IDS if item_id in seen.data}
+        for item_id in there:
+            assert seen.data[item_id] in (item_id, b"data of " + item_id, b"new data")
+        if verb.before in ("nothing", "ghosts") or verb.takes == "for good":
+            return
+        moved = {i for i in IDS if self.raw.exists(OTHER.item(i))}
+        assert not moved & there, "an item is in both queues"
+        kept = set[bytes]()
+        if verb.takes == "with an undo file" or verb.first:
+            saved = b"".join(file.read_bytes() for file in undo_files(self.rwq))
+            kept = {item_id for item_id in IDS if b'"' + item_id + b'"' in saved}
+        assert there | moved | kept == {*IDS}
+
+    def _check_after_a_clean(self, verb: Verb) -> None:
+        """Once the claims of a clean that was cut have ended."""
+        for name in (b"lease", b"leased_by_session"):
+            for item_id in IDS:
+                key = b"jobs:" + name + b":" + item_id
+                if (self.raw.get(key) or b"").startswith(b"rwq-clean:"):
+                    self.raw.delete(key)
+        list(self._queue.deep_clean(grace_s=0))
+        seen = read_raw_keys(self.raw, b"jobs")
+        listed = [*seen.main, *seen.processing, *seen.delayed, *seen.buried]
+        assert sorted(listed) == sorted(seen.data), verb

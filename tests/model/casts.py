@@ -1,0 +1,96 @@
+"""Which programs meet, and what they find when they begin."""
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+
+from tests.model.keys import Frozen
+from tests.model.programs import UPSTREAM, Cast
+from tests.model.scripts import Queue
+
+SESSION = "session"
+# Each with the session of its place in the cast where `SESSION` stands.
+KINDS: tuple[Cast, ...] = (
+    ("produce", "new", "a"),
+    ("produce", "old", "a"),
+    ("work", "new", SESSION),
+    ("work", "old", SESSION),
+    ("light_clean_later",),
+    ("light_clean_node",),
+    ("light_clean_first",),
+    ("deep_clean_later",),
+    ("add", "a", False),
+    ("add", "a", True),
+    ("lease_and_complete", SESSION),
+    ("lease_id", "a", SESSION),
+    ("complete", "a"),
+    ("remove", "a"),
+    ("release", "a", SESSION, False, False),
+    ("release", "a", SESSION, True, True),
+    ("schedule", "a", "delayed", SESSION, False),
+    ("schedule", "a", "delayed", SESSION, True),
+    ("schedule", "a", "buried", SESSION, True),
+    ("kick", "a"),
+    ("light_clean",),
+    ("deep_clean",),
+)
+
+
+def casts(*, ours: bool) -> Iterator[tuple[Cast, ...]]:
+    """Every three programs, of which at least one is ours, or none."""
+    for kinds in combinations_with_replacement(KINDS, 3):
+        if all(name in UPSTREAM for name, *_ in kinds) is not ours:
+            yield _with_sessions(kinds)
+
+
+def pairs_of_casts() -> Iterator[tuple[Cast, ...]]:
+    """Few of those with ours, among which every two programs meet."""
+    met: set[tuple[Cast, ...]] = set()
+    for kinds in combinations_with_replacement(KINDS, 3):
+        pairs = {tuple(sorted(pair)) for pair in combinations_with_replacement(kinds, 2)}
+        pairs = {pair for pair in pairs if any(name not in UPSTREAM for name, *_ in pair)}
+        if len(pairs - met) >= min(3, len(pairs)) and pairs:
+            met |= pairs
+            yield _with_sessions(kinds)
+
+
+def _with_sessions(kinds: tuple[Cast, ...]) -> tuple[Cast, ...]:
+    return tuple(
+        tuple(f"s{at}" if word == SESSION else word for word in kind)
+        for at, kind in enumerate(kinds)
+    )
+
+
+def made(**parts: object) -> Frozen:
+    """Two items; `a` as it is told, and `b` waiting."""
+    queue = Queue()
+    for item_id in ("a", "b"):
+        queue.create(item_id)
+    queue.main = ["b"]
+    for name, part in parts.items():
+        setattr(queue, name, part)
+    return queue.frozen()
+
+
+def _under(holder: str) -> dict[str, object]:
+    """Both leases, set by us."""
+    return {name: {"a": holder} for name in ("new", "old", "guarded")}
+
+
+BEGINNINGS: dict[str, Frozen] = {
+    "a waits, and is next": made(main=["b", "a"]),
+    "a is abandoned": made(processing=["a"]),
+    "a is leased by 0.1": made(processing=["a"], old={"a": "them"}),
+    "a is leased by a later worker": made(processing=["a"], new={"a": "them"}),
+    "a is leased by rwq": made(processing=["a"], **_under("rwq")),
+    "a is delayed": made(delayed={"a": "later"}, **_under("delayed")),
+    "a is due": made(delayed={"a": "due"}, **_under("delayed")),
+    "a is buried": made(buried={"a"}, **_under("buried")),
+    "a is an orphan": made(),
+    "a is in the hand of a dead cleaner of 0.1": made(cleaning=["a"]),
+    "a waits, and a dead cleaner of 0.1 has noted it": made(main=["b", "a"], cleaning=["a"]),
+    "a is a ghost in main": made(main=["b", "a"], data={"b": 1}),
+    "a is a ghost in processing, and b is leased": made(
+        main=[], processing=["b", "a"], data={"b": 1}, old={"b": "them"}
+    ),
+    "a waits and is leased": made(main=["b", "a"], processing=["a"], new={"a": "them"}),
+}

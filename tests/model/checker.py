@@ -1,0 +1,380 @@
+"""All interleavings of a few programs on two items, command by command, against the guarantees.
+
+A state is the keys and, of each program, the replies that it has got: equal states are explored
+once. A program that dies is one that sends nothing more, so deaths need no steps of their own.
+Leases end and delayed items come due at any moment.
+
+Two assumptions of the protocol are made: a settling lease outlives the walk of the cleaner that it
+keeps away, and 0.1 and later programs may be anywhere between two of their commands for any time.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.model.keys import IDS, NAMES, Frozen
+from tests.model.programs import UPSTREAM, Actor, Cast, Command, next_command
+from tests.model.scripts import Queue, is_session
+
+State = tuple[Frozen, tuple[Actor | None, ...]]
+Step = tuple[str, Command, Any]
+
+# Our scripts that write.
+SCRIPTS = frozenset(
+    (
+        *("add", "lease", "lease_id", "complete", "remove", "touch", "release", "schedule"),
+        *("push_scheduled", "repair", "restore_guards", "prune"),
+    )
+)
+# Which of them may bring back a delayed item before its time, or a buried one.
+_ON_DEMAND = frozenset(("release", "lease_id", "schedule"))
+_READS = frozenset(
+    (
+        *("get", "exists_data", "exists_lease", "lpos", "lrange", "keys_data"),
+        *("states", "look_up", "scheduled", "due", "unguarded"),
+    )
+)
+
+
+class Violation(AssertionError):
+    """A guarantee does not hold."""
+
+
+@dataclass
+class Found:
+    """What an exploration came to.
+
+    Attributes:
+        states: How many different states there are.
+        steps: How many steps between them.
+        complete: Whether every program came to its end in every order.
+        way: The shortest way to what was watched for; None if it does not happen.
+    """
+
+    states: int = 0
+    steps: int = 0
+    complete: bool = True
+    way: list[Step] | None = None
+
+
+# Whether what it watches for happens: told of the keys, the step's program, its command and reply,
+# and the keys after it.
+Watch = Callable[[Queue, Actor, Command, Any, Queue], bool]
+
+
+class Checker:
+    """Explores casts; what a command does to given keys is computed and checked once.
+
+    Args:
+        mutation: See `scripts.MUTATIONS`.
+
+    Attributes:
+        effects: By keys and command, the keys after it and its reply.
+    """
+
+    def __init__(self, mutation: str = "") -> None:
+        self._mutation = mutation
+        self.effects: dict[tuple[Frozen, Command], tuple[Frozen, Any]] = {}
+        self._recovered: set[Frozen] = set()
+        self._queues: dict[Frozen, Queue] = {}
+
+    def explore(
+        self,
+        keys: Frozen,
+        cast: Sequence[Cast],
+        depth: int,
+        watch: Watch | None = None,
+        begun: Mapping[int, tuple[Any, ...]] | None = None,
+    ) -> Found:
+        """Take every sequence of at most `depth` steps, breadth first.
+
+        Args:
+            keys: The keys at first.
+            cast: The programs.
+            depth: How many steps at most.
+            watch: Stop at the first step of which this is true.
+            begun: By place in the cast, the replies that a program has got already.
+
+        Raises:
+            Violation: With the shortest sequence that leads to it.
+        """
+        begun = begun or {}
+        actors = tuple((program, begun.get(at, ())) for at, program in enumerate(cast))
+        first: State = (keys, actors)
+        parents: dict[State, tuple[State, Step] | None] = {first: None}
+        found = Found(states=1)
+        level = [first]
+        for _ in range(depth):
+            following: list[State] = []
+            for state in level:
+                try:
+                    for step, reached in self._steps(state):
+                        found.steps += 1
+                        if watch is not None and _happens(watch, state, step, reached):
+                            found.way = [*_way(parents, state), step]
+                            return found
+                        if reached not in parents:
+                            parents[reached] = (state, step)
+                            following.append(reached)
+                            self._check_recovery(reached[0])
+                except Violation as violation:
+                    raise Violation(f"{violation}\n{_story([*_way(parents, state)])}") from None
+            level = following
+            if not level:
+                break
+        found.states, found.complete = len(parents), not level
+        return found
+
+    def _steps(self, state: State) -> Iterator[tuple[Step, State]]:
+        keys, actors = state
+        walking = False
+        for at, actor in enumerate(actors):
+            if actor is None:
+                continue
+            command = next_command(actor)
+            if command is None:
+                continue
+            (name, *_), replies = actor
+            walking = walking or (name in UPSTREAM and "clean" in name and bool(replies))
+            after, reply = self._effect(keys, command)
+            moved: Actor | None = (actor[0], (*replies, reply))
+            if next_command(moved) is None:  # type: ignore[arg-type]
+                moved = None
+            step = (f"{name}#{at}", command, reply)
+            yield step, (after, (*actors[:at], moved, *actors[at + 1 :]))
+        for command in self._times(keys, walking):
+            after, reply = self._effect(keys, command)
+            if after != keys:
+                yield ("time", command, reply), (after, actors)
+
+    @staticmethod
+    def _times(keys: Frozen, walking: bool) -> Iterator[Command]:
+        new, old, delayed = dict(keys[4]), dict(keys[5]), keys[6]  # type: ignore[call-overload]
+        for item_id in IDS:
+            held = {leases[item_id] for leases in (new, old) if item_id in leases}
+            if held - {"buried"} and not (walking and held == {"settling"}):
+                yield "expire", item_id
+        for item_id, when in delayed:  # type: ignore[attr-defined]
+            if when == "later":
+                yield "come_due", item_id
+
+    def _effect(self, keys: Frozen, command: Command) -> tuple[Frozen, Any]:
+        known = self.effects.get((keys, command))
+        if known is None:
+            queue = Queue(keys)
+            queue.mutation = self._mutation
+            name, *args = command
+            reply = getattr(queue, name)(*args)
+            after = keys if name in _READS else queue.frozen()
+            try:
+                check(Queue(keys), command, reply, queue)
+            except Violation as violation:
+                raise Violation(f"{violation}: {_line(command, reply)}") from None
+            known = self.effects[keys, command] = (after, reply)
+        return known
+
+    # What a clean makes of any state, once everybody else is gone.
+
+    def _check_recovery(self, keys: Frozen) -> None:
+        settled = _after_everybody(keys)
+        if settled in self._recovered:
+            return
+        self._recovered.add(settled)
+        cleaned = self._run_alone(("deep_clean",), settled)
+        cleaned = self._run_alone(("deep_clean",), _after_everybody(cleaned))
+        queue = Queue(_after_everybody(cleaned))
+        for item_id in {*IDS, *queue.main, *queue.processing}:
+            _expect_clean(queue, item_id)
+        if set(queue.data) != set(Queue(keys).data):
+            raise Violation("a clean lost data")
+        theirs = Queue(self._run_alone(("deep_clean_later",), settled))
+        lost = [i for i in theirs.data if i not in theirs.main and theirs.new.get(i) != "buried"]
+        if lost:
+            raise Violation(f"no clean of upstream's brings back {lost}")
+
+    def _run_alone(self, program: Cast, keys: Frozen) -> Frozen:
+        actor: Actor = (program, ())
+        while (command := next_command(actor)) is not None:
+            keys, reply = self._effect(keys, command)
+            actor = (program, (*actor[1], reply))
+        return keys
+
+
+def _after_everybody(keys: Frozen) -> Frozen:
+    """All programs are dead, all leases have ended, and all that is delayed is due."""
+    queue = Queue(keys)
+    for item_id in queue.delayed:
+        queue.delayed[item_id] = "due"
+    for name in NAMES:
+        leases = queue.leases(name)
+        for item_id in [i for i, holder in leases.items() if holder != "buried"]:
+            del leases[item_id]
+    queue.guarded.clear()
+    queue.wins.clear()
+    return queue.frozen()
+
+
+def _expect_clean(queue: Queue, item_id: str) -> None:
+    traces = [
+        name
+        for name, ids in (
+            ("processing", queue.processing),
+            ("cleaning", queue.cleaning),
+            ("delayed", queue.delayed),
+        )
+        if item_id in ids
+    ]
+    if traces == ["processing"] and item_id in queue.data and queue.is_guarded(item_id):
+        # A worker popped a buried item that a producer had pushed again, and died. Behind its guard
+        # the item stays buried, and a kick takes its entry away.
+        traces.clear()
+    if traces:
+        raise Violation(f"after cleans, {item_id} is left in {traces}")
+    if item_id not in queue.data:
+        if item_id in queue.main or item_id in queue.buried:
+            raise Violation(f"after cleans, {item_id} is a ghost")
+    elif item_id in queue.buried:
+        if item_id in queue.main or not queue.is_guarded(item_id):
+            raise Violation(f"after cleans, {item_id} is buried without its guard")
+    elif queue.main.count(item_id) != 1:
+        raise Violation(f"after cleans, {item_id} waits {queue.main.count(item_id)} times")
+
+
+# What must hold for each step.
+
+
+def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
+    """Check one command.
+
+    Raises:
+        Violation: It breaks a guarantee.
+    """
+    name, *args = command
+    if name in SCRIPTS:
+        for item_id in IDS:
+            _check_data(name, before, after, item_id, reply)
+            _check_half_steps(name, before, after, item_id)
+            _check_schedule(name, args, before, after, item_id)
+            if name in ("repair", "prune", "restore_guards"):
+                _check_clean(before, after, item_id)
+    elif name == "exists_lease" and not reply:
+        lease_name, item_id = args
+        if item_id in before.guarded:
+            raise Violation(
+                f"a cleaner that knows the {lease_name} lease name sees no lease of {item_id}, "
+                f"which is {before.guarded[item_id]}"
+            )
+
+
+def _check_data(name: str, before: Queue, after: Queue, item_id: str, reply: Any) -> None:
+    life, left = before.data.get(item_id), after.data.get(item_id)
+    won = len(after.wins) > len(before.wins) and after.wins[-1][0] == item_id
+    said = name in ("complete", "remove") and reply[0] in (
+        (item_id, "completed"),
+        (item_id, "removed"),
+    )
+    if life is not None and left is None and not said:
+        raise Violation(f"{name} lost {item_id}")
+    if said and (life is None or left is not None):
+        raise Violation(f"{name} says that it took {item_id} away")
+    if won and (name != "complete" or not said):
+        raise Violation(f"{name} reports a completed {item_id}")
+    if life is None and left is not None and name != "add":
+        raise Violation(f"{name} made {item_id}")
+    if life is not None and left is not None and life != left:
+        raise Violation(f"{name} changed the data of {item_id}")
+
+
+def _listed(queue: Queue, item_id: str) -> int:
+    return queue.main.count(item_id) + queue.processing.count(item_id)
+
+
+def _scheduled(queue: Queue, item_id: str) -> bool:
+    return item_id in queue.delayed or item_id in queue.buried
+
+
+def _flaws(queue: Queue, item_id: str) -> set[str]:
+    """What is broken about an ID, by the protocol's words."""
+    flaws = set()
+    listed, scheduled = _listed(queue, item_id), _scheduled(queue, item_id)
+    held = {leases[item_id] for leases in (queue.new, queue.old) if item_id in leases}
+    if item_id not in queue.data:
+        if listed:
+            flaws.add("a ghost")
+        return flaws
+    if not listed and not scheduled:
+        if not held:
+            flaws.add("an orphan")
+        elif not any(is_session(holder) for holder in held):
+            flaws.add("hidden behind a guard")
+    if listed > 1:
+        flaws.add("a duplicate")
+    if listed and scheduled:
+        flaws.add("listed and scheduled")
+    if item_id in queue.delayed and item_id in queue.buried:
+        flaws.add("delayed and buried")
+    return flaws
+
+
+def _check_half_steps(name: str, before: Queue, after: Queue, item_id: str) -> None:
+    """No script leaves a flaw that was not there."""
+    known = _flaws(before, item_id)
+    new = _flaws(after, item_id) - known
+    if name == "add" and "a ghost" in known:
+        # An add looks for its ID in no list: that would cost the lists' length.
+        new -= {"a duplicate", "listed and scheduled"}
+    if new:
+        raise Violation(f"{name} made {item_id} {', '.join(sorted(new))}")
+
+
+def _check_schedule(
+    name: str, args: Sequence[Any], before: Queue, after: Queue, item_id: str
+) -> None:
+    """Nothing delayed comes back early, and nothing buried by itself."""
+    if item_id not in before.data or _listed(before, item_id) or not _listed(after, item_id):
+        return
+    if name in _ON_DEMAND or not _scheduled(before, item_id):
+        return
+    if item_id in before.buried:
+        if not (name == "push_scheduled" and args[0] == "buried"):
+            raise Violation(f"{name} brought back {item_id}, which is buried")
+    elif before.delayed[item_id] == "later":
+        raise Violation(f"{name} brought back {item_id} before its time")
+
+
+def _check_clean(before: Queue, after: Queue, item_id: str) -> None:
+    """A clean takes nothing from anybody who holds a lease."""
+    holders = [leases.get(item_id) for leases in (before.new, before.old)]
+    if not any(is_session(holder) for holder in holders) or item_id not in before.data:
+        return
+    if holders != [leases.get(item_id) for leases in (after.new, after.old)]:
+        raise Violation(f"a clean changed the lease of {item_id}")
+    if item_id in before.processing and item_id not in after.processing:
+        raise Violation(f"a clean took {item_id} from its worker")
+    if item_id in after.main and item_id not in before.main:
+        raise Violation(f"a clean pushed {item_id}, which is leased")
+
+
+def _happens(watch: Watch, state: State, step: Step, reached: State) -> bool:
+    who, command, reply = step
+    if who == "time":
+        return False
+    actor = state[1][int(who.partition("#")[2])]
+    assert actor is not None
+    return watch(Queue(state[0]), actor, command, reply, Queue(reached[0]))
+
+
+def _way(parents: dict[State, tuple[State, Step] | None], state: State) -> list[Step]:
+    way: list[Step] = []
+    while (parent := parents[state]) is not None:
+        state, step = parent
+        way.append(step)
+    return way[::-1]
+
+
+def _story(way: Sequence[Step]) -> str:
+    return "\n".join(f"  {who}: {_line(command, reply)}" for who, command, reply in way)
+
+
+def _line(command: Command, reply: Any) -> str:
+    return f"{' '.join(map(str, command))} -> {reply}"

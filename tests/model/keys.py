@@ -1,0 +1,171 @@
+"""The keys of a queue with two items, and the commands that upstream's programs send.
+
+Every field of `Keys` is a key of the protocol, but for the last three, which are what a witness
+notes: how many lives each ID had, what of ours protects it, and who deleted its data.
+"""
+
+from collections.abc import Hashable
+
+IDS = ("a", "b")
+# Lease names: that of later versions, and that of 0.1.
+NAMES = ("new", "old")
+GUARDS = ("delayed", "buried", "settling")
+# How long each value lasts when it is put on a server, seconds; all sessions last equally long.
+LATER_S, MARGIN_S, SESSION_S, SETTLING_S = 3600, 60, 1000, 30
+
+Frozen = tuple[Hashable, ...]
+
+
+class Keys:
+    """All keys at one instant; `frozen` is the same as a value.
+
+    Attributes:
+        data: ID to its life, a number from 1 on, which stands for the item's data.
+        main: The waiting list, newest first.
+        processing: Newest first.
+        cleaning: The list of a 0.1 cleaner, newest first.
+        new: ID to the holder under the later name.
+        old: ID to the holder under the name of 0.1.
+        delayed: ID to `later` or `due`.
+        buried: IDs.
+        returns: ID to how often a clean returned it.
+        lives: ID to how many lives it had.
+        guarded: ID to why no cleaner may touch it, until somebody else changes its leases or lists.
+        wins: (ID, life) of every complete that reported success, in order.
+    """
+
+    def __init__(self, frozen: Frozen | None = None) -> None:
+        parts = frozen or ((),) * 12
+        self.data: dict[str, int] = dict(parts[0])  # type: ignore[call-overload]
+        self.main: list[str] = list(parts[1])  # type: ignore[call-overload]
+        self.processing: list[str] = list(parts[2])  # type: ignore[call-overload]
+        self.cleaning: list[str] = list(parts[3])  # type: ignore[call-overload]
+        self.new: dict[str, str] = dict(parts[4])  # type: ignore[call-overload]
+        self.old: dict[str, str] = dict(parts[5])  # type: ignore[call-overload]
+        self.delayed: dict[str, str] = dict(parts[6])  # type: ignore[call-overload]
+        self.buried: set[str] = set(parts[7])  # type: ignore[call-overload]
+        self.returns: dict[str, int] = dict(parts[8])  # type: ignore[call-overload]
+        self.lives: dict[str, int] = dict(parts[9])  # type: ignore[call-overload]
+        self.guarded: dict[str, str] = dict(parts[10])  # type: ignore[call-overload]
+        self.wins: list[tuple[str, int]] = list(parts[11])  # type: ignore[call-overload]
+
+    def frozen(self) -> Frozen:
+        return (
+            tuple(sorted(self.data.items())),
+            tuple(self.main),
+            tuple(self.processing),
+            tuple(self.cleaning),
+            tuple(sorted(self.new.items())),
+            tuple(sorted(self.old.items())),
+            tuple(sorted(self.delayed.items())),
+            tuple(sorted(self.buried)),
+            tuple(sorted(self.returns.items())),
+            tuple(sorted(self.lives.items())),
+            tuple(sorted(self.guarded.items())),
+            tuple(self.wins),
+        )
+
+    def leases(self, name: str) -> dict[str, str]:
+        return self.new if name == "new" else self.old
+
+    def entries(self, name: str) -> list[str]:
+        return {"main": self.main, "processing": self.processing, "cleaning": self.cleaning}[name]
+
+    def create(self, item_id: str) -> None:
+        self.lives[item_id] = self.lives.get(item_id, 0) + 1
+        self.data[item_id] = self.lives[item_id]
+
+    # Upstream's commands, one method each. What they change is no longer protected by us.
+
+    def set_data(self, item_id: str) -> None:
+        """SET, as 0.1 adds; over an item that exists it is the same item with other data."""
+        if item_id in self.data:
+            return
+        self.guarded.pop(item_id, None)
+        self.create(item_id)
+
+    def setnx_data(self, item_id: str) -> bool:
+        if item_id in self.data:
+            return False
+        self.set_data(item_id)
+        return True
+
+    def del_data(self, item_id: str, believed: int = 0) -> bool:
+        """DEL, which decides who completed it; 0.1 reports success whatever its DEL found.
+
+        Args:
+            item_id: The ID.
+            believed: For 0.1, the life that it leased.
+        """
+        self.guarded.pop(item_id, None)
+        life = self.data.pop(item_id, 0)
+        if believed or life:
+            self.wins.append((item_id, believed or life))
+        return bool(life)
+
+    def exists_data(self, item_id: str) -> bool:
+        return item_id in self.data
+
+    def get(self, item_id: str) -> int:
+        return self.data.get(item_id, 0)
+
+    def rpoplpush(self) -> str | None:
+        if not self.main:
+            return None
+        item_id = self.main.pop()
+        self.processing.insert(0, item_id)
+        self.guarded.pop(item_id, None)
+        return item_id
+
+    def setex(self, name: str, item_id: str, holder: str) -> None:
+        self.guarded.pop(item_id, None)
+        self.leases(name)[item_id] = holder
+
+    def del_lease(self, name: str, item_id: str) -> None:
+        self.guarded.pop(item_id, None)
+        self.leases(name).pop(item_id, None)
+
+    def exists_lease(self, name: str, item_id: str) -> bool:
+        return item_id in self.leases(name)
+
+    def lpush(self, key: str, item_id: str) -> None:
+        if key != "cleaning":
+            self.guarded.pop(item_id, None)
+        self.entries(key).insert(0, item_id)
+
+    def lrem(self, key: str, item_id: str) -> bool:
+        """LREM of all entries."""
+        entries = self.entries(key)
+        if item_id not in entries:
+            return False
+        if key != "cleaning":
+            self.guarded.pop(item_id, None)
+        entries[:] = [entry for entry in entries if entry != item_id]
+        return True
+
+    def lpos(self, key: str, item_id: str) -> bool:
+        return item_id in self.entries(key)
+
+    def lrange(self, key: str) -> tuple[str, ...]:
+        return tuple(self.entries(key))
+
+    def keys_data(self) -> tuple[str, ...]:
+        return tuple(sorted(self.data))
+
+    # What time does.
+
+    def expire(self, item_id: str) -> None:
+        """The leases of an ID end that were set together, those of a session first."""
+        self.guarded.pop(item_id, None)
+        held = [(name, self.leases(name).get(item_id)) for name in NAMES]
+        values = {value for _, value in held if value and value != "buried"}
+        if "delayed" in values and self.delayed.get(item_id) == "later":
+            # The guard outlives the due time.
+            values.discard("delayed")
+        ending = min(values, key=lambda value: (value in GUARDS, value), default=None)
+        for name, value in held:
+            if value is not None and value == ending:
+                del self.leases(name)[item_id]
+
+    def come_due(self, item_id: str) -> None:
+        self.delayed[item_id] = "due"

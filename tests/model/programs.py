@@ -1,0 +1,312 @@
+"""What upstream's programs and ours send, one command after the other.
+
+A program is a generator: it yields a command, which is the name and the arguments of a method of
+`Queue`, and is sent its reply. It has no state but the replies so far.
+
+Upstream sends several commands in one pipeline; in Go, Node.js, Rust and C# that is no transaction,
+so here each stands alone. Facts are from the sources of 0.1.5 and of the version after it.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from functools import cache
+from typing import Any
+
+Command = tuple[Any, ...]
+Program = Generator[Command, Any, None]
+# A program's name and its arguments.
+Cast = tuple[Any, ...]
+# A program and the replies that it has got.
+Actor = tuple[Cast, tuple[Any, ...]]
+
+LATER, FIRST = "new", "old"
+
+
+# Upstream's.
+
+
+def produce(name: str, item_id: str) -> Program:
+    """0.1 sets the data unconditionally; later versions add an item that is not there."""
+    if name == LATER:
+        if not (yield "setnx_data", item_id):
+            return
+    else:
+        yield "set_data", item_id
+    yield "lpush", "main", item_id
+
+
+def work(name: str, session: str) -> Program:
+    """Lease the next item and complete it."""
+    item_id = yield ("rpoplpush",)
+    if item_id is None:
+        return
+    life = yield "get", item_id
+    if not life and name == LATER:
+        # The entry stays in processing.
+        return
+    yield "setex", name, item_id, session
+    if name == LATER:
+        yield "del_data", item_id
+        yield "lrem", "processing", item_id
+    else:
+        if not (yield "lrem", "processing", item_id):
+            return
+        yield "del_data", item_id, life or -1
+    yield "del_lease", name, item_id
+
+
+def light_clean_later() -> Program:
+    for item_id in (yield "lrange", "processing"):
+        if (yield "exists_lease", LATER, item_id):
+            continue
+        is_there = yield "exists_data", item_id
+        yield "lrem", "processing", item_id
+        if is_there:
+            yield "lpush", "main", item_id
+
+
+def light_clean_node() -> Program:
+    """As the later one, but for the item it looks at the lease key a second time."""
+    for item_id in (yield "lrange", "processing"):
+        if (yield "exists_lease", LATER, item_id):
+            continue
+        is_there = yield "exists_lease", LATER, item_id
+        yield "lrem", "processing", item_id
+        if is_there:
+            yield "lpush", "main", item_id
+
+
+def light_clean_first() -> Program:
+    """0.1 notes in a list of its own what it has in hand."""
+    for item_id in (yield "lrange", "processing"):
+        if (yield "exists_lease", FIRST, item_id):
+            continue
+        yield "lpush", "cleaning", item_id
+        if (yield "lrem", "processing", item_id):
+            yield "lpush", "main", item_id
+        yield "lrem", "cleaning", item_id
+    for item_id in (yield "lrange", "cleaning"):
+        if (
+            not (yield "exists_lease", FIRST, item_id)
+            and not (yield "lpos", "main", item_id)
+            and not (yield "lpos", "processing", item_id)
+        ):
+            yield "lpush", "main", item_id
+        yield "lrem", "cleaning", item_id
+
+
+def deep_clean_later() -> Program:
+    items = yield ("keys_data",)
+    waiting = yield "lrange", "main"
+    for item_id in items:
+        if item_id not in waiting and not (yield "exists_lease", LATER, item_id):
+            yield "lrem", "processing", item_id
+            yield "lpush", "main", item_id
+
+
+# Ours: the calls of the core, for a few IDs.
+
+
+def add(item_id: str, later: bool) -> Program:
+    yield "add", item_id, later
+
+
+def lease_and_complete(session: str) -> Program:
+    item_id = yield "lease", session
+    if item_id is not None:
+        yield "touch", item_id
+        yield "complete", item_id, session
+
+
+def lease_id(item_id: str, session: str) -> Program:
+    yield "lease_id", item_id, session
+
+
+def complete(item_id: str) -> Program:
+    yield "complete", item_id, None
+
+
+def remove(item_id: str) -> Program:
+    life = yield "get", item_id
+    yield "remove", item_id, life
+
+
+def release(item_id: str, session: str, force: bool, front: bool) -> Program:
+    yield from _unless_in_transit(
+        item_id, force, lambda first: ("release", item_id, session, force, first, front)
+    )
+
+
+def schedule(item_id: str, how: str, session: str, force: bool) -> Program:
+    yield from _unless_in_transit(
+        item_id, force, lambda first: ("schedule", item_id, how, session, force, first)
+    )
+
+
+def _unless_in_transit(item_id: str, force: bool, command: Callable[[bool], Command]) -> Program:
+    """Between the two looks-up is the grace period."""
+    ((_, status),) = yield command(not force)
+    if status == "in-transit":
+        before = yield "look_up", (item_id,)
+        after = yield "look_up", (item_id,)
+        if not after[0][3] or before[0][3] == after[0][3]:
+            yield command(False)
+
+
+def kick(item_id: str) -> Program:
+    yield "push_scheduled", "buried", (item_id,)
+
+
+def light_clean() -> Program:
+    abandoned, ghosts = yield from _broken_in_processing()
+    yield from _promote()
+    yield from _repair_processing(abandoned, ghosts)
+
+
+def deep_clean() -> Program:
+    abandoned, ghosts = yield from _broken_in_processing()
+    found = yield from _survey()
+    unguarded = yield from _unguarded()
+    due = yield from _promote()
+    if not (abandoned or ghosts or unguarded or any(found.values())):
+        return
+    done = yield from _repair_processing(abandoned, ghosts)
+    for state, seen in (
+        ("orphaned", found["orphaned"]),
+        ("ghost", found["ghost"]),
+        ("duplicated", found["duplicated"]),
+    ):
+        left = tuple((i, life if state != "ghost" else None) for i, life in seen if i not in done)
+        if left:
+            done |= _done((yield "repair", (state,), left))
+    done |= due
+    if stale := tuple(i for i, _ in found["cleaning"] if i not in due):
+        looked = yield "look_up", stale
+        stale = tuple(i for i, state, places, _ in looked if _is_stale_in_cleaning(state, places))
+        if stale:
+            yield "prune", "cleaning", stale
+    if left := tuple((i, None) for i, _ in found["schedule"] if i not in done):
+        yield "repair", (), left
+    for which in ("delayed", "buried"):
+        if ids := tuple(i for i, where in found[which] if i not in due):
+            yield "prune", which, ids
+    if ids := tuple(i for i in unguarded if i not in done):
+        yield "restore_guards", ids
+
+
+def _distinct(ids: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(reversed(ids)))
+
+
+def _done(outcomes: Sequence[tuple[str, str]]) -> set[str]:
+    return {item_id for item_id, status in outcomes if status != "skipped"}
+
+
+def _is_stale_in_cleaning(state: str, places: Sequence[str]) -> bool:
+    return len(places) > ("cleaning" in places) or state in ("gone", "stray-lease")
+
+
+def _broken_in_processing() -> Generator[Command, Any, tuple[Any, Any]]:
+    ids = _distinct((yield "lrange", "processing"))
+    return (yield "states", ids) if ids else ((), ())
+
+
+def _promote() -> Generator[Command, Any, set[str]]:
+    due = yield ("due",)
+    if not due:
+        return set()
+    return _done((yield "push_scheduled", "delayed", due))
+
+
+def _unguarded() -> Generator[Command, Any, tuple[str, ...]]:
+    ids = yield ("scheduled",)
+    return (yield "unguarded", ids) if ids else ()
+
+
+def _repair_processing(abandoned: Any, ghosts: Any) -> Generator[Command, Any, set[str]]:
+    done: set[str] = set()
+    if abandoned:
+        # The grace period is between these two.
+        before = yield "lrange", "processing"
+        after = yield "lrange", "processing"
+        moved = {i for i in after if i in before and _place(after, i) > _place(before, i)}
+        if left := tuple((i, life) for i, life in abandoned if i not in moved):
+            done |= _done((yield "repair", ("abandoned", "duplicated"), left))
+    if ghosts:
+        done |= _done((yield "repair", ("ghost",), tuple((i, None) for i in ghosts)))
+    return done
+
+
+def _place(entries: Sequence[str], item_id: str) -> int:
+    """Of its oldest entry, counted from the right end."""
+    return entries[::-1].index(item_id)
+
+
+def _survey() -> Generator[Command, Any, dict[str, list[tuple[str, Any]]]]:
+    """The walk over the lists, the sorted sets and the data keys, then a look at each suspect."""
+    entries = [*(yield "lrange", "main")]
+    entries += yield "lrange", "processing"
+    entries += yield ("scheduled",)
+    items = yield ("keys_data",)
+    noted = yield "lrange", "cleaning"
+    suspects = {i for i in entries if entries.count(i) > 1 or i not in items}
+    suspects |= {i for i in items if i not in entries} | {*noted}
+    found: dict[str, list[tuple[str, Any]]] = {
+        name: []
+        for name in ("orphaned", "duplicated", "ghost", "cleaning", "schedule", "delayed", "buried")
+    }
+    if not suspects:
+        return found
+    for item_id, state, places, life in (yield "look_up", tuple(sorted(suspects))):
+        listed = "main" in places or "processing" in places
+        scheduled = [name for name in ("delayed", "buried") if name in places]
+        if state in ("orphaned", "duplicated"):
+            found[state].append((item_id, life or None))
+        if state == "ghost" and "main" in places:
+            found["ghost"].append((item_id, None))
+        if state == "ghost":
+            for name in scheduled:
+                found[name].append((item_id, name))
+        elif scheduled and listed and state not in ("delayed", "due", "buried"):
+            found["schedule"].append((item_id, None))
+        if "cleaning" in places and _is_stale_in_cleaning(state, places):
+            found["cleaning"].append((item_id, None))
+    return found
+
+
+PROGRAMS: dict[str, Callable[..., Program]] = {
+    function.__name__: function
+    for function in (
+        produce,
+        work,
+        light_clean_later,
+        light_clean_node,
+        light_clean_first,
+        deep_clean_later,
+        add,
+        lease_and_complete,
+        lease_id,
+        complete,
+        remove,
+        release,
+        schedule,
+        kick,
+        light_clean,
+        deep_clean,
+    )
+}
+UPSTREAM = ("produce", "work", "light_clean_later", "light_clean_node", "light_clean_first")
+UPSTREAM += ("deep_clean_later",)
+
+
+@cache
+def next_command(actor: Actor) -> Command | None:
+    """The command that a program sends after these replies; None at its end."""
+    (name, *args), replies = actor
+    program = PROGRAMS[name](*args)
+    try:
+        command = next(program)
+        for reply in replies:
+            command = program.send(reply)
+    except StopIteration:
+        return None
+    return command

@@ -1,0 +1,259 @@
+"""The model's keys on a real server: put them there, run one of our scripts, read them again."""
+
+from collections.abc import Iterable
+from hashlib import sha1
+from itertools import islice
+from typing import Any
+
+import redis
+
+from rwq_cli.core.items.results import result_args
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.lua import IDENTITY_DIGITS, load_script, queue_args, queue_keys
+from rwq_cli.core.model import STATE_CODES, STATUS_CODES, State
+from rwq_cli.core.state.expected import fingerprint
+from tests.live.raw_keys import LOOK, RawKeys, raw_keys_of
+from tests.model.keys import IDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
+from tests.model.programs import Command
+from tests.model.scripts import Queue
+
+NAME = b"jobs"
+KEYS = QueueKeys(NAME)
+_STATUS = {code: status.value for status, code in STATUS_CODES.items()}
+_STATE = {code: state for state, code in STATE_CODES.items()}
+# The IDs are looked up by name.
+_BY_NAME = ("name", 0, 0, "mark")
+_ANY = ("", "", "0")
+_GUARDS = {"delayed": b"rwq-delayed:1", "buried": b"rwq-buried:why", "settling": b"rwq-settling:x"}
+_REFUSALS = ("gone", "abandoned", "orphaned", "leased", "held", "unlisted")
+# Far enough from now, either way, that no test lasts so long.
+_DUE_MS = {"a": 1, "b": 2}
+
+
+def data_of(item_id: str, life: int) -> bytes:
+    return b"%s, life %d" % (item_id.encode(), life)
+
+
+def _identity(item_id: str, life: int | None) -> str:
+    return sha1(data_of(item_id, life)).hexdigest()[:IDENTITY_DIGITS] if life else ""
+
+
+def making(keys: Frozen, now_ms: int) -> list[tuple[Any, ...]]:
+    """The commands that make the server's keys these."""
+    queue = Queue(keys)
+    commands: list[tuple[Any, ...]] = [("FLUSHDB",)]
+    for item_id, life in queue.data.items():
+        commands.append(("SET", KEYS.item(item_id.encode()), data_of(item_id, life)))
+    for key, entries in (
+        (KEYS.main, queue.main),
+        (KEYS.processing, queue.processing),
+        (KEYS.cleaning, queue.cleaning),
+    ):
+        if entries:
+            commands.append(("RPUSH", key, *entries))
+    for key_of, leases in ((KEYS.lease, queue.new), (KEYS.old_lease, queue.old)):
+        for item_id, holder in leases.items():
+            later_s = LATER_S if queue.delayed.get(item_id) == "later" else 0
+            lasts_s = {"settling": SETTLING_S, "delayed": later_s + MARGIN_S}.get(holder, SESSION_S)
+            value = _GUARDS.get(holder, holder.encode())
+            expiry = () if holder == "buried" else ("EX", lasts_s)
+            commands.append(("SET", key_of(item_id.encode()), value, *expiry))
+    for item_id, when in queue.delayed.items():
+        due_ms = now_ms + LATER_S * 1000 if when == "later" else _DUE_MS[item_id]
+        commands.append(("ZADD", KEYS.delayed, due_ms, item_id))
+    commands += [("ZADD", KEYS.buried, 1, item_id) for item_id in queue.buried]
+    commands += [("HSET", KEYS.returns, item_id, count) for item_id, count in queue.returns.items()]
+    return commands
+
+
+def model_of(seen: RawKeys, now_ms: float) -> Frozen:
+    """The model's keys for what is on a server; without what only a witness knows."""
+    queue = Queue()
+    queue.data = {i.decode(): int(data.rsplit(b" ")[-1]) for i, data in seen.data.items()}
+    for entries, ids in (
+        (queue.main, seen.main),
+        (queue.processing, seen.processing),
+        (queue.cleaning, seen.cleaning),
+    ):
+        entries += [item_id.decode() for item_id in ids]
+    for (item_id, kind), holder in seen.leases.items():
+        name = "new" if kind == "lease" else "old"
+        guard = holder.split(b":")[0].removeprefix(b"rwq-").decode()
+        queue.leases(name)[item_id.decode()] = guard if b":" in holder else holder.decode()
+    for item_id, due_ms in seen.delayed.items():
+        queue.delayed[item_id.decode()] = "later" if due_ms > now_ms else "due"
+    queue.buried = {item_id.decode() for item_id in seen.buried}
+    queue.returns = {item_id.decode(): count for item_id, count in seen.returns.items()}
+    return queue.frozen()[:9]
+
+
+# What each of our scripts is sent for a command of the model, and what its reply means.
+
+
+def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
+    """The script and its own arguments."""
+    name, *args = command
+    match name:
+        case "add":
+            item_id, later = args
+            data = data_of(item_id, lives.get(item_id, 0) + 1)
+            return name, ("any", f"+{LATER_S * 1000};" if later else "", item_id, data)
+        case "lease":
+            return name, (args[0], SESSION_S * 1000, 1, 1 << 30, 100, "1", 0)
+        case "lease_id":
+            return "lease_by_id", (*_BY_NAME, args[1], SESSION_S * 1000, "1", args[0])
+        case "complete":
+            owners = () if args[1] is None else (args[1],)
+            return name, (*_BY_NAME, *_ANY, len(owners), *result_args(None), *owners, args[0])
+        case "remove":
+            item_id, life = args
+            saved = fingerprint(data_of(item_id, life)) if life else ""
+            return name, (*_BY_NAME, "", "", "1", *[""] * 8, "0", "", "", item_id, saved)
+        case "touch":
+            return name, (SESSION_S * 1000, args[0])
+        case "release":
+            item_id, own, force, first_look, front = args
+            policy = (own, int(force), int(first_look), int(front))
+            return name, (*_BY_NAME, *_ANY, *policy, item_id)
+        case "schedule":
+            item_id, how, own, force, first_look = args
+            what = LATER_S * 1000 if how == "delayed" else "bury"
+            return name, (*_BY_NAME, *_ANY, own, int(force), int(first_look), what, "why", item_id)
+        case "push_scheduled":
+            return name, (*_BY_NAME, *_ANY, args[0], *args[1])
+        case "repair":
+            expected, seen = args
+            ids = [word for i, life in seen for word in (i, _identity(i, life))]
+            return name, (*_BY_NAME, ";".join(expected), "", "1", -1, *ids)
+        case "restore_guards":
+            return name, (*_BY_NAME, "lost", *args[0])
+        case "prune":
+            return name, (args[0], 0, 0, *args[1])
+        case "states":
+            return name, (0, 1, 1, *args[0])
+        case "look_up":
+            return name, (1000, 1000, 1, *args[0])
+    raise AssertionError(f"no script for {name}")
+
+
+def meaning(command: Command, reply: Any) -> Any:
+    """A script's reply as the model's."""
+    name, *args = command
+    match name:
+        case "add":
+            return ((args[0], "duplicate" if reply else "added"),)
+        case "lease":
+            return reply[4].decode() if len(reply) > 4 else None
+        case "lease_id":
+            state = reply[0].decode()
+            refused = "leased" if state in ("held", "unlisted") else state
+            return ((args[0], refused if state in _REFUSALS else "taken"),)
+        case "prune":
+            return tuple(item_id.decode() for item_id in reply)
+        case "states":
+            codes, fingerprints = (part.decode() for part in reply)
+            states = [_STATE[code] for code in codes]
+            named = list(zip(args[0], states, strict=True))
+            abandoned = [i for i, state in named if state is State.ABANDONED]
+            known = [
+                fingerprints[at : at + IDENTITY_DIGITS]
+                for at in range(0, len(fingerprints), IDENTITY_DIGITS)
+            ]
+            ghosts = tuple(i for i, state in named if state is State.GHOST)
+            return tuple(zip(abandoned, known, strict=True)), ghosts
+        case _:
+            ids = args[-1] if isinstance(args[-1], tuple) else (args[0],)
+            ids = tuple(i if isinstance(i, str) else i[0] for i in ids)
+            statuses = (_STATUS[code] for code in reply[0].decode())
+            return tuple(zip(ids, statuses, strict=True))
+
+
+def as_server_says(command: Command, reply: Any) -> Any:
+    """The model's reply in the server's words: an identity for each life."""
+    if command[0] == "states":
+        abandoned, ghosts = reply
+        return tuple((i, _identity(i, life)) for i, life in abandoned), ghosts
+    return reply
+
+
+_KEYS = {"main": "jobs:queue", "processing": "jobs:processing", "cleaning": "jobs:cleaning"}
+_LEASES = {"new": "jobs:lease", "old": "jobs:leased_by_session"}
+
+
+def as_redis(command: Command) -> list[str]:
+    """A command of upstream's, as it is sent."""
+    name, *args = command
+    match name:
+        case "rpoplpush":
+            return ["RPOPLPUSH", "jobs:queue", "jobs:processing"]
+        case "get" | "exists_data":
+            return ["GET" if name == "get" else "EXISTS", f"jobs:item:{args[0]}"]
+        case "set_data" | "setnx_data":
+            return [name.partition("_")[0].upper(), f"jobs:item:{args[0]}", "data"]
+        case "setex":
+            return ["SETEX", f"{_LEASES[args[0]]}:{args[1]}", "60", args[2]]
+        case "del_data":
+            return ["DEL", f"jobs:item:{args[0]}"]
+        case "del_lease" | "exists_lease":
+            return [name.partition("_")[0].upper(), f"{_LEASES[args[0]]}:{args[1]}"]
+        case "lrem":
+            return ["LREM", _KEYS[args[0]], "0", args[1]]
+        case "lpush" | "lpos":
+            return [name.upper(), _KEYS[args[0]], args[1]]
+        case "lrange":
+            return ["LRANGE", _KEYS[args[0]], "0", "-1"]
+        case "keys_data":
+            return ["KEYS", "jobs:item:*"]
+    raise AssertionError(f"upstream sends no {name}")
+
+
+# Runs the commands in ARGV, each after the number of its words.
+_RUN_ALL = """
+local at = 1
+while at <= #ARGV do
+  redis.call(unpack(ARGV, at + 1, at + ARGV[at]))
+  at = at + 1 + ARGV[at]
+end
+"""
+# How many states are put on the server in one round trip.
+_AT_ONCE = 200
+Effect = tuple[tuple[Frozen, Command], tuple[Frozen, Any]]
+
+
+def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
+    """Run each script on a real server that holds the keys before it.
+
+    Returns:
+        Where the server and the model do not agree, in words.
+    """
+    seconds, _ = raw.time()
+    now_ms = int(seconds) * 1000
+    head, keys = queue_args(KEYS, dry_run=False), queue_keys(KEYS)
+    found: list[str] = []
+    left = iter(effects)
+    while some := list(islice(left, _AT_ONCE)):
+        pipeline = raw.pipeline(transaction=False)
+        for (before, command), _ in some:
+            making_it = making(before, now_ms)
+            words = (word for each in making_it for word in (len(each), *each))
+            pipeline.execute_command("EVAL", _RUN_ALL, 0, *words)
+            name, args = script_call(command, Queue(before).lives)
+            script = load_script(name)
+            pipeline.execute_command("EVAL", script.text, len(keys), *keys, *head, *args)
+            pipeline.execute_command("EVAL", LOOK, 0)
+        replies = pipeline.execute()
+        for at, ((before, command), (after, reply)) in enumerate(some):
+            real = (
+                model_of(raw_keys_of(replies[3 * at + 2], NAME), now_ms),
+                meaning(command, replies[3 * at + 1]),
+            )
+            expected = after[:9], as_server_says(command, reply)
+            if real != expected:
+                found.append(
+                    f"{' '.join(map(str, command))}\n  before: {before[:9]}\n"
+                    f"  model:  {expected}\n  server: {real}"
+                )
+    return found
+
+
+assert set(IDS) == set(_DUE_MS)
