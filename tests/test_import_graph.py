@@ -29,6 +29,7 @@ ROOMS = (
     "core.inspect",
     "core.items",
     "core.repair",
+    "core.work",
     "core.queue",
     "core",
     "exit_codes",

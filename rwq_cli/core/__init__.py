@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.core.server.masking import mask_url
     from rwq_cli.core.state.rules import Facts, state_of
+    from rwq_cli.core.work.loop import StopToken, WorkSummary
+    from rwq_cli.core.work.policy import Done, Failure, GiveUp, OnFail, PutBack, RetryPolicy
+    from rwq_cli.core.work.session import Job, WorkSession
 
 __all__ = [
     "FOREVER",
@@ -40,16 +43,23 @@ __all__ = [
     "Connection",
     "Counts",
     "Diagnosis",
+    "Done",
     "Due",
     "Facts",
+    "Failure",
     "Finding",
+    "GiveUp",
     "InvalidArgument",
     "Item",
+    "Job",
     "Lease",
     "NewItem",
     "NotSupported",
+    "OnFail",
     "Outcome",
+    "PutBack",
     "Repair",
+    "RetryPolicy",
     "RwqError",
     "Selection",
     "Server",
@@ -58,7 +68,10 @@ __all__ = [
     "Source",
     "State",
     "Status",
+    "StopToken",
     "WorkQueue",
+    "WorkSession",
+    "WorkSummary",
     "connect",
     "lease_from",
     "mask_url",
@@ -82,6 +95,9 @@ _HOMES = {
     "server.address": ("Server", "connect"),
     "server.masking": ("mask_url",),
     "state.rules": ("Facts", "state_of"),
+    "work.loop": ("StopToken", "WorkSummary"),
+    "work.policy": ("Done", "Failure", "GiveUp", "OnFail", "PutBack", "RetryPolicy"),
+    "work.session": ("Job", "WorkSession"),
 }
 
 

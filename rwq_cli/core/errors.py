@@ -45,9 +45,11 @@ class ServerError(RwqError):
         acknowledged_after: The items that it has acknowledged after a refused call, as pairs of
             first index and count. Empty unless the calls of a batch were sent ahead.
         in_doubt: Whether a call was sent that has no reply: it has run completely, or not at all.
+        is_transient: Whether time may cure it, so that a service tries again.
     """
 
     code = "server-error"
+    is_transient = False
     acknowledged: int | None = None
     acknowledged_after: tuple[tuple[int, int], ...] = ()
     in_doubt = False
@@ -57,12 +59,14 @@ class Unreachable(ServerError):
     """No connection could be made."""
 
     code = "unreachable"
+    is_transient = True
 
 
 class ConnectionLost(ServerError):
     """The connection broke after it was made; the last call may or may not have run."""
 
     code = "connection-lost"
+    is_transient = True
     in_doubt = True
 
 
@@ -101,30 +105,35 @@ class OutOfMemory(ServerError):
     """The server is at its `maxmemory`."""
 
     code = "out-of-memory"
+    is_transient = True
 
 
 class ReadOnly(ServerError):
     """The server rejects writes: it is a replica, cannot save its data, or lacks replicas."""
 
     code = "read-only"
+    is_transient = True
 
 
 class Loading(ServerError):
     """The server is loading its data into memory."""
 
     code = "loading"
+    is_transient = True
 
 
 class Busy(ServerError):
     """The server is busy with a script that takes too long."""
 
     code = "busy"
+    is_transient = True
 
 
 class Unavailable(ServerError):
     """The server cannot answer now: its primary or its cluster is down or being reconfigured."""
 
     code = "unavailable"
+    is_transient = True
 
 
 class WrongNode(ServerError):

@@ -76,7 +76,7 @@ class Queue:
         return self.connection.run(script, queue_keys(self.keys), (*head, *args))
 
     def script(self, name: str, *args: Any) -> Command:
-        """A command for `call_all` that runs a script; the script must be read-only."""
+        """A command for `call_all` that runs a script."""
         return ScriptCommand(name, queue_keys(self.keys), (*self._head(dry_run=False), *args))
 
     def run_each(

@@ -10,7 +10,8 @@
 | `Q:cleaning`               | list         | IDs that a cleaner of 0.1 is processing           |
 | `Q:delayed`                | zset         | ID to due time, unix ms                           |
 | `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
-| `Q:returns`                | hash         | ID to how often a cleaner returned it             |
+| `Q:returns`                | hash         | ID to how often it was returned, by a clean or    |
+|                            |              | after a failed try                                |
 | `Q:result:<id>`            | hash, TTL    | result that is kept after completion              |
 | `Q:undo:<file>`            | string, TTL  | bitmap: the lines of a file that a running undo   |
 |                            |              | or import has restored; `<file>` is the SHA-256   |

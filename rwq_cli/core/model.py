@@ -109,7 +109,7 @@ class Item:
         due_ms: For delayed items, when they are due, unix ms; else None.
         buried_ms: For buried items, when they were buried, unix ms; else None.
         reason: For buried items, why; else None.
-        returns: How often a cleaner returned it; None if unknown.
+        returns: How often a clean returned it, or a try failed; None if unknown.
     """
 
     queue: bytes
@@ -328,7 +328,7 @@ class Counts:
             read, a leased or abandoned item in processing is counted only there, and not in
             `delayed`, `due` or `buried`.
         buried: Entries of the buried sorted set.
-        returned: Items that a clean returned at least once; without a deep count, this includes
+        returned: Items that were returned at least once; without a deep count, this includes
             those that a worker completed since the last clean.
         leased: Items in processing with a lease that ends; None if only lengths were read. Without
             a deep count, this includes duplicated items.
@@ -344,7 +344,7 @@ class Counts:
             without a deep count.
         wrong_types: Item and lease keys of the wrong type; such an item is also counted where it is
             listed. None without a deep count.
-        returns: How often cleans returned those items in total; None without a deep count.
+        returns: How often those items were returned in total; None without a deep count.
         results: Results of completed items; None without a deep count.
         oldest_waiting_s: About how long the next item has waited, seconds; None if there is none,
             or if the server cannot tell.

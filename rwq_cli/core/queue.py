@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         clean as clean_,
         doctor as doctor_,
     )
+    from rwq_cli.core.work import loop as work_
 
 FOREVER = float("inf")
 
@@ -111,6 +112,7 @@ class WorkQueue(Queue):
         move_back = remove_.move_back
         purge = purge_.purge
         count_items = purge_.count_items
+        work = work_.work
         light_clean = clean_.light_clean
         deep_clean = clean_.deep_clean
         diagnose = doctor_.diagnose
@@ -158,6 +160,7 @@ class WorkQueue(Queue):
         move_back = _Operation("items.remove")
         purge = _Operation("items.purge")
         count_items = _Operation("items.purge")
+        work = _Operation("work.loop")
         light_clean = _Operation("repair.clean")
         deep_clean = _Operation("repair.clean")
         diagnose = _Operation("repair.doctor")

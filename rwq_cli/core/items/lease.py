@@ -14,7 +14,7 @@ from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.report import PREVIEW_BYTES
 from rwq_cli.core.items.schedule import due_ids, promote
 from rwq_cli.core.model import Item, Lease, State, Status
-from rwq_cli.core.server.commands import REFUSED
+from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.state.probe import returns_from
 
 # Two new keys for each item: while the server resizes its key table, each takes up to fifteen
@@ -38,7 +38,7 @@ class LeasedBatch(NamedTuple):
     Attributes:
         ids: Their IDs, next first.
         data: Their payloads, in the same order; empty strings if they were not requested.
-        returns: How often a clean returned each, in the same order; empty if none was returned.
+        returns: How often each was returned, in the same order; empty if none was returned.
         queue: The name of their queue.
     """
 
@@ -200,7 +200,7 @@ def _lease_batches(
             if shuffle is not None:
                 shuffle(turn)
             with hint_at_lost_leases():
-                first = _lease_from_first(turn, request)
+                first = lease_from_first(turn, request)
             if first.batch is not None:
                 break
             left_s = deadline_s - clock.monotonic()
@@ -241,7 +241,13 @@ class _Attempt(NamedTuple):
     due_in_s: float
 
 
-def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _Attempt:
+def first_lease(queue: Queue, request: LeaseRequest) -> Command:
+    """The first call of `lease_from_first` for one queue."""
+    # It examines few entries, so that it is short.
+    return queue.script("lease", *request.args(request.count, request.count + _SPARE_ENTRIES, 0))
+
+
+def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _Attempt:
     """Try the queues in turn."""
     due_in_s = float("inf")
     for queue in queues:
@@ -250,7 +256,7 @@ def _lease_from_first(queues: list[Queue], request: LeaseRequest) -> _Attempt:
         while True:
             reply = queue.run("lease", *request.args(request.count, entries, 0))
             examined, unscheduled, due_in_ms = reply[:3]
-            batch = _batch(queue, reply)
+            batch = batch_of(queue, reply)
             if batch.ids:
                 return _Attempt(queue, batch, 0.0)
             if not (examined or unscheduled):
@@ -283,7 +289,7 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
             requested.popleft()
             if reply is REFUSED:
                 continue
-            batch = _batch(queue, reply)
+            batch = batch_of(queue, reply)
             count -= len(batch.ids)
             queue.progress.advance(len(batch.ids))
             is_empty = is_empty or not (reply[0] or reply[1])
@@ -326,7 +332,7 @@ def _leasable(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
         reply = queue.run("lease", *args, dry_run=True)
         examined = reply[0]
         skipped += examined
-        yield _batch(queue, reply)
+        yield batch_of(queue, reply)
     # Due items are promoted to the end of main.
     promoted: set[bytes] = set()
     for outcomes in promote(queue, dry_run=True):
@@ -341,7 +347,8 @@ def _leasable(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
         yield LeasedBatch(ids, data, counts, queue.name)
 
 
-def _batch(queue: Queue, reply: Sequence[Any]) -> LeasedBatch:
+def batch_of(queue: Queue, reply: Sequence[Any]) -> LeasedBatch:
+    """The batch in a script's reply."""
     return LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], reply[_HEAD - 1], queue.name)
 
 

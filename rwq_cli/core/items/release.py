@@ -62,7 +62,7 @@ def release(
         )
 
     def operation(is_first_look: bool) -> Operation:
-        args = (*policy.args(), int(is_first_look), int(front))
+        args = (*policy.args(), int(is_first_look), int(front), 0)
         return Operation(
             "release", args, "releasing", True, items_max=_RELEASE_ITEMS, expected=expected
         )

@@ -107,7 +107,7 @@ def schedule(
     """Bury or delay items; see `bury` and `release`."""
 
     def operation(is_first_look: bool) -> Operation:
-        args = (*policy.args(), int(is_first_look), *how.args())
+        args = (*policy.args(), int(is_first_look), *how.args(), 0)
         doing = "burying" if isinstance(how, Burial) else "delaying"
         return Operation(
             "schedule", args, doing, True, items_max=_SCHEDULE_ITEMS, expected=expected

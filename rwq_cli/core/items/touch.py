@@ -27,7 +27,7 @@ def touch(
         queue.progress.begin("touching")
         for batch in in_batches(ids):
             distinct = list(dict.fromkeys(batch))
-            reply = queue.run("touch", lease_ms, *distinct, dry_run=dry_run)
+            reply = queue.run("touch", lease_ms, 0, *distinct, dry_run=dry_run)
             queue.progress.advance(len(batch))
             yield OutcomeBatch.from_reply(distinct, reply)
 

@@ -21,6 +21,7 @@ class ScriptCommand(tuple[Any, ...]):
     """
 
     script: Script
+    script_name: str
 
     def __new__(
         cls, script_name: str, keys: Sequence[bytes], args: Sequence[Any]
@@ -28,6 +29,7 @@ class ScriptCommand(tuple[Any, ...]):
         script = load_script(script_name)
         made = super().__new__(cls, ("EVALSHA", script.sha1, len(keys), *keys, *args))
         made.script = script
+        made.script_name = script_name
         return made
 
     def by_text(self) -> Command:

@@ -5,6 +5,7 @@ The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows wh
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from math import inf
 from time import monotonic
 from typing import Any
@@ -45,7 +46,7 @@ class Connection:
     """A connection to one server.
 
     It opens a link when it needs one, keeps it for the next command, and opens another while that
-    link is in use: by calls sent ahead, or by a blocking command.
+    link is in use: by calls sent ahead, by a blocking command, or by another thread.
 
     Args:
         client: A redis-py client with `protocol=2`, without `decode_responses` and retries.
@@ -95,7 +96,8 @@ class Connection:
         """Send commands in one round trip.
 
         Args:
-            commands: The commands, each a sequence of its arguments.
+            commands: The commands, each a sequence of its arguments. Scripts that write are allowed
+                only if the caller can find out what they did after a lost reply.
             atomic: Send them in MULTI and EXEC, so that all see the same instant; not for scripts.
             return_errors: Return the `ServerError` of a refused command instead of raising it.
 
@@ -232,19 +234,20 @@ class Connection:
 
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Within the block, limit the wait for a reply to a deadline plus a grace period.
+        """Within the block, limit the thread's wait for a reply to a deadline plus a grace period.
 
         A write has a grace period of 2 s, anything else one of 0.3 s.
 
         Args:
             seconds: The deadline, from now; 0 or infinity for none.
         """
-        outer_s = self._options.deadline_s
-        self._options.deadline_s = min(outer_s, monotonic() + seconds if seconds else inf)
+        limits = self._options.limits
+        outer_s = limits.deadline_s
+        limits.deadline_s = min(outer_s, monotonic() + seconds if seconds else inf)
         try:
             yield
         finally:
-            self._options.deadline_s = outer_s
+            limits.deadline_s = outer_s
 
     def close(self) -> None:
         """Close all idle links; the next command opens one again."""
@@ -264,7 +267,7 @@ class Connection:
             link = self._new_link()
         is_ready = False
         # Without its reply, nobody knows what a write has done.
-        self._options.grace_s = links.GRACE_S if writes else links.READ_GRACE_S
+        self._options.limits.grace_s = links.GRACE_S if writes else links.READ_GRACE_S
         try:
             link.prepare()
             is_ready = True
@@ -293,10 +296,13 @@ class Connection:
 
 
 def _writes(command: Command) -> bool:
-    """Whether a command may write; a `ScriptCommand` must not."""
-    return not isinstance(command, ScriptCommand) and command[0] not in _READS
+    """Whether a command may write."""
+    if isinstance(command, ScriptCommand):
+        return _script_writes(command.script_name)
+    return command[0] not in _READS
 
 
+@cache
 def _script_writes(name: str) -> bool:
     """Whether an operation may write: one that does has its writes in `NEEDS`."""
     needed = NEEDS.get(f"ops/{name}", {})

@@ -1,7 +1,8 @@
 """One connection to the server: its socket, its timeouts and its mode."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
+from threading import local
 from time import monotonic
 from typing import Any
 
@@ -30,6 +31,18 @@ NO_REPLY = object()
 _FAILURES = (rx.RedisError, OSError)
 
 
+class _Limits(local):
+    """The limits of a block of calls; each thread has its own.
+
+    Attributes:
+        deadline_s: The caller's deadline, on the clock of `time.monotonic`.
+        grace_s: How far a reply may pass the deadline.
+    """
+
+    deadline_s = inf
+    grace_s = READ_GRACE_S
+
+
 @dataclass(slots=True)
 class LinkOptions:
     """Options that all links of a connection share.
@@ -38,23 +51,22 @@ class LinkOptions:
         name: The server's name in messages.
         connect_timeout_s: The timeout for connecting, including TLS, password and database.
         reply_timeout_s: The timeout for one reply.
-        deadline_s: The caller's deadline, on the clock of `time.monotonic`.
-        grace_s: How far a reply may pass the deadline.
         no_touch: Whether reads must not count as use; None if the server cannot do that.
+        limits: The limits of the calling thread.
     """
 
     name: str
     connect_timeout_s: float
     reply_timeout_s: float
-    deadline_s: float = inf
-    grace_s: float = READ_GRACE_S
     no_touch: bool | None = False
+    limits: _Limits = field(default_factory=_Limits)
 
     def limited(self, timeout_s: float) -> float:
         """The timeout, limited to the time left until the deadline plus the grace period."""
-        if self.deadline_s == inf:
+        limits = self.limits
+        if limits.deadline_s == inf:
             return timeout_s
-        return min(timeout_s, max(0.0, self.deadline_s - monotonic()) + self.grace_s)
+        return min(timeout_s, max(0.0, limits.deadline_s - monotonic()) + limits.grace_s)
 
 
 class Link:

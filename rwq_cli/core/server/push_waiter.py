@@ -25,15 +25,19 @@ class PushWaiter:
     Args:
         connection: The server; its other calls are not blocked.
         lists: The keys of the lists, each once.
+        interrupt: A file descriptor that ends a wait when it becomes readable; None for none.
     """
 
-    def __init__(self, connection: Connection, lists: Sequence[bytes]) -> None:
+    def __init__(
+        self, connection: Connection, lists: Sequence[bytes], *, interrupt: int | None = None
+    ) -> None:
         self._connection = connection
         self._links: dict[bytes, Link] = {}
         self._unwatched = list(lists)
+        self._interrupt = interrupt
         self._selector: DefaultSelector | None = None
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> bool:
         """Wait until one of the lists has an entry.
 
         Args:
@@ -41,21 +45,32 @@ class PushWaiter:
 
         Raises:
             ServerError: The server refused, or was lost.
+
+        Returns:
+            Whether one has, or had since the last wait.
         """
         if self._selector is None:
             self._selector = DefaultSelector()
+            if self._interrupt is not None:
+                self._selector.register(self._interrupt, EVENT_READ)
         for key in self._unwatched:
             if key not in self._links:
                 self._links[key] = self._connection.open_link()
                 self._selector.register(self._links[key], EVENT_READ, key)
             self._links[key].send(pack(("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)))
         self._unwatched = []
+        was_pushed = False
         for ready, _ in self._selector.select(seconds):
+            if ready.data is None:
+                continue
             reply = self._links[ready.data].poll()
             if isinstance(reply, rx.ResponseError):
                 raise translate(reply, self._connection.name, key=ready.data) from reply
             if reply is not NO_REPLY:
                 self._unwatched.append(ready.data)
+                # None if the server ended the command after its time.
+                was_pushed = was_pushed or reply is not None
+        return was_pushed
 
     def close(self) -> None:
         """Close the links, which also ends their blocked commands."""

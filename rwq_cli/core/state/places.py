@@ -12,6 +12,7 @@ class Where(StrEnum):
     UNLISTED = "unlisted"
     PROCESSING = "processing"
     MAIN = "main"
+    LEASED = "leased"
 
 
 class ListRange(NamedTuple):

@@ -34,7 +34,7 @@ class Facts:
         due_ms: Its score in the delayed sorted set, unix ms, or None.
         buried_ms: Its score in the buried sorted set, unix ms, or None.
         now_ms: The server's clock at that instant, unix ms.
-        returns: How often a cleaner returned it; None if none did.
+        returns: How often a clean returned it, or a try failed; None for never.
         wrong_types: Its keys of the wrong type, with their types.
         has_invalid_returns: Whether its count of returns is not a number.
         fingerprint: A fingerprint of the data, if requested and neither a session nor a guard

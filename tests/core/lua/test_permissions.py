@@ -5,11 +5,22 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core import (
+    Connection,
+    Done,
+    Failure,
+    GiveUp,
+    OnFail,
+    PutBack,
+    RetryPolicy,
+    WorkQueue,
+    WorkSession,
+)
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Due, NewItem
+from rwq_cli.core.work.policy import JobEnd
 from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Interleaved
 from tests.core.test_dry_runs import VERBS, Verb
@@ -36,6 +47,23 @@ def _complete_as_owner(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> lis
     return list(queue.complete(ids, owner=HOLDER))
 
 
+def _work(end: JobEnd) -> Verb:
+    """Take some items, and end their jobs so."""
+
+    def verb(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+        policy = RetryPolicy(retries=1, on_fail=OnFail.RELEASE)
+        with WorkSession([queue], policy=policy) as session:
+            turn = session.exchange(take=3)
+            if turn.error is None:
+                session.renew()
+                turn = session.exchange((job, end) for job in turn.jobs)
+            if turn.error is not None or session.error is not None:
+                raise turn.error or session.error or AssertionError
+            return [ended.fate for ended in turn.ended]
+
+    return verb
+
+
 WRITES: dict[str, Verb] = {
     **VERBS,
     "add unique": _add_unique,
@@ -43,6 +71,11 @@ WRITES: dict[str, Verb] = {
     "add later": _add_later,
     "complete with a result": _complete,
     "bury with a reason": _bury,
+    "complete a job": _work(Done()),
+    "complete a job with a result": _work(Done(b"result")),
+    "retry or release a job": _work(Failure(b"why")),
+    "bury a job": _work(GiveUp(b"why")),
+    "put a job back": _work(PutBack()),
 }
 # One text that tells everything on the server but idle times.
 STATE = """

@@ -5,6 +5,7 @@
 --        'unlisted'    in no list
 --        'processing'  each once in processing, in the page below, and not in main
 --        'main'        each once in main, in the page below, and not in processing
+--        'leased'      the caller has leased them, so they are in processing; looked up in main only if not
 -- arg 2  how many entries at the right end of that list to skip
 -- arg 3  how many entries to read after those; in main, some more on both sides if an ID is not among them
 -- arg 4  a mark: a value that is never an ID, unique to this run of the caller
@@ -45,6 +46,14 @@ local function locate_by_name(ids, facts)
       #redis.call('LPOS', main, id, 'COUNT', 0),
       #redis.call('LPOS', processing, id, 'COUNT', 0)
     )
+  end
+end
+
+-- Only an item whose ID was added twice is in main, too: a search of main would cost its whole length.
+local function locate_leased(ids, facts)
+  for _, id in ipairs(ids) do
+    local in_processing = #redis.call('LPOS', processing, id, 'COUNT', 0)
+    set_places(facts[id], in_processing > 0 and 0 or #redis.call('LPOS', main, id, 'COUNT', 0), in_processing)
   end
 end
 
@@ -115,6 +124,7 @@ end
 local function locate(ids, facts)
   local how = {
     name = locate_by_name,
+    leased = locate_leased,
     unlisted = locate_unlisted,
     processing = locate_in_processing,
     main = locate_in_main,
@@ -145,7 +155,7 @@ end
 -- is at the right end. Workers do not depend on the order of processing. So this must be called for every
 -- page, even without IDs.
 local function remove_entries(ids, facts)
-  if mode == 'name' then
+  if mode == 'name' or mode == 'leased' then
     for _, id in ipairs(ids) do
       for list, entries in pairs({ [main] = facts[id].main, [processing] = facts[id].processing }) do
         if entries > 0 then

@@ -5,7 +5,7 @@
 -- KEYS[3]  Q:cleaning    list  IDs that a cleaner of redis-work-queue 0.1 is processing
 -- KEYS[4]  Q:delayed     zset  ID -> due time, unix ms
 -- KEYS[5]  Q:buried      zset  ID -> time of burial, unix ms
--- KEYS[6]  Q:returns     hash  ID -> how often a cleaner returned it
+-- KEYS[6]  Q:returns     hash  ID -> how often it was returned, by a clean or after a failed try
 -- ARGV[1]  prefix of the data keys, bytes
 -- ARGV[2]  prefix of the lease keys of 0.2 and later, bytes
 -- ARGV[3]  prefix of the lease keys of 0.1, bytes

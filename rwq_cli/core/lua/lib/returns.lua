@@ -1,6 +1,6 @@
--- Returning the items that a clean found, and counting their returns.
+-- Counting how often items were returned: by a clean, or after a failed try. And returning what a clean found.
 
--- By ID, how often a clean returned it; nil for never, and for a field that is not a number.
+-- By ID, how often it was returned; nil for never, and for a field that is not a number.
 local function returns_of(ids)
   local counts = {}
   if present[returns] and #ids > 0 then
@@ -19,11 +19,22 @@ local function is_to_be_buried(id, counts, bury_after)
   return bury_after >= 0 and (counts[id] or 0) >= bury_after
 end
 
+-- Count one more return of each item. The value is computed here, because HINCRBY fails on a field that is not
+-- a number.
+local function count_returns(ids, counts)
+  local fields = {}
+  for i = 1, #ids do
+    fields[2 * i - 1] = ids[i]
+    fields[2 * i] = string.format('%.0f', (counts[ids[i]] or 0) + 1)
+  end
+  for_all('HSET', returns, fields)
+end
+
 -- Count the returns of items, and set their settling leases; or set guards for the items that are buried
 -- instead, which are not counted. This must be the first write, as in `settle_ids`. Returns the items to
 -- push, and the scores and items to bury.
 local function begin_returns(ids, counts, bury_after)
-  local pushed, fields, scores, guards = {}, {}, {}, {}
+  local pushed, scores, guards = {}, {}, {}
   local now_ms = clock_ms()
   for i = 1, #ids do
     local id = ids[i]
@@ -39,13 +50,11 @@ local function begin_returns(ids, counts, bury_after)
       end
     else
       pushed[#pushed + 1] = id
-      fields[#fields + 1] = id
-      fields[#fields + 1] = count == 0 and '1' or string.format('%.0f', count + 1)
     end
   end
   settle_ids(pushed, 'returned')
   for_all('MSET', nil, guards)
-  for_all('HSET', returns, fields)
+  count_returns(pushed, counts)
   return pushed, scores
 end
 

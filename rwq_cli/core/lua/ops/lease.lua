@@ -10,7 +10,7 @@
 -- arg 7  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
 -- Returns { entries examined, delayed entries removed, due in, returns, ID, data, ID, data, ... }: `due
 -- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
--- `returns` is how often a clean returned each item, in order, or empty if none was.
+-- `returns` is how often each item was returned, in order, or empty if none was.
 -- Error WRONGTYPE, naming the key, if the next item's data key is not a string: then nothing was leased.
 local holder, lease_ms = arg(1), arg(2)
 local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg(6) == '1'

@@ -9,7 +9,7 @@
 -- 'buried' or 'duplicated' was leased. Any other was not: 'gone', 'abandoned', 'orphaned', or 'leased',
 -- 'held' or 'unlisted' with the holder of the lease ('' if it cannot be read) and its time left, ms, -1
 -- for no expiry, else -2. The position counts from the right end of main, -1 if it is not there.
--- `returns` is how often a clean returned it, '' if none did.
+-- `returns` is how often it was returned, '' for never.
 local holder, lease_ms, wants_data, id = arg(5), arg(6), arg(7) == '1', arg(8)
 local facts = read_facts({ id })
 local wrong = wrong_data({ id }, facts)

@@ -6,11 +6,15 @@
 -- arg 9     '1' to end leases of other sessions, too, 'own' to take only what that holder has, else '0'
 -- arg 10    '1' to skip abandoned and orphaned items, because this is the first look at them
 -- arg 11    '1' to make the items the next to be leased, '0' for the end of the queue
--- arg 12..  IDs, each once, in the order in which they are to be leased
+-- arg 12    '1' to count a return of each, because a try of it failed, else '0'
+-- arg 13..  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
 -- in-transit, elsewhere.
 local own_holder, force, own_only, is_first_look = arg(8), arg(9) == '1', arg(9) == 'own', arg(10) == '1'
-local front, ids = arg(11) == '1', ids_from(12)
+local front, counts_try, ids = arg(11) == '1', arg(12) == '1', ids_from(13)
+if counts_try and not dry_run and denied('count_returns') then
+  return denied('count_returns')
+end
 local facts = read_facts(ids, claim)
 local wrong = wrong_data(ids, facts)
 if wrong then
@@ -44,6 +48,9 @@ for _, id in ipairs(ids) do
 end
 if not dry_run then
   settle_ids(released, 'released')
+  if counts_try then
+    count_returns(released, returns_of(released))
+  end
   remove_entries(released, facts)
   unschedule(released, facts)
   push(released, front)

@@ -8,12 +8,16 @@
 -- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to bury them and replace the reason of
 --           those that are already buried
 -- arg 12    the reason to bury them, bytes
--- arg 13..  IDs, each once
+-- arg 13    '1' to count a return of those that are delayed, because a try of theirs failed, else '0'
+-- arg 14..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
 -- changed, in-transit, elsewhere.
 local own_holder, force, own_only, is_first_look = arg(8), arg(9) == '1', arg(9) == 'own', arg(10) == '1'
 local delay_ms, replaces_reason, reason = tonumber(arg(11)), arg(11) == 'rebury', arg(12)
-local ids = ids_from(13)
+local counts_try, ids = arg(13) == '1', ids_from(14)
+if counts_try and not dry_run and denied('count_returns') then
+  return denied('count_returns')
+end
 local facts = read_facts(ids, claim)
 local wrong = wrong_data(ids, facts)
 if wrong then
@@ -58,6 +62,9 @@ if not dry_run then
       guard_buried(id, reason)
     end
     scores[2 * i - 1], scores[2 * i], listed[i] = as_ms(at_ms), id, id
+  end
+  if counts_try then
+    count_returns(moved, returns_of(moved))
   end
   for _, id in ipairs(already_buried) do
     -- The time of burial stays, and so does the reason unless it is replaced.

@@ -9,7 +9,7 @@
 -- key; the data; the value of its new lease key, and the ms left of it, -1 for no expiry, -2 for no
 -- lease, -3 for a key of the wrong type; the same of its old lease key; its place (its place in main,
 -- counted from the right end; 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due
--- time and its time of burial, unix ms, or ''; how often a clean returned it, or ''.
+-- time and its time of burial, unix ms, or ''; how often it was returned, or ''.
 local bytes_max, is_trusted, ids = tonumber(arg(5)), arg(6) == '1', args_from(7)
 local length, facts = redis.call('LLEN', main), {}
 if not is_trusted then

@@ -1,9 +1,15 @@
 -- Give live leases a new expiry.
 --
 -- arg 1   the new lease time, ms
--- arg 2.. IDs
--- Returns the outcomes of `outcome_reply`: touched, not-leased, missing.
-local lease_ms, ids = arg(1), args_from(2)
+-- arg 2   '1' if each ID is followed by the holder that must have its lease, else '0'
+-- arg 3.. IDs
+-- Returns the outcomes of `outcome_reply`: touched, not-leased, missing, not-owner.
+local lease_ms, has_owners, words = arg(1), arg(2) == '1', args_from(3)
+local ids, owners = has_owners and {} or words, {}
+for i = 1, has_owners and #words or 0, 2 do
+  ids[#ids + 1] = words[i]
+  owners[words[i]] = words[i + 1]
+end
 local facts = read_facts(ids)
 local wrong = wrong_data(ids, facts)
 if wrong then
@@ -14,6 +20,8 @@ for _, id in ipairs(ids) do
   local session = session_of(facts[id])
   if facts[id].data == 'none' then
     statuses[id] = 'missing'
+  elseif has_owners and session ~= owners[id] then
+    statuses[id] = 'not-owner'
   elseif not session or session == '' then
     statuses[id] = 'not-leased'
   else

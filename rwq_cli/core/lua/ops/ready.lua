@@ -1,0 +1,29 @@
+-- Find the queues that may have an item to lease: one that waits or is due. Writes nothing, and costs an idle
+-- worker one call for all of its queues.
+--
+-- arg 1..  for each queue, the names of its main list and of its delayed items
+-- Returns { due in, n, n, ... }: the numbers of those queues, from 1; and the ms until the next delayed item of
+-- any queue is due, -1 if there is none.
+local names, reply = args_from(1), { -1 }
+if for_all('EXISTS', nil, names) == 0 then
+  return reply
+end
+local now_ms, next_ms = clock_ms(), math.huge
+for i = 1, #names, 2 do
+  local is_ready = redis.call('EXISTS', names[i]) == 1
+  -- A key of the wrong type is reported by the lease.
+  local first = redis.pcall('ZRANGE', names[i + 1], 0, 0, 'WITHSCORES')
+  local due_ms = first.err and 0 or tonumber(first[2])
+  if due_ms and due_ms <= now_ms then
+    is_ready = true
+  elseif due_ms then
+    next_ms = math.min(next_ms, due_ms)
+  end
+  if is_ready then
+    reply[#reply + 1] = (i + 1) / 2
+  end
+end
+if next_ms < math.huge then
+  reply[1] = math.ceil(math.min(next_ms - now_ms, 2 ^ 52))
+end
+return reply

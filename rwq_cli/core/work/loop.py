@@ -1,0 +1,407 @@
+"""Running a function for each item: `WorkQueue.work`."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+from threading import Event, Lock, Thread
+
+from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.items.results import RESULT_TTL_S
+from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, RetryPolicy
+from rwq_cli.core.work.session import Ended, Job, Turn, WorkSession
+
+# The pause after a call that failed.
+_RECONNECT_PAUSE_S = 1.0
+# An idle worker checks this often whether it is to end, besides being woken.
+_IDLE_S = 60.0
+
+Handler = Callable[[Job], JobEnd | bytes | None]
+
+
+class WhyEnded(StrEnum):
+    """Why a worker ended."""
+
+    STOPPED = "stopped"
+    DRAINED = "drained"
+    IDLE = "idle"
+    MAX_ITEMS = "max-items"
+    MAX_FAILURES = "max-failures"
+    ON_FAIL = "on-fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A job begins."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A running job has lost its item; its handler goes on, and nothing comes of it."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A call failed, and is tried again."""
+
+    error: ServerError
+
+
+WorkEvent = Started | Ended | Lost | Outage
+
+
+@dataclass(frozen=True, slots=True)
+class WorkSummary:
+    """What a worker did.
+
+    Attributes:
+        fates: How many jobs had which fate.
+        given_up: How many items were given up: buried, rejected, or released after the last try.
+        why: Why it ended.
+    """
+
+    fates: dict[Fate, int]
+    given_up: int
+    why: WhyEnded
+
+
+class StopToken:
+    """Asks workers to finish what they run and end; for other threads and signal handlers."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._sessions: list[WorkSession] = []
+
+    @property
+    def is_set(self) -> bool:
+        """Whether `set` was called."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Take no more items."""
+        self._is_set = True
+        for session in self._sessions:
+            session.wake()
+
+    def watch(self, session: WorkSession) -> None:
+        """Wake this session when the token is set."""
+        self._sessions.append(session)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRules:
+    """When a worker ends, and how long it waits for a server that is gone.
+
+    Attributes:
+        drain: End when no queue has an item to lease, and the retries of this worker are done.
+        max_items: End after this many items.
+        max_failures: End after this many failures.
+        idle_s: End after this time without work, seconds.
+        reconnect_s: How long a server may be gone, seconds.
+    """
+
+    drain: bool = False
+    max_items: float = inf
+    max_failures: float = inf
+    idle_s: float = inf
+    reconnect_s: float = 300.0
+
+
+def work(
+    queue: Queue,
+    handler: Handler,
+    *,
+    more_queues: Sequence[Queue] = (),
+    fair: bool = False,
+    concurrency: int = 1,
+    lease_s: float = 300.0,
+    policy: RetryPolicy | None = None,
+    result_ttl_s: float = RESULT_TTL_S,
+    drain: bool = False,
+    max_items: float = inf,
+    max_failures: float = inf,
+    idle_s: float = inf,
+    reconnect_s: float = 300.0,
+    stop: StopToken | None = None,
+    on_event: Callable[[WorkEvent], object] | None = None,
+) -> WorkSummary:
+    """Call a function for each item, until the worker is to end.
+
+    The item is completed when the function returns, and kept leased until then; bytes that it
+    returns are kept as the result. An exception is a failed try: the item is retried later, and
+    after its last try buried with the exception as the reason. A function can also return `PutBack`
+    or `GiveUp`, or a `Failure` of its own. Nothing is done with an item whose lease was lost.
+
+    An exception that is not an `Exception`, such as KeyboardInterrupt, puts the item back and ends
+    the worker.
+
+    Args:
+        queue: The queue.
+        handler: The function. With a concurrency of 1 it runs in the calling thread, else in
+            several threads at once.
+        more_queues: More queues, in order of preference after this one, on the same connection.
+        fair: Try the queues in random order instead.
+        concurrency: How many functions run at once.
+        lease_s: How long a lease lasts, seconds; it is renewed while the function runs.
+        policy: When failed items are tried again; None for the default.
+        result_ttl_s: How long results are kept, seconds.
+        drain: End when no queue has an item to lease, and the retries of this worker are done.
+        max_items: End after this many items.
+        max_failures: End after this many failures.
+        idle_s: End after this time without work, seconds.
+        reconnect_s: How long the server may be gone, seconds. Then the error is raised.
+        stop: Ends the worker after the items that run.
+        on_event: Called for each event, by one thread at a time.
+
+    Raises:
+        InvalidArgument: A number is too small, or the queues are not on one connection.
+        ServerError: The server refused a call, or was gone for too long. A clean returns items that
+            are still leased when their leases have ended.
+    """
+    if concurrency < 1:
+        raise InvalidArgument("the concurrency must be at least 1", "give 1 or more")
+    queues = (queue, *more_queues)
+    with WorkSession(
+        queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
+    ) as session:
+        rules = WorkRules(drain, max_items, max_failures, idle_s, reconnect_s)
+        return _Worker(session, handler, rules, stop or StopToken(), on_event).run(concurrency)
+
+
+class _Worker:
+    """Some threads that take items from one session, and one that renews their leases.
+
+    Args:
+        session: The session.
+        handler: The function.
+        rules: When to end.
+        stop: The caller's request to end.
+        on_event: The listener.
+    """
+
+    def __init__(
+        self,
+        session: WorkSession,
+        handler: Handler,
+        rules: WorkRules,
+        stop: StopToken,
+        on_event: Callable[[WorkEvent], object] | None,
+    ) -> None:
+        self._session = session
+        self._handler = handler
+        self._rules = rules
+        self._stop = stop
+        self._on_event = on_event
+        self._clock = session.clock
+        self._fates: Counter[Fate] = Counter()
+        self._given_up = self._failures = 0
+        # Jobs that are not settled, and takes that may become some; and how many there were.
+        self._running = self._taken = 0
+        self._is_waiting = False
+        self._why: WhyEnded | None = None
+        self._failure: BaseException | None = None
+        self._busy_s = self._clock.monotonic()
+        self._lock = Lock()
+        self._event_lock = Lock()
+        # Only one thread waits for work or for the server; the others wait for it.
+        self._idle_lock = Lock()
+        self._has_ended = Event()
+
+    def run(self, concurrency: int) -> WorkSummary:
+        """Work until the end."""
+        self._stop.watch(self._session)
+        renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
+        renewer.start()
+        try:
+            if concurrency == 1:
+                self._serve()
+            else:
+                self._serve_in_threads(concurrency)
+            if self._failure is not None:
+                raise self._failure
+        except BaseException:
+            self._session.release_all()
+            raise
+        finally:
+            self._has_ended.set()
+            renewer.join()
+        return WorkSummary(dict(self._fates), self._given_up, self._why or WhyEnded.STOPPED)
+
+    def _serve_in_threads(self, concurrency: int) -> None:
+        threads = [
+            Thread(target=self._serve_or_fail, name=f"rwq-work-{number}", daemon=True)
+            for number in range(1, concurrency + 1)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            self._end(WhyEnded.STOPPED)
+            for thread in threads:
+                thread.join()
+            raise
+
+    def _serve_or_fail(self) -> None:
+        try:
+            self._serve()
+        except BaseException as error:
+            self._failure = self._failure or error
+            self._end(WhyEnded.STOPPED)
+
+    def _serve(self) -> None:
+        """Take one item after the other; the end of one and the next take share a round trip."""
+        ends: list[tuple[Job, JobEnd]] = []
+        while True:
+            takes = self._may_take()
+            turn = self._session.exchange(ends, take=int(takes))
+            ends = []
+            self._record(turn, takes)
+            if turn.error is not None:
+                self._wait_for_server(turn.error)
+            elif turn.jobs:
+                ends = [(job, self._end_of(job)) for job in turn.jobs]
+            elif not takes:
+                return
+            elif all(ended.end is not None for ended in turn.ended):
+                # None was given up in place of a job.
+                self._wait_for_work()
+
+    def _may_take(self) -> bool:
+        """Whether to take one more item; if so, it counts as taken."""
+        with self._lock:
+            if self._stop.is_set:
+                self._why = self._why or WhyEnded.STOPPED
+            if self._why is not None:
+                return False
+            if self._taken >= self._rules.max_items:
+                return False
+            self._taken += 1
+            self._running += 1
+            return True
+
+    def _record(self, turn: Turn, takes: bool) -> None:
+        """Count what an exchange settled, and tell the listener."""
+        with self._lock:
+            if takes and not turn.jobs:
+                self._taken -= 1
+                self._running -= 1
+            for ended in turn.ended:
+                self._running -= ended.end is not None
+                self._fates[ended.fate] += 1
+                self._given_up += ended.step.gave_up and ended.fate is not Fate.LOST
+                if ended.end is None:
+                    self._count_failure()
+            if turn.jobs or turn.ended:
+                self._busy_s = self._clock.monotonic()
+            if self._taken >= self._rules.max_items and not self._running:
+                self._why = self._why or WhyEnded.MAX_ITEMS
+            if self._is_waiting and not self._running:
+                self._session.wake()
+        for job in turn.lost:
+            self._tell(Lost(job))
+        for ended in turn.ended:
+            self._tell(ended)
+
+    def _count_failure(self) -> None:
+        self._failures += 1
+        if self._failures >= self._rules.max_failures:
+            self._why = self._why or WhyEnded.MAX_FAILURES
+
+    def _tell(self, event: WorkEvent) -> None:
+        if self._on_event is not None:
+            with self._event_lock:
+                self._on_event(event)
+
+    def _end_of(self, job: Job) -> JobEnd:
+        """Run a job. Whether its failure ends the worker is known before the next take."""
+        end = self._run(job)
+        if isinstance(end, Failure | GiveUp):
+            with self._lock:
+                self._count_failure()
+                if self._session.policy.step(end, job.attempt, 0.0).stops:
+                    self._why = self._why or WhyEnded.ON_FAIL
+        return end
+
+    def _run(self, job: Job) -> JobEnd:
+        """Call the handler."""
+        self._tell(Started(job))
+        try:
+            value = self._handler(job)
+        except Exception as error:
+            return Failure(f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace"))
+        if value is None or isinstance(value, bytes):
+            return Done(value)
+        if not isinstance(value, JobEnd):
+            raise TypeError(f"the handler returned a {type(value).__name__}")
+        return value
+
+    def _end(self, why: WhyEnded) -> None:
+        """End all threads after what they run."""
+        self._why = self._why or why
+        self._session.wake()
+
+    def _wait_for_work(self) -> None:
+        """Wait until there may be work, or it is time to end."""
+        with self._idle_lock:
+            with self._lock:
+                wait_s = self._idle_left_s()
+                self._is_waiting = wait_s > 0
+            try:
+                if wait_s > 0:
+                    self._session.wait_for_work(wait_s)
+                return
+            except ServerError as failure:
+                error = failure
+            finally:
+                self._is_waiting = False
+        self._wait_for_server(error)
+
+    def _idle_left_s(self) -> float:
+        """How long to wait for work, seconds; 0 if it is time to end."""
+        waits_s = [_IDLE_S]
+        if not self._running:
+            now_s = self._clock.monotonic()
+            ends_s = {WhyEnded.IDLE: self._busy_s + self._rules.idle_s}
+            if self._rules.drain:
+                ends_s[WhyEnded.DRAINED] = self._session.last_retry_s
+            for why, end_s in ends_s.items():
+                waits_s.append(end_s - now_s)
+                if end_s <= now_s:
+                    self._why = self._why or why
+        return 0.0 if self._why is not None or self._stop.is_set else min(waits_s)
+
+    def _wait_for_server(self, error: ServerError) -> None:
+        """Pause after a call that failed, or raise its error if it is useless to repeat it."""
+        if not error.is_transient:
+            raise error
+        self._tell(Outage(error))
+        with self._idle_lock:
+            if self._session.error is None:
+                return
+            gone_s = self._clock.monotonic() - self._session.failing_since_s
+            if gone_s >= self._rules.reconnect_s:
+                raise error
+            self._session.pause(_RECONNECT_PAUSE_S)
+
+    def _renew(self) -> None:
+        """Renew leases while handlers run."""
+        session, longest_s = self._session, self._session.lease_s / 6
+        try:
+            while not self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):
+                if session.next_renewal_s > 0:
+                    continue
+                for job in session.renew():
+                    self._tell(Lost(job))
+                if session.error is not None:
+                    self._tell(Outage(session.error))
+        except BaseException as error:
+            self._failure = self._failure or error
+            self._end(WhyEnded.STOPPED)

@@ -1,0 +1,185 @@
+"""How a job can end, and what then happens to its item: a pure function."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.items.schedule import REASON_BYTES_MAX
+
+# Larger exponents of the backoff would overflow; no backoff needs them.
+_DOUBLINGS_MAX = 60
+
+
+class OnFail(StrEnum):
+    """What happens to an item whose last try failed.
+
+    An item that is released, or that stopped the worker, is at the end of the queue and can be
+    taken again; each take is one more last try.
+    """
+
+    BURY = "bury"
+    RELEASE = "release"
+    REJECT = "reject"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The job succeeded: complete its item.
+
+    Attributes:
+        result: The result to keep; None for none.
+    """
+
+    result: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The try failed: retry it later, or after the last try do what the policy says.
+
+    Attributes:
+        reason: Why; what exceeds `REASON_BYTES_MAX` is cut off.
+    """
+
+    reason: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """The job was not tried: release its item without counting a try.
+
+    Attributes:
+        front: Whether it is the next to be leased, instead of the last.
+    """
+
+    front: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Another try would fail, too: bury the item at once.
+
+    Attributes:
+        reason: Why; what exceeds `REASON_BYTES_MAX` is cut off.
+    """
+
+    reason: bytes
+
+
+JobEnd = Done | Failure | PutBack | GiveUp
+
+
+class Fate(StrEnum):
+    """What became of the item of a job."""
+
+    COMPLETED = "completed"
+    RETRY = "retry"
+    BURIED = "buried"
+    REJECTED = "rejected"
+    RELEASED = "released"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do with the item of a job.
+
+    Attributes:
+        fate: What is to become of it; never `LOST`.
+        data: For `COMPLETED` and `REJECTED`, the result to keep, or None; for others the reason.
+        delay_s: For `RETRY`, the delay, seconds.
+        counted: Whether a failed try is counted, in `Q:returns`.
+        front: For `RELEASED`, whether it is the next to be leased.
+        gave_up: Whether the item is given up.
+        stops: Whether the worker is to end.
+    """
+
+    fate: Fate
+    data: bytes | None = None
+    delay_s: float = 0.0
+    counted: bool = False
+    front: bool = False
+    gave_up: bool = False
+    stops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """When a failed job is tried again, and what happens after its last try.
+
+    Attempts count from 1, and include those of other workers and tries whose worker was killed.
+
+    Attributes:
+        retries: How many tries follow the first.
+        backoff_s: The delay after the first failure, seconds; it doubles with each further one.
+        backoff_max_s: The maximum delay, seconds.
+        jitter: By which share of it a delay varies at random, so that items that failed together
+            are not retried together.
+        on_fail: What happens to an item whose last try failed.
+
+    Raises:
+        InvalidArgument: A number is negative, or the jitter is greater than 1.
+    """
+
+    retries: int = 3
+    backoff_s: float = 10.0
+    backoff_max_s: float = 600.0
+    jitter: float = 0.2
+    on_fail: OnFail = OnFail.BURY
+
+    def __post_init__(self) -> None:
+        if min(self.retries, self.backoff_s, self.backoff_max_s, self.jitter) < 0:
+            raise InvalidArgument("retries and backoff cannot be negative", "give 0 or more")
+        if self.jitter > 1:
+            raise InvalidArgument("the jitter cannot be greater than 1", "give 0.2 for 20 %")
+
+    def is_last(self, attempt: int) -> bool:
+        """Whether no retry follows this attempt."""
+        return attempt > self.retries
+
+    def is_exhausted(self, attempt: int) -> bool:
+        """Whether all tries are used up, so that the item is given up without this attempt.
+
+        That happens to an item whose worker was killed in its last try.
+        """
+        return attempt > self.retries + 1 and self.on_fail in (OnFail.BURY, OnFail.REJECT)
+
+    def delay_s(self, attempt: int, random: float) -> float:
+        """The delay after a failed attempt, seconds; `random` is at least 0 and less than 1."""
+        doubled: float = self.backoff_s * 2.0 ** min(attempt - 1, _DOUBLINGS_MAX)
+        varied = min(doubled, self.backoff_max_s) * (1 + self.jitter * (2 * random - 1))
+        return min(varied, self.backoff_max_s)
+
+    def step(self, end: JobEnd | None, attempt: int, random: float) -> Step:
+        """What happens to the item of a job that ended.
+
+        Args:
+            end: How it ended; None for an item that is exhausted.
+            attempt: The number of the attempt.
+            random: See `delay_s`.
+        """
+        match end:
+            case Done():
+                return Step(Fate.COMPLETED, end.result)
+            case PutBack():
+                return Step(Fate.RELEASED, front=end.front)
+            case GiveUp():
+                return Step(Fate.BURIED, end.reason[:REASON_BYTES_MAX], gave_up=True)
+            case Failure():
+                reason = end.reason[:REASON_BYTES_MAX]
+                if not self.is_last(attempt):
+                    delay_s = self.delay_s(attempt, random)
+                    return Step(Fate.RETRY, reason, delay_s, counted=True)
+            case None:
+                reason = b"returned %d times: its last worker died or lost the lease" % (
+                    attempt - 1
+                )
+        match self.on_fail:
+            case OnFail.BURY:
+                return Step(Fate.BURIED, reason, gave_up=True)
+            case OnFail.REJECT:
+                return Step(Fate.REJECTED, reason, gave_up=True)
+            case _:
+                stops = self.on_fail is OnFail.STOP
+                return Step(Fate.RELEASED, reason, counted=True, gave_up=True, stops=stops)

@@ -1,0 +1,706 @@
+"""Jobs: leasing, renewing and finishing items for a worker, without threads or subprocesses."""
+
+import os
+import random
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import count, repeat
+from math import inf
+from threading import Lock
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.results import Verdict
+from rwq_cli.core.items.lease import (
+    LeasedBatch,
+    LeaseRequest,
+    batch_of,
+    first_lease,
+    lease_from_first,
+)
+from rwq_cli.core.items.lease_policy import LeasePolicy
+from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions, result_args
+from rwq_cli.core.items.schedule import Burial, Delay
+from rwq_cli.core.keys import hash_tag
+from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
+from rwq_cli.core.server.commands import Command
+from rwq_cli.core.server.push_waiter import PushWaiter
+from rwq_cli.core.state.expected import ANY
+from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.probe import returns_from
+from rwq_cli.core.state.rules import is_guard
+from rwq_cli.core.work.policy import Fate, JobEnd, PutBack, RetryPolicy, Step
+
+# A lease is renewed when this share of it is left.
+_RENEW_AT = 2 / 3
+# The shortest time between two renewals; shorter for leases of less than 6 s.
+_RENEW_PAUSE_S = 1.0
+# A renewal gets at least this time for its reply.
+_REPLY_S_MIN = 0.5
+# How often an idle worker looks for delayed items that became due before it expected that.
+_LOOK_S = 1.0
+# A push onto one of a few queues is noticed at once; each takes a link that is blocked.
+_WATCHED_QUEUES = 8
+# Each job changes two keys: while the server resizes its key table, each takes up to fifteen
+# microseconds instead of two.
+_JOBS_PER_CALL = 250
+# All IDs are in processing, and have no conditions but their holder.
+_PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(b""), *ANY.args())
+
+
+class Loss(StrEnum):
+    """Why a session does not hold an item any more.
+
+    `TAKEN`: another worker has leased it. `ENDED`: its lease ended, or was ended by force. `MOVED`:
+    it was delayed or buried. `GONE`: it was completed or removed. `UNREACHABLE`: its lease ended
+    by the client's clock while the server did not answer.
+    """
+
+    TAKEN = "taken"
+    ENDED = "ended"
+    MOVED = "moved"
+    GONE = "gone"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """An item that a session has leased.
+
+    Attributes:
+        handle: Its queue.
+        item_id: The ID.
+        data: The payload.
+        holder: The value of its lease, unique to the call that leased it.
+        returns: How often a try failed, or a clean returned it.
+        is_last: Whether no retry follows if this try fails.
+        deadline_s: When the lease ends, on the clock of the queue.
+        loss: Why it is not held any more; None while it is.
+    """
+
+    handle: Queue
+    item_id: bytes
+    data: bytes
+    holder: bytes
+    returns: int
+    is_last: bool
+    deadline_s: float
+    loss: Loss | None = None
+
+    @property
+    def queue(self) -> bytes:
+        """The name of its queue."""
+        return self.handle.name
+
+    @property
+    def attempt(self) -> int:
+        """The number of this try, from 1."""
+        return self.returns + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that ended, as the server acknowledged it.
+
+    Attributes:
+        job: The job.
+        end: How it ended; None if the item was given up without this try.
+        fate: What became of the item.
+        step: What was to be done with it.
+    """
+
+    job: Job
+    end: JobEnd | None
+    fate: Fate
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The result of an exchange with the server.
+
+    Attributes:
+        jobs: The jobs that were taken.
+        ended: The jobs whose end is settled now.
+        lost: Running jobs that were found lost.
+        error: Why some ends are not settled or nothing was taken; None if nothing failed.
+    """
+
+    jobs: Sequence[Job] = ()
+    ended: Sequence[Ended] = ()
+    lost: Sequence[Job] = ()
+    error: ServerError | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Ending:
+    """A job that ended, until that is settled.
+
+    Attributes:
+        job: The job.
+        end: How it ended.
+        step: What to do with its item.
+        in_doubt: Whether a call was sent whose reply was lost.
+    """
+
+    job: Job
+    end: JobEnd | None
+    step: Step
+    in_doubt: bool = False
+
+
+class _Call(NamedTuple):
+    """A script call that settles some endings."""
+
+    command: Command
+    endings: Sequence[_Ending]
+
+
+@dataclass(slots=True)
+class _Take:
+    """The part of an exchange that takes items.
+
+    Attributes:
+        request: How many items to lease, and how.
+        jobs: The jobs that were taken so far.
+    """
+
+    request: LeaseRequest
+    jobs: list[Job] = field(default_factory=list)
+
+
+class WorkSession:
+    """Leases items from queues, renews their leases, and finishes them.
+
+    It starts no threads, and several threads may use it. An item is completed, retried, buried or
+    released only while this session holds its lease, in one atomic step. Each exchange leases with
+    another holder, so that an item which was lost and then leased again is not mistaken for the
+    first job.
+
+    A server that is gone is reported, and loses no job before its lease has ended.
+
+    Args:
+        queues: The queues in order of preference, on one connection; duplicates are ignored.
+        lease_s: How long a lease lasts, seconds.
+        policy: When failed jobs are tried again; None for the default.
+        fair: Try the queues in random order instead.
+        result_ttl_s: How long results are kept, seconds.
+        rng: The source of random numbers; None for the system's.
+
+    Attributes:
+        policy: See above.
+        clock: The clock of the queues.
+        name: What the holders of all leases begin with.
+        error: The error of the last call; None if it succeeded.
+        failing_since_s: When the first call failed since one succeeded, on the clock of the queues.
+
+    Raises:
+        InvalidArgument: There is no queue, they are not on one connection, or the lease is too
+            short.
+    """
+
+    def __init__(
+        self,
+        queues: Sequence[Queue],
+        *,
+        lease_s: float = 300.0,
+        policy: RetryPolicy | None = None,
+        fair: bool = False,
+        result_ttl_s: float = RESULT_TTL_S,
+        rng: random.Random | None = None,
+    ) -> None:
+        by_name: dict[bytes, Queue] = {}
+        for queue in queues:
+            by_name.setdefault(queue.name, queue)
+        self._queues = list(by_name.values())
+        if not self._queues:
+            raise InvalidArgument("no queue to take items from", "name one")
+        first = self._queues[0]
+        if any(queue.connection is not first.connection for queue in self._queues):
+            raise InvalidArgument("the queues are not on one connection", "open them on the same")
+        if round(lease_s * 1000) < 1:
+            raise InvalidArgument("the lease is too short", "give at least 1 ms")
+        self.lease_s = lease_s
+        self.policy = policy or RetryPolicy()
+        self._is_fair = fair
+        self._result_ttl_ms = max(1, round(result_ttl_s * 1000))
+        self._random = rng or random.Random()
+        self._connection, self.clock = first.connection, first.clock
+        self.name = first.holder + b"+" + os.urandom(4).hex().encode()
+        self._exchanges = count(1)
+        self.error: ServerError | None = None
+        self.failing_since_s = 0.0
+        # A call reads queues whose keys may be on different nodes of a cluster separately.
+        groups: dict[bytes | None, list[Queue]] = {}
+        for queue in self._queues:
+            groups.setdefault(hash_tag(queue.name), []).append(queue)
+        self._groups = list(groups.values())
+        # Protects what follows; no call is sent while it is held.
+        self._lock = Lock()
+        # By queue and ID, in the order in which they were leased.
+        self._held: dict[tuple[bytes, bytes], Job] = {}
+        self._endings: dict[Job, _Ending] = {}
+        # The endings that no call is sending now.
+        self._unsent: list[_Ending] = []
+        self._settled: list[Ended] = []
+        self._lost: list[Job] = []
+        # The holders of exchanges that may have leased items without a reply, and the queues.
+        self._doubtful: dict[bytes, Queue] = {}
+        self._renewed_s = -inf
+        self._last_retry_s = -inf
+        self._due_in_s = inf
+        self._waiter: PushWaiter | None = None
+        self._wake_reader, self._wake_writer = os.pipe()
+        os.set_blocking(self._wake_reader, False)
+        os.set_blocking(self._wake_writer, False)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs that are held and have not ended."""
+        with self._lock:
+            return [job for job in self._held.values() if job not in self._endings]
+
+    @property
+    def unsettled(self) -> int:
+        """How many jobs ended, and calls may have leased items, without an acknowledgement."""
+        return len(self._endings) + len(self._doubtful)
+
+    @property
+    def last_retry_s(self) -> float:
+        """When the last retry of this session falls due, on the clock of the queues; else -inf."""
+        return self._last_retry_s
+
+    def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 0) -> Turn:
+        """Finish jobs, and take new ones in the same round trip.
+
+        With several queues, taking needs a second round trip. An item whose tries are used up is
+        given up without another try, and is among `ended`.
+
+        Ends that the server did not acknowledge are sent again by the next exchange. That is safe
+        if only the reply was lost: a script acts only under the lease, which the first call ended.
+        Items that an unacknowledged call may have leased are put back by the next exchange.
+
+        Args:
+            ends: Jobs of this session, and how they ended.
+            take: How many items to take at most.
+
+        Returns:
+            What was taken, settled and lost, even if a call failed: its `ServerError` is returned
+            as `error`, and not raised.
+        """
+        sending = self._begin(ends)
+        taking = _Take(self._request(take)) if take > 0 else None
+        error: ServerError | None = None
+        try:
+            if self._doubtful:
+                self._put_back_doubtful()
+            self._send(sending, taking)
+            if taking is not None and any(map(self._is_exhausted, taking.jobs)):
+                exhausted = self._give_up(filter(self._is_exhausted, taking.jobs))
+                sending += exhausted
+                self._send(exhausted, None)
+        except ServerError as failure:
+            error = failure
+            self._note(failure)
+        finally:
+            with self._lock:
+                self._unsent += [each for each in sending if each.job in self._endings]
+        with self._lock:
+            ended, self._settled = self._settled, []
+            lost, self._lost = self._lost, []
+        jobs = taking.jobs if taking is not None else []
+        return Turn([job for job in jobs if not self._is_exhausted(job)], ended, lost, error)
+
+    def _begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[_Ending]:
+        """Note how jobs ended; return the endings to send."""
+        with self._lock:
+            for job, end in ends:
+                step = self.policy.step(end, job.attempt, self._random.random())
+                if self._is_held(job):
+                    self._endings[job] = ending = _Ending(job, end, step)
+                    self._unsent.append(ending)
+                else:
+                    self._settled.append(Ended(job, end, Fate.LOST, step))
+            sending, self._unsent = self._unsent, []
+        return sending
+
+    def _is_exhausted(self, job: Job) -> bool:
+        return self.policy.is_exhausted(job.attempt)
+
+    def _give_up(self, jobs: Iterable[Job]) -> list[_Ending]:
+        """The endings of jobs that are given up without a try."""
+        endings = [_Ending(job, None, self.policy.step(None, job.attempt, 0.0)) for job in jobs]
+        with self._lock:
+            self._endings.update((ending.job, ending) for ending in endings)
+        return endings
+
+    def _request(self, take: int) -> LeaseRequest:
+        holder = self.name + b".%d" % next(self._exchanges)
+        return LeaseRequest(take, holder, round(self.lease_s * 1000))
+
+    def _send(self, endings: Sequence[_Ending], taking: _Take | None) -> None:
+        """Send the calls for some endings, and the first calls that take items."""
+        calls = self._calls(endings)
+        commands = [call.command for call in calls]
+        if taking is not None and len(self._queues) == 1:
+            commands.append(first_lease(self._queues[0], taking.request))
+        elif taking is not None:
+            commands += self._looks()
+        if not commands:
+            return
+        sent_s = self.clock.monotonic()
+        try:
+            replies = self._connection.call_all(commands, return_errors=True)
+        except BaseException as error:
+            if not isinstance(error, ServerError) or error.in_doubt:
+                for ending in endings:
+                    ending.in_doubt = True
+                if taking is not None and len(self._queues) == 1:
+                    self._doubtful[taking.request.holder] = self._queues[0]
+            raise
+        for call, reply in zip(calls, replies, strict=False):
+            if not isinstance(reply, ServerError):
+                self._settle(call, reply)
+        if refusals := [reply for reply in replies if isinstance(reply, ServerError)]:
+            raise refusals[0]
+        self._note(None)
+        if taking is not None:
+            self._take(taking, replies[len(calls) :], sent_s)
+
+    def _note(self, error: ServerError | None) -> None:
+        """Note how a call went."""
+        if error is not None and self.error is None:
+            self.failing_since_s = self.clock.monotonic()
+        self.error = error
+
+    # Ending jobs.
+
+    def _calls(self, endings: Iterable[_Ending]) -> list[_Call]:
+        """The calls for some endings; jobs that end alike share one."""
+        alike: dict[tuple[object, ...], list[_Ending]] = {}
+        for ending in endings:
+            # An item that was lost and leased again is never twice in a call.
+            kind = (ending.job.queue, self._is_held(ending.job), *self._script(ending))
+            alike.setdefault(kind, []).append(ending)
+        calls: list[_Call] = []
+        fronts: list[_Call] = []
+        for (_, _, script, *args), group in alike.items():
+            for batch in in_batches(group, items_max=_JOBS_PER_CALL):
+                owners = {each.job.holder for each in batch} if script == "complete" else ()
+                ids = [each.job.item_id for each in batch]
+                words = (*_PLACE, len(owners), *args, *owners) if owners else (*_PLACE, *args)
+                call = _Call(batch[0].job.handle.script(str(script), *words, *ids), batch)
+                (fronts if batch[0].step.front else calls).append(call)
+        # Each pushes its items in front of those of the call before it.
+        return [*calls, *reversed(fronts)]
+
+    def _script(self, ending: _Ending) -> tuple[object, ...]:
+        """The script for an ending, and its arguments between the place and the IDs."""
+        step = ending.step
+        owner = LeasePolicy(ending.job.holder, force=False, own_only=True).args()
+        match step.fate:
+            case Fate.COMPLETED | Fate.REJECTED:
+                verdict = Verdict(step.fate.value)
+                is_kept = verdict is Verdict.REJECTED or step.data is not None
+                options = (
+                    ResultOptions(step.data, verdict, self._result_ttl_ms) if is_kept else None
+                )
+                return ("complete", *result_args(options))
+            case Fate.RETRY:
+                return ("schedule", *owner, 0, *Delay(round(step.delay_s * 1000)).args(), 1)
+            case Fate.BURIED:
+                return ("schedule", *owner, 0, *Burial(step.data).args(), 0)
+            case _:
+                return ("release", *owner, 0, int(step.front), int(step.counted))
+
+    def _settle(self, call: _Call, reply: Sequence[Any]) -> None:
+        """Note the reply to a call."""
+        outcomes = OutcomeBatch.from_reply([each.job.item_id for each in call.endings], reply)
+        with self._lock:
+            for ending, outcome in zip(call.endings, outcomes, strict=True):
+                job, step = ending.job, ending.step
+                loss = None if _was_done(ending, outcome) else _loss(outcome)
+                if loss is not None:
+                    job.loss = job.loss or loss
+                elif step.fate is Fate.RETRY:
+                    due_s = self.clock.monotonic() + step.delay_s
+                    self._last_retry_s = max(self._last_retry_s, due_s)
+                fate = step.fate if loss is None else Fate.LOST
+                self._settled.append(Ended(job, ending.end, fate, step))
+                self._endings.pop(job, None)
+                self._drop(job)
+
+    def _drop(self, job: Job) -> None:
+        """Hold a job no longer."""
+        if self._is_held(job):
+            del self._held[job.queue, job.item_id]
+
+    def _is_held(self, job: Job) -> bool:
+        return self._held.get((job.queue, job.item_id)) is job
+
+    # Taking items.
+
+    def _take(self, taking: _Take, replies: Sequence[Any], sent_s: float) -> None:
+        """Take items, given the replies to the first calls."""
+        if len(self._queues) == 1:
+            (queue,), (reply,) = self._queues, replies
+            batch = batch_of(queue, reply)
+            if batch.ids or not (reply[0] or reply[1]):
+                self._due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
+                self._add(queue, taking, batch, sent_s)
+                return
+            # Only ghosts and stale entries so far.
+            ready = self._queues
+        else:
+            ready = self._ready(replies)
+        if self._is_fair:
+            self._random.shuffle(ready)
+        for queue in ready:
+            left = taking.request.count - len(taking.jobs)
+            if left <= 0:
+                return
+            sent_s = self.clock.monotonic()
+            try:
+                attempt = lease_from_first([queue], replace(taking.request, count=left))
+            except BaseException as error:
+                if not isinstance(error, ServerError) or error.in_doubt:
+                    self._doubtful[taking.request.holder] = queue
+                raise
+            if attempt.batch is not None:
+                self._add(queue, taking, attempt.batch, sent_s)
+
+    def _add(self, queue: Queue, taking: _Take, batch: LeasedBatch, sent_s: float) -> None:
+        """Add the jobs of a batch."""
+        deadline_s = sent_s + self.lease_s
+        counts = batch.returns or repeat(None, len(batch.ids))
+        with self._lock:
+            for item_id, data, digits in zip(batch.ids, batch.data, counts, strict=True):
+                returns = returns_from(digits) or 0
+                is_last = self.policy.is_last(returns + 1)
+                job = Job(queue, item_id, data, taking.request.holder, returns, is_last, deadline_s)
+                # The lease of an earlier job has ended, and its item was returned.
+                earlier = self._held.pop((queue.name, item_id), None)
+                if earlier is not None and earlier not in self._endings:
+                    earlier.loss = Loss.TAKEN
+                    self._lost.append(earlier)
+                self._held[queue.name, item_id] = job
+                taking.jobs.append(job)
+
+    def _put_back_doubtful(self) -> None:
+        """Release items that were leased by exchanges whose replies were lost."""
+        from rwq_cli.core.inspect.listing import leases
+        from rwq_cli.core.items.release import release
+
+        for holder, queue in list(self._doubtful.items()):
+            with self._lock:
+                known = {job.item_id for job in self._held.values() if job.holder == holder}
+            ids = [
+                item.item_id
+                for item in leases(queue, bare=True)
+                if item.lease is not None and item.lease.holder == holder
+            ]
+            own = Queue(queue.connection, queue.name, holder=holder, clock=queue.clock)
+            unknown = [item_id for item_id in ids if item_id not in known]
+            for _ in release(own, unknown, own_only=True, front=True, grace_s=0.0):
+                pass
+            self._doubtful.pop(holder, None)
+
+    def release_all(self) -> Turn:
+        """Put all jobs that have not ended back to the front of their queues, not counted."""
+        return self.exchange([(job, PutBack(front=True)) for job in self.jobs])
+
+    # Renewing leases.
+
+    @property
+    def next_renewal_s(self) -> float:
+        """Seconds until `renew` is due: when a third of a lease has passed; inf without jobs."""
+        with self._lock:
+            first = next(iter(self._held.values()), None)
+        if first is None:
+            return inf
+        due_s = first.deadline_s - self.lease_s * _RENEW_AT
+        return max(0.0, max(due_s, self._renewed_s + self._pause_s) - self.clock.monotonic())
+
+    @property
+    def _pause_s(self) -> float:
+        """The shortest time between two renewals."""
+        return min(_RENEW_PAUSE_S, self.lease_s / 6)
+
+    def renew(self) -> list[Job]:
+        """Renew the leases of all jobs in one round trip.
+
+        A server that does not answer loses a job only when the lease has ended by our own clock.
+        Its error is not raised; see `error`.
+
+        Returns:
+            Running jobs that were found lost, each once.
+        """
+        with self._lock:
+            jobs = list(self._held.values())
+        by_queue: dict[bytes, list[Job]] = {}
+        for job in jobs:
+            by_queue.setdefault(job.queue, []).append(job)
+        batches = [b for of in by_queue.values() for b in in_batches(of, items_max=_JOBS_PER_CALL)]
+        sent_s = self.clock.monotonic()
+        left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
+        error: ServerError | None = None
+        try:
+            with self._connection.deadline(max(_REPLY_S_MIN, left_s)):
+                replies = self._connection.call_all(map(self._touch, batches), return_errors=True)
+        except ServerError as failure:
+            replies = [failure] * len(batches)
+        with self._lock:
+            for batch, reply in zip(batches, replies, strict=True):
+                if isinstance(reply, ServerError):
+                    error = error or reply
+                    continue
+                outcomes = OutcomeBatch.from_reply([job.item_id for job in batch], reply)
+                for job, outcome in zip(batch, outcomes, strict=True):
+                    if outcome.status is Status.TOUCHED:
+                        job.deadline_s = sent_s + self.lease_s
+                    else:
+                        self._lose(job, _loss(outcome))
+            self._renewed_s = now_s = self.clock.monotonic()
+            for job in jobs if error is not None else ():
+                if job.deadline_s <= now_s:
+                    self._lose(job, Loss.UNREACHABLE)
+            lost, self._lost = self._lost, []
+        if batches:
+            self._note(error)
+        return lost
+
+    def _touch(self, jobs: Sequence[Job]) -> Command:
+        lease_ms = round(self.lease_s * 1000)
+        pairs = (word for job in jobs for word in (job.item_id, job.holder))
+        return jobs[0].handle.script("touch", lease_ms, 1, *pairs)
+
+    def _lose(self, job: Job, loss: Loss) -> None:
+        """Note that a running job is lost; of one that has ended, its own call finds out."""
+        if job.loss is None and job not in self._endings:
+            if self._is_held(job):
+                job.loss = loss
+                self._lost.append(job)
+            self._drop(job)
+
+    # Waiting for work.
+
+    def wait_for_work(self, timeout_s: float) -> bool:
+        """Wait until a queue may have an item to lease. It pops nothing.
+
+        All queues together cost one call a second. A push is noticed at once, or with many queues
+        within that second.
+
+        Args:
+            timeout_s: How long to wait at most, seconds.
+
+        Raises:
+            ServerError: Repeat it after a pause.
+
+        Returns:
+            Whether there may be an item; False after the timeout, or after `wake`.
+        """
+        deadline_s = self.clock.monotonic() + timeout_s
+        try:
+            while (left_s := deadline_s - self.clock.monotonic()) > 0:
+                waiter = self._open_waiter()
+                # Before the first look: a failed attempt to take an item was one.
+                if waiter.wait(max(0.001, min(_LOOK_S, left_s, self._due_in_s))):
+                    return True
+                if self._is_woken():
+                    return False
+                if self._ready(self._connection.call_all(self._looks())):
+                    return True
+                self._note(None)
+        except ServerError as error:
+            self._close_waiter()
+            self._note(error)
+            raise
+        return False
+
+    def wake(self) -> None:
+        """End the wait, or the next one; for other threads and signal handlers."""
+        with suppress(OSError):
+            os.write(self._wake_writer, b"x")
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but not for work; `wake` ends it."""
+        with PushWaiter(self._connection, [], interrupt=self._wake_reader) as waiter:
+            waiter.wait(seconds)
+        self._is_woken()
+
+    def _is_woken(self) -> bool:
+        with suppress(BlockingIOError):
+            return bool(os.read(self._wake_reader, 4096))
+        return False
+
+    def _open_waiter(self) -> PushWaiter:
+        if self._waiter is None:
+            few = self._queues if len(self._queues) <= _WATCHED_QUEUES else []
+            lists = [queue.keys.main for queue in few]
+            self._waiter = PushWaiter(self._connection, lists, interrupt=self._wake_reader)
+        return self._waiter
+
+    def _close_waiter(self) -> None:
+        if self._waiter is not None:
+            self._waiter.close()
+            self._waiter = None
+
+    def _looks(self) -> list[Command]:
+        """Commands that find the queues that may have an item to lease."""
+        return [
+            group[0].script("ready", *(k for q in group for k in (q.keys.main, q.keys.delayed)))
+            for group in self._groups
+        ]
+
+    def _ready(self, replies: Sequence[Sequence[int]]) -> list[Queue]:
+        """The queues that may have an item, in order of preference."""
+        due_ms = [reply[0] for reply in replies if reply[0] >= 0]
+        self._due_in_s = min(due_ms) / 1000 if due_ms else inf
+        found = {
+            group[number - 1].name
+            for group, reply in zip(self._groups, replies, strict=True)
+            for number in reply[1:]
+        }
+        return [queue for queue in self._queues if queue.name in found]
+
+    def close(self) -> None:
+        """Close what waits opened. Jobs that are held stay leased until their leases end."""
+        self._close_waiter()
+        for fd in (self._wake_reader, self._wake_writer):
+            with suppress(OSError):
+                os.close(fd)
+
+    def __enter__(self) -> "WorkSession":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _was_done(ending: _Ending, outcome: Outcome) -> bool:
+    """Whether a call did what it was to do, or an earlier one whose reply was lost."""
+    if outcome.status is Status.MISSING:
+        return ending.in_doubt
+    if outcome.status is Status.NOT_OWNER:
+        # A complete would have deleted the data.
+        return ending.in_doubt and ending.step.fate not in (Fate.COMPLETED, Fate.REJECTED)
+    return True
+
+
+def _loss(outcome: Outcome) -> Loss:
+    """Why a job is lost, from the outcome of a call under its lease."""
+    if outcome.status is Status.MISSING:
+        return Loss.GONE
+    if outcome.holder is None:
+        return Loss.ENDED
+    return Loss.MOVED if is_guard(Lease(outcome.holder, None)) else Loss.TAKEN

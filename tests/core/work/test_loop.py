@@ -1,0 +1,436 @@
+"""Running a function for each item."""
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+
+from rwq_cli.core import InvalidArgument, Server, ServerError, WorkQueue, connect
+from rwq_cli.core.errors import Unreachable, WrongType
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.work.loop import Lost, Outage, Started, StopToken, WhyEnded, WorkEvent
+from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
+from rwq_cli.core.work.session import Ended, Job, Loss
+from tests.conftest import QUEUE, Backend, Foreign, StartServer, contents
+
+AT_ONCE = RetryPolicy(backoff_s=0)
+
+
+@pytest.fixture
+def queue(backend: Backend) -> WorkQueue:
+    """The queue under test, on the system's clock."""
+    return WorkQueue(backend.connect(), QUEUE)
+
+
+def ignore(_job: Job) -> None:
+    """A handler that does nothing."""
+
+
+def keys_without_guards(raw: redis.Redis) -> set[bytes]:
+    return set(contents(raw))
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_every_item_is_run_once_and_completed(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
+) -> None:
+    ids = [b"%d" % number for number in range(200)]
+    foreign.waiting(*ids)
+    ran: list[tuple[bytes, bytes]] = []
+    summary = queue.work(
+        lambda job: ran.append((job.item_id, job.data)), drain=True, concurrency=concurrency
+    )
+    assert Counter(ran) == Counter((item_id, b"data of " + item_id) for item_id in ids)
+    assert (summary.fates, summary.given_up) == ({Fate.COMPLETED: 200}, 0)
+    assert summary.why is WhyEnded.DRAINED
+    assert contents(raw) == {}
+
+
+def test_one_at_a_time_runs_in_order_in_the_calling_thread(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    ran = []
+    queue.work(lambda job: ran.append((job.item_id, threading.current_thread())), drain=True)
+    assert ran == [(item_id, threading.main_thread()) for item_id in (b"1", b"2", b"3")]
+
+
+def test_several_at_once_run_at_the_same_time(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    barrier = threading.Barrier(3)
+
+    def meet(_job: Job) -> None:
+        barrier.wait(30)
+
+    summary = queue.work(meet, drain=True, concurrency=3)
+    assert summary.fates == {Fate.COMPLETED: 3}
+
+
+def test_a_handler_says_how_its_job_ended(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    ends: dict[bytes, Any] = {
+        b"nothing": None,
+        b"bytes": b"result",
+        b"done": Done(b"more"),
+        b"bury": GiveUp(b"bad data"),
+        b"fail": Failure(b"not now"),
+        b"back": PutBack(),
+    }
+    foreign.waiting(*ends)
+    summary = queue.work(lambda job: ends[job.item_id], max_items=6)
+    assert summary.fates == {
+        Fate.COMPLETED: 3,
+        Fate.BURIED: 1,
+        Fate.RETRY: 1,
+        Fate.RELEASED: 1,
+    }
+    assert (summary.given_up, summary.why) == (1, WhyEnded.MAX_ITEMS)
+    results = [queue.result(item_id).result for item_id in (b"nothing", b"bytes", b"done")]
+    assert [kept and kept.result for kept in results] == [None, b"result", b"more"]
+    assert raw.get(queue.keys.lease(b"bury")) == b"rwq-buried:bad data"
+    assert raw.zrange(queue.keys.delayed, 0, -1) == [b"fail"]
+    assert raw.lrange(queue.keys.main, 0, -1) == [b"back"]
+
+
+def test_an_exception_is_retried_and_then_buried_with_its_text(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2")
+    attempts: list[tuple[int, bool]] = []
+
+    def fail(job: Job) -> None:
+        if job.item_id == b"1":
+            attempts.append((job.attempt, job.is_last))
+            raise ValueError(f"number {job.attempt} \ud800")
+
+    summary = queue.work(fail, drain=True, policy=AT_ONCE)
+    assert attempts == [(1, False), (2, False), (3, False), (4, True)]
+    assert summary.fates == {Fate.RETRY: 3, Fate.BURIED: 1, Fate.COMPLETED: 1}
+    assert summary.given_up == 1
+    assert raw.get(queue.keys.lease(b"1")) == b"rwq-buried:ValueError: number 4 \\ud800"
+
+
+def test_a_value_that_is_no_end_stops_the_worker(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1")
+    with pytest.raises(TypeError, match="returned a int"):
+        queue.work(lambda _job: 3, drain=True)
+    assert raw.lrange(queue.keys.main, 0, -1) == [b"1"]
+
+
+def test_a_drain_waits_for_its_own_retries_and_not_for_other_items(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    foreign.delayed(b"later", 32_000_000_000_000)
+    ran = []
+
+    def fail_once(job: Job) -> None:
+        ran.append(job.item_id)
+        if job.attempt == 1:
+            raise ValueError
+
+    policy = RetryPolicy(backoff_s=0.2, jitter=0)
+    summary = queue.work(fail_once, drain=True, policy=policy)
+    assert ran == [b"1", b"1"]
+    assert summary.fates == {Fate.RETRY: 1, Fate.COMPLETED: 1}
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_worker_ends_after_its_items(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(9)))
+    summary = queue.work(ignore, max_items=5, concurrency=concurrency)
+    assert (summary.fates, summary.why) == ({Fate.COMPLETED: 5}, WhyEnded.MAX_ITEMS)
+    assert raw.llen(queue.keys.main) == 4
+    assert raw.llen(queue.keys.processing) == 0
+
+
+def test_a_worker_ends_after_its_failures(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(9)))
+    summary = queue.work(lambda _job: Failure(b"no"), max_failures=3)
+    assert (summary.fates, summary.why) == ({Fate.RETRY: 3}, WhyEnded.MAX_FAILURES)
+
+
+def test_a_worker_ends_when_it_is_idle(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    summary = queue.work(ignore, idle_s=0.05)
+    assert (summary.fates, summary.why) == ({Fate.COMPLETED: 1}, WhyEnded.IDLE)
+
+
+def test_a_worker_ends_after_the_last_try_of_an_item(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2")
+    policy = RetryPolicy(retries=0, on_fail=OnFail.STOP)
+    summary = queue.work(lambda _job: Failure(b"no"), policy=policy)
+    assert (summary.given_up, summary.why) == (1, WhyEnded.ON_FAIL)
+    assert raw.lrange(queue.keys.main, 0, -1) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_token_stops_a_busy_worker_after_what_it_runs(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(20)))
+    stop = StopToken()
+    summary = queue.work(lambda _job: stop.set(), stop=stop, concurrency=concurrency)
+    assert summary.why is WhyEnded.STOPPED
+    assert 1 <= summary.fates[Fate.COMPLETED] <= concurrency
+    assert raw.llen(queue.keys.main) == 20 - summary.fates[Fate.COMPLETED]
+    assert raw.llen(queue.keys.processing) == 0
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_token_stops_an_idle_worker_at_once(queue: WorkQueue, concurrency: int) -> None:
+    stop = StopToken()
+    threading.Timer(0.1, stop.set).start()
+    assert queue.work(ignore, stop=stop, concurrency=concurrency).why is WhyEnded.STOPPED
+
+
+def test_a_drain_ends_when_the_last_of_several_is_done(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+
+    def add_one(job: Job) -> None:
+        # The others are idle by now; the new item is theirs, too.
+        time.sleep(0.1)
+        if job.item_id == b"1":
+            foreign.waiting(b"2")
+
+    summary = queue.work(add_one, drain=True, concurrency=3)
+    assert summary.fates == {Fate.COMPLETED: 2}
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_an_interrupt_puts_running_items_back_in_front(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
+) -> None:
+    foreign.waiting(b"1", b"2")
+
+    def interrupt(_job: Job) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        queue.work(interrupt, concurrency=concurrency)
+    waiting = raw.lrange(queue.keys.main, 0, -1)
+    # Two threads may learn of their items in another order.
+    assert (waiting if concurrency == 1 else sorted(waiting, reverse=True)) == [b"2", b"1"]
+    assert raw.exists(queue.keys.returns, queue.keys.processing) == 0
+
+
+def test_a_listener_that_raises_ends_the_worker(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1")
+
+    def refuse(event: WorkEvent) -> None:
+        assert not isinstance(event, Started), "refused"
+
+    with pytest.raises(AssertionError, match="refused"):
+        queue.work(ignore, drain=True, on_event=refuse)
+    assert raw.lrange(queue.keys.main, 0, -1) == [b"1"]
+
+
+def test_events_are_told_in_their_order(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    events: list[tuple[str, bytes]] = []
+
+    def note(event: WorkEvent) -> None:
+        assert isinstance(event, Started | Ended)
+        events.append((type(event).__name__, event.job.item_id))
+
+    queue.work(ignore, drain=True, on_event=note)
+    assert events == [
+        ("Started", b"1"),
+        ("Ended", b"1"),
+        ("Started", b"2"),
+        ("Ended", b"2"),
+    ]
+
+
+def test_several_queues_are_worked_in_order(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2")
+    Foreign(raw, b"bulk").waiting(b"3")
+    ran = []
+    queue.work(lambda job: ran.append(job.queue), drain=True, more_queues=[queue.sibling(b"bulk")])
+    assert ran == [QUEUE, QUEUE, b"bulk"]
+
+
+def test_a_key_of_the_wrong_type_ends_the_worker(queue: WorkQueue, raw: redis.Redis) -> None:
+    raw.set(queue.keys.main, b"not a list")
+    with pytest.raises(WrongType):
+        queue.work(ignore, drain=True)
+
+
+def test_impossible_options_are_refused(queue: WorkQueue) -> None:
+    with pytest.raises(InvalidArgument):
+        queue.work(ignore, concurrency=0)
+
+
+# Leases.
+
+
+def test_a_lease_is_renewed_while_the_handler_runs(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1")
+    left_ms: list[int] = []
+
+    def work_long(_job: Job) -> None:
+        for _ in range(8):
+            time.sleep(0.1)
+            left_ms.append(raw.pttl(queue.keys.lease(b"1")))
+
+    summary = queue.work(work_long, drain=True, lease_s=0.5)
+    assert summary.fates == {Fate.COMPLETED: 1}
+    assert min(left_ms) > 0
+
+
+def test_an_item_whose_lease_was_lost_is_not_completed(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1")
+    events: list[WorkEvent] = []
+    lost = threading.Event()
+
+    def note(event: WorkEvent) -> None:
+        events.append(event)
+        if isinstance(event, Lost):
+            lost.set()
+
+    def lose(job: Job) -> None:
+        foreign.lease(b"1")
+        lost.wait(30)
+        assert job.loss is Loss.TAKEN
+
+    summary = queue.work(lose, drain=True, lease_s=0.3, on_event=note)
+    assert summary.fates == {Fate.LOST: 1}
+    assert [type(event) for event in events] == [Started, Lost, Ended]
+    assert raw.get(queue.keys.lease(b"1")) == b"them"
+    assert raw.exists(queue.keys.item(b"1"))
+
+
+# A server that is gone.
+
+
+def _interrupt_service(raw: redis.Redis, socket: "os.PathLike[str]", seconds: float) -> None:
+    """Let no client reach the server for so long."""
+    hidden = f"{os.fspath(socket)}.hidden"
+    os.rename(socket, hidden)
+    raw.client_kill_filter(_type="normal", skipme=True)
+    time.sleep(seconds)
+    os.rename(hidden, socket)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_server_that_comes_back_in_time_loses_no_job(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch, concurrency: int
+) -> None:
+    monkeypatch.setattr("rwq_cli.core.work.loop._RECONNECT_PAUSE_S", 0.05)
+    server = start_server()
+    ids = [b"%d" % number for number in range(6)]
+    events: list[WorkEvent] = []
+    ran: list[bytes] = []
+    with server.client() as raw:
+        Foreign(raw).waiting(*ids)
+        connection = connect(Server(server.url))
+        gone: list[Any] = []
+
+        def run(job: Job) -> None:
+            if not gone:
+                gone.append(
+                    threading.Thread(target=_interrupt_service, args=(raw, server.socket, 0.4))
+                )
+                gone[0].start()
+            ran.append(job.item_id)
+            time.sleep(0.1)
+
+        summary = WorkQueue(connection, QUEUE).work(
+            run, drain=True, lease_s=3, concurrency=concurrency, on_event=events.append
+        )
+        gone[0].join()
+        connection.close()
+        assert summary.fates == {Fate.COMPLETED: 6}
+        assert sorted(ran) == ids
+        assert contents(raw) == {}
+    assert any(isinstance(event, Outage) for event in events)
+
+
+def test_a_server_that_is_gone_for_longer_than_the_lease_loses_the_job(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rwq_cli.core.work.loop._RECONNECT_PAUSE_S", 0.05)
+    server = start_server()
+    lost = threading.Event()
+    with server.client() as raw:
+        Foreign(raw).waiting(b"1")
+        connection = connect(Server(server.url))
+
+        def run(job: Job) -> None:
+            _interrupt_service(raw, server.socket, 1.0)
+            lost.wait(30)
+            assert job.loss in (Loss.UNREACHABLE, Loss.ENDED)
+
+        def note(event: WorkEvent) -> None:
+            if isinstance(event, Lost):
+                lost.set()
+
+        summary = WorkQueue(connection, QUEUE).work(run, drain=True, lease_s=0.5, on_event=note)
+        connection.close()
+        assert summary.fates == {Fate.LOST: 1}
+        assert raw.lrange(QueueKeys(QUEUE).processing, 0, -1) == [b"1"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_server_that_stays_gone_ends_the_worker(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch, concurrency: int
+) -> None:
+    monkeypatch.setattr("rwq_cli.core.work.loop._RECONNECT_PAUSE_S", 0.05)
+    server = start_server()
+    with server.client() as raw:
+        Foreign(raw).waiting(b"1", b"2")
+    connection = connect(Server(server.url))
+    queue = WorkQueue(connection, QUEUE)
+    with pytest.raises(ServerError):
+        queue.work(lambda _job: server.kill(), reconnect_s=0.3, concurrency=concurrency)
+    connection.close()
+
+
+def test_a_server_that_was_never_there_ends_the_worker(tmp_path: Any) -> None:
+    connection = connect(Server(f"unix://{tmp_path}/none"))
+    with pytest.raises(Unreachable):
+        WorkQueue(connection, QUEUE).work(ignore, reconnect_s=0)
+
+
+def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: redis.Redis) -> None:
+    """RWQ_ITEMS=100000 for the long run."""
+    import tracemalloc
+
+    items = int(os.environ.get("RWQ_ITEMS", "2000"))
+    foreign = Foreign(raw)
+    sizes: list[int] = []
+
+    def run(job: Job) -> Callable[[], None] | Any:
+        number = int(job.item_id)
+        if number in (items // 3, items - 1):
+            sizes.append(tracemalloc.get_traced_memory()[0])
+        return Failure(b"why") if number % 10 == 0 else None
+
+    for first in range(0, items, 1000):
+        foreign.waiting(*(b"%d" % number for number in range(first, first + 1000)))
+    tracemalloc.start()
+    try:
+        queue.work(run, max_items=items)
+    finally:
+        tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 20_000

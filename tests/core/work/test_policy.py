@@ -1,0 +1,104 @@
+"""What happens to an item when its job has ended."""
+
+import pytest
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.items.schedule import REASON_BYTES_MAX
+from rwq_cli.core.work.policy import (
+    Done,
+    Failure,
+    Fate,
+    GiveUp,
+    OnFail,
+    PutBack,
+    RetryPolicy,
+    Step,
+)
+
+MIDDLE = 0.5
+
+
+def test_the_delay_doubles_up_to_its_maximum() -> None:
+    policy = RetryPolicy(retries=9, backoff_s=10, backoff_max_s=100)
+    delays = [policy.step(Failure(b""), attempt, MIDDLE).delay_s for attempt in range(1, 10)]
+    assert delays == [10, 20, 40, 80, 100, 100, 100, 100, 100]
+
+
+def test_the_delay_varies_by_the_jitter_but_never_exceeds_the_maximum() -> None:
+    policy = RetryPolicy(backoff_s=10, backoff_max_s=21, jitter=0.2)
+    assert [policy.delay_s(1, random) for random in (0.0, 0.5, 1.0)] == pytest.approx([8, 10, 12])
+    assert [policy.delay_s(2, random) for random in (0.0, 0.5, 1.0)] == pytest.approx([16, 20, 21])
+
+
+def test_a_huge_attempt_does_not_overflow() -> None:
+    assert RetryPolicy(retries=10**15).delay_s(10**14, MIDDLE) == 600
+    assert RetryPolicy(backoff_s=0).delay_s(10**14, MIDDLE) == 0
+
+
+@pytest.mark.parametrize("on_fail", OnFail)
+def test_a_failure_is_retried_until_the_last_try(on_fail: OnFail) -> None:
+    policy = RetryPolicy(retries=2, on_fail=on_fail)
+    fates = [policy.step(Failure(b"why"), attempt, MIDDLE).fate for attempt in (1, 2, 3)]
+    last = {"bury": Fate.BURIED, "reject": Fate.REJECTED}.get(on_fail, Fate.RELEASED)
+    assert fates == [Fate.RETRY, Fate.RETRY, last]
+    assert [policy.is_last(attempt) for attempt in (1, 2, 3, 4)] == [False, False, True, True]
+
+
+def test_without_retries_the_first_try_is_the_last() -> None:
+    step = RetryPolicy(retries=0).step(Failure(b"why"), 1, MIDDLE)
+    assert step == Step(Fate.BURIED, b"why", gave_up=True)
+
+
+def test_each_failed_try_that_leaves_the_item_in_the_queue_is_counted() -> None:
+    for on_fail in OnFail:
+        policy = RetryPolicy(retries=1, on_fail=on_fail)
+        for attempt in (1, 2):
+            step = policy.step(Failure(b""), attempt, MIDDLE)
+            # Of a buried item, the last try is not counted: who releases it by hand wants a try.
+            assert step.counted == (step.fate in (Fate.RETRY, Fate.RELEASED))
+
+
+@pytest.mark.parametrize(
+    ("on_fail", "fate"), [(OnFail.BURY, Fate.BURIED), (OnFail.REJECT, Fate.REJECTED)]
+)
+def test_an_item_that_killed_its_last_worker_is_given_up_without_another_try(
+    on_fail: OnFail, fate: Fate
+) -> None:
+    policy = RetryPolicy(retries=3, on_fail=on_fail)
+    assert [policy.is_exhausted(attempt) for attempt in (1, 4, 5, 6)] == [False, False, True, True]
+    step = policy.step(None, 5, MIDDLE)
+    reason = b"returned 4 times: its last worker died or lost the lease"
+    assert step == Step(fate, reason, gave_up=True)
+
+
+@pytest.mark.parametrize("on_fail", [OnFail.RELEASE, OnFail.STOP])
+def test_an_item_that_is_to_be_released_is_always_tried_again(on_fail: OnFail) -> None:
+    policy = RetryPolicy(retries=3, on_fail=on_fail)
+    assert not policy.is_exhausted(100)
+    step = policy.step(Failure(b"why"), 100, MIDDLE)
+    assert (step.fate, step.gave_up, step.stops) == (Fate.RELEASED, True, on_fail is OnFail.STOP)
+
+
+def test_other_ends_do_not_depend_on_the_attempt() -> None:
+    for attempt in (1, 4, 100):
+        policy = RetryPolicy(on_fail=OnFail.STOP)
+        assert policy.step(Done(), attempt, MIDDLE) == Step(Fate.COMPLETED)
+        assert policy.step(Done(b"r"), attempt, MIDDLE) == Step(Fate.COMPLETED, b"r")
+        assert policy.step(PutBack(front=True), attempt, MIDDLE) == Step(Fate.RELEASED, front=True)
+        step = Step(Fate.BURIED, b"why", gave_up=True)
+        assert policy.step(GiveUp(b"why"), attempt, MIDDLE) == step
+
+
+def test_a_long_reason_is_cut() -> None:
+    long = b"x" * (REASON_BYTES_MAX + 1)
+    for end in (Failure(long), GiveUp(long)):
+        data = RetryPolicy(retries=0).step(end, 1, MIDDLE).data
+        assert len(data or b"") == REASON_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    "options", [{"retries": -1}, {"backoff_s": -1}, {"backoff_max_s": -1}, {"jitter": 1.1}]
+)
+def test_an_impossible_policy_is_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InvalidArgument):
+        RetryPolicy(**options)  # type: ignore[arg-type]

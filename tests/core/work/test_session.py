@@ -1,0 +1,878 @@
+"""Leasing, renewing and finishing jobs, by the keys that they leave."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from rwq_cli.core import Connection, InvalidArgument, WorkQueue
+from rwq_cli.core.errors import ConnectionLost, OutOfMemory, ServerError, Unreachable
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.work.policy import (
+    Done,
+    Failure,
+    Fate,
+    GiveUp,
+    JobEnd,
+    OnFail,
+    PutBack,
+    RetryPolicy,
+)
+from rwq_cli.core.work.session import Job, Loss, Turn, WorkSession
+from tests.conftest import HOLDER, QUEUE, Backend, FakeClock, Foreign, contents, settling
+
+LEASE_S = 60.0
+# Every way to end a job.
+ENDS: dict[str, JobEnd] = {
+    "complete": Done(),
+    "complete with a result": Done(b"result"),
+    "retry": Failure(b"why"),
+    "bury": GiveUp(b"why"),
+    "release": PutBack(),
+    "release to the front": PutBack(front=True),
+}
+DONE_FATES = {
+    "complete": Fate.COMPLETED,
+    "complete with a result": Fate.COMPLETED,
+    "retry": Fate.RETRY,
+    "bury": Fate.BURIED,
+    "release": Fate.RELEASED,
+    "release to the front": Fate.RELEASED,
+}
+every_end = pytest.mark.parametrize("name", ENDS)
+
+
+class Unreliable(Connection):
+    """A connection that loses calls or replies.
+
+    Attributes:
+        loses: What is lost next: `calls`, `replies`, or nothing.
+        refusal: The error that the next calls of a pipeline get instead of the reply; by index.
+    """
+
+    def __init__(self, inner: Connection) -> None:
+        super().__init__(inner._client, inner.name)
+        self.loses = ""
+        self.refused: dict[int, ServerError] = {}
+        self.round_trips = 0
+
+    def call_all(self, commands: Any, **options: Any) -> list[Any]:
+        self.round_trips += 1
+        if self.loses == "calls":
+            raise Unreachable("cannot reach it")
+        replies: list[Any] = super().call_all(commands, **options)
+        if self.loses == "replies":
+            raise ConnectionLost("lost it")
+        for at, error in self.refused.items():
+            replies[at] = error
+        return replies
+
+
+@pytest.fixture
+def unreliable(connection: Connection) -> Unreliable:
+    return Unreliable(connection)
+
+
+@pytest.fixture
+def open_session(unreliable: Unreliable, clock: FakeClock) -> Iterator[Callable[..., WorkSession]]:
+    """Opens sessions on the queue under test, or on those with other names."""
+    opened = []
+
+    def open_on(*names: bytes, **options: Any) -> WorkSession:
+        queues = [
+            WorkQueue(unreliable, name, holder=HOLDER, clock=clock) for name in names or (QUEUE,)
+        ]
+        options = {"lease_s": LEASE_S, "rng": random.Random(1), **options}
+        opened.append(WorkSession(queues, **options))
+        return opened[-1]
+
+    yield open_on
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def session(open_session: Callable[..., WorkSession]) -> WorkSession:
+    return open_session()
+
+
+def take(session: WorkSession, count: int = 1) -> list[Job]:
+    turn = session.exchange(take=count)
+    assert turn.error is None
+    return list(turn.jobs)
+
+
+def finish(session: WorkSession, job: Job, end: JobEnd) -> Fate:
+    turn = session.exchange([(job, end)])
+    assert turn.error is None
+    (ended,) = turn.ended
+    assert ended.job is job
+    assert ended.end == end
+    return ended.fate
+
+
+def counts(raw: redis.Redis) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = raw.hgetall(QueueKeys(QUEUE).returns)
+    return found
+
+
+# Taking.
+
+
+def test_a_job_has_the_item_and_a_lease_under_both_names(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"1", b"2")
+    (job,) = take(session)
+    assert (job.queue, job.item_id, job.data) == (QUEUE, b"1", b"data of 1")
+    assert (job.attempt, job.returns, job.is_last, job.loss) == (1, 0, False, None)
+    assert job.holder.startswith(HOLDER + b"+")
+    assert raw.mget(keys.lease(b"1"), keys.old_lease(b"1")) == [job.holder] * 2
+    assert 0 < raw.pttl(keys.lease(b"1")) <= LEASE_S * 1000
+    assert raw.lrange(keys.processing, 0, -1) == [b"1"]
+    assert session.jobs == [job]
+
+
+def test_sessions_of_one_holder_have_different_leases(
+    open_session: Callable[..., WorkSession], foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    one, other = open_session(), open_session()
+    holders = {job.holder for each in (one, other, one) for job in take(each)}
+    assert len(holders) == 3
+
+
+def test_queues_are_tried_in_order_until_there_are_enough_jobs(
+    open_session: Callable[..., WorkSession], raw: redis.Redis
+) -> None:
+    Foreign(raw, b"urgent").waiting(b"1")
+    Foreign(raw, b"bulk").waiting(b"2", b"3", b"4")
+    session = open_session(b"none", b"urgent", b"urgent", b"bulk")
+    jobs = take(session, 3)
+    assert [(job.queue, job.item_id) for job in jobs] == [
+        (b"urgent", b"1"),
+        (b"bulk", b"2"),
+        (b"bulk", b"3"),
+    ]
+
+
+def test_a_fair_session_takes_from_every_queue(
+    open_session: Callable[..., WorkSession], raw: redis.Redis
+) -> None:
+    names = [b"a", b"b", b"c"]
+    for name in names:
+        Foreign(raw, name).waiting(*(b"%d" % number for number in range(20)))
+    session = open_session(*names, fair=True)
+    assert {job.queue for _ in range(20) for job in take(session)} == set(names)
+
+
+def test_due_items_are_taken_and_later_ones_are_not(session: WorkSession, foreign: Foreign) -> None:
+    foreign.delayed(b"due", 1_700_000_000_000)
+    foreign.delayed(b"later", 32_000_000_000_000)
+    assert [job.item_id for job in take(session, 5)] == [b"due"]
+
+
+def test_ghosts_do_not_hide_the_items_behind_them(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    raw.lpush(keys.main, *(b"ghost-%d" % number for number in range(300)))
+    foreign.waiting(b"1")
+    assert [job.item_id for job in take(session)] == [b"1"]
+
+
+def test_nothing_to_take_is_no_error(session: WorkSession) -> None:
+    assert session.exchange(take=3) == Turn([], [], [])
+
+
+def test_taking_and_finishing_share_a_round_trip(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2")
+    (job,) = take(session)
+    before = unreliable.round_trips
+    turn = session.exchange([(job, Done())], take=1)
+    assert unreliable.round_trips == before + 1
+    assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
+    assert [job.item_id for job in turn.jobs] == [b"2"]
+
+
+def test_queues_on_different_connections_are_refused(backend: Backend) -> None:
+    with pytest.raises(InvalidArgument):
+        WorkSession([])
+    with pytest.raises(InvalidArgument):
+        WorkSession([WorkQueue(backend.connect(), b"a"), WorkQueue(backend.connect(), b"b")])
+    with pytest.raises(InvalidArgument):
+        WorkSession([WorkQueue(backend.connect(), b"a")], lease_s=0.0004)
+
+
+# Finishing.
+
+
+def test_a_completed_item_leaves_nothing(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"1")
+    raw.hset(keys.returns, b"1", 2)
+    (job,) = take(session)
+    assert job.attempt == 3
+    assert finish(session, job, Done()) is Fate.COMPLETED
+    assert contents(raw) == {}
+    assert session.jobs == []
+
+
+def test_a_result_is_kept_with_its_holder(
+    session: WorkSession, foreign: Foreign, queue: WorkQueue
+) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    assert finish(session, job, Done(b"result")) is Fate.COMPLETED
+    kept = queue.result(b"1").result
+    assert kept is not None
+    assert (kept.verdict, kept.result, kept.holder) == ("completed", b"result", job.holder)
+
+
+def test_a_failed_item_is_delayed_and_its_try_counted(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys, queue: WorkQueue
+) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    now_ms = queue.now_ms()
+    turn = session.exchange([(job, Failure(b"why"))])
+    delay_s = turn.ended[0].step.delay_s
+    assert 8 <= delay_s <= 12
+    due_ms = raw.zscore(keys.delayed, b"1")
+    assert due_ms is not None
+    assert due_ms - now_ms >= delay_s * 1000 - 1
+    assert raw.get(keys.lease(b"1")).startswith(b"rwq-delayed:")
+    assert raw.get(keys.old_lease(b"1")).startswith(b"rwq-delayed:")
+    assert counts(raw) == {b"1": b"1"}
+    assert raw.exists(keys.main, keys.processing) == 0
+    assert session.last_retry_s == delay_s
+
+
+def test_tries_count_up_to_the_burial_and_a_kick_starts_anew(
+    open_session: Callable[..., WorkSession], foreign: Foreign, raw: redis.Redis, queue: WorkQueue
+) -> None:
+    session = open_session(policy=RetryPolicy(retries=2, backoff_s=0))
+    foreign.waiting(b"1")
+    seen = []
+    for end in (b"first", b"second", b"third"):
+        (job,) = take(session)
+        seen.append((job.attempt, job.is_last, finish(session, job, Failure(end))))
+    assert seen == [(1, False, Fate.RETRY), (2, False, Fate.RETRY), (3, True, Fate.BURIED)]
+    assert raw.get(queue.keys.lease(b"1")) == b"rwq-buried:third"
+    assert counts(raw) == {b"1": b"2"}
+    list(queue.kick([b"1"]))
+    (job,) = take(session)
+    assert job.attempt == 1
+
+
+def test_a_rejected_item_is_completed_with_the_reason_as_result(
+    open_session: Callable[..., WorkSession], foreign: Foreign, queue: WorkQueue
+) -> None:
+    session = open_session(policy=RetryPolicy(retries=0, on_fail=OnFail.REJECT))
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    assert finish(session, job, Failure(b"why")) is Fate.REJECTED
+    lookup = queue.result(b"1")
+    assert lookup.state == "gone"
+    assert lookup.result is not None
+    assert (lookup.result.verdict, lookup.result.result) == ("rejected", b"why")
+
+
+@pytest.mark.parametrize("on_fail", [OnFail.RELEASE, OnFail.STOP])
+def test_an_item_released_after_its_last_try_waits_at_the_end_with_the_try_counted(
+    open_session: Callable[..., WorkSession], on_fail: OnFail, foreign: Foreign, raw: redis.Redis
+) -> None:
+    session = open_session(policy=RetryPolicy(retries=0, on_fail=on_fail))
+    foreign.waiting(b"1", b"2")
+    (job,) = take(session)
+    turn = session.exchange([(job, Failure(b"why"))])
+    assert turn.ended[0].step.stops == (on_fail is OnFail.STOP)
+    assert settling(raw) == {"released": [b"1"]}
+    assert counts(raw) == {b"1": b"1"}
+    assert [job.item_id for job in take(session, 5)] == [b"2", b"1"]
+
+
+def test_an_item_that_is_put_back_counts_no_try(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    first, second = take(session, 2)
+    assert finish(session, first, PutBack()) is Fate.RELEASED
+    assert finish(session, second, PutBack(front=True)) is Fate.RELEASED
+    assert raw.lrange(keys.main, 0, -1) == [b"1", b"3", b"2"]
+    assert counts(raw) == {}
+
+
+def test_a_count_that_is_not_a_number_counts_as_none(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"1")
+    raw.hset(keys.returns, b"1", "many")
+    (job,) = take(session)
+    assert job.attempt == 1
+    assert finish(session, job, Failure(b"")) is Fate.RETRY
+    assert counts(raw) == {b"1": b"1"}
+
+
+def test_an_item_that_killed_all_its_workers_is_buried_without_being_run(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"poison", b"other")
+    raw.hset(keys.returns, b"poison", 4)
+    turn = session.exchange(take=2)
+    assert [job.item_id for job in turn.jobs] == [b"other"]
+    (ended,) = turn.ended
+    assert (ended.job.item_id, ended.end, ended.fate) == (b"poison", None, Fate.BURIED)
+    assert ended.step.gave_up
+    assert raw.get(keys.lease(b"poison")).startswith(b"rwq-buried:returned 4 times")
+    assert [job.item_id for job in session.jobs] == [b"other"]
+
+
+def test_cleans_count_tries_whose_worker_was_killed(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, queue: WorkQueue
+) -> None:
+    foreign.waiting(b"1")
+    attempts = []
+    for _ in range(4):
+        (job,) = take(session)
+        attempts.append(job.attempt)
+        raw.delete(queue.keys.lease(b"1"), queue.keys.old_lease(b"1"))
+        list(queue.light_clean())
+        for key in (queue.keys.lease(b"1"), queue.keys.old_lease(b"1")):
+            raw.delete(key)
+    assert attempts == [1, 2, 3, 4]
+    (ended,) = session.exchange(take=1).ended
+    assert (ended.fate, ended.end) == (Fate.BURIED, None)
+
+
+def test_many_jobs_end_at_once_each_in_its_own_way(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    ids = [b"%03d" % number for number in range(200)]
+    foreign.waiting(*ids)
+    jobs = take(session, 200)
+    ends = [list(ENDS.values())[at % len(ENDS)] for at in range(200)]
+    turn = session.exchange(zip(jobs, ends, strict=True))
+    fates = list(DONE_FATES.values())
+    assert {e.job.item_id: e.fate for e in turn.ended} == {
+        item_id: fates[at % len(ENDS)] for at, item_id in enumerate(ids)
+    }
+    lengths = [raw.llen(keys.main), raw.zcard(keys.delayed), raw.zcard(keys.buried)]
+    assert lengths == [66, 33, 33]
+    assert raw.llen(keys.processing) == 0
+    assert raw.lrange(keys.main, -2, -1) == [b"011", b"005"]
+
+
+def test_a_long_queue_does_not_make_finishing_slow(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(300)))
+    (job,) = take(session)
+    raw.config_resetstat()
+    finish(session, job, Done())
+    # It would search the whole list.
+    assert raw.info("commandstats")["cmdstat_lpos"]["calls"] == 1
+
+
+# Losing leases.
+
+
+def _expire(raw: redis.Redis, keys: QueueKeys) -> None:
+    raw.delete(keys.lease(b"1"), keys.old_lease(b"1"))
+
+
+def _return(raw: redis.Redis, keys: QueueKeys) -> None:
+    """As our clean does."""
+    raw.lrem(keys.processing, 0, b"1")
+    raw.lpush(keys.main, b"1")
+    for key in (keys.lease(b"1"), keys.old_lease(b"1")):
+        raw.set(key, b"rwq-settling:returned", px=30_000)
+
+
+def _steal(raw: redis.Redis, keys: QueueKeys) -> None:  # noqa: ARG001
+    Foreign(raw).lease(b"1")
+
+
+def _steal_old(raw: redis.Redis, keys: QueueKeys) -> None:
+    """A worker of 0.1 has it, and our lease has ended."""
+    _expire(raw, keys)
+    Foreign(raw).lease(b"1", generations="old")
+
+
+def _bury(raw: redis.Redis, keys: QueueKeys) -> None:
+    raw.delete(keys.item(b"1"), keys.processing)
+    Foreign(raw).buried(b"1")
+
+
+def _remove(raw: redis.Redis, keys: QueueKeys) -> None:
+    _expire(raw, keys)
+    raw.delete(keys.item(b"1"), keys.processing)
+
+
+LOSSES: dict[Loss, list[Callable[[redis.Redis, QueueKeys], None]]] = {
+    Loss.ENDED: [_expire, _return],
+    Loss.TAKEN: [_steal, _steal_old],
+    Loss.MOVED: [_bury],
+    Loss.GONE: [_remove],
+}
+every_loss = pytest.mark.parametrize(
+    ("loss", "lose"), [(loss, lose) for loss, every in LOSSES.items() for lose in every]
+)
+
+
+@every_end
+@every_loss
+def test_nothing_is_done_with_an_item_that_is_not_held_any_more(
+    session: WorkSession,
+    foreign: Foreign,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    name: str,
+    loss: Loss,
+    lose: Callable[[redis.Redis, QueueKeys], None],
+) -> None:
+    foreign.waiting(b"1", b"2")
+    (job,) = take(session)
+    lose(raw, keys)
+    before = contents(raw)
+    assert finish(session, job, ENDS[name]) is Fate.LOST
+    assert job.loss is loss
+    after = contents(raw)
+    # A complete drops the traces of an item that is gone.
+    assert after == before
+    assert session.jobs == []
+
+
+@every_loss
+def test_a_renewal_finds_lost_jobs_and_reports_each_once(
+    session: WorkSession,
+    foreign: Foreign,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    loss: Loss,
+    lose: Callable[[redis.Redis, QueueKeys], None],
+) -> None:
+    foreign.waiting(b"1", b"2")
+    job, other = take(session, 2)
+    lose(raw, keys)
+    before = contents(raw)
+    assert session.renew() == [job]
+    assert (job.loss, other.loss) == (loss, None)
+    assert contents(raw) == before
+    assert session.renew() == []
+    assert session.jobs == [other]
+    assert finish(session, job, Done()) is Fate.LOST
+
+
+def test_an_item_that_is_lost_and_taken_again_is_another_job(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"1")
+    (first,) = take(session)
+    _return(raw, keys)
+    turn = session.exchange(take=1)
+    (second,) = turn.jobs
+    assert list(turn.lost) == [first]
+    assert first.loss is Loss.TAKEN
+    assert finish(session, first, Done()) is Fate.LOST
+    assert raw.exists(keys.item(b"1"))
+    assert session.jobs == [second]
+    assert finish(session, second, Done()) is Fate.COMPLETED
+
+
+def test_an_end_under_an_old_lease_does_not_touch_the_new_one(
+    session: WorkSession,
+    unreliable: Unreliable,
+    foreign: Foreign,
+    raw: redis.Redis,
+    keys: QueueKeys,
+) -> None:
+    foreign.waiting(b"1")
+    (first,) = take(session)
+    unreliable.loses = "calls"
+    assert session.exchange([(first, Done())]).error is not None
+    _return(raw, keys)
+    unreliable.loses = ""
+    # The first end is sent in front of the call that takes the item again.
+    turn = session.exchange(take=1)
+    assert [(ended.job, ended.fate) for ended in turn.ended] == [(first, Fate.LOST)]
+    (second,) = turn.jobs
+    assert finish(session, second, Done()) is Fate.COMPLETED
+
+
+# Renewing.
+
+
+def test_a_renewal_extends_all_leases_in_one_round_trip(
+    open_session: Callable[..., WorkSession],
+    unreliable: Unreliable,
+    raw: redis.Redis,
+    clock: FakeClock,
+) -> None:
+    for name in (b"a", b"b"):
+        Foreign(raw, name).waiting(*(b"%d" % number for number in range(300)))
+    session = open_session(b"a", b"b")
+    jobs = [job for _ in range(4) for job in take(session, 150)]
+    assert len(jobs) == 600
+    lease_keys = [
+        key
+        for job in jobs
+        for key in (job.handle.keys.lease(job.item_id), job.handle.keys.old_lease(job.item_id))
+    ]
+    for key in lease_keys:
+        raw.pexpire(key, 5_000)
+    clock.now_s += 25
+    before = unreliable.round_trips
+    assert session.renew() == []
+    assert unreliable.round_trips == before + 1
+    assert all(raw.pttl(key) > 50_000 for key in lease_keys)
+    assert {job.deadline_s for job in jobs} == {25 + LEASE_S}
+
+
+def test_a_renewal_is_due_after_a_third_of_the_oldest_lease(
+    session: WorkSession, foreign: Foreign, clock: FakeClock
+) -> None:
+    foreign.waiting(b"1", b"2")
+    assert session.next_renewal_s == float("inf")
+    (first,) = take(session)
+    clock.now_s += 5
+    take(session)
+    assert session.next_renewal_s == pytest.approx(LEASE_S / 3 - 5)
+    finish(session, first, Done())
+    assert session.next_renewal_s == pytest.approx(LEASE_S / 3)
+    clock.now_s += 30
+    assert session.next_renewal_s == 0
+    session.renew()
+    assert session.next_renewal_s == pytest.approx(LEASE_S / 3)
+
+
+@pytest.mark.parametrize("lost", ["calls", "replies"])
+def test_a_server_that_is_gone_loses_no_job_until_its_lease_has_ended(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign, clock: FakeClock, lost: str
+) -> None:
+    foreign.waiting(b"1", b"2")
+    early, late = [take(session)[0], (setattr(clock, "now_s", 10.0), take(session)[0])[1]]
+    unreliable.loses = lost
+    for now_s in (20.0, 40.0, LEASE_S - 0.1):
+        clock.now_s = now_s
+        assert session.renew() == []
+        assert isinstance(session.error, ServerError)
+        assert session.failing_since_s == 20
+        assert session.next_renewal_s == pytest.approx(1.0)
+    clock.now_s = LEASE_S
+    assert session.renew() == [early]
+    assert (early.loss, late.loss) == (Loss.UNREACHABLE, None)
+    unreliable.loses = ""
+    assert session.renew() == []
+    assert session.error is None
+    assert late.deadline_s == 2 * LEASE_S
+    assert finish(session, early, Done()) is Fate.LOST
+    assert finish(session, late, Done()) is Fate.COMPLETED
+
+
+def test_a_renewal_does_not_judge_a_job_that_has_ended(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    unreliable.loses = "replies"
+    session.exchange([(job, Done())])
+    unreliable.loses = ""
+    assert session.renew() == []
+    assert job.loss is None
+    assert [ended.fate for ended in session.exchange().ended] == [Fate.COMPLETED]
+
+
+# Lost calls and replies.
+
+
+@every_end
+@pytest.mark.parametrize("lost", ["calls", "replies"])
+def test_an_end_that_was_not_acknowledged_is_done_once(
+    session: WorkSession,
+    unreliable: Unreliable,
+    foreign: Foreign,
+    raw: redis.Redis,
+    name: str,
+    lost: str,
+) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    unreliable.loses = lost
+    turn = session.exchange([(job, ENDS[name])], take=1)
+    assert (list(turn.ended), list(turn.jobs)) == ([], [])
+    assert turn.error is session.error is not None
+    # The end, and what the call may have leased.
+    assert session.unsettled == (1 if lost == "calls" else 2)
+    unreliable.loses = ""
+    turn = session.exchange()
+    assert turn.error is None
+    assert [ended.fate for ended in turn.ended] == [DONE_FATES[name]]
+    assert session.unsettled == 0
+    assert session.exchange().ended == []
+    assert session.jobs == []
+    assert counts(raw) == ({b"1": b"1"} if name == "retry" else {})
+
+
+@every_end
+def test_an_end_in_doubt_leaves_what_happened_to_the_item_since(
+    session: WorkSession,
+    unreliable: Unreliable,
+    foreign: Foreign,
+    raw: redis.Redis,
+    name: str,
+) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    unreliable.loses = "replies"
+    session.exchange([(job, ENDS[name])])
+    unreliable.loses = ""
+    raw.flushall()
+    foreign.leased(b"1")
+    before = contents(raw)
+    session.exchange()
+    assert contents(raw) == before
+    assert session.unsettled == 0
+
+
+def test_items_that_a_lost_reply_leased_are_put_back_in_their_place(
+    session: WorkSession,
+    unreliable: Unreliable,
+    foreign: Foreign,
+    raw: redis.Redis,
+    keys: QueueKeys,
+) -> None:
+    foreign.waiting(b"1", b"2", b"3", b"4")
+    (held,) = take(session)
+    foreign.leased(b"theirs")
+    unreliable.loses = "replies"
+    assert session.exchange(take=2).error is not None
+    assert raw.lrange(keys.main, 0, -1) == [b"4"]
+    unreliable.loses = ""
+    turn = session.exchange(take=3)
+    assert turn.error is None
+    assert [job.item_id for job in turn.jobs] == [b"2", b"3", b"4"]
+    assert [job.attempt for job in turn.jobs] == [1, 1, 1]
+    assert session.jobs == [held, *turn.jobs]
+    assert raw.get(keys.lease(b"theirs")) == b"them"
+
+
+def test_with_several_queues_too(
+    open_session: Callable[..., WorkSession],
+    raw: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Foreign(raw, b"b").waiting(b"1")
+    session = open_session(b"a", b"b")
+    run = Connection.run
+
+    def lose(*args: Any) -> Any:
+        run(*args)
+        raise ConnectionLost("lost it")
+
+    monkeypatch.setattr(Unreliable, "run", lose)
+    assert session.exchange(take=1).error is not None
+    assert session.unsettled == 1
+    monkeypatch.undo()
+    assert [job.item_id for job in take(session)] == [b"1"]
+
+
+def test_an_end_is_settled_even_if_nothing_can_be_taken(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2")
+    (job,) = take(session)
+    unreliable.refused = {1: OutOfMemory("it is full")}
+    turn = session.exchange([(job, Done())], take=1)
+    assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
+    assert isinstance(turn.error, OutOfMemory)
+    assert session.unsettled == 0
+
+
+def test_an_end_that_is_refused_is_sent_again(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign, clock: FakeClock
+) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    unreliable.refused = {0: OutOfMemory("it is full")}
+    for _ in range(2):
+        clock.now_s += 1
+        ends = [(job, PutBack())] if clock.now_s == 1 else []
+        turn = session.exchange(ends)
+        assert (list(turn.ended), isinstance(turn.error, OutOfMemory)) == ([], True)
+        assert session.failing_since_s == 1
+
+
+def test_an_interrupted_exchange_is_in_doubt(
+    session: WorkSession, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign.waiting(b"1", b"2")
+    (job,) = take(session)
+    call_all = Unreliable.call_all
+
+    def interrupt(*args: Any, **options: Any) -> Any:
+        call_all(*args, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Unreliable, "call_all", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        session.exchange([(job, Done())], take=1)
+    monkeypatch.undo()
+    turn = session.exchange(take=1)
+    assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
+    assert [job.item_id for job in turn.jobs] == [b"2"]
+
+
+def test_all_jobs_can_be_put_back_in_their_order(
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"1", b"2", b"3", b"4")
+    jobs = [take(session, 1)[0], *take(session, 2)]
+    turn = session.release_all()
+    assert [ended.fate for ended in turn.ended] == [Fate.RELEASED] * 3
+    assert session.jobs == []
+    assert raw.lrange(keys.main, 0, -1) == [b"4", b"3", b"2", b"1"]
+    assert counts(raw) == {}
+    assert finish(session, jobs[0], Done()) is Fate.LOST
+
+
+# Waiting.
+
+
+@pytest.fixture
+def live_session(backend: Backend) -> Iterator[WorkSession]:
+    """A session on the system's clock."""
+    with WorkSession([WorkQueue(backend.connect(), QUEUE, holder=HOLDER)]) as session:
+        yield session
+
+
+@pytest.fixture
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> float:
+    """A second, of which there are many: how often sessions look for work, seconds."""
+    monkeypatch.setattr("rwq_cli.core.work.session._LOOK_S", 0.2)
+    return 0.2
+
+
+def _later(act: Callable[[], object]) -> threading.Timer:
+    timer = threading.Timer(0.1, act)
+    timer.start()
+    return timer
+
+
+def test_a_wait_ends_when_an_item_is_pushed(live_session: WorkSession, foreign: Foreign) -> None:
+    _later(lambda: foreign.waiting(b"1"))
+    assert live_session.wait_for_work(60)
+    assert len(take(live_session)) == 1
+
+
+def test_a_wait_ends_when_an_item_falls_due(
+    live_session: WorkSession, foreign: Foreign, queue: WorkQueue
+) -> None:
+    foreign.delayed(b"1", queue.now_ms() + 100)
+    foreign.delayed(b"2", queue.now_ms() + 10_000_000)
+    assert take(live_session) == []
+    while not live_session.wait_for_work(60):
+        pass
+    assert [job.item_id for job in take(live_session)] == [b"1"]
+
+
+def test_a_wait_notices_an_item_that_is_delayed_meanwhile(
+    live_session: WorkSession, foreign: Foreign, queue: WorkQueue, looks_often: float
+) -> None:
+    assert take(live_session) == []
+    _later(lambda: foreign.delayed(b"1", queue.now_ms() + round(looks_often * 1000)))
+    assert live_session.wait_for_work(60)
+    assert [job.item_id for job in take(live_session)] == [b"1"]
+
+
+def test_a_wait_pops_nothing(live_session: WorkSession, foreign: Foreign, raw: redis.Redis) -> None:
+    foreign.waiting(b"1", b"2")
+    before = contents(raw)
+    assert live_session.wait_for_work(60)
+    assert contents(raw) == before
+
+
+def test_a_wait_times_out(live_session: WorkSession) -> None:
+    assert not live_session.wait_for_work(0.01)
+    assert not live_session.wait_for_work(0)
+
+
+def test_a_wait_is_woken_even_before_it_begins(live_session: WorkSession) -> None:
+    live_session.wake()
+    assert not live_session.wait_for_work(60)
+    _later(live_session.wake)
+    assert not live_session.wait_for_work(60)
+    live_session.wake()
+    live_session.pause(60)
+
+
+def test_a_wait_that_failed_can_be_repeated(
+    live_session: WorkSession, foreign: Foreign, raw: redis.Redis
+) -> None:
+    _later(lambda: raw.client_kill_filter(_type="normal", skipme=True))
+    with pytest.raises(ServerError):
+        live_session.wait_for_work(60)
+    assert live_session.error is not None
+    _later(lambda: foreign.waiting(b"1"))
+    assert live_session.wait_for_work(60)
+
+
+@pytest.mark.parametrize("count", [1, 2, 50])
+def test_an_idle_session_sends_one_call_a_second_for_all_queues(
+    backend: Backend, raw: redis.Redis, count: int, looks_often: float
+) -> None:
+    connection = backend.connect()
+    queues = [WorkQueue(connection, b"q%d" % number) for number in range(count)]
+    # A delayed item must not cost more.
+    Foreign(raw, b"q0").delayed(b"1", 32_000_000_000_000)
+    with WorkSession(queues) as session:
+        session.exchange(take=1)
+        session.wait_for_work(looks_often)
+        raw.config_resetstat()
+        session.wait_for_work(2.5 * looks_often)
+        stats = raw.info("commandstats")
+    # The server counts the commands of scripts, too.
+    assert stats["cmdstat_evalsha"]["calls"] <= 3
+    assert stats.get("cmdstat_blmove", {}).get("calls", 0) == 0
+
+
+@pytest.mark.usefixtures("looks_often")
+def test_an_item_in_any_of_many_queues_is_found(backend: Backend, raw: redis.Redis) -> None:
+    connection = backend.connect()
+    queues = [WorkQueue(connection, b"q%d" % number) for number in range(50)]
+    with WorkSession(queues) as session:
+        Foreign(raw, b"q49").waiting(b"1")
+        Foreign(raw, b"q17").delayed(b"2", 1_700_000_000_000)
+        assert session.wait_for_work(60)
+        assert [(job.queue, job.item_id) for job in take(session, 9)] == [
+            (b"q17", b"2"),
+            (b"q49", b"1"),
+        ]
+
+
+def test_threads_share_a_session(backend: Backend, foreign: Foreign, raw: redis.Redis) -> None:
+    ids = [b"%d" % number for number in range(400)]
+    foreign.waiting(*ids)
+    done: list[bytes] = []
+    with WorkSession([WorkQueue(backend.connect(), QUEUE)]) as session:
+
+        def serve() -> None:
+            turn = session.exchange(take=1)
+            while turn.jobs:
+                session.renew()
+                turn = session.exchange([(job, Done()) for job in turn.jobs], take=1)
+                done.extend(e.job.item_id for e in turn.ended if e.fate is Fate.COMPLETED)
+
+        threads = [threading.Thread(target=serve) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        done += [e.job.item_id for e in session.exchange().ended]
+    assert sorted(done) == sorted(ids)
+    assert contents(raw) == {}
