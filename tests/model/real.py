@@ -110,15 +110,16 @@ def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
             saved = fingerprint(data_of(item_id, life)) if life else ""
             return name, (*_BY_NAME, "", "", "1", *[""] * 8, "0", "", "", item_id, saved)
         case "touch":
-            return name, (SESSION_S * 1000, args[0])
+            return name, (SESSION_S * 1000, 0, args[0])
         case "release":
             item_id, own, force, first_look, front = args
-            policy = (own, int(force), int(first_look), int(front))
+            policy = (own, int(force), int(first_look), int(front), 0)
             return name, (*_BY_NAME, *_ANY, *policy, item_id)
         case "schedule":
             item_id, how, own, force, first_look = args
             what = LATER_S * 1000 if how == "delayed" else "bury"
-            return name, (*_BY_NAME, *_ANY, own, int(force), int(first_look), what, "why", item_id)
+            policy = (own, int(force), int(first_look), what, "why", 0)
+            return name, (*_BY_NAME, *_ANY, *policy, item_id)
         case "push_scheduled":
             return name, (*_BY_NAME, *_ANY, args[0], *args[1])
         case "repair":
