@@ -93,10 +93,10 @@ __rwq_table() {
         rwq_commands=light,deep
         ;;
     'clean light')
-        rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run --all-queues -0 --null)
+        rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run --every=OTHER --deep-every=OTHER --notify --listen=OTHER --all-queues -0 --null)
         ;;
     'clean deep')
-        rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run --all-queues -0 --null)
+        rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run --every=OTHER --notify --listen=OTHER --all-queues -0 --null)
         ;;
     doctor)
         rwq_options=(--fix --dry-run --grace=OTHER --only=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag --skip=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag --all-queues -0 --null)

@@ -71,9 +71,9 @@ function __rwq_read_command
         case 'wait'
             set options until-empty below= id= timeout= all-queues
         case 'clean light'
-            set options grace= bury-after= dry-run all-queues 0/null
+            set options grace= bury-after= dry-run every= deep-every= notify listen= all-queues 0/null
         case 'clean deep'
-            set options grace= bury-after= dry-run all-queues 0/null
+            set options grace= bury-after= dry-run every= notify listen= all-queues 0/null
         case 'doctor'
             set options fix dry-run grace= only= skip= all-queues 0/null
         case 'check'
@@ -458,6 +458,10 @@ complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Also return orphaned items and
 complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at clean light' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
 complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at clean light' -l every -x -d 'Clean about this often until stopped; a lost server is waited for'
+complete -c rwq -n '__rwq_at clean light' -l deep-every -x -d 'With --every: also a deep clean about this often'
+complete -c rwq -n '__rwq_at clean light' -l notify -d 'Tell systemd when it is ready, stops, and still works (watchdog)'
+complete -c rwq -n '__rwq_at clean light' -l listen -x -d 'Serve /healthz and /metrics (Prometheus) there'
 complete -c rwq -n '__rwq_at clean light' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
@@ -465,6 +469,9 @@ complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d 'End each ID of -o ids
 complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at clean deep' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
 complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Report what would be done, but change nothing'
+complete -c rwq -n '__rwq_at clean deep' -l every -x -d 'Clean about this often until stopped; a lost server is waited for'
+complete -c rwq -n '__rwq_at clean deep' -l notify -d 'Tell systemd when it is ready, stops, and still works (watchdog)'
+complete -c rwq -n '__rwq_at clean deep' -l listen -x -d 'Serve /healthz and /metrics (Prometheus) there'
 complete -c rwq -n '__rwq_at clean deep' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 

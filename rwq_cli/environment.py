@@ -5,7 +5,7 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import BinaryIO
@@ -35,6 +35,7 @@ class Environment:
         stdin_is_closed: Whether stdin is closed; `stdin` is empty then.
         quiet: Whether notes are left out; errors are written.
         note_above: Writes a line above the progress line; None while there is none.
+        said: The lines that are not written again.
     """
 
     variables: Mapping[str, str]
@@ -44,6 +45,7 @@ class Environment:
     stdin_is_closed: bool = False
     quiet: bool = False
     note_above: Callable[[str], None] | None = None
+    said: set[str] = field(default_factory=set)
 
     @classmethod
     def of_process(cls) -> "Environment":
@@ -120,13 +122,17 @@ class Environment:
         with suppress(OSError):
             self.stdout.flush()
 
-    def note(self, line: str) -> None:
-        """Write a line to stderr, if it is still open and the run is not quiet."""
+    def note(self, line: str, *, once: bool = False) -> None:
+        """Write a line to stderr, if it is still open and the run is not quiet; see `error`."""
         if not self.quiet:
-            self.error(line)
+            self.error(line, once=once)
 
-    def error(self, line: str) -> None:
-        """Write a line to stderr, if it is still open."""
+    def error(self, line: str, *, once: bool = False) -> None:
+        """Write a line to stderr, if it is still open; `once` only the first time."""
+        if once and line in self.said:
+            return
+        if once:
+            self.said.add(line)
         with suppress(OSError):
             if self.note_above is not None:
                 self.note_above(line)

@@ -35,6 +35,7 @@ ROOMS = (
     "exit_codes",
     "environment",
     "output",
+    "service",
     "input",
     "local",
     "contexts",

@@ -44,5 +44,6 @@ def note_if_absent(settings: Settings, queue: WorkQueue) -> None:
         if not queue.exists():
             settings.environment.note(
                 f"rwq: {escaped(queue.name)}: no such queue here, or an empty one; rwq queues "
-                "lists them"
+                "lists them",
+                once=True,
             )

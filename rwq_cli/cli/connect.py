@@ -173,5 +173,5 @@ def queue_handles(
     """The queues with these names, which come from `origin`, on an open connection."""
     if settings.verbose:
         for name in names:
-            settings.environment.note(f"queue {escaped(name)} ({origin})")
+            settings.environment.note(f"queue {escaped(name)} ({origin})", once=True)
     return [WorkQueue(connection, name, holder=settings.holder) for name in names]

@@ -4,9 +4,15 @@ While modules are imported, Ctrl-C ends the process at once (`rwq_cli.__main__` 
 exception raised in a callback of the import system can be lost, and the command would continue.
 Once a command runs, Ctrl-C raises `KeyboardInterrupt`. While calls are outstanding, the first
 Ctrl-C only cancels the rest, so that their replies are still read.
+
+Services end so on SIGTERM, too.
 """
 
+import os
 import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
@@ -19,6 +25,8 @@ class Cancellable(Protocol):
 
 
 _cancellables: list[Cancellable] = []
+_was_terminated = False
+_TIME_TO_END_S = 0.7
 
 
 def raise_on_interrupt() -> None:
@@ -38,3 +46,49 @@ def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
             work.requested = True
             return
     signal.default_int_handler(number, frame)
+
+
+def was_terminated() -> bool:
+    """Whether SIGTERM has ended a command that it ends in order."""
+    return _was_terminated
+
+
+@contextmanager
+def ending_on_terminate() -> Iterator[None]:
+    """In the block, SIGTERM ends the command as Ctrl-C does, but with the exit code 0.
+
+    The process ends within a second even where Python handles no signals, as in a look-up of a
+    host's name, or where the server does not reply.
+    """
+    # Most commands need no thread.
+    from threading import Thread
+
+    global _was_terminated
+    _was_terminated = False
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    before = signal.signal(signal.SIGTERM, _terminate)
+    waker = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+    Thread(target=_end_in_time, args=(reads,), name="end", daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.set_wakeup_fd(waker)
+        # The thread ends with it.
+        os.close(writes)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    global _was_terminated
+    _was_terminated = True
+    _cancel_or_raise(number, frame)
+
+
+def _end_in_time(reads: int) -> None:
+    """Wait for SIGTERM, give the main thread time to end, and then end the process."""
+    with open(reads, "rb", buffering=0) as signals:
+        while received := signals.read(1):
+            if received[0] == signal.SIGTERM:
+                time.sleep(_TIME_TO_END_S)
+                os._exit(0)

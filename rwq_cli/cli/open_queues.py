@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rwq_cli.cli.connect import open_connection, open_queues, queue_handles
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rwq_cli.output.report import Batch, Records, Report
 
 T = TypeVar("T")
+
+_FIND_EVERY_S = 30.0
 
 
 @dataclass(eq=False, repr=False)
@@ -70,58 +73,92 @@ class OpenQueues:
             if not self.are_found:
                 raise
             self._left_out.add(queue.name)
-            settings.environment.error(f"left out: {error.message}")
+            settings.environment.error(f"left out: {error.message}", once=True)
+
+
+class QueueFinder:
+    """Finds the queues that the settings name, or that match their patterns, any number of times.
+
+    All keys are scanned for patterns, but not more often than every 30 s.
+
+    Args:
+        settings: The settings; see `open_connection`.
+        all_queues: Whether `--all-queues` was given.
+        changes: Whether the command changes queues: what was found by a pattern and has no item is
+            then left out, because it may belong to another program.
+
+    Attributes:
+        connection: The connection of all queues.
+
+    Raises:
+        InvalidArgument: No queue is named.
+    """
+
+    def __init__(self, settings: Settings, *, all_queues: bool, changes: bool = False) -> None:
+        self._settings = settings
+        self._all_queues = all_queues
+        self._changes = changes
+        self._words = list(dict.fromkeys(settings.queues))
+        if all_queues and settings.given.get("queue"):
+            raise InvalidArgument("--all-queues and -q cannot be used together", "use one of them")
+        has_patterns = all_queues or any(map(is_glob, self._words))
+        self._named = [] if has_patterns else open_queues(settings)
+        self.connection = self._named[0].connection if self._named else open_connection(settings)
+        self._found: OpenQueues | None = None
+        self._found_s = 0.0
+
+    def find(self) -> OpenQueues:
+        """The queues."""
+        if self._named:
+            return OpenQueues(self._named, is_one=len(self._named) == 1, are_found=False)
+        now_s = monotonic()
+        if self._found is None or now_s - self._found_s >= _FIND_EVERY_S:
+            self._found, self._found_s = self._find(), now_s
+        return OpenQueues(self._found.queues, self._found.is_one, self._found.are_found)
+
+    def _find(self) -> OpenQueues:
+        from rwq_cli.core.inspect.queues import matching_queues, queue_names
+
+        words = self._words
+        found = (
+            {b"*": queue_names(self.connection)}
+            if self._all_queues
+            else matching_queues(self.connection, words)
+        )
+        for word, names in found.items():
+            if not names:
+                self._settings.environment.note(
+                    "rwq: no queues on this server"
+                    if self._all_queues
+                    else f"rwq: {escaped(word)}: no queue matches, or all are empty; rwq queues "
+                    "lists those that are not",
+                    once=True,
+                )
+        names = list(dict.fromkeys(chain.from_iterable(found.values())))
+        are_found = names != words
+        origin = "--all-queues" if self._all_queues else self._settings.queue_origin
+        queues = queue_handles(self._settings, self.connection, names, origin)
+        if self._changes:
+            queues = [each for each in queues if each.name in words or self._is_queue(each)]
+        is_one = len(names) == 1 and not are_found
+        return OpenQueues(queues, is_one, are_found)
+
+    def _is_queue(self, queue: WorkQueue) -> bool:
+        """Whether keys with a queue's names are one's; a note if not."""
+        from rwq_cli.core.inspect.queues import has_items
+
+        if has_items(queue):
+            return True
+        self._settings.environment.note(
+            f"left out: {escaped(queue.name)} has no items, and may belong to another program; "
+            "-q with its name includes it",
+            once=True,
+        )
+        return False
 
 
 def open_matching_queues(
     settings: Settings, *, all_queues: bool, changes: bool = False
 ) -> OpenQueues:
-    """The queues that the settings name, or that match their patterns; see `open_connection`.
-
-    Args:
-        settings: The settings.
-        all_queues: Whether `--all-queues` was given.
-        changes: Whether the command changes queues: what was found by a pattern and has no item is
-            then left out, because it may belong to another program.
-
-    Raises:
-        InvalidArgument: No queue is named.
-    """
-    words = list(dict.fromkeys(settings.queues))
-    if all_queues and settings.given.get("queue"):
-        raise InvalidArgument("--all-queues and -q cannot be used together", "use one of them")
-    if not all_queues and not any(map(is_glob, words)):
-        queues = open_queues(settings)
-        return OpenQueues(queues, is_one=len(queues) == 1, are_found=False)
-    from rwq_cli.core.inspect.queues import matching_queues, queue_names
-
-    connection = open_connection(settings)
-    found = {b"*": queue_names(connection)} if all_queues else matching_queues(connection, words)
-    for word, names in found.items():
-        if not names:
-            settings.environment.note(
-                "rwq: no queues on this server"
-                if all_queues
-                else f"rwq: {escaped(word)}: no queue matches, or all are empty; rwq queues lists "
-                "those that are not"
-            )
-    names = list(dict.fromkeys(chain.from_iterable(found.values())))
-    are_found = names != words
-    origin = "--all-queues" if all_queues else settings.queue_origin
-    queues = queue_handles(settings, connection, names, origin)
-    if changes:
-        queues = [each for each in queues if each.name in words or _is_queue(settings, each)]
-    return OpenQueues(queues, is_one=len(names) == 1 and not are_found, are_found=are_found)
-
-
-def _is_queue(settings: Settings, queue: WorkQueue) -> bool:
-    """Whether keys with a queue's names are one's; a note if not."""
-    from rwq_cli.core.inspect.queues import has_items
-
-    if has_items(queue):
-        return True
-    settings.environment.note(
-        f"left out: {escaped(queue.name)} has no items, and may belong to another program; "
-        "-q with its name includes it"
-    )
-    return False
+    """The queues that the settings name, or that match their patterns; see `QueueFinder`."""
+    return QueueFinder(settings, all_queues=all_queues, changes=changes).find()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -86,6 +86,14 @@ def _whole_number(name: str, least: int) -> Callable[[str], int]:
     return parse
 
 
+def interval(text: str) -> Duration:
+    """The time between two rounds."""
+    parsed = Duration(text)
+    if not parsed:
+        raise InvalidArgument("the time between two rounds must be more than 0", "such as 30s")
+    return parsed
+
+
 def _lease_duration(text: str) -> Duration:
     lease_s = Duration(text)
     if lease_s < 0.001:
@@ -95,6 +103,31 @@ def _lease_duration(text: str) -> Duration:
 
 LeaseForOption = Annotated[
     Duration, option("--for DUR", "How long the lease lasts from now.", _lease_duration)
+]
+
+
+class Address(NamedTuple):
+    """A host, empty for every address of this one, and a port, 0 for a free one."""
+
+    host: str
+    port: int
+
+
+def _address(text: str) -> Address:
+    """A host and a port from the command line, such as `127.0.0.1:9113` or `[::1]:9113`."""
+    host, colon, port = text.rpartition(":")
+    is_v6 = host.startswith("[") and host.endswith("]")
+    if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not is_v6):
+        raise UsageError(f"--listen cannot be {text!r}", "give HOST:PORT, such as 127.0.0.1:9113")
+    return Address(host.strip("[]"), int(port))
+
+
+ListenOption = Annotated[
+    Address | None,
+    option("--listen HOST:PORT", "Serve /healthz and /metrics (Prometheus) there.", _address),
+]
+NotifyOption = Annotated[
+    bool, option("--notify", "Tell systemd when it is ready, stops, and still works (watchdog).")
 ]
 GraceOption = Annotated[
     Duration,

@@ -10,6 +10,7 @@ from contextlib import suppress
 import typer
 
 from rwq_cli.cli.app import build_root
+from rwq_cli.cli.interrupts import was_terminated
 from rwq_cli.cli.options import UsageError
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import AuthenticationFailed, RwqError, ServerError, Unreachable
@@ -37,7 +38,7 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
             environment.stdout.flush()
         return status
     except (KeyboardInterrupt, BrokenPipeError) as end:
-        return exit_status_of(end)
+        return ExitStatus.OK if was_terminated() else exit_status_of(end)
     except Exception as error:
         settings.end_progress()
         if settings.debug or "--debug" in arguments:

@@ -76,6 +76,13 @@ class Settings:
         _ = self.output, self.colour, self.connect_timeout_s, self.reply_timeout_s
         self.environment.quiet = self.quiet
 
+    def check_endless(self, option: str) -> None:
+        """Raise `InvalidArgument` if the output format needs an end; `option` prevents that."""
+        if self.output is OutputFormat.JSON:
+            raise InvalidArgument(
+                f"-o json is one document, and {option} has no end", "use -o jsonl"
+            )
+
     def end_progress(self) -> None:
         """Remove the progress line, before results are written."""
         if self.progress is not None:

@@ -1,7 +1,7 @@
 """`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
@@ -12,12 +12,18 @@ from rwq_cli.cli.options import (
     NULL_IDS,
     AllQueuesOption,
     DryRunOption,
+    Duration,
     GraceOption,
+    ListenOption,
+    NotifyOption,
+    interval,
     option,
 )
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import CleanAction
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.exit_codes import Code, ExitStatus
 from rwq_cli.output.report import Batch, Report
 from rwq_cli.views.cleaning import clean_report
 
@@ -33,6 +39,25 @@ BuryAfterOption = Annotated[
 ]
 
 
+EveryOption = Annotated[
+    Duration | None,
+    option(
+        "--every DUR",
+        "Clean about this often until stopped; a lost server is waited for.",
+        interval,
+    ),
+]
+DeepEveryOption = Annotated[
+    Duration | None,
+    option("--deep-every DUR", "With --every: also a deep clean about this often.", interval),
+]
+# What --every changes.
+_EXITS: dict[Code, str] = {
+    ExitStatus.OK: "done; with --every: stopped by SIGTERM",
+    ExitStatus.SERVER: f"{ExitStatus.SERVER.meaning}; with --every only if it refuses",
+}
+
+
 @app.command(
     help="Return abandoned items and promote due ones; fast. Abandoned items are in "
     "processing without a lease; due ones were delayed until now.",
@@ -40,7 +65,9 @@ BuryAfterOption = Annotated[
         "rwq clean light -q jobs",
         "rwq clean light -q jobs --dry-run -o jsonl",
         "rwq clean light --all-queues --bury-after 3",
+        "rwq clean light -q jobs --every 30s --deep-every 6h",
     ),
+    exits=_EXITS,
     null=NULL_IDS,
 )
 def light(
@@ -48,13 +75,20 @@ def light(
     grace_s: GraceOption = A_SECOND,
     bury_after: BuryAfterOption = None,
     dry_run: DryRunOption = False,
+    every: EveryOption = None,
+    deep_every: DeepEveryOption = None,
+    notify: NotifyOption = False,
+    listen: ListenOption = None,
     all_queues: AllQueuesOption = False,
 ) -> Report:
-    def clean(queue: WorkQueue) -> Iterator[CleanAction]:
-        actions = queue.light_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
-        return noting_absence(settings, queue, actions)
+    cleaner = _Cleaner(grace_s, bury_after, dry_run)
+    if every is None:
+        _need_every(deep_every=deep_every, notify=notify, listen=listen)
+        return _clean_once(settings, cleaner, is_deep=False, all_queues=all_queues)
+    from rwq_cli.commands.cleaning import CleaningProcess, Schedule
 
-    return _clean_each(settings, clean, all_queues=all_queues, dry_run=dry_run)
+    schedule = Schedule(every, False, deep_every, notify, listen)
+    return CleaningProcess(settings, schedule, cleaner, all_queues=all_queues).report()
 
 
 @app.command(
@@ -65,6 +99,7 @@ def light(
         "rwq clean deep -q jobs --grace 5s",
         "rwq clean deep -q jobs --bury-after 3",
     ),
+    exits=_EXITS,
     null=NULL_IDS,
 )
 def deep(
@@ -72,28 +107,59 @@ def deep(
     grace_s: GraceOption = A_SECOND,
     bury_after: BuryAfterOption = None,
     dry_run: DryRunOption = False,
+    every: EveryOption = None,
+    notify: NotifyOption = False,
+    listen: ListenOption = None,
     all_queues: AllQueuesOption = False,
 ) -> Report:
-    def clean(queue: WorkQueue) -> Iterator[CleanAction]:
-        actions = queue.deep_clean(grace_s=grace_s, dry_run=dry_run, bury_after=bury_after)
-        return noting_absence(settings, queue, actions)
+    cleaner = _Cleaner(grace_s, bury_after, dry_run)
+    if every is None:
+        _need_every(notify=notify, listen=listen)
+        return _clean_once(settings, cleaner, is_deep=True, all_queues=all_queues)
+    from rwq_cli.commands.cleaning import CleaningProcess, Schedule
 
-    return _clean_each(settings, clean, all_queues=all_queues, dry_run=dry_run)
+    schedule = Schedule(every, True, None, notify, listen)
+    return CleaningProcess(settings, schedule, cleaner, all_queues=all_queues).report()
 
 
-def _clean_each(
-    settings: Settings,
-    clean: Callable[[WorkQueue], Iterable[CleanAction]],
-    *,
-    all_queues: bool,
-    dry_run: bool,
+def _need_every(**given: object) -> None:
+    """Raise `InvalidArgument` if an option was given that needs `--every`."""
+    for name, value in given.items():
+        if value:
+            flag = f"--{name.replace('_', '-')}"
+            raise InvalidArgument(f"{flag} needs --every", "add --every 30s, or leave it out")
+
+
+class _Cleaner(NamedTuple):
+    """Cleans a queue.
+
+    Attributes:
+        grace_s: Seconds between the two looks.
+        bury_after: After how many returns to bury an item; None for never.
+        dry_run: Whether to change nothing.
+    """
+
+    grace_s: float
+    bury_after: int | None
+    dry_run: bool
+
+    def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanAction]:
+        clean = queue.deep_clean if is_deep else queue.light_clean
+        return clean(grace_s=self.grace_s, dry_run=self.dry_run, bury_after=self.bury_after)
+
+
+def _clean_once(
+    settings: Settings, cleaner: _Cleaner, *, is_deep: bool, all_queues: bool
 ) -> Report:
+    def clean(queue: WorkQueue) -> Iterator[CleanAction]:
+        return noting_absence(settings, queue, cleaner(queue, is_deep))
+
     opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
 
     def report(queue: WorkQueue) -> Batch[CleanAction]:
         # The summaries of several queues begin with their names.
         place = naming(settings, queue).place if opened.is_one else str
         actions = opened.reader(settings, clean, queue)
-        return clean_report(queue.name, actions, place=place, dry_run=dry_run)
+        return clean_report(queue.name, actions, place=place, dry_run=cleaner.dry_run)
 
     return opened.reports(report)

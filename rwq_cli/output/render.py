@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.exit_codes import Code, ExitStatus
 from rwq_cli.output.encode import to_indented_json, to_json
 from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.report import Batch, Records, Report, Several, Stream, Text, View
+from rwq_cli.output.report import Batch, Endless, Records, Report, Several, Stream, Text, View
 
 if TYPE_CHECKING:
     from rwq_cli.output.screen import Piece
@@ -35,6 +35,8 @@ def render(report: Report, options: OutputOptions) -> Code:
         return _render_stream(report, options)
     if isinstance(report, Several):
         return _render_several(report, options)
+    if isinstance(report, Endless):
+        return _render_endless(report, options)
     return _render_text(report, options)
 
 
@@ -48,7 +50,7 @@ class _Part(NamedTuple):
     """One report of several.
 
     Attributes:
-        name: Its queue's name.
+        name: Its queue's name; empty if notes do not name it.
         writer: Writes the records of all.
         is_first: Whether it is the first.
     """
@@ -59,7 +61,7 @@ class _Part(NamedTuple):
 
     def note(self, line: str) -> str:
         """A note that names the queue."""
-        return f"{self.name}: {line}"
+        return f"{self.name}: {line}" if self.name else line
 
 
 # The record of a batch's counts.
@@ -92,6 +94,24 @@ def _render_several(report: Several, options: OutputOptions) -> Code:
     status = max(statuses, default=ExitStatus.OK)
     is_mixed = has_work and status is ExitStatus.NO and ExitStatus.OK in statuses
     return ExitStatus.PARTIAL if is_mixed else status
+
+
+def _render_endless(report: Endless, options: OutputOptions) -> ExitStatus:
+    """Write each report when its work is done; those of nothing are left out."""
+    environment = options.environment
+    writer = SharedWriter(_COUNTS, options)
+    with report.running:
+        for name, batch in report.reports:
+            part = _Part(name, writer, is_first=False)
+            try:
+                _render_batch(batch, options, part)
+            except ServerError as error:
+                if any(batch.totals().values()):
+                    environment.error(_summary(batch, part))
+                report.failed(error)
+            # Raises if nobody reads the results any more.
+            environment.stdout.flush()
+    return ExitStatus.OK
 
 
 def _render_records(
@@ -231,7 +251,8 @@ def _render_batch(
     except KeyboardInterrupt:
         # Report what was done so far.
         options.end_progress()
-        environment.error(f"interrupted: {_summary(report, part)}")
+        if not part or any(report.totals().values()):
+            environment.error(f"interrupted: {_summary(report, part)}")
         raise
     options.end_progress()
     if report.first_failures and output not in _FOR_PROGRAMS:

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from rwq_cli.core.errors import ServerError
 from rwq_cli.exit_codes import Code, ExitStatus
 from rwq_cli.output.options import OutputFormat
 
@@ -299,6 +301,20 @@ class Several(NamedTuple):
     reports: Iterable[tuple[str, Records[Any] | Batch[Any]]]
 
 
+class Endless(NamedTuple):
+    """Reports without end, each written when its work is done, until the process is stopped.
+
+    Attributes:
+        reports: The name of each report's queue, escaped, or nothing; and the report.
+        failed: Called if the server fails in a report; raises the error if that is the end.
+        running: What lasts as long as they do.
+    """
+
+    reports: Iterable[tuple[str, Batch[Any]]]
+    failed: Callable[[ServerError], None]
+    running: AbstractContextManager[object]
+
+
 class Text(NamedTuple):
     """Text that is the result itself.
 
@@ -309,4 +325,4 @@ class Text(NamedTuple):
     text: str
 
 
-Report = Records[Any] | Batch[Any] | Stream[Any] | Several | Text
+Report = Records[Any] | Batch[Any] | Stream[Any] | Several | Endless | Text

@@ -9,6 +9,7 @@ from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.exposition import Metric, exposition
 from rwq_cli.output.report import Records, View
 
 # The measures that are in the line even without limits.
@@ -148,30 +149,25 @@ def check_fields(check: Check) -> dict[str, Any]:
 
 def prometheus_text(queues: Sequence[bytes], checks: Sequence[Check]) -> str:
     """The text format of Prometheus: every count of the queues that could be read."""
+    return exposition(queue_metrics(queues, checks))
+
+
+def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metric]:
+    """Every count of the queues that could be read, as metrics."""
     counts = [check.counts for check in checks]
     readable = {each.queue for each in counts}
     up = [(queue, int(queue in readable)) for queue in queues]
     ages = [(check.counts.queue, check[Measure.AGE].value) for check in checks]
     metrics = [
-        _metric("up", "Whether the queue could be read.", up),
-        _metric("oldest_waiting_seconds", "Seconds since the next item was last used.", ages),
+        _by_queue("up", "Whether the queue could be read.", up),
+        _by_queue("oldest_waiting_seconds", "Seconds since the next item was last used.", ages),
     ]
     for suffix, helps in (("_items", _ITEMS), ("", _OTHERS)):
         for name, help in helps.items():
             values = [(each.queue, getattr(each, name)) for each in counts]
-            metrics.append(_metric(name + suffix, help, values))
-    return "".join(metrics)
+            metrics.append(_by_queue(name + suffix, help, values))
+    return metrics
 
 
-def _metric(name: str, help: str, values: Sequence[tuple[bytes, int | None]]) -> str:
-    """The lines of a metric; empty if no value is known."""
-    samples = [
-        f"rwq_{name}{{{_label(queue)}}} {value}\n" for queue, value in values if value is not None
-    ]
-    head = f"# HELP rwq_{name} {help}\n# TYPE rwq_{name} gauge\n"
-    return head + "".join(samples) if samples else ""
-
-
-def _label(queue: bytes) -> str:
-    text = escaped(queue).replace("\\", "\\\\").replace('"', '\\"')
-    return f'queue="{text}"'
+def _by_queue(name: str, help: str, values: Sequence[tuple[bytes, int | None]]) -> Metric:
+    return Metric(name, help, [({"queue": queue}, value) for queue, value in values])

@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands
+from rwq_cli.core.clock import SystemClock
 from rwq_cli.help.topics import Topic
 from tests.conftest import Foreign
 from tests.driver import Rwq
@@ -133,13 +134,23 @@ def test_every_example_works(
     before = PREPARED.get(example, "")
     line = f"{example} --grace 0" if example.startswith("rwq clean") else example
     monkeypatch.chdir(rwq.home)
+    code = 0
+    if "--every" in line or "--watch" in line:
+        code = 130
+        monkeypatch.setattr(SystemClock, "sleep", press_ctrl_c)
     if is_simple(before) and is_simple(line) and "EDITOR" not in line:
         if before:
             assert rwq(*shlex.split(before)[1:], variables=VARIABLES).code == 0
         result = rwq(*shlex.split(line)[1:], variables=VARIABLES)
     else:
         result = rwq.shell(f"set -euo pipefail; {before or ':'}; {line}", VARIABLES)
-    assert (result.code, "error:" in result.notes) == (0, False), result.notes
+    assert (result.code, "error:" in result.notes) == (code, False), result.notes
+
+
+def press_ctrl_c(_clock: SystemClock, seconds: float) -> None:
+    """In the pause between two rounds; a grace period of 0 is none."""
+    if seconds:
+        raise KeyboardInterrupt
 
 
 def is_simple(line: str) -> bool:

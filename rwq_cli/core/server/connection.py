@@ -219,6 +219,20 @@ class Connection:
         link.prepare()
         return link
 
+    def twin(self, *, reply_timeout_s: float) -> "Connection":
+        """Another connection to this server, for another thread.
+
+        Args:
+            reply_timeout_s: Its timeout for one reply, seconds.
+        """
+        return Connection(
+            self._client,
+            self.name,
+            address=self.address,
+            connect_timeout_s=min(self._options.connect_timeout_s, reply_timeout_s),
+            reply_timeout_s=reply_timeout_s,
+        )
+
     def set_no_touch(self) -> bool:
         """Turn on CLIENT NO-TOUCH on every link, so that reads do not reset idle times.
 

@@ -1,0 +1,159 @@
+"""`rwq clean --every`: cleans until it is stopped."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+from rwq_cli.cli.absence import noting_absence
+from rwq_cli.cli.interrupts import ending_on_terminate
+from rwq_cli.cli.open_queues import OpenQueues, QueueFinder
+from rwq_cli.cli.options import Address, Duration
+from rwq_cli.cli.scraping import QueueScraper
+from rwq_cli.cli.settings import Settings
+from rwq_cli.core.clock import SystemClock
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.model import CleanAction
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Batch, Endless
+from rwq_cli.service.heartbeat import BeatingClock, BeatingProgress
+from rwq_cli.service.rounds import Rounds, Timer
+from rwq_cli.service.supervision import Supervision
+from rwq_cli.views.cleaning import CleanTally, clean_metrics, clean_report, clean_status
+
+
+class Schedule(NamedTuple):
+    """When `rwq clean` cleans, and who watches it.
+
+    Attributes:
+        every: The time between two rounds.
+        is_deep: Whether each round is a deep clean.
+        deep_every: The time between two deep cleans among light ones; None for no deep cleans.
+        notifies: Whether to notify systemd.
+        listen: Where to serve health and metrics; None for nowhere.
+    """
+
+    every: Duration
+    is_deep: bool
+    deep_every: Duration | None
+    notifies: bool
+    listen: Address | None
+
+
+class Cleaner(Protocol):
+    """Cleans a queue, deep or not."""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether it changes nothing."""
+
+    def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanAction]: ...
+
+
+class CleaningProcess:
+    """Cleans queues in rounds; see `Schedule`.
+
+    Args:
+        settings: The settings.
+        schedule: When to clean.
+        cleaner: Cleans a queue.
+        all_queues: Whether `--all-queues` was given.
+
+    Raises:
+        InvalidArgument: No queue is named, or the output format needs an end.
+    """
+
+    def __init__(
+        self, settings: Settings, schedule: Schedule, cleaner: Cleaner, *, all_queues: bool
+    ) -> None:
+        settings.check_endless("--every")
+        self._settings = settings
+        self._schedule = schedule
+        self._cleaner = cleaner
+        self._finder = QueueFinder(settings, all_queues=all_queues, changes=True)
+        self._queues: list[WorkQueue] = []
+        self._tally = CleanTally()
+        scraper = QueueScraper(self._finder.connection)
+        self._supervision = Supervision(
+            notifies=schedule.notifies,
+            address=schedule.listen,
+            variables=settings.environment.variables,
+            metrics=lambda: [*scraper.read(self._queues), *clean_metrics(self._tally)],
+        )
+        self._clock = BeatingClock(SystemClock(), self._supervision.beat)
+        self._rounds = Rounds(
+            schedule.every,
+            self._clock,
+            supervision=self._supervision,
+            note=lambda line: settings.environment.error(f"rwq: {line}"),
+        )
+
+    def report(self) -> Endless:
+        """What it does, as it does it."""
+        return Endless(self._reports(), self._rounds.failed, self._running())
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        connection = self._finder.connection
+        with ending_on_terminate(), self._supervision:
+            connection.progress = BeatingProgress(connection.progress, self._supervision.beat)
+            self._note_start()
+            yield
+
+    def _note_start(self) -> None:
+        note = self._settings.environment.note
+        every, deep_every = self._schedule.every, self._schedule.deep_every
+        depth = "deep" if self._schedule.is_deep else "light"
+        more = f", a deep one every {deep_every}" if deep_every else ""
+        note(f"rwq: a {depth} clean every {every}{more}, on {self._settings.server_label}")
+        if self._supervision.url is not None:
+            note(f"rwq: listening on {self._supervision.url}")
+
+    def _reports(self) -> Iterator[tuple[str, Batch[CleanAction]]]:
+        deep_every = self._schedule.deep_every
+        timer = Timer(deep_every, self._clock) if deep_every else None
+        is_deep = False
+        for number in self._rounds:
+            # A deep clean that failed is due again.
+            is_deep = is_deep or self._schedule.is_deep or (timer is not None and timer.is_due())
+            try:
+                opened = self._find()
+            except ServerError as error:
+                self._rounds.failed(error)
+                continue
+            for queue in opened.queues:
+                actions = opened.reader(self._settings, self._counting(is_deep, number == 1), queue)
+                yield "" if opened.is_one else escaped(queue.name), self._report(queue, actions)
+                if self._rounds.has_failed:
+                    break
+            else:
+                self._tally.rounds["deep" if is_deep else "light"] += 1
+                self._supervision.ready(clean_status(self._tally, opened.label))
+                is_deep = False
+
+    def _find(self) -> OpenQueues:
+        opened = self._finder.find()
+        self._queues = opened.queues
+        for queue in opened.queues:
+            queue.clock = self._clock
+        return opened
+
+    def _counting(
+        self, is_deep: bool, is_first: bool
+    ) -> Callable[[WorkQueue], Iterator[CleanAction]]:
+        def clean(queue: WorkQueue) -> Iterator[CleanAction]:
+            actions = self._cleaner(queue, is_deep)
+            for action in noting_absence(self._settings, queue, actions) if is_first else actions:
+                self._tally.actions[queue.name, action.action] += 1
+                yield action
+
+        return clean
+
+    def _report(self, queue: WorkQueue, actions: Iterator[CleanAction]) -> Batch[CleanAction]:
+        def when() -> str:
+            # Elsewhere, journald and its like add the time.
+            is_terminal = self._settings.environment.stderr_is_terminal
+            return time.strftime(" at %H:%M:%S") if is_terminal else ""
+
+        return clean_report(queue.name, actions, place=when, dry_run=self._cleaner.dry_run)

@@ -1,0 +1,75 @@
+"""Whether the main loop still runs: supervisors must not take a live thread for a live process."""
+
+import time
+from collections.abc import Callable
+
+from rwq_cli.core.clock import Clock
+from rwq_cli.core.progress import ProgressListener
+
+# Longer than any single call: connecting and waiting for a reply take 35 s by default.
+USUAL_S = 60.0
+
+
+class Heartbeat:
+    """The main loop's promise of when it will be heard of next.
+
+    Args:
+        monotonic: A clock, seconds.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._due_s = monotonic() + USUAL_S
+
+    def beat(self, pause_s: float = 0.0) -> None:
+        """The main loop runs, and sleeps now for this long, seconds."""
+        self._due_s = self._monotonic() + pause_s + USUAL_S
+
+    @property
+    def late_s(self) -> float:
+        """For how long nothing has been heard beyond what was promised, seconds; 0 for nothing."""
+        return max(0.0, self._monotonic() - self._due_s)
+
+
+class BeatingClock:
+    """A clock whose sleeps are announced.
+
+    Args:
+        inner: The clock.
+        beat: Called with the length of each sleep, seconds.
+    """
+
+    def __init__(self, inner: Clock, beat: Callable[[float], None]) -> None:
+        self._inner = inner
+        self._beat = beat
+
+    def monotonic(self) -> float:
+        return self._inner.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._beat(seconds)
+        self._inner.sleep(seconds)
+
+
+class BeatingProgress(ProgressListener):
+    """Progress of an operation that takes many calls, as beats.
+
+    Args:
+        inner: The listener that it replaces.
+        beat: Called at each step.
+    """
+
+    def __init__(self, inner: ProgressListener, beat: Callable[[], None]) -> None:
+        self._inner = inner
+        self._beat = beat
+
+    def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
+        self._beat()
+        self._inner.begin(what, total)
+
+    def advance(self, count: int) -> None:
+        self._beat()
+        self._inner.advance(count)
+
+    def hide(self) -> None:
+        self._inner.hide()

@@ -1,0 +1,132 @@
+"""The HTTP server behind `--listen`: `/healthz` and `/metrics`."""
+
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any, NamedTuple
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.output.exposition import CONTENT_TYPE
+
+# A client that sends or reads nothing for this long is dropped.
+_CLIENT_TIMEOUT_S = 10.0
+# How long closing takes at most.
+_POLL_S = 0.1
+_TEXT = "text/plain; charset=utf-8"
+
+
+class Health(NamedTuple):
+    """The answer to a health check.
+
+    Attributes:
+        is_alive: Whether the process works.
+        text: A line that says so, or why not.
+    """
+
+    is_alive: bool
+    text: str
+
+
+class HttpServer:
+    """Answers supervisors in threads of its own.
+
+    Args:
+        address: Host and port; an empty host is every address, port 0 a free port.
+        health: Makes the answer of `/healthz`.
+        metrics: Makes the answer of `/metrics`; one call at a time.
+
+    Raises:
+        InvalidArgument: The address cannot be used.
+    """
+
+    def __init__(
+        self, address: tuple[str, int], health: Callable[[], Health], metrics: Callable[[], str]
+    ) -> None:
+        self.health = health
+        self._metrics = metrics
+        self._scraping = Lock()
+        try:
+            self._server = _Server(address, self)
+        except (OSError, UnicodeError, OverflowError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            raise InvalidArgument(
+                f"cannot listen on {_host_port(*address)}: {reason}", "give another --listen"
+            ) from error
+        host, port = self._server.server_address[:2]
+        self.url = f"http://{_host_port(str(host), int(port))}"
+        Thread(target=self._server.serve_forever, args=(_POLL_S,), name="http", daemon=True).start()
+
+    def metrics(self) -> str:
+        """The answer of `/metrics`."""
+        with self._scraping:
+            return self._metrics()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _host_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    if not host and socket.has_dualstack_ipv6():
+        with suppress(OSError):
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
+    # `localhost` is both, and most clients try 127.0.0.1.
+    found.sort(key=lambda each: each[0] != socket.AF_INET)
+    family, _, _, _, place = found[0]
+    return socket.create_server(place, family=family)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], pages: HttpServer) -> None:
+        self.pages = pages
+        listening = _listening(*address)
+        super().__init__(address, _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listening
+        self.server_address = listening.getsockname()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is nobody's news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version = "rwq"
+    sys_version = ""
+    timeout = _CLIENT_TIMEOUT_S
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        path = self.path.partition("?")[0]
+        if path == "/healthz":
+            health = self.server.pages.health()
+            self._answer(200 if health.is_alive else 503, f"{health.text}\n", _TEXT)
+        elif path == "/metrics":
+            self._answer(200, self.server.pages.metrics(), CONTENT_TYPE)
+        else:
+            self._answer(404, "/healthz or /metrics\n", _TEXT)
+
+    do_HEAD = do_GET
+
+    def _answer(self, status: int, text: str, kind: str) -> None:
+        body = text.encode("utf-8", "backslashreplace")
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Requests are not logged."""

@@ -1,0 +1,351 @@
+"""`rwq clean --every`: cleans until it is stopped, through the loss of the server."""
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.conftest import ABSENT, Foreign, StartServer
+from tests.driver import TIMEOUT_S, Rwq, next_line, until
+from tests.service.managers import Manager
+
+FAST = ("--every", "50ms", "--grace", "10ms")
+Process = subprocess.Popen[bytes]
+
+
+def ended(process: Process, number: int = signal.SIGTERM) -> tuple[int, bytes, bytes]:
+    """The exit code, stdout and stderr of a process that gets a signal."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, out, err
+
+
+def started(rwq: Rwq, *words: str, depth: str = "light", **options: Any) -> Process:
+    """A cleaner that has written its first line."""
+    process = rwq.start("clean", depth, *words, bufsize=0, **options)
+    assert next_line(process.stderr).startswith(f"rwq: a {depth} clean every ".encode())
+    return process
+
+
+Between = Callable[..., None]
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Between:
+    """Sets what happens in place of each pause between two rounds; Ctrl-C is pressed at the end."""
+
+    def set_up(*steps: Callable[[], object]) -> None:
+        remaining = list(steps)
+
+        def sleep(_clock: object, seconds: float) -> None:
+            # Not in place of a grace period.
+            if not seconds:
+                return
+            if not remaining:
+                raise KeyboardInterrupt
+            remaining.pop(0)()
+
+        monkeypatch.setattr("rwq_cli.core.clock.SystemClock.sleep", sleep)
+
+    return set_up
+
+
+EVERY = ("--every", "30s", "--grace", "0", "-Q")
+
+
+def test_rounds_that_did_something_say_so(rwq: Rwq, foreign: Foreign) -> None:
+    process = started(rwq, *FAST)
+    for item_id in (b"1", b"2"):
+        foreign.abandoned(item_id)
+        assert next_line(process.stderr) == b"returned 1\n"
+    assert ended(process) == (0, b"", b"")
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"]
+
+
+def test_each_id_is_a_line_of_json_at_once(rwq: Rwq, foreign: Foreign) -> None:
+    process = started(rwq, *FAST, "-o", "jsonl")
+    for item_id in ("1", "2"):
+        foreign.abandoned(item_id.encode())
+        record = json.loads(next_line(process.stdout))
+        assert (record["id"], record["action"]) == (item_id, "returned")
+    assert ended(process)[0] == 0
+
+
+def test_the_header_of_csv_is_written_once(rwq: Rwq, foreign: Foreign, between: Between) -> None:
+    foreign.abandoned(b"1")
+    between(lambda: None, lambda: foreign.abandoned(b"2"), lambda: None)
+    result = rwq("clean", "light", *EVERY, "-o", "csv")
+    assert result.code == 130
+    assert [line.split(",")[:2] for line in result.lines] == [
+        ["queue", "queue_b64"],
+        ["jobs", ""],
+        ["jobs", ""],
+    ]
+
+
+def test_queues_that_appear_later_are_cleaned_too(
+    rwq: Rwq, raw: redis.Redis, between: Between, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rwq_cli.cli.open_queues._FIND_EVERY_S", 0)
+    Foreign(raw, b"mail:a").abandoned(b"1")
+    between(lambda: Foreign(raw, b"mail:b").abandoned(b"2"))
+    result = rwq("clean", "light", "-q", "mail:*", *EVERY, "-o", "ids")
+    assert result.as_tuple() == (130, "1\n2\n", "mail:a: returned 1\nmail:b: returned 1\n")
+
+
+def test_a_missing_queue_is_noted_once(rwq: Rwq, raw: redis.Redis, between: Between) -> None:
+    assert raw.keys() == []
+    between(lambda: None, lambda: None)
+    result = rwq("clean", "light", *EVERY[:-1])
+    assert result.code == 130
+    start, missing = result.notes.splitlines()
+    assert start.startswith("rwq: a light clean every 30s, on unix://")
+    assert f"{missing}\n" == ABSENT
+
+
+def test_deep_cleans_come_between_light_ones(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    foreign.data(b"orphan")
+    process = started(rwq, *FAST, "--deep-every", "200ms", "-o", "ids")
+    assert next_line(process.stdout) == b"orphan\n"
+    assert ended(process)[0] == 0
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"orphan", b"1"]
+
+
+def test_each_round_of_a_deep_clean_is_deep(rwq: Rwq, foreign: Foreign, between: Between) -> None:
+    foreign.data(b"1")
+    between(lambda: foreign.data(b"2"))
+    result = rwq("clean", "deep", *EVERY, "-o", "ids")
+    assert result.as_tuple() == (130, "1\n2\n", "returned 1\nreturned 1\n")
+
+
+def test_a_poison_item_is_buried(rwq: Rwq, foreign: Foreign, between: Between) -> None:
+    foreign.raw.hset(foreign.keys.returns, "1", 3)
+    foreign.abandoned(b"1")
+    between()
+    assert rwq("clean", "light", *EVERY, "--bury-after", "3").notes == "buried 1\n"
+
+
+def test_two_on_one_queue_return_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
+    cleaners = [started(rwq, *FAST, "--deep-every", "100ms", "-o", "ids") for _ in range(2)]
+    ids = [b"%03d" % number for number in range(300)]
+    for at in range(0, 300, 50):
+        foreign.abandoned(*ids[at : at + 25])
+        foreign.data(*ids[at + 25 : at + 50])
+        time.sleep(0.05)
+    until(lambda: foreign.raw.llen("jobs:queue") >= 300)
+    outputs = [ended(cleaner)[1].split() for cleaner in cleaners]
+    assert sorted(outputs[0] + outputs[1]) == ids
+    assert sorted(foreign.raw.lrange("jobs:queue", 0, -1)) == ids
+
+
+class TestStopping:
+    def test_sigterm_ends_a_pause(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"1")
+        process = started(rwq, "--every", "1h", "--grace", "0")
+        assert next_line(process.stderr) == b"returned 1\n"
+        assert ended(process) == (0, b"", b"")
+
+    def test_sigterm_ends_a_grace_period(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"1")
+        process = started(rwq, "--every", "1h", "--grace", "1h")
+        until(lambda: foreign.raw.info("commandstats").get("cmdstat_lrange", {}).get("calls"))
+        assert ended(process) == (0, b"", b"")
+        assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"1"]
+
+    @pytest.mark.parametrize("when", ["at its start", "later"])
+    def test_sigterm_ends_it_while_the_server_does_not_reply(
+        self, rwq: Rwq, start_server: StartServer, when: str
+    ) -> None:
+        server = start_server()
+        with server.client() as raw:
+            if when == "at its start":
+                server.process.send_signal(signal.SIGSTOP)
+            process = started(rwq, *FAST, variables={"RWQ_URL": server.url})
+            if when == "later":
+                Foreign(raw).abandoned(b"1")
+                assert next_line(process.stderr) == b"returned 1\n"
+                server.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.2)
+            assert ended(process)[0] == 0
+
+    def test_sigterm_ends_it_even_where_python_handles_no_signals(self, rwq: Rwq) -> None:
+        """As in a look-up of a host's name that gets no answer."""
+        program = (
+            "import ctypes, signal, socket, sys\n"
+            "def look_up(*_, **__):\n"
+            "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+            "    print('looking up', file=sys.stderr, flush=True)\n"
+            "    ctypes.CDLL(None).sleep(3600)\n"
+            "socket.getaddrinfo = look_up\n"
+            "import rwq_cli.__main__ as rwq\n"
+            "rwq.main()\n"
+        )
+        command = (sys.executable, "-c", program)
+        process = started(rwq, *FAST, command=command, variables={"RWQ_URL": "redis://db1"})
+        assert next_line(process.stderr) == b"looking up\n"
+        assert ended(process) == (0, b"", b"")
+
+    def test_ctrl_c_interrupts_it(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"1")
+        process = started(rwq, "--every", "1h", "--grace", "0")
+        assert next_line(process.stderr) == b"returned 1\n"
+        assert ended(process, signal.SIGINT) == (130, b"", b"")
+
+    def test_a_closed_stdout_ends_it_quietly(self, rwq: Rwq, foreign: Foreign) -> None:
+        process = started(rwq, *FAST, "-o", "ids")
+        assert process.stdout is not None
+        process.stdout.close()
+        foreign.abandoned(b"1")
+        assert process.wait(TIMEOUT_S) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b"returned 1\n"
+
+
+class TestLostServer:
+    def test_it_goes_on_when_the_server_is_back(
+        self, rwq: Rwq, start_server: StartServer, tmp_path: Path
+    ) -> None:
+        server = start_server()
+        link = tmp_path / "socket"
+        link.symlink_to(server.socket)
+        process = started(rwq, *FAST, variables={"RWQ_URL": f"unix://{link}"})
+        with server.client() as raw:
+            Foreign(raw).abandoned(b"1")
+            assert next_line(process.stderr) == b"returned 1\n"
+        server.kill()
+        line = next_line(process.stderr).decode()
+        assert line.startswith("rwq: ")
+        assert line.endswith("; trying again until it works\n")
+        other = start_server()
+        link.unlink()
+        link.symlink_to(other.socket)
+        assert next_line(process.stderr).startswith(b"rwq: the server works again, after ")
+        with other.client() as raw:
+            Foreign(raw).abandoned(b"2")
+            assert next_line(process.stderr) == b"returned 1\n"
+        assert ended(process)[0] == 0
+
+    def test_it_waits_for_a_server_that_is_not_there_yet(
+        self, rwq: Rwq, start_server: StartServer, tmp_path: Path
+    ) -> None:
+        link = tmp_path / "socket"
+        process = started(rwq, *FAST, variables={"RWQ_URL": f"unix://{link}"})
+        assert b"cannot reach unix://" in next_line(process.stderr)
+        link.symlink_to(start_server().socket)
+        assert b"works again" in next_line(process.stderr)
+        assert ended(process)[0] == 0
+
+    def test_a_refusal_is_the_end(self, rwq: Rwq, start_server: StartServer) -> None:
+        server = start_server("--requirepass", "secret", password="secret")
+        result = rwq("clean", "light", *FAST, variables={"RWQ_URL": server.url})
+        assert result.code == 69
+        assert "password" in result.notes.splitlines()[-1]
+
+    def test_a_key_of_the_wrong_type_is_the_end(self, rwq: Rwq, raw: redis.Redis) -> None:
+        raw.set("jobs:processing", "x")
+        result = rwq("clean", "light", *FAST)
+        assert result.code == 69
+        assert "jobs:processing has the wrong type" in result.notes
+
+
+class TestSupervisors:
+    @pytest.fixture
+    def manager(self, tmp_path: Path) -> Iterator[Manager]:
+        made = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
+        yield made
+        made.close()
+
+    def test_systemd_is_notified(self, rwq: Rwq, foreign: Foreign, manager: Manager) -> None:
+        foreign.abandoned(b"1")
+        variables = {"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "100000"}
+        words = ("--every", "1h", "--grace", "0", "--notify")
+        process = started(rwq, *words, variables=variables)
+        messages = [manager.received()]
+        while messages[-1] == b"WATCHDOG=1":
+            messages.append(manager.received())
+        assert messages[-1] == b"READY=1"
+        assert manager.received() == b"STATUS=jobs: returned 1 in 1 round"
+        assert manager.received() == b"WATCHDOG=1"
+        process.terminate()
+        while (message := manager.received()) == b"WATCHDOG=1":
+            pass
+        assert message == b"STOPPING=1"
+        assert process.wait(TIMEOUT_S) == 0
+
+    def test_without_the_option_systemd_hears_nothing(self, rwq: Rwq, manager: Manager) -> None:
+        process = started(rwq, *FAST, variables={"NOTIFY_SOCKET": manager.name})
+        assert ended(process)[0] == 0
+
+    def test_metrics_and_health_are_served(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"1")
+        process = started(rwq, *FAST, "--listen", "127.0.0.1:0")
+        line = next_line(process.stderr).decode()
+        assert line.startswith("rwq: listening on http://127.0.0.1:")
+        assert next_line(process.stderr) == b"returned 1\n"
+        host = line.split("//")[1].strip()
+
+        def get(path: str) -> tuple[int, str]:
+            connection = http.client.HTTPConnection(host, timeout=TIMEOUT_S)
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+
+        until(lambda: "jobs" in get("/healthz")[1])
+        status, health = get("/healthz")
+        assert status == 200
+        assert health.startswith("ok: jobs: returned 1 in ")
+        status, text = get("/metrics")
+        assert status == 200
+        for sample in (
+            'rwq_up{queue="jobs"} 1',
+            'rwq_waiting_items{queue="jobs"} 1',
+            'rwq_cleaned_items_total{queue="jobs",action="returned"} 1',
+            'rwq_clean_rounds_total{depth="light"} ',
+        ):
+            assert f"\n{sample}" in text
+        assert ended(process)[0] == 0
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        ("words", "reason"),
+        [
+            (("--deep-every", "6h"), "--deep-every needs --every"),
+            (("--notify",), "--notify needs --every"),
+            (("--listen", ":9113"), "--listen needs --every"),
+            (("--every", "0"), "must be more than 0"),
+            (("--every", "often"), "often"),
+            (("--every", "1s", "--deep-every", "0s"), "must be more than 0"),
+            (("--every", "1s", "-o", "json"), "-o json is one document"),
+            (("--every", "1s", "--listen", "9113"), "--listen cannot be '9113'"),
+            (("--every", "1s", "--listen", "host:http"), "--listen cannot be 'host:http'"),
+            (("--every", "1s", "--listen", "::1:9113"), "--listen cannot be '::1:9113'"),
+            (("--every", "1s", "--listen", ":70000"), "--listen cannot be ':70000'"),
+            (("--every", "1s", "--listen", "192.0.2.1:1"), "cannot listen on 192.0.2.1:1"),
+        ],
+    )
+    def test_bad_options_are_refused(
+        self, rwq: Rwq, raw: redis.Redis, words: tuple[str, ...], reason: str
+    ) -> None:
+        result = rwq("clean", "light", *words)
+        assert (result.code, result.text) == (2, "")
+        assert reason in result.notes
+        assert raw.keys() == []
+
+    def test_a_dry_run_says_what_each_round_would_do(
+        self, rwq: Rwq, foreign: Foreign, between: Between
+    ) -> None:
+        foreign.abandoned(b"1")
+        between(lambda: None)
+        result = rwq("clean", "light", *EVERY, "--dry-run")
+        assert result.as_tuple() == (130, "", "dry run: would return 1\n" * 2)
+        assert foreign.raw.llen("jobs:processing") == 1

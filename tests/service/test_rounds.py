@@ -1,0 +1,97 @@
+"""Rounds: when they come, and what follows the loss of the server."""
+
+import pytest
+
+from rwq_cli.core.errors import AuthenticationFailed, ConnectionLost, ServerError, Unreachable
+from rwq_cli.service.rounds import Rounds, Timer
+from tests.conftest import FakeClock
+
+
+def pauses(rounds: Rounds, clock: FakeClock, count: int, took_s: float = 0) -> list[float]:
+    """The pauses after so many rounds, each of which took so long."""
+    for number in rounds:
+        if number > count:
+            break
+        clock.now_s += took_s
+    return clock.slept_s
+
+
+def test_the_first_pause_has_a_random_length_and_the_others_vary(clock: FakeClock) -> None:
+    first = []
+    for _ in range(50):
+        clock.slept_s.clear()
+        head, *others = pauses(Rounds(30, clock, note=print), clock, 4)
+        first.append(head)
+        assert all(27 <= pause <= 33 for pause in others)
+        assert len(set(others)) == 3
+    assert min(first) < 10
+    assert max(first) > 20
+
+
+def test_the_time_that_a_round_took_is_part_of_the_interval(clock: FakeClock) -> None:
+    _, *others = pauses(Rounds(30, clock, note=print), clock, 4, took_s=10)
+    assert all(17 <= pause <= 23 for pause in others)
+
+
+def test_after_a_long_round_there_is_a_rest(clock: FakeClock) -> None:
+    _, *others = pauses(Rounds(30, clock, note=print), clock, 4, took_s=100)
+    assert all(2.7 <= pause <= 3.3 for pause in others)
+
+
+def test_exact_rounds_do_not_vary(clock: FakeClock) -> None:
+    assert pauses(Rounds(2, clock, note=print, is_exact=True), clock, 3) == [2, 2, 2]
+
+
+class TestLostServer:
+    def run(self, clock: FakeClock, failures: set[int], count: int) -> list[str]:
+        """What is noted in so many rounds, of which some fail."""
+        notes: list[str] = []
+        rounds = Rounds(30, clock, note=notes.append, is_exact=True)
+        for number in rounds:
+            if number > count:
+                break
+            if number in failures:
+                rounds.failed(ConnectionLost("lost the connection to db1"))
+                assert rounds.has_failed
+        return notes
+
+    def test_it_is_noted_once_and_so_is_its_return(self, clock: FakeClock) -> None:
+        notes = self.run(clock, {2, 3, 4}, 6)
+        assert len(notes) == 2
+        assert notes[0] == "lost the connection to db1; trying again until it works"
+        assert notes[1].startswith("the server works again, after ")
+
+    def test_it_is_tried_again_soon_and_then_later(self, clock: FakeClock) -> None:
+        self.run(clock, {2, 3, 4}, 6)
+        before, *waits, after, _ = clock.slept_s
+        assert (before, after) == (30, 30)
+        for wait, usual in zip(waits, (0.5, 1, 2), strict=True):
+            assert 0.8 * usual <= wait <= 1.2 * usual
+
+    def test_each_loss_is_noted(self, clock: FakeClock) -> None:
+        assert len(self.run(clock, {1, 3}, 5)) == 4
+
+    def test_what_time_does_not_cure_is_the_end(self, clock: FakeClock) -> None:
+        with pytest.raises(AuthenticationFailed):
+            Rounds(30, clock, note=print).failed(AuthenticationFailed("no"))
+
+
+def test_errors_that_time_may_cure() -> None:
+    assert Unreachable.is_transient
+    assert not ServerError.is_transient
+
+
+def test_a_timer_is_due_at_random_first_and_then_about_every_so_often(clock: FakeClock) -> None:
+    firsts = []
+    for _ in range(50):
+        began_s = clock.now_s
+        timer, due = Timer(100, clock), []
+        while len(due) < 3:
+            clock.now_s += 1
+            if timer.is_due():
+                due.append(clock.now_s - began_s)
+        firsts.append(due[0])
+        assert 90 <= due[1] - due[0] <= 111
+        assert 90 <= due[2] - due[1] <= 111
+    assert min(firsts) < 40
+    assert max(firsts) > 60
