@@ -221,8 +221,8 @@ complete -c rwq -n '__rwq_at' -s V -l version -d 'Show the version'
 complete -c rwq -n '__rwq_at' -a 'add' -d 'Add items from arguments, files or stdin'
 complete -c rwq -n '__rwq_at' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
-complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the outcome that complete stored for an item'
-complete -c rwq -n '__rwq_at' -a 'touch' -d 'Renew live leases, counted from now'
+complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the result that complete stored for an item'
+complete -c rwq -n '__rwq_at' -a 'touch' -d 'Renew live leases, starting now'
 complete -c rwq -n '__rwq_at' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
 complete -c rwq -n '__rwq_at' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
@@ -284,8 +284,8 @@ complete -c rwq -n '__rwq_at complete' -l all -d 'Every item that the command ap
 complete -c rwq -n '__rwq_at complete' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at complete' -l owner -x -a '(__rwq_names holder)' -d 'Only items that this session still holds: the RWQ_SESSION of one of your scripts on this host, or a whole holder'
 complete -c rwq -n '__rwq_at complete' -l result -r -F -d 'Store the contents of this file as the result of each item; - is stdin'
-complete -c rwq -n '__rwq_at complete' -l rejected -d 'Mark the outcome as rejected: processing was given up'
-complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Store the outcome for this long. [default: 1h]'
+complete -c rwq -n '__rwq_at complete' -l rejected -d 'Store the status rejected: the item was given up'
+complete -c rwq -n '__rwq_at complete' -l result-ttl -x -d 'Store the result for this long. [default: 1h]'
 complete -c rwq -n '__rwq_at complete' -l yes -d 'Do not ask before completing items that options chose. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at complete' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument complete' -a '(__rwq_names item processing)'
@@ -319,8 +319,8 @@ complete -c rwq -n '__rwq_at release' -s n -l limit -x -d 'The first N only; 0 f
 complete -c rwq -n '__rwq_at release' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at release' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at release' -l front -d 'Return the items to the front, in this order'
-complete -c rwq -n '__rwq_at release' -l delay -x -d 'Return the items after this long; 0 is now'
-complete -c rwq -n '__rwq_at release' -l force -d 'Also items that another session holds'
+complete -c rwq -n '__rwq_at release' -l delay -x -d 'Return the items after this delay; 0 means now'
+complete -c rwq -n '__rwq_at release' -l force -d 'Act on items that other sessions hold, too'
 complete -c rwq -n '__rwq_at release' -l yes -d 'Do not ask before --force ends leases. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument release' -a '(__rwq_names item processing)'
@@ -335,7 +335,7 @@ complete -c rwq -n '__rwq_at bury' -s n -l limit -x -d 'The first N only; 0 for 
 complete -c rwq -n '__rwq_at bury' -l all -d 'Every item that the command applies to, subject to the other filters'
 complete -c rwq -n '__rwq_at bury' -s 0 -l null -d 'IDs end with NUL, on stdin and with -o ids'
 complete -c rwq -n '__rwq_at bury' -l reason -x -d 'The reason, up to 1,024 bytes; replaces the reason of items that are already buried. [default: by hand]'
-complete -c rwq -n '__rwq_at bury' -l force -d 'Also items that another session holds'
+complete -c rwq -n '__rwq_at bury' -l force -d 'Act on items that other sessions hold, too'
 complete -c rwq -n '__rwq_at bury' -l yes -d 'Do not ask before --force ends leases. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at bury' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at_argument bury' -a '(__rwq_names item waiting)'
@@ -435,7 +435,7 @@ complete -c rwq -n '__rwq_at show' -s 0 -l null -d 'IDs end with NUL, on stdin a
 complete -c rwq -n '__rwq_at_argument show' -a '(__rwq_names item all)'
 
 # rwq stats
-complete -c rwq -n '__rwq_at stats' -l fast -d 'Read lengths only, in the same time for any queue'
+complete -c rwq -n '__rwq_at stats' -l fast -d 'Read only lengths, in constant time'
 complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to also count orphans, duplicates, ghosts, stray leases, wrong types, results, and the returns of items that still exist'
 complete -c rwq -n '__rwq_at stats' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 
@@ -452,10 +452,10 @@ complete -c rwq -n '__rwq_at wait' -l all-queues -d 'Every queue of the server. 
 
 # rwq clean
 complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
-complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Also return orphaned items and drop ghosts; walks all keys'
+complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Do a light clean, then repair the rest; scans all keys'
 
 # rwq clean light
-complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
+complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken before it is repaired: longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at clean light' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
 complete -c rwq -n '__rwq_at clean light' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at clean light' -l every -x -d 'Clean about this often until stopped; a lost server is waited for'
@@ -466,7 +466,7 @@ complete -c rwq -n '__rwq_at clean light' -l all-queues -d 'Every queue of the s
 complete -c rwq -n '__rwq_at clean light' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 
 # rwq clean deep
-complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
+complete -c rwq -n '__rwq_at clean deep' -l grace -x -d 'How long an item must look broken before it is repaired: longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at clean deep' -l bury-after -x -d 'Bury items that cleans returned N times already, instead of returning them again'
 complete -c rwq -n '__rwq_at clean deep' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at clean deep' -l every -x -d 'Clean about this often until stopped; a lost server is waited for'
@@ -478,7 +478,7 @@ complete -c rwq -n '__rwq_at clean deep' -s 0 -l null -d 'End each ID of -o ids 
 # rwq doctor
 complete -c rwq -n '__rwq_at doctor' -l fix -d 'Fix what needs no decision; safe while workers run'
 complete -c rwq -n '__rwq_at doctor' -l dry-run -d 'With --fix: report what would be done, but change nothing'
-complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long an item must look broken; longer than any worker takes between pop and lease'
+complete -c rwq -n '__rwq_at doctor' -l grace -x -d 'How long an item must look broken before it is repaired: longer than any worker takes between pop and lease'
 complete -c rwq -n '__rwq_at doctor' -l only -x -a '(__rwq_list wrong-type held duplicated two-holders evicting-server abandoned orphaned unlisted due unguarded ghost invalid-score endless-lease stale-schedule stale-cleaning empty-id shadowed-name stray-lease stale-returns invalid-returns foreign-key no-persistence no-hash-tag)' -d 'Only these findings'
 complete -c rwq -n '__rwq_at doctor' -l skip -x -a '(__rwq_list wrong-type held duplicated two-holders evicting-server abandoned orphaned unlisted due unguarded ghost invalid-score endless-lease stale-schedule stale-cleaning empty-id shadowed-name stray-lease stale-returns invalid-returns foreign-key no-persistence no-hash-tag)' -d 'All findings except these'
 complete -c rwq -n '__rwq_at doctor' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
@@ -487,8 +487,8 @@ complete -c rwq -n '__rwq_at doctor' -s 0 -l null -d 'End each ID of -o ids with
 # rwq check
 complete -c rwq -n '__rwq_at check' -l waiting-warn -x -d 'WARNING if more items wait'
 complete -c rwq -n '__rwq_at check' -l waiting-critical -x -d 'CRITICAL if more items wait'
-complete -c rwq -n '__rwq_at check' -l age-warn -x -d 'WARNING if the next item waits for longer'
-complete -c rwq -n '__rwq_at check' -l age-critical -x -d 'CRITICAL if the next item waits for longer'
+complete -c rwq -n '__rwq_at check' -l age-warn -x -d 'WARNING if the next item has waited longer'
+complete -c rwq -n '__rwq_at check' -l age-critical -x -d 'CRITICAL if the next item has waited longer'
 complete -c rwq -n '__rwq_at check' -l abandoned-warn -x -d 'WARNING if more are abandoned'
 complete -c rwq -n '__rwq_at check' -l abandoned-critical -x -d 'CRITICAL if more are abandoned'
 complete -c rwq -n '__rwq_at check' -l processing-warn -x -d 'WARNING if more are in processing'
@@ -526,8 +526,8 @@ complete -c rwq -n '__rwq_at_argument import; and test $__rwq_count -eq 0' -F
 complete -c rwq -n '__rwq_at help' -a 'add' -d 'Add items from arguments, files or stdin'
 complete -c rwq -n '__rwq_at help' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at help' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
-complete -c rwq -n '__rwq_at help' -a 'result' -d 'Show the outcome that complete stored for an item'
-complete -c rwq -n '__rwq_at help' -a 'touch' -d 'Renew live leases, counted from now'
+complete -c rwq -n '__rwq_at help' -a 'result' -d 'Show the result that complete stored for an item'
+complete -c rwq -n '__rwq_at help' -a 'touch' -d 'Renew live leases, starting now'
 complete -c rwq -n '__rwq_at help' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at help' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
 complete -c rwq -n '__rwq_at help' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
@@ -561,7 +561,7 @@ complete -c rwq -n '__rwq_at help' -a 'recipes' -d 'Ten tasks with the commands 
 
 # rwq help clean
 complete -c rwq -n '__rwq_at help clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
-complete -c rwq -n '__rwq_at help clean' -a 'deep' -d 'Also return orphaned items and drop ghosts; walks all keys'
+complete -c rwq -n '__rwq_at help clean' -a 'deep' -d 'Do a light clean, then repair the rest; scans all keys'
 
 # rwq help context
 complete -c rwq -n '__rwq_at help context' -a 'list' -d 'List the contexts'
@@ -569,7 +569,7 @@ complete -c rwq -n '__rwq_at help context' -a 'show' -d 'Show a context: NAME, e
 complete -c rwq -n '__rwq_at help context' -a 'set' -d 'Create a context or change one, with its server (-u), queue (-q) and password'
 complete -c rwq -n '__rwq_at help context' -a 'use' -d 'Make a context the current one; - is the previous one'
 complete -c rwq -n '__rwq_at help context' -a 'rm' -d 'Remove contexts'
-complete -c rwq -n '__rwq_at help context' -a 'check' -d 'Connect to a context, else to the server in use, and say its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
+complete -c rwq -n '__rwq_at help context' -a 'check' -d 'Connect to a context, else to the server in use, and show its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
 
 # rwq help local
 complete -c rwq -n '__rwq_at help local' -a 'start' -d 'Start the embedded server if it is not running'
@@ -582,8 +582,8 @@ complete -c rwq -n '__rwq_at man' -l dir -x -a '(__fish_complete_directories)' -
 complete -c rwq -n '__rwq_at man' -a 'add' -d 'Add items from arguments, files or stdin'
 complete -c rwq -n '__rwq_at man' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at man' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
-complete -c rwq -n '__rwq_at man' -a 'result' -d 'Show the outcome that complete stored for an item'
-complete -c rwq -n '__rwq_at man' -a 'touch' -d 'Renew live leases, counted from now'
+complete -c rwq -n '__rwq_at man' -a 'result' -d 'Show the result that complete stored for an item'
+complete -c rwq -n '__rwq_at man' -a 'touch' -d 'Renew live leases, starting now'
 complete -c rwq -n '__rwq_at man' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at man' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
 complete -c rwq -n '__rwq_at man' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
@@ -617,7 +617,7 @@ complete -c rwq -n '__rwq_at man' -a 'recipes' -d 'Ten tasks with the commands f
 
 # rwq man clean
 complete -c rwq -n '__rwq_at man clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
-complete -c rwq -n '__rwq_at man clean' -a 'deep' -d 'Also return orphaned items and drop ghosts; walks all keys'
+complete -c rwq -n '__rwq_at man clean' -a 'deep' -d 'Do a light clean, then repair the rest; scans all keys'
 
 # rwq man context
 complete -c rwq -n '__rwq_at man context' -a 'list' -d 'List the contexts'
@@ -625,7 +625,7 @@ complete -c rwq -n '__rwq_at man context' -a 'show' -d 'Show a context: NAME, el
 complete -c rwq -n '__rwq_at man context' -a 'set' -d 'Create a context or change one, with its server (-u), queue (-q) and password'
 complete -c rwq -n '__rwq_at man context' -a 'use' -d 'Make a context the current one; - is the previous one'
 complete -c rwq -n '__rwq_at man context' -a 'rm' -d 'Remove contexts'
-complete -c rwq -n '__rwq_at man context' -a 'check' -d 'Connect to a context, else to the server in use, and say its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
+complete -c rwq -n '__rwq_at man context' -a 'check' -d 'Connect to a context, else to the server in use, and show its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
 
 # rwq man local
 complete -c rwq -n '__rwq_at man local' -a 'start' -d 'Start the embedded server if it is not running'
@@ -638,7 +638,7 @@ complete -c rwq -n '__rwq_at context' -a 'show' -d 'Show a context: NAME, else t
 complete -c rwq -n '__rwq_at context' -a 'set' -d 'Create a context or change one, with its server (-u), queue (-q) and password'
 complete -c rwq -n '__rwq_at context' -a 'use' -d 'Make a context the current one; - is the previous one'
 complete -c rwq -n '__rwq_at context' -a 'rm' -d 'Remove contexts'
-complete -c rwq -n '__rwq_at context' -a 'check' -d 'Connect to a context, else to the server in use, and say its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
+complete -c rwq -n '__rwq_at context' -a 'check' -d 'Connect to a context, else to the server in use, and show its version, its latency, what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there'
 
 # rwq context show
 complete -c rwq -n '__rwq_at_argument context show; and test $__rwq_count -eq 0' -a '(__rwq_names context)'
@@ -646,8 +646,8 @@ complete -c rwq -n '__rwq_at_argument context show; and test $__rwq_count -eq 0'
 # rwq context set
 complete -c rwq -n '__rwq_at context set' -l password-command -x -d 'A shell command that prints the password, one line'
 complete -c rwq -n '__rwq_at context set' -l name-color -x -d 'The colour of its name: red, green, yellow, blue, magenta, cyan'
-complete -c rwq -n '__rwq_at context set' -l read-only -l no-read-only -d 'Refuse commands that change it unless --write'
-complete -c rwq -n '__rwq_at context set' -l protect -x -a 'none\\t ask\\t type\\t' -d 'none: destructive commands ask as usual. ask: on a terminal also with --yes. type: they want the context\'s name, or --yes=NAME'
+complete -c rwq -n '__rwq_at context set' -l read-only -l no-read-only -d 'Refuse commands that change the server, unless --write is given'
+complete -c rwq -n '__rwq_at context set' -l protect -x -a 'none\\t ask\\t type\\t' -d 'none: destructive commands ask unless --yes is given. ask: on a terminal they ask even with --yes. type: they require the context\'s name, typed or as --yes=NAME'
 complete -c rwq -n '__rwq_at context set' -l unset -x -d 'Remove this setting; can be given several times'
 complete -c rwq -n '__rwq_at_argument context set; and test $__rwq_count -eq 0' -a '(__rwq_names context)'
 

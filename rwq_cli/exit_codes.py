@@ -39,8 +39,8 @@ class MonitoringStatus(IntEnum):
 Code = ExitStatus | MonitoringStatus
 
 _MEANINGS = {
-    ExitStatus.OK: "done (an empty listing is done)",
-    ExitStatus.NO: "the answer is no: nothing to lease, no such item, nothing of a batch succeeded",
+    ExitStatus.OK: "success; an empty listing is a success",
+    ExitStatus.NO: "the answer is no: nothing to lease, no such item, no item of a batch succeeded",
     ExitStatus.USAGE: "wrong usage, or a confirmation was needed and there was no terminal",
     ExitStatus.PARTIAL: "part of a batch failed",
     ExitStatus.SERVER: "server error: unreachable, connection lost, or a command was refused",
@@ -52,7 +52,7 @@ _MONITORING_MEANINGS = {
     MonitoringStatus.WARNING: "WARNING: something exceeds its warning limit",
     MonitoringStatus.CRITICAL: "CRITICAL: something exceeds its critical limit",
     MonitoringStatus.UNKNOWN: "UNKNOWN: the server is unreachable or refused, wrong usage, or a "
-    "limited count is unknown",
+    "count with a limit is unknown",
 }
 
 # The exit code of each error. An error that is not listed has that of its nearest base class.

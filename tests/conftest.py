@@ -71,7 +71,7 @@ def _checks_permissions(client: redis.Redis) -> bool:
 
 
 # What a command that looks or heals says of the queue of the tests without a key.
-ABSENT = "rwq: jobs: no such queue here, or an empty one; rwq queues lists them\n"
+ABSENT = "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\n"
 
 # What some servers cannot do, by the name that `needs` gives it: the check, and the reason to skip.
 FEATURES: dict[str, tuple[Callable[[redis.Redis], bool], str]] = {

@@ -43,7 +43,7 @@ def note_if_absent(settings: Settings, queue: WorkQueue) -> None:
     with suppress(ServerError):
         if not queue.exists():
             settings.environment.note(
-                f"rwq: {escaped(queue.name)}: no such queue here, or an empty one; rwq queues "
-                "lists them",
+                f"rwq: {escaped(queue.name)}: there is no such queue, or it is empty; rwq queues "
+                "lists the queues",
                 once=True,
             )

@@ -38,7 +38,9 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     """
     guard, named = settings.guard, settings.given.get("yes_for")
     if named is not None and (guard is None or guard.name != named):
-        found = f"this is context {guard.name}" if guard else "this server is no context"
+        found = (
+            f"this is context {guard.name}" if guard else "this server does not belong to a context"
+        )
         raise InvalidArgument(
             f"--yes={named} is for another server: {found}", "check -c, -u and rwq context show"
         )

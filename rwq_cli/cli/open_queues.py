@@ -73,7 +73,7 @@ class OpenQueues:
             if not self.are_found:
                 raise
             self._left_out.add(queue.name)
-            settings.environment.error(f"left out: {error.message}", once=True)
+            settings.environment.error(f"skipped: {error.message}", once=True)
 
 
 class QueueFinder:
@@ -150,7 +150,7 @@ class QueueFinder:
         if has_items(queue):
             return True
         self._settings.environment.note(
-            f"left out: {escaped(queue.name)} has no items, and may belong to another program; "
+            f"skipped: {escaped(queue.name)} has no items, and may belong to another program; "
             "-q with its name includes it",
             once=True,
         )

@@ -79,7 +79,7 @@ def _whole_number(name: str, least: int) -> Callable[[str], int]:
             number = least - 1
         if number < least:
             raise UsageError(
-                f"{name} cannot be {str(text)!r}", f"it is a whole number, {least} or more"
+                f"{name} cannot be {str(text)!r}", f"it must be a whole number of at least {least}"
             )
         return number
 
@@ -133,7 +133,8 @@ GraceOption = Annotated[
     Duration,
     option(
         "--grace DUR",
-        "How long an item must look broken; longer than any worker takes between pop and lease.",
+        "How long an item must look broken before it is repaired: longer than any worker takes "
+        "between pop and lease.",
         Duration,
     ),
 ]
@@ -157,7 +158,7 @@ YesToReplaceOption = Annotated[
         f"Do not ask before replacing data with nothing, or JSON with other data. {YES_FOR}",
     ),
 ]
-ForceOption = Annotated[bool, option("--force", "Also items that another session holds.")]
+ForceOption = Annotated[bool, option("--force", "Act on items that other sessions hold, too.")]
 YesToForceOption = Annotated[
     bool, option("--yes", f"Do not ask before --force ends leases. {YES_FOR}")
 ]

@@ -404,7 +404,9 @@ def _one_of(kind: type[E], name: str, source: str) -> E:
     try:
         return kind(name)
     except ValueError:
-        raise InvalidArgument(f"{source} cannot be {name!r}", f"it is one of {', '.join(kind)}")
+        raise InvalidArgument(
+            f"{source} cannot be {name!r}", f"it must be one of {', '.join(kind)}"
+        )
 
 
 def _account() -> str:

@@ -38,13 +38,13 @@ _REPEAT = (
     "rwq wait waits for a queue, and watch(1) repeats a command, as in watch rwq stats -q QUEUE"
 )
 _PAUSE = (
-    "the protocol has no pause: no key makes workers stop. Stop the workers, or set aside what "
-    "waits: rwq bury -q QUEUE --state waiting --reason paused; later rwq kick -q QUEUE --all "
+    "a queue cannot be paused: no key makes workers stop. Stop the workers, or bury the waiting "
+    "items: rwq bury -q QUEUE --state waiting --reason paused; later rwq kick -q QUEUE --all "
     "returns all buried items"
 )
 _RESUME = (
-    "the protocol has no pause, so a queue is never paused. Start the workers; what was buried "
-    "returns with rwq kick -q QUEUE --all"
+    "a queue cannot be paused, so none is. Start the workers; buried items return with rwq kick "
+    "-q QUEUE --all"
 )
 
 # What people type elsewhere, in beanstalkd, SQS, RabbitMQ, NATS, Sidekiq or Redis.

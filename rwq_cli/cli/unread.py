@@ -1,4 +1,4 @@
-"""Says on stderr, once, that sizes are not read because this server counts reading as use."""
+"""Says on stderr, once, that sizes are not read because reading an item resets its idle time."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -56,5 +56,7 @@ def _noting(
         if not is_said and applies(record):
             is_said = True
             if not queues[0].connection.set_no_touch():
-                settings.environment.note(f"note: this server counts reading as use; {consequence}")
+                settings.environment.note(
+                    f"note: on this server, reading an item resets its idle time; {consequence}"
+                )
         yield record

@@ -1,1 +1,4 @@
-"""One module per command: it parses, makes one call of the core, and returns a report."""
+"""One module per command, which parses, calls the core and returns a report.
+
+`mending`, `removing` and `restoring` are not commands; several commands share them.
+"""

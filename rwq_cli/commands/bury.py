@@ -18,7 +18,7 @@ from rwq_cli.views.outcomes import batch_of_ids
 app = CommandModule()
 
 
-# The states in which items have no lease.
+# The states that are chosen without --force.
 _UNLEASED = frozenset({State.WAITING, State.ABANDONED})
 _LEASED = frozenset({State.LEASED, State.HELD, State.UNLISTED})
 _SCOPE = SelectionScope(default=_UNLEASED, everything=_UNLEASED, offered=ITEMS)

@@ -30,7 +30,7 @@ class CheckFormat(StrEnum):
 # The condition of each limit, for the help.
 _CONDITIONS = {
     Measure.WAITING: "more items wait",
-    Measure.AGE: "the next item waits for longer",
+    Measure.AGE: "the next item has waited longer",
     Measure.ABANDONED: "more are abandoned",
     Measure.PROCESSING: "more are in processing",
     Measure.DELAYED: "more are delayed",

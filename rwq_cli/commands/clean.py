@@ -92,8 +92,9 @@ def light(
 
 
 @app.command(
-    help="Also return orphaned items and drop ghosts; walks all keys. Orphaned items are in no "
-    "list, ghosts have no data; surplus entries of an item are removed, too. Rarely needed.",
+    help="Do a light clean, then repair the rest; scans all keys. It returns orphaned items, which "
+    "are in no list, drops ghosts, which have no data, and removes surplus entries of duplicated "
+    "items. Rarely needed.",
     examples=(
         "rwq clean deep -q jobs --dry-run",
         "rwq clean deep -q jobs --grace 5s",

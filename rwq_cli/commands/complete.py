@@ -30,7 +30,7 @@ _SCOPE = SelectionScope(
 
 @app.command(
     help="Complete items: remove them as done, whoever holds them. If several calls complete the "
-    "same item, one of them succeeds. --result, --rejected and --result-ttl store an outcome in "
+    "same item, one of them succeeds. --result, --rejected and --result-ttl store a result in "
     "the same step, for rwq result. Items that options choose are written to an undo file first.",
     examples=(
         "rwq complete -q jobs 4f2a9c",
@@ -64,11 +64,11 @@ def complete(
         ),
     ] = None,
     rejected: Annotated[
-        bool, option("--rejected", "Mark the outcome as rejected: processing was given up.")
+        bool, option("--rejected", "Store the status rejected: the item was given up.")
     ] = False,
     result_ttl_s: Annotated[
         Duration | None,
-        option("--result-ttl DUR", "Store the outcome for this long.  [default: 1h]", Duration),
+        option("--result-ttl DUR", "Store the result for this long.  [default: 1h]", Duration),
     ] = None,
     yes: Annotated[
         bool, option("--yes", f"Do not ask before completing items that options chose. {YES_FOR}")

@@ -74,7 +74,7 @@ def show(
         url, origin, _ = settings.server
         raise NoContext(
             f"no context is in use: the server is {shown_url(url)} ({origin})",
-            "rwq context list shows those there are",
+            "rwq context list shows all contexts",
         )
     return one_context(context, settings.contexts.current)
 
@@ -103,14 +103,17 @@ def set_(
     ] = None,
     read_only: Annotated[
         bool | None,
-        option("--read-only/--no-read-only", "Refuse commands that change it unless --write."),
+        option(
+            "--read-only/--no-read-only",
+            "Refuse commands that change the server, unless --write is given.",
+        ),
     ] = None,
     protect: Annotated[
         Protection | None,
         option(
             "--protect",
-            "none: destructive commands ask as usual. ask: on a terminal also with --yes. type: "
-            "they want the context's name, or --yes=NAME.",
+            "none: destructive commands ask unless --yes is given. ask: on a terminal they ask "
+            "even with --yes. type: they require the context's name, typed or as --yes=NAME.",
         ),
     ] = None,
     unset: Annotated[
@@ -189,7 +192,7 @@ def rm(
 
 
 @app.command(
-    help="Connect to a context, else to the server in use, and say its version, its latency, "
+    help="Connect to a context, else to the server in use, and show its version, its latency, "
     "what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there.",
     examples=("rwq context check prod -q jobs", "rwq context check -o json"),
     exits={ExitStatus.OK: "it can be reached, whatever else was found"},
@@ -251,4 +254,4 @@ def _overridden(settings: Settings) -> str | None:
         return f"note: {error.message}"
     if context is not None and context.name == current:
         return None
-    return f"note: {origin} names another server than the current context, and has precedence"
+    return f"note: {origin} names another server than the current context, and overrides it"

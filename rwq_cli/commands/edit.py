@@ -33,7 +33,7 @@ app = CommandModule()
     "written to an undo file first.",
     examples=("rwq edit -q jobs 4f2a9c", "EDITOR='code --wait' rwq edit -q jobs 4f2a9c"),
     exits={
-        ExitStatus.OK: "done, also if nothing was changed",
+        ExitStatus.OK: "done, even if nothing was changed",
         ExitStatus.NO: "nothing was written: no such item, it has changed meanwhile, the editor "
         "failed, or declined",
     },

@@ -162,4 +162,4 @@ def _skipped_text(runs: Iterable[Export], *, has_missing: bool) -> str:
         (sum(each.stray_leases for each in skipped), "stray leases"),
     )
     texts = [f"{human.count(number)} {kind}" for number, kind in counts if number]
-    return f"; left out {', '.join(texts)}" if texts else ""
+    return f"; skipped {', '.join(texts)}" if texts else ""

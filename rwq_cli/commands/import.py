@@ -105,8 +105,8 @@ def import_(
     if settings.given.get("queue"):
         name = "stdin" if file == "-" else escaped(os.fsencode(file))
         raise InvalidArgument(
-            f"{name} has the items of several queues, each of which is restored into its own",
-            "leave -q out",
+            f"{name} is an export of several queues, each restored under its own name",
+            "leave out -q",
         )
     connection = open_connection(settings)
 
@@ -119,7 +119,7 @@ def import_(
             rejected = reader.rejected
         forget(queues.values())
         if rejected < reader.rejected:
-            raise InvalidArgument("no line of this export can be used", "see the lines above")
+            raise InvalidArgument("no line of this export can be used", "see the errors above")
 
     return Several(reports())
 

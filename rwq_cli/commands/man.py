@@ -62,7 +62,7 @@ def man(
     program = _program(environment.variables)
     if program is None:
         same = " ".join(["rwq help", *(words or ())])
-        raise RwqError("there is no man program on this machine", f"{same} shows the same")
+        raise RwqError("there is no man program on this machine", f"{same} shows the same text")
     _show(program, name, source, environment.variables)
     return Text("")
 

@@ -20,8 +20,8 @@ app = CommandModule()
 
 @app.command(
     help="Remove a queue with all its keys. Items and results are written to an undo file "
-    "first. Items that are added meanwhile stay, and so do unrelated keys with names "
-    "like those of results.",
+    "first. Items that are added in the meantime are kept, and so are unrelated keys with "
+    "names like those of results.",
     examples=("rwq purge -q jobs --dry-run", "rwq purge -q jobs --yes"),
     exits={
         ExitStatus.OK: "done, even if the queue is empty",
@@ -58,12 +58,14 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
         if is_empty and not (leftovers.results or leftovers.others or leftovers.is_unknown):
             note_if_absent(settings, queue)
         if leftovers.is_unknown:
-            settings.environment.note("rwq: this user may not access results; they are left")
+            settings.environment.note("rwq: this user may not access results; they are kept")
         elif leftovers.others:
-            keys = "1 key is" if leftovers.others == 1 else f"{leftovers.others:,} keys are"
-            settings.environment.note(
-                f"rwq: {keys} named like results but are something else; left"
+            keys = (
+                "1 key has the name of a result but is not one"
+                if leftovers.others == 1
+                else f"{leftovers.others:,} keys have names of results but are not results"
             )
+            settings.environment.note(f"rwq: {keys}; kept")
 
     report.extra_success = frozenset({"results"})
     report.batches = with_leftovers(report.batches)

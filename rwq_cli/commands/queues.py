@@ -48,7 +48,7 @@ def queues(
             try:
                 yield WorkQueue(connection, name).lengths_and_abandoned()
             except WrongType as error:
-                settings.environment.error(f"left out: {error.message}")
+                settings.environment.error(f"skipped: {error.message}")
 
     return Records(
         view=queues_view(),

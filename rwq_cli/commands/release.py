@@ -47,7 +47,7 @@ def release(
     ] = False,
     delay_s: Annotated[
         Duration | None,
-        option("--delay DUR", "Return the items after this long; 0 is now.", Duration),
+        option("--delay DUR", "Return the items after this delay; 0 means now.", Duration),
     ] = None,
     force: ForceOption = False,
     yes: YesToForceOption = False,

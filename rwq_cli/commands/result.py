@@ -1,4 +1,4 @@
-"""`rwq result`: show the outcome of a completed item."""
+"""`rwq result`: show the result of a completed item."""
 
 from typing import Annotated
 
@@ -19,15 +19,15 @@ app = CommandModule()
 
 
 @app.command(
-    help="Show the outcome that complete stored for an item. --wait waits until the item is gone, "
-    "even if it leaves no outcome.",
+    help="Show the result that complete stored for an item. --wait waits until the item is gone, "
+    "even if it leaves no result.",
     examples=(
         "rwq result -q jobs 4f2a9c",
         "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
         "rwq result -q jobs 4f2a9c -o json",
     ),
     exits={
-        ExitStatus.OK: "there is an outcome, completed or rejected",
+        ExitStatus.OK: "there is a result, completed or rejected",
         ExitStatus.NO: "there is none: the item exists, or is gone without one",
     },
     works_read_only=True,

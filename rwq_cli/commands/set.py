@@ -19,7 +19,7 @@ app = CommandModule()
 @app.command(
     help="Replace the data of an item with a file or stdin, byte for byte. The item keeps its "
     "place, lease and state. It is read before stdin; if its data changes meanwhile, nothing is "
-    "written. Nothing in place of data, and other data in place of JSON, must be confirmed. The "
+    "written. Replacing data with nothing, or JSON with something else, must be confirmed. The "
     "old data is written to an undo file first.",
     examples=(
         "rwq set -q jobs 4f2a9c -f fixed.json",

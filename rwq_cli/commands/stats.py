@@ -28,9 +28,7 @@ app = CommandModule()
 )
 def stats(
     settings: Settings,
-    fast: Annotated[
-        bool, option("--fast", "Read lengths only, in the same time for any queue.")
-    ] = False,
+    fast: Annotated[bool, option("--fast", "Read only lengths, in constant time.")] = False,
     deep: Annotated[
         bool,
         option(

@@ -44,9 +44,9 @@ _WORDS = {
     help="Restore the items that rm, mv, purge, or complete with options removed, and the data "
     "that edit or set replaced. Uses FILE, else the newest undo file that was not used yet, or "
     "whose undo was interrupted. Items get their former state back, and none is restored twice, "
-    "even if undo is interrupted and run again within a day. Waiting items return to the end of "
-    "the queue that was nearer, completed items that somebody held to the front, and moved items "
-    "to the back. Edited items get their old data back unless they have changed since.",
+    "even if undo is interrupted and run again within a day. Waiting items return to the "
+    "nearer end of the queue, completed items that somebody held to the front, and moved items to "
+    "the back. Edited items get their old data back unless they have changed since.",
     examples=(
         "rwq undo --dry-run",
         "rwq undo",
@@ -104,7 +104,7 @@ def undo(
             return undo_files_report(entries, directory)
         return _pruned(list(entries), yes=yes, dry_run=dry_run)
     if older_than_s is not None:
-        raise InvalidArgument("--older-than belongs to --list or --prune", "use one of them")
+        raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
     connection = open_connection(settings)
     if file is None and not anywhere and settings.queues:
         # The latest one of this queue, also if RWQ_QUEUE or the context names it.

@@ -65,7 +65,7 @@ class Contexts(NamedTuple):
         context = self.named(name)
         if self.is_readable_by_others and holds_secret(context.url):
             raise ContextError(
-                f"{self.path} holds the password of context {name}, and other users may read it",
+                f"{self.path} holds the password of context {name}, and other users can read it",
                 f"chmod 600 {self.path}",
             )
         return context
@@ -107,7 +107,7 @@ def read_contexts(path: Path) -> Contexts:
     except OSError as error:
         raise unreadable(path, error)
     if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
-        raise ContextError(f"other users may write {path}", f"chmod 600 {path}, if it is yours")
+        raise ContextError(f"other users can write to {path}", f"chmod 600 {path}, if it is yours")
     # Most runs have no such file.
     import tomllib
 
@@ -150,7 +150,7 @@ def parse_contexts(
     names = {key: document.get(key) for key in ("current", "previous")}
     for key, name in names.items():
         if name is not None and not isinstance(name, str):
-            raise ContextError(f"{key} in {path} is not a name", "it is a string in quotes")
+            raise ContextError(f"{key} in {path} is not a name", "it must be a string in quotes")
     return Contexts(
         path,
         {name: _context(path, name, table) for name, table in tables.items()},
@@ -181,10 +181,11 @@ def _context(path: Path, name: str, table: Any) -> Context:
                 f"{where} has an unknown key {key!r}", f"known keys: {', '.join(KEYS)}"
             )
         if not isinstance(value, kind):
-            raise ContextError(f"{key} of {where} has a wrong value", f"it is {_WORDS[kind]}")
+            raise ContextError(f"{key} of {where} has a wrong value", f"it must be {_WORDS[kind]}")
         if key in _CHOICES and value not in _CHOICES[key]:
             raise ContextError(
-                f"{key} of {where} cannot be {value!r}", f"it is one of {', '.join(_CHOICES[key])}"
+                f"{key} of {where} cannot be {value!r}",
+                f"it must be one of {', '.join(_CHOICES[key])}",
             )
         if value == "":
             raise ContextError(f"{key} of {where} is empty", "give it a value, or leave it out")

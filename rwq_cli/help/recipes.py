@@ -19,7 +19,7 @@ class Recipe(NamedTuple):
 
 RECIPES = (
     Recipe(
-        "Work off a queue in a shell script",
+        "Process a queue in a shell script",
         "`lease` exits with 1 if there is no item, which ends the loop; with `--wait` it waits for "
         "the next one. If the work fails, the lease expires, and a clean returns the item.",
         (

@@ -17,9 +17,9 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
     },
     "Output": {
         "RWQ_OUTPUT": "The output format, as with `-o`.",
-        "NO_COLOR": "Set to anything, it turns colour off; `--color` overrides it.",
-        "CLICOLOR_FORCE, FORCE_COLOR": "Set to anything but 0, they turn colour on where there is "
-        "no terminal.",
+        "NO_COLOR": "If set to anything, it turns colour off; `--color` overrides it.",
+        "CLICOLOR_FORCE, FORCE_COLOR": "If set to anything but 0, they turn colour on even "
+        "without a terminal.",
         "TERM": "`dumb` turns colour off.",
         "COLUMNS": "The width of tables and help. Default: that of the terminal, else 80.",
     },

@@ -28,11 +28,11 @@ def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
         seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(stripped))
     if seconds is not None:
         return in_limits(seconds, limit_s)
-    raise InvalidArgument(f"not a duration: {text!r}", "it looks like 500ms, 30s, 5m, 1h30m or 2d")
+    raise InvalidArgument(f"not a duration: {text!r}", "write it like 500ms, 30s, 5m, 1h30m or 2d")
 
 
 def in_limits(seconds: float, limit_s: float = HUNDRED_YEARS_S) -> float:
     """Return the seconds, or raise `InvalidArgument` if they are too many."""
     if seconds > limit_s:
-        raise InvalidArgument("longer than a hundred years", "give a shorter duration")
+        raise InvalidArgument("a duration longer than a hundred years", "give a shorter one")
     return float(seconds)

@@ -114,7 +114,7 @@ def parse_header(line: bytes, name: str) -> Header:
     if not isinstance(version, int) or isinstance(version, bool):
         raise InvalidArgument(
             f"{name} does not begin with the header of an export",
-            'it is a line like {"rwq_export": 1, ...}; for items without one see rwq add',
+            'that is a line like {"rwq_export": 1, ...}; rwq add adds items from files without one',
         )
     if not 1 <= version <= VERSION:
         raise InvalidArgument(

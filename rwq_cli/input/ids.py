@@ -29,7 +29,10 @@ def read_ids(
             raise InvalidArgument("an ID is empty", "is a variable in the script unset?")
         return iter([os.fsencode(argument) for argument in arguments])
     if len(arguments) > 1:
-        raise InvalidArgument("- reads the IDs from stdin and stands alone", "drop the other IDs")
+        raise InvalidArgument(
+            "- reads the IDs from stdin, and cannot be combined with other IDs",
+            "drop the other IDs",
+        )
     if environment.stdin_is_terminal:
         environment.note("reading IDs from the terminal, one per line; Ctrl-D ends")
     separator = b"\0" if null_separated else b"\n"

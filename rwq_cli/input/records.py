@@ -73,7 +73,7 @@ class IdRule:
         if (kind in ("uuid", "sha256", "line") and not colon) or (kind == "field" and name):
             return cls(kind, name)
         raise InvalidArgument(
-            f"--id-from cannot be {text!r}", "it is uuid, sha256, line or field:NAME"
+            f"--id-from cannot be {text!r}", "it must be uuid, sha256, line or field:NAME"
         )
 
 

@@ -45,7 +45,7 @@ def parse_time(text: str, now_ms: Callable[[], int]) -> int:
             raise ValueError
     except (ValueError, OverflowError, OSError):
         raise InvalidArgument(
-            f"not a time: {text!r}", "it looks like 08:00, 2026-11-22T08:00 or @1795334400"
+            f"not a time: {text!r}", "write it like 08:00, 2026-11-22T08:00 or @1795334400"
         )
     if unix_ms >= _LATEST_MS:
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""Writes a report in the requested format. Only this module decides by format."""
+"""Writes a report in the requested format."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -311,7 +311,7 @@ def _unsorted_view(view: View[T], options: OutputOptions) -> View[T]:
     """The view with the requested fields, for records that are written as they arrive."""
     if options.sort is not None or options.reverse:
         raise InvalidArgument(
-            "--sort and --reverse are for listings", "this command writes records as they come"
+            "--sort and --reverse work only for listings", "this command streams its records"
         )
     return _with_fields(view, options)
 

@@ -307,10 +307,10 @@ def open_latest(
     message, hint = f"there is nothing to undo{where}", f"undo files are in {directory}"
     if elsewhere is not None:
         path, server = elsewhere
-        message = f"there is nothing to undo on this server; {path} is of {server}"
+        message = f"there is nothing to undo on this server; {path} was written for {server}"
         hint = "name that server with -u, or use --anywhere"
     if tried is not None:
-        hint = f"what could not be restored is in {tried}; name it to try again"
+        hint = f"{tried} has items that could not be restored; name it to try again"
     raise NothingToUndo(message, hint)
 
 

@@ -224,7 +224,7 @@ def _checked_sections(checked: CheckedServer) -> list[Section]:
         ("version", escaped((access.version or "unknown").encode()), None),
         ("latency", f"{access.latency_ms:.2f} ms", None),
         ("user", escaped((access.user or "unknown").encode()), None),
-        *_may_not(checked),
+        *_denied(checked),
         _works("times", access.no_times_because),
         _works("undo", checked.no_undo_because),
         _works(
@@ -235,16 +235,16 @@ def _checked_sections(checked: CheckedServer) -> list[Section]:
     return [Section(checked.context or "", rows)]
 
 
-def _may_not(checked: CheckedServer) -> list[Row]:
+def _denied(checked: CheckedServer) -> list[Row]:
     denied = checked.access.denied
     if checked.queue is None:
-        return [("may not", "unknown: name a queue with -q", None)]
+        return [("denied", "unknown: name a queue with -q", None)]
     if denied is None:
-        return [("may not", "unknown: servers before Redis 7 cannot be asked", None)]
+        return [("denied", "unknown: servers before Redis 7 cannot be asked", None)]
     if not denied:
-        return [("may", f"run every command on {escaped(checked.queue)}", None)]
+        return [("denied", f"nothing on {escaped(checked.queue)}", None)]
     return [
-        ("" if number else "may not", f"rwq {verb}: {escaped(reason.encode())}", "red")
+        ("" if number else "denied", f"rwq {verb}: {escaped(reason.encode())}", "red")
         for number, (verb, reason) in enumerate(denied.items())
     ]
 

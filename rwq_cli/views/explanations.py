@@ -62,7 +62,7 @@ def explain(
     place = _place(item_report.position, forecast)
     # A light clean reads processing, but neither main nor the sorted sets.
     is_only_in_processing = facts.in_processing and not (facts.in_main or facts.is_scheduled)
-    ghost_clean = "clean light" if is_only_in_processing else "clean deep"
+    ghost_clean = "light" if is_only_in_processing else "deep"
     meaning = STATES[state].meaning
     following, verbs = {
         State.WAITING: (place, _for_waiting(item_report)),
@@ -97,12 +97,12 @@ def explain(
             ("kick", "complete"),
         ),
         State.DUPLICATED: (
-            "Two workers can lease it at once; after a complete, the other entry is a ghost.",
+            "Two workers can lease it at once; when one completes it, the other entry is a ghost.",
             ("doctor --fix", "clean deep"),
         ),
         State.GHOST: (
-            f"A {ghost_clean} drops the entry.",
-            (f"{ghost_clean}",),
+            f"A {ghost_clean} clean drops the entry.",
+            (f"clean {ghost_clean}",),
         ),
         State.STRAY_LEASE: (
             f"The lease ends in {left}." if left else "Nothing: it has no expiry.",
@@ -174,6 +174,6 @@ def _due(item_report: ItemReport) -> str:
     if ahead_s <= 0:
         due = f"has been due for {human.duration(-ahead_s)}:"
     return (
-        f"It {due} rwq's next lease, clean or wait promotes it, or else the next deep clean after "
-        "its guard has expired."
+        f"It {due} the next rwq lease, clean or wait promotes it; failing that, any worker's deep "
+        "clean returns it once its guard has expired."
     )

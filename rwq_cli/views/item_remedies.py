@@ -53,8 +53,8 @@ ITEM_REMEDIES = {
         "Any clean promotes it.",
     ),
     Code.UNGUARDED: ItemRemedy(
-        "It has lost its guard lease, or that expires too early: upstream's cleaners return it "
-        "before its time.",
+        "It has lost its guard lease, or that expires too early: the cleaners of workers return "
+        "it before its time.",
         "Restore the guard.",
     ),
     Code.GHOST: ItemRemedy(

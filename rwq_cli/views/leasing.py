@@ -115,12 +115,12 @@ def _refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
         if item.lease.ttl_ms is not None:
             left = f"for {human.duration(item.lease.ttl_ms / 1000)} more"
         ends = lines.of_item("release --force", queue, item.item_id)
-        return f"{shown} is leased by {holder} {left}; to end that: {ends}"
+        return f"{shown} is leased by {holder} {left}; to end that lease: {ends}"
     if item.state is State.GONE:
         return f"no such item: {shown}"
     returns = lines.of_item("release", queue, item.item_id)
     clean = "light" if item.state is State.ABANDONED else "deep"
     return (
-        f"{shown} is {item.state.value} and does not wait; to return it: {returns} "
-        f"(so does a {clean} clean)"
+        f"{shown} is {item.state.value}, not waiting; to return it: {returns} "
+        f"(a {clean} clean does, too)"
     )

@@ -80,8 +80,8 @@ REMEDIES = {
         "rwq clean light",
     ),
     Code.UNGUARDED: Remedy(
-        "Delayed or buried items have lost their guard lease, or it expires too early: "
-        "upstream's cleaners return them before their time.",
+        "Delayed or buried items have lost their guard lease, or it expires too early: the "
+        "cleaners of workers return them before their time.",
         "Restore the guards.",
         _FIX,
     ),

@@ -104,7 +104,7 @@ def test_a_malformed_duration_is_a_usage_error(
     assert result.as_tuple() == (
         2,
         "",
-        f"rwq: error: not a duration: {text!r}; it looks like 500ms, 30s, 5m, 1h30m or 2d\n",
+        f"rwq: error: not a duration: {text!r}; write it like 500ms, 30s, 5m, 1h30m or 2d\n",
     )
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
     assert foreign.raw.dbsize() == 2
@@ -146,7 +146,7 @@ def test_a_malformed_number_is_a_usage_error(
     assert (result.code, result.text) == (2, "")
     name, least = line.split()[1], 1 if line == "lease -n" else 0
     assert result.notes == (
-        f"rwq: error: {name} cannot be {number!r}; it is a whole number, {least} or more\n"
+        f"rwq: error: {name} cannot be {number!r}; it must be a whole number of at least {least}\n"
     )
     assert result.notes.count("\n") == 1
     assert foreign.raw.llen("jobs:queue") == 1
@@ -187,8 +187,11 @@ def test_an_enormous_number_is_refused_or_means_all(
         (b'{"data": 1, "delay": -1}', "its delay is not a duration: -1"),
         (b'{"data": 1, "delay": true}', "its delay is not a duration: true"),
         (b'{"data": 1, "delay": [5]}', "its delay is not a duration: [5]"),
-        (b'{"data": 1, "delay": 1e300}', "its delay is longer than a hundred years"),
-        (b'{"data": 1, "delay": "99999999d"}', "its delay is longer than a hundred years"),
+        (b'{"data": 1, "delay": 1e300}', "its delay is a duration longer than a hundred years"),
+        (
+            b'{"data": 1, "delay": "99999999d"}',
+            "its delay is a duration longer than a hundred years",
+        ),
         (b"[" * 100_000, "not a JSON object"),
         (b'{"data": ' + b"[" * 100_000, "not JSON: nested too deeply"),
         (b'{"data": {"a": "\xff"}}', "not JSON: "),

@@ -430,7 +430,10 @@ def test_help_lists_the_states_that_a_verb_accepts(rwq: Rwq, command: str) -> No
 def test_a_queue_that_does_not_exist_is_noted(rwq: Rwq, foreign: Foreign, line: str) -> None:
     absent = rwq(*line.split(), "-q", "jbos")
     assert absent.code == 0
-    assert "rwq: jbos: no such queue here, or an empty one; rwq queues lists them\n" in absent.notes
+    assert (
+        "rwq: jbos: there is no such queue, or it is empty; rwq queues lists the queues\n"
+        in absent.notes
+    )
     foreign.data(b"orphan")
     foreign.raw.lpush("jobs:processing", b"ghost")
     assert "no such queue" not in rwq(*line.split()).notes

@@ -185,7 +185,7 @@ def test_an_unknown_format_is_an_error_before_any_work(rwq: Rwq, raw: redis.Redi
             2,
             "",
             "rwq: error: -o cannot be 'xml'; "
-            "it is one of table, plain, wide, json, jsonl, csv, ids, data\n",
+            "it must be one of table, plain, wide, json, jsonl, csv, ids, data\n",
         ), line
     assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
     assert raw.dbsize() == 2
@@ -234,7 +234,7 @@ def test_control_characters_in_errors_are_escaped(rwq: Rwq) -> None:
     assert (result.code, result.notes) == (
         2,
         "rwq: error: not a duration: '\\x1b[2J\\u202e5m'; "
-        "it looks like 500ms, 30s, 5m, 1h30m or 2d\n",
+        "write it like 500ms, 30s, 5m, 1h30m or 2d\n",
     )
     result = rwq("ls", "-u", "http://\x1b[2J\n\x9b")
     assert result.notes.count("\n") == 1

@@ -567,7 +567,7 @@ class TestResultsDenied:
             (
                 "purge --dry-run",
                 0,
-                "rwq: this user may not access results; they are left\ndry run: would remove 2\n",
+                "rwq: this user may not access results; they are kept\ndry run: would remove 2\n",
             ),
         ],
     )
@@ -590,7 +590,7 @@ class TestResultsDenied:
         result = rwq("purge", "--yes", "-u", url)
         assert (result.code, result.notes.splitlines()[0]) == (
             0,
-            "rwq: this user may not access results; they are left",
+            "rwq: this user may not access results; they are kept",
         )
         assert raw.keys() == [b"jobs:result:d"]
 

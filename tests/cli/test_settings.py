@@ -13,7 +13,7 @@ from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq
 from tests.servers import PrivateServer
 
-ABSENT = "rwq: jobs: no such queue here, or an empty one; rwq queues lists them\n"
+ABSENT = "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\n"
 FILE = """
 current = "cur"
 [contexts.cur]

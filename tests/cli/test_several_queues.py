@@ -143,7 +143,7 @@ class TestWhich:
     def test_a_found_queue_with_another_type_is_left_out(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("mail:odd:processing", "text")
         raw.lpush("mail:odd:queue", "1")
-        said = "left out: mail:odd:processing has the wrong type\n"
+        said = "skipped: mail:odd:processing has the wrong type\n"
         result = rwq("stats", "-q", "mail:*", "-o", "ids")
         assert result.as_tuple() == (0, "mail:in\nmail:out\n", said)
         result = rwq("leases", *ALL, "-o", "table")
@@ -323,7 +323,7 @@ class TestClean:
         assert result.as_tuple() == (
             0,
             "",
-            "left out: a:processing has the wrong type\nmail:out: returned 2\nother: returned 1\n",
+            "skipped: a:processing has the wrong type\nmail:out: returned 2\nother: returned 1\n",
         )
         assert rwq("clean", "light", "-q", "a", "-q", "other").code == 69
 
@@ -353,7 +353,7 @@ class TestKeysOfOtherPrograms:
         assert [raw.dump(name) for name in names] == before
         for name in ("bull", "celery"):
             assert (
-                f"left out: {name} has no items, and may belong to another program; "
+                f"skipped: {name} has no items, and may belong to another program; "
                 "-q with its name includes it\n"
             ) in result.notes
 
@@ -368,7 +368,7 @@ class TestKeysOfOtherPrograms:
     def test_one_item_anywhere_makes_a_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("bull:item:9", "data")
         raw.set("celery:item:task 3", "data")
-        assert "left out" not in rwq("clean", "light", *ALL).notes
+        assert "skipped" not in rwq("clean", "light", *ALL).notes
 
 
 @pytest.mark.usefixtures("slept_s")
@@ -497,8 +497,8 @@ class TestExport:
         assert result.as_tuple() == (
             2,
             "",
-            "rwq: error: stdin has the items of several queues, each of which is restored into its "
-            "own; leave -q out\n",
+            "rwq: error: stdin is an export of several queues, each restored under its own "
+            "name; leave out -q\n",
         )
         assert raw.keys() == []
 
@@ -522,7 +522,7 @@ class TestExport:
         result = rwq("import", "-", stdin=b'{"rwq_export": 2}\n{"id": "a", "data": "x"}\n')
         assert (result.code, raw.exists("jobs:item:a")) == (2, 0)
         assert result.notes.endswith(
-            "rwq: error: no line of this export can be used; see the lines above\n"
+            "rwq: error: no line of this export can be used; see the errors above\n"
         )
 
     def test_lines_may_be_in_any_order(self, rwq: Rwq, raw: redis.Redis) -> None:

@@ -60,7 +60,7 @@ def test_each_of_several_queues_is_looked_at(rwq: Rwq, foreign: Foreign) -> None
 
 
 def test_strange_names_are_escaped(rwq: Rwq) -> None:
-    assert rwq("ls", "-q", "\x1b[2J").notes.startswith("rwq: \\x1b[2J: no such queue here")
+    assert rwq("ls", "-q", "\x1b[2J").notes.startswith("rwq: \\x1b[2J: there is no such queue")
 
 
 def test_a_queue_that_is_drained_meanwhile_existed(rwq: Rwq, foreign: Foreign) -> None:

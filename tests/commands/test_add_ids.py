@@ -102,7 +102,7 @@ def test_an_unknown_rule_is_a_usage_error(rwq: Rwq, raw: redis.Redis, rule: str)
     assert rwq("add", "x", f"--id-from={rule}").as_tuple() == (
         2,
         "",
-        f"rwq: error: --id-from cannot be {rule!r}; it is uuid, sha256, line or field:NAME\n",
+        f"rwq: error: --id-from cannot be {rule!r}; it must be uuid, sha256, line or field:NAME\n",
     )
     assert raw.keys() == []
 

@@ -167,7 +167,7 @@ class TestAt:
             2,
             "",
             f"rwq: error: not a time: {text!r}; "
-            "it looks like 08:00, 2026-11-22T08:00 or @1795334400\n",
+            "write it like 08:00, 2026-11-22T08:00 or @1795334400\n",
         )
         assert raw.keys() == []
 
@@ -276,7 +276,7 @@ class TestListing:
 
     def test_show_says_when_it_is_due_and_how_to_release_it(self, rwq: Rwq) -> None:
         record = rwq("show", "hour", "-o", "json").json
-        assert record["next"].startswith("It is due in 1h29m; then rwq's next lease")
+        assert record["next"].startswith("It is due in 1h29m; then the next rwq lease")
         assert record["commands"] == [
             "rwq release -q jobs hour",
             "rwq release --delay 5m -q jobs hour",

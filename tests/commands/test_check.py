@@ -153,8 +153,11 @@ class TestUnknown:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            ("--waiting-warn x", "--waiting-warn cannot be 'x'; it is a whole number, 0 or more"),
-            ("--waiting-warn -1", "--waiting-warn cannot be '-1'; it is a whole number"),
+            (
+                "--waiting-warn x",
+                "--waiting-warn cannot be 'x'; it must be a whole number of at least 0",
+            ),
+            ("--waiting-warn -1", "--waiting-warn cannot be '-1'; it must be a whole number"),
             ("--what", "no such option: --what"),
             ("extra", "check takes no arguments; did you mean: rwq check -q extra"),
             ("--age-warn soon", "not a duration: 'soon'; "),

@@ -243,7 +243,7 @@ class TestResult:
             ),
             (
                 ("a", "--rejected", "--result-ttl", "soon"),
-                "not a duration: 'soon'; it looks like 500ms, 30s, 5m, 1h30m or 2d",
+                "not a duration: 'soon'; write it like 500ms, 30s, 5m, 1h30m or 2d",
             ),
         ],
     )
@@ -280,7 +280,8 @@ class TestStdin:
         assert rwq("complete", "a", "-", stdin=b"a\n").as_tuple() == (
             2,
             "",
-            "rwq: error: - reads the IDs from stdin and stands alone; drop the other IDs\n",
+            "rwq: error: - reads the IDs from stdin, and cannot be combined with other IDs; drop "
+            "the other IDs\n",
         )
         assert foreign.raw.llen("jobs:queue") == 1
 

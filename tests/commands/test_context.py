@@ -74,7 +74,7 @@ class TestList:
 
     def test_a_variable_that_wins_is_noted(self, three: Rwq) -> None:
         assert three("context", "list", variables={"RWQ_URL": "redis://x"}).notes == (
-            "note: RWQ_URL names another server than the current context, and has precedence\n"
+            "note: RWQ_URL names another server than the current context, and overrides it\n"
         )
         assert three("context", "list", variables={"RWQ_CONTEXT": "x"}).notes == (
             "note: no context is named 'x'\n"
@@ -101,7 +101,7 @@ class TestShow:
             1,
             "",
             "rwq: error: no context is in use: the server is redis://:***@x (-u); "
-            "rwq context list shows those there are\n",
+            "rwq context list shows all contexts\n",
         )
 
     def test_an_unknown_one_is_a_usage_error(self, three: Rwq) -> None:
@@ -156,7 +156,7 @@ class TestSet:
             (["dev", "-q", "x", "--unset", "queue"], "queue is both set and unset"),
             (["dev", "--unset", "x"], "there is no setting 'x'; known settings: url, queue"),
             (["dev", "--unset", "url"], "has no url"),
-            (["dev", "--name-color", "pink"], "it is one of red"),
+            (["dev", "--name-color", "pink"], "it must be one of red"),
             (["prod", "--password-command", "x"], "keep one of them"),
             (["-", "-u", "redis://a"], "a context cannot be named '-'"),
         ],
@@ -265,7 +265,7 @@ class TestCheck:
 
     def test_without_a_queue_permissions_are_unknown(self, rwq: Rwq) -> None:
         result = rwq("context", "check", "-o", "table", variables={"RWQ_QUEUE": ""})
-        assert " may not  unknown: name a queue with -q" in result.lines
+        assert "  denied  unknown: name a queue with -q" in result.lines
 
     def test_a_server_that_cannot_be_reached(self, three: Rwq) -> None:
         result = three("context", "check", "-u", "redis://127.0.0.1:1")

@@ -58,7 +58,7 @@ def test_ghosts_and_stray_leases_are_counted_not_exported(rwq: Rwq, foreign: For
     result = rwq("export")
     assert (result.code, result.notes) == (
         0,
-        "exported 1; left out 1 without data, 1 stray leases\n",
+        "exported 1; skipped 1 without data, 1 stray leases\n",
     )
 
 
@@ -68,7 +68,7 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     assert (result.code, result.notes) == (
         1,
         "rwq: jobs:item:h has the wrong type; not exported\n"
-        "nothing exported; left out 1 of a wrong type\n",
+        "nothing exported; skipped 1 of a wrong type\n",
     )
     foreign.waiting(b"a", b"b")
     foreign.raw.lpush("jobs:lease:b", "x")

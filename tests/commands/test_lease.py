@@ -389,7 +389,10 @@ class TestLeaseById:
 
     def test_a_leased_item_stays_with_its_holder(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", holder=b"worker-7", ttl_ms=3_600_500)
-        said = "a is leased by worker-7 for 1h more; to end that: rwq release --force -q jobs a\n"
+        said = (
+            "a is leased by worker-7 for 1h more; to end that lease: rwq release --force -q "
+            "jobs a\n"
+        )
         assert rwq("lease", "--id", "a").as_tuple() == (1, "", said)
         assert rwq("lease", "--id", "a", "-o", "table").as_tuple() == (1, said, "")
         assert rwq("lease", "--id", "a", "-o", "json").as_tuple() == (1, "[]\n", said)
@@ -400,17 +403,18 @@ class TestLeaseById:
         [
             (
                 lambda there: there.leased(b"a", ttl_ms=None),
-                "a is leased by them without expiry; to end that: rwq release --force -q jobs a",
+                "a is leased by them without expiry; to end that lease: rwq release --force -q "
+                "jobs a",
             ),
             (
                 lambda there: there.abandoned(b"a"),
-                "a is abandoned and does not wait; to return it: rwq release -q jobs a (so does "
-                "a light clean)",
+                "a is abandoned, not waiting; to return it: rwq release -q jobs a (a "
+                "light clean does, too)",
             ),
             (
                 lambda there: there.data(b"a"),
-                "a is orphaned and does not wait; to return it: rwq release -q jobs a (so does "
-                "a deep clean)",
+                "a is orphaned, not waiting; to return it: rwq release -q jobs a (a "
+                "deep clean does, too)",
             ),
             (lambda _: None, "no such item: a"),
         ],

@@ -43,7 +43,8 @@ def test_without_man_it_says_what_shows_the_same(bare_rwq: Rwq) -> None:
     code, screen = bare_rwq.on_screen("man", "clean", "deep", variables={"PATH": "/nowhere"})
     assert (code, screen.decode()) == (
         1,
-        "rwq: error: there is no man program on this machine; rwq help clean deep shows the same\n",
+        "rwq: error: there is no man program on this machine; rwq help clean deep shows the same "
+        "text\n",
     )
 
 

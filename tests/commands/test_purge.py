@@ -35,7 +35,8 @@ def test_an_empty_queue_is_not_an_error(rwq: Rwq) -> None:
     assert rwq("purge").as_tuple() == (
         0,
         "",
-        "rwq: jobs: no such queue here, or an empty one; rwq queues lists them\nnothing removed\n",
+        "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\nnothing "
+        "removed\n",
     )
 
 
@@ -80,7 +81,7 @@ class TestResults:
         self.keep(foreign)
         foreign.raw.hset("jobs:result:odd", "x", "y")
         foreign.raw.set("jobs:result:s", "t")
-        said = "rwq: 2 keys are named like results but are something else; left\n"
+        said = "rwq: 2 keys have names of results but are not results; kept\n"
         dry = rwq("purge", "--dry-run")
         assert dry.notes == f"{said}dry run: results 2\n"
         result = rwq("purge", "--yes")
@@ -93,7 +94,7 @@ class TestResults:
         assert sorted(foreign.raw.keys()) == [b"jobs:result:odd", b"jobs:result:s"]
         foreign.raw.delete("jobs:result:s")
         assert rwq("purge", "-o", "json").notes == (
-            "rwq: 1 key is named like results but are something else; left\n"
+            "rwq: 1 key has the name of a result but is not one; kept\n"
         )
 
     def test_results_alone_are_purged(self, rwq: Rwq, foreign: Foreign) -> None:

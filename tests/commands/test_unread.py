@@ -10,10 +10,13 @@ from tests.conftest import Foreign, supports_no_touch
 from tests.driver import Rwq
 
 NOTE = (
-    "note: this server counts reading as use; sizes and data are not read; --data reads them, "
+    "note: on this server, reading an item resets its idle time; sizes and data are not read; "
+    "--data reads them, "
     "which resets idle times\n"
 )
-STATS_NOTE = "note: this server counts reading as use; payload sizes are not sampled\n"
+STATS_NOTE = (
+    "note: on this server, reading an item resets its idle time; payload sizes are not sampled\n"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +60,7 @@ def test_the_sizes_are_null(rwq: Rwq) -> None:
     ],
 )
 def test_there_is_no_note_where_they_are_read_or_not_shown(rwq: Rwq, line: str) -> None:
-    assert "counts reading as use" not in rwq(*line.split()).notes
+    assert "resets its idle time" not in rwq(*line.split()).notes
 
 
 def test_several_queues_have_one_note(rwq: Rwq, raw: redis.Redis) -> None:
@@ -80,4 +83,4 @@ def test_a_server_that_counts_no_reads_gets_no_note(
 
     monkeypatch.setattr(Connection, "set_no_touch", agree)
     for line in ("ls", "leases", "show a", "stats"):
-        assert "counts reading as use" not in rwq(*line.split()).notes
+        assert "resets its idle time" not in rwq(*line.split()).notes

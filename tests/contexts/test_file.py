@@ -93,11 +93,14 @@ def test_an_unknown_context_is_answered_with_the_known_ones(path: Path) -> None:
         ("[contexts.-]\nurl = 'redis://a'", "a context cannot be named '-'"),
         ("[contexts.a]\nqueue = 'jobs'", " has no url; add url = "),
         ("[contexts.a]\nurl = ''", "url of context a in "),
-        ("[contexts.a]\nurl = 1", "has a wrong value; it is a string in quotes"),
-        ("[contexts.a]\nurl = 'local:'\nread_only = 'yes'", "it is true or false"),
-        ("[contexts.a]\nurl = 'local:'\nread_only = 1", "it is true or false"),
-        ("[contexts.a]\nurl = 'local:'\nprotect = 'all'", "'all'; it is one of none, ask, type"),
-        ("[contexts.a]\nurl = 'local:'\ncolor = 'pink'", "it is one of red, green"),
+        ("[contexts.a]\nurl = 1", "has a wrong value; it must be a string in quotes"),
+        ("[contexts.a]\nurl = 'local:'\nread_only = 'yes'", "it must be true or false"),
+        ("[contexts.a]\nurl = 'local:'\nread_only = 1", "it must be true or false"),
+        (
+            "[contexts.a]\nurl = 'local:'\nprotect = 'all'",
+            "'all'; it must be one of none, ask, type",
+        ),
+        ("[contexts.a]\nurl = 'local:'\ncolor = 'pink'", "it must be one of red, green"),
     ],
 )
 def test_what_is_wrong_is_named(path: Path, text: str | bytes, wrong: str) -> None:
@@ -141,7 +144,7 @@ class TestPermissions:
 
     @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
     def test_a_file_that_others_may_write_is_refused(self, path: Path, mode: int) -> None:
-        with pytest.raises(ContextError, match="other users may write"):
+        with pytest.raises(ContextError, match="other users can write"):
             read_contexts(write(path, FULL, mode))
 
     def test_a_file_of_another_user_is_refused(
@@ -150,7 +153,7 @@ class TestPermissions:
         write(path, FULL)
         monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
         if os.stat(path).st_uid:
-            with pytest.raises(ContextError, match="other users may write"):
+            with pytest.raises(ContextError, match="other users can write"):
                 read_contexts(path)
         else:
             # As a system's ssh configuration, it may be root's.

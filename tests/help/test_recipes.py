@@ -103,7 +103,7 @@ def copied(raw: redis.Redis, _result: Result) -> None:
 
 
 CASES = {
-    "Work off a queue in a shell script": Case(
+    "Process a queue in a shell script": Case(
         program("work", "cat; echo"), lambda foreign: foreign.waiting(b"1", b"2"), worked_off
     ),
     "Keep a queue healthy with cron": Case("", set_up_unhealthy, healthy),

@@ -52,4 +52,4 @@ def test_other_text_is_an_error(text: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         parse_duration(text)
     assert caught.value.message == f"not a duration: {text!r}"
-    assert caught.value.hint == "it looks like 500ms, 30s, 5m, 1h30m or 2d"
+    assert caught.value.hint == "write it like 500ms, 30s, 5m, 1h30m or 2d"

@@ -50,7 +50,7 @@ def test_what_is_left_out_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("-Q", "export").notes == "rwq: jobs:item:b has the wrong type; not exported\n"
     foreign.raw.lpush("odd:queue", "x")
     foreign.raw.set("odd:processing", "x")
-    assert rwq("-Q", "queues").notes.startswith("left out: odd:processing ")
+    assert rwq("-Q", "queues").notes.startswith("skipped: odd:processing ")
 
 
 def test_quiet_keeps_errors(rwq: Rwq, foreign: Foreign) -> None:

@@ -230,7 +230,7 @@ class TestColour:
         assert rwq("leases", "--color", "yes").as_tuple() == (
             2,
             "",
-            "rwq: error: --color cannot be 'yes'; it is one of auto, always, never\n",
+            "rwq: error: --color cannot be 'yes'; it must be one of auto, always, never\n",
         )
 
     def test_any_value_of_no_color_is_accepted(self, rwq: Rwq) -> None:

@@ -117,8 +117,8 @@ def test_restored_items_are_not_restored_again(rwq: Rwq, foreign: Foreign) -> No
     nothing = rwq("undo")
     assert (nothing.code, nothing.notes) == (
         1,
-        "rwq: error: there is nothing to undo in jobs; what could not be restored is in "
-        f"{file}; name it to try again\n",
+        "rwq: error: there is nothing to undo in jobs; "
+        f"{file} has items that could not be restored; name it to try again\n",
     )
     assert rwq("undo", str(file), "-o", "ids").text == "a\n"
     assert [each.name for each in undo_files(rwq)] == [
@@ -456,7 +456,7 @@ def test_files_of_other_servers_are_passed_over(rwq: Rwq, foreign: Foreign) -> N
     assert rwq("undo").as_tuple() == (
         1,
         "",
-        f"rwq: error: there is nothing to undo on this server; {file} is of {elsewhere}; "
+        f"rwq: error: there is nothing to undo on this server; {file} was written for {elsewhere}; "
         "name that server with -u, or use --anywhere\n",
     )
     assert rwq("undo", "--anywhere", "-o", "ids").text == "x\n"
