@@ -62,12 +62,13 @@ EVERY = ("--every", "30s", "--grace", "0", "-Q")
 
 
 def test_rounds_that_did_something_say_so(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"0")
     process = started(rwq, *FAST)
     for item_id in (b"1", b"2"):
         foreign.abandoned(item_id)
         assert next_line(process.stderr) == b"returned 1\n"
     assert ended(process) == (0, b"", b"")
-    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"]
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"2", b"1", b"0"]
 
 
 def test_each_id_is_a_line_of_json_at_once(rwq: Rwq, foreign: Foreign) -> None:
@@ -167,11 +168,11 @@ class TestStopping:
     ) -> None:
         server = start_server()
         with server.client() as raw:
+            Foreign(raw).abandoned(b"1")
             if when == "at its start":
                 server.process.send_signal(signal.SIGSTOP)
             process = started(rwq, *FAST, variables={"RWQ_URL": server.url})
             if when == "later":
-                Foreign(raw).abandoned(b"1")
                 assert next_line(process.stderr) == b"returned 1\n"
                 server.process.send_signal(signal.SIGSTOP)
             time.sleep(0.2)
@@ -201,6 +202,7 @@ class TestStopping:
         assert ended(process, signal.SIGINT) == (130, b"", b"")
 
     def test_a_closed_stdout_ends_it_quietly(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"0")
         process = started(rwq, *FAST, "-o", "ids")
         assert process.stdout is not None
         process.stdout.close()
@@ -217,9 +219,9 @@ class TestLostServer:
         server = start_server()
         link = tmp_path / "socket"
         link.symlink_to(server.socket)
-        process = started(rwq, *FAST, variables={"RWQ_URL": f"unix://{link}"})
         with server.client() as raw:
             Foreign(raw).abandoned(b"1")
+            process = started(rwq, *FAST, variables={"RWQ_URL": f"unix://{link}"})
             assert next_line(process.stderr) == b"returned 1\n"
         server.kill()
         line = next_line(process.stderr).decode()
