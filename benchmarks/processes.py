@@ -69,6 +69,10 @@ class Run:
     server_cpu_s: float = 0.0
 
 
+class RunFailed(Exception):
+    """A process failed."""
+
+
 def timed(
     command: Sequence[str],
     *,
@@ -85,6 +89,9 @@ def timed(
         stdout: A file for its stdout; None discards it.
         statuses: The exit codes that are not a failure.
         variables: Environment variables to set for it.
+
+    Raises:
+        RunFailed: It ended with another exit code.
     """
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(_DROPPED_VARIABLES)
@@ -102,7 +109,7 @@ def timed(
             env={**environment, **(variables or {})},
         )
         if done.returncode not in statuses:
-            sys.exit(f"{' '.join(command)} failed: {done.stderr.decode()}")
+            raise RunFailed(f"{' '.join(command)} failed: {done.stderr.decode().strip()}")
         seconds, cpu_s, peak = map(float, result.read().split())
     # Linux counts in KiB, macOS in bytes.
     unit = 1024 if sys.platform == "linux" else 1024 * 1024
