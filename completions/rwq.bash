@@ -6,10 +6,12 @@
 #   rwq_options    its options: NAME, or NAME=KIND if there is a value
 #   rwq_arguments  the KIND of each argument
 #   rwq_more       the KIND of any number of further arguments
+#   rwq_fields     the fields of its records, separated by commas
+#   rwq_sort       the fields that it can sort by
 # KIND is FILE, DIRECTORY, CONTEXT, QUEUE, HOLDER, UNDO_FILE, OTHER, ITEM: and the items to offer, as
-# rwq ls names them, all possible values, separated by commas, or LIST: and the values of a list.
+# rwq ls names them, FIELD or FIELDS, all possible values, separated by commas, or LIST: and the values of a list.
 __rwq_table() {
-    rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER
+    rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER rwq_fields= rwq_sort=
     case $1 in
     '')
         rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion
@@ -17,100 +19,137 @@ __rwq_table() {
         ;;
     add)
         rwq_options=(-f=FILE --file=FILE --format=lines,jsonl,nul,raw --id=OTHER --id-from=OTHER --unique --delay=OTHER --at=OTHER --strict --dry-run -0 --null)
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     lease)
         rwq_options=(-n=OTHER --number=OTHER --for=OTHER --id=ITEM:waiting --wait --timeout=OTHER --fair --dry-run -0 --null)
+        rwq_fields=queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,lease,due_ms,buried_ms,reason,reason_b64,returns,data_json,lease_holder,lease_ttl_ms
+        rwq_sort=$rwq_fields
         ;;
     complete)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER --mine -n=OTHER --limit=OTHER --all -0 --null --owner=HOLDER --result=FILE --rejected --result-ttl=OTHER --yes --dry-run)
         rwq_more=ITEM:processing
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     result)
         rwq_options=(--wait --timeout=OTHER)
         rwq_arguments+=(ITEM:all)
+        rwq_fields=queue,queue_b64,id,id_b64,state,status,result,result_b64,bytes,completed_ms,holder,ttl_ms
+        rwq_sort=$rwq_fields
         ;;
     touch)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --for=OTHER --dry-run)
         rwq_more=ITEM:leased
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     release)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER --mine -n=OTHER --limit=OTHER --all -0 --null --front --delay=OTHER --force --yes --dry-run)
         rwq_more=ITEM:processing
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     bury)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --reason=OTHER --force --yes --dry-run)
         rwq_more=ITEM:waiting
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     kick)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --dry-run)
         rwq_more=ITEM:buried
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     edit)
         rwq_options=(--yes --dry-run)
         rwq_arguments+=(ITEM:all)
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     set)
         rwq_options=(-f=FILE --file=FILE --yes --dry-run)
         rwq_arguments+=(ITEM:all)
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     rm)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --yes --dry-run)
         rwq_more=ITEM:all
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     mv)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --to=QUEUE --force --yes --dry-run)
         rwq_more=ITEM:waiting
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     purge)
         rwq_options=(--yes --dry-run -0 --null)
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     undo)
         rwq_options=(--anywhere --list --prune --older-than=OTHER --yes --dry-run -0 --null)
         rwq_arguments+=(UNDO_FILE)
+        rwq_fields=file,file_b64,queue,queue_b64,server,verb,to,to_b64,time_ms,items,results,state,bytes
+        rwq_sort=$rwq_fields
         ;;
     ls)
         rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --data --all-queues --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
         rwq_arguments+=(waiting,processing,leased,abandoned,delayed,buried,all)
+        rwq_fields=queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,lease,due_ms,buried_ms,reason,reason_b64,returns,data_json,lease_holder,lease_ttl_ms
+        rwq_sort=$rwq_fields
         ;;
     leases)
         rwq_options=(--holder=HOLDER --mine -n=OTHER --limit=OTHER --data --all-queues -0 --null)
+        rwq_fields=queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,lease,due_ms,buried_ms,reason,reason_b64,returns,data_json,lease_holder,lease_ttl_ms
+        rwq_sort=$rwq_fields
         ;;
     show)
         rwq_options=(--data --eta=OTHER -0 --null)
         rwq_more=ITEM:all
+        rwq_fields=queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,lease,due_ms,buried_ms,reason,reason_b64,returns,data_json,meaning,next,commands,next_in_seconds,findings,cause,cure,places_per_second,result,facts,lease_holder,lease_ttl_ms,result_status,result_completed_ms,result_bytes,result_ttl_ms,facts_data,facts_in_main,facts_in_processing,facts_in_cleaning,facts_data_key,facts_main_places,facts_processing_places,facts_lease_keys,facts_leases,facts_wrong_types
+        rwq_sort=$rwq_fields
         ;;
     stats)
         rwq_options=(--fast --deep --all-queues)
+        rwq_fields=queue,queue_b64,waiting,processing,leased,held,abandoned,delayed,due,buried,returned,orphaned,unlisted,duplicated,ghosts,stray_leases,wrong_types,returns,results,oldest_waiting_seconds,lease_soonest_ms,lease_latest_ms,payload_sampled,payload_min_bytes,payload_median_bytes,payload_max_bytes
+        rwq_sort=$rwq_fields
         ;;
     queues)
         rwq_options=(-0 --null)
         rwq_arguments+=(QUEUE)
+        rwq_fields=queue,queue_b64,waiting,processing,leased,held,abandoned,delayed,due,buried,returned,orphaned,unlisted,duplicated,ghosts,stray_leases,wrong_types,returns,results,oldest_waiting_seconds,lease_soonest_ms,lease_latest_ms,payload_sampled,payload_min_bytes,payload_median_bytes,payload_max_bytes
+        rwq_sort=$rwq_fields
         ;;
     wait)
         rwq_options=(--until-empty --below=OTHER --id=ITEM:all --timeout=OTHER --all-queues)
+        rwq_fields=queue,queue_b64,reached,waiting,processing,delayed,buried,remaining,waited_seconds
+        rwq_sort=$rwq_fields
         ;;
     clean)
         rwq_commands=light,deep
         ;;
     'clean light')
         rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run --every=OTHER --deep-every=OTHER --notify --listen=OTHER --all-queues -0 --null)
+        rwq_fields=queue,queue_b64,id,id_b64,action,state,where,dry_run
         ;;
     'clean deep')
         rwq_options=(--grace=OTHER --bury-after=OTHER --dry-run --every=OTHER --notify --listen=OTHER --all-queues -0 --null)
+        rwq_fields=queue,queue_b64,id,id_b64,action,state,where,dry_run
         ;;
     doctor)
         rwq_options=(--fix --dry-run --grace=OTHER --only=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag --skip=LIST:wrong-type,held,duplicated,two-holders,evicting-server,abandoned,orphaned,unlisted,due,unguarded,ghost,invalid-score,endless-lease,stale-schedule,stale-cleaning,empty-id,shadowed-name,stray-lease,stale-returns,invalid-returns,foreign-key,no-persistence,no-hash-tag --all-queues -0 --null)
+        rwq_fields=queue,queue_b64,code,severity,count,fixed,left,examples,examples_b64,examples_are,cause,cure,command,left_because,dry_run
+        rwq_sort=$rwq_fields
         ;;
     check)
         rwq_options=(--waiting-warn=OTHER --waiting-critical=OTHER --age-warn=OTHER --age-critical=OTHER --abandoned-warn=OTHER --abandoned-critical=OTHER --processing-warn=OTHER --processing-critical=OTHER --delayed-warn=OTHER --delayed-critical=OTHER --buried-warn=OTHER --buried-critical=OTHER --orphaned-warn=OTHER --orphaned-critical=OTHER --deep --format=nagios,prometheus --all-queues)
+        rwq_fields=queue,queue_b64,status,waiting,oldest_waiting_seconds,abandoned,processing,delayed,buried,orphaned,alerts
+        rwq_sort=$rwq_fields
         ;;
     export)
         rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --all-queues)
         rwq_more=ITEM:all
+        rwq_fields=id,id_b64,data,data_b64,state,place,lease,due_ms,buried_ms,reason,returns,nearer,queue,queue_b64,lease_holder,lease_ttl_ms
         ;;
     import)
-        rwq_options=(--on-conflict=fail,skip,replace --strict --dry-run -0 --null)
+        rwq_options=(--on-conflict=fail,skip,replace --strict --yes --dry-run -0 --null)
         rwq_arguments+=(FILE)
+        rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     help)
         rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
@@ -141,9 +180,13 @@ __rwq_table() {
         rwq_commands=list,show,set,use,rm,check
         ;;
     'context list')
+        rwq_fields=name,current,url,queue,password,password_command,password_file,color,read_only,protect
+        rwq_sort=$rwq_fields
         ;;
     'context show')
         rwq_arguments+=(CONTEXT)
+        rwq_fields=name,current,url,queue,password,password_command,password_file,color,read_only,protect
+        rwq_sort=$rwq_fields
         ;;
     'context set')
         rwq_options=(--password-command=OTHER --name-color=OTHER --read-only --no-read-only --protect=none,ask,type --unset=OTHER)
@@ -157,6 +200,8 @@ __rwq_table() {
         ;;
     'context check')
         rwq_arguments+=(CONTEXT)
+        rwq_fields=server,context,queue,queue_b64,version,latency_ms,user,denied,times,no_times_because,undo,no_undo_because,no_touch
+        rwq_sort=$rwq_fields
         ;;
     local)
         rwq_commands=start,stop,status
@@ -178,7 +223,7 @@ __rwq_table() {
         ;;
     *) return ;;
     esac
-    rwq_options+=(-q=QUEUE --queue=QUEUE -u=OTHER --url=OTHER -c=CONTEXT --context=CONTEXT -o=table,plain,wide,json,jsonl,csv,ids,data --output=table,plain,wide,json,jsonl,csv,ids,data --password-file=FILE --tls-ca=FILE --tls-cert=FILE --tls-key=FILE --tls-insecure --connect-timeout=OTHER --reply-timeout=OTHER --write --fields=OTHER --sort=OTHER --reverse --color=auto,always,never --no-color -Q --quiet -v --verbose --debug -h --help)
+    rwq_options+=(-q=QUEUE --queue=QUEUE -u=OTHER --url=OTHER -c=CONTEXT --context=CONTEXT -o=table,plain,wide,json,jsonl,csv,ids,data --output=table,plain,wide,json,jsonl,csv,ids,data --password-file=FILE --tls-ca=FILE --tls-cert=FILE --tls-key=FILE --tls-insecure --connect-timeout=OTHER --reply-timeout=OTHER --write --fields=FIELDS --sort=FIELD --reverse --color=auto,always,never --no-color -Q --quiet -v --verbose --debug -h --help)
 }
 
 # Splits the line before the cursor into words as the shell would, but runs nothing in it. It uses
@@ -470,7 +515,7 @@ __rwq_offer_of_list() {
 
 _rwq() {
     local rwq_words rwq_dynamic rwq_cur rwq_kept rwq_quote rwq_target
-    local rwq_commands rwq_options rwq_arguments rwq_more
+    local rwq_commands rwq_options rwq_arguments rwq_more rwq_fields rwq_sort
     local rwq_path rwq_count rwq_ended rwq_pending rwq_server rwq_queue rwq_blind
     local rwq_name rwq_kind rwq_head rwq_quoted
     COMPREPLY=()
@@ -502,6 +547,11 @@ _rwq() {
         return
         ;;
     LIST:*) __rwq_offer_of_list "$rwq_head" "${rwq_kind#*:}" ;;
+    FIELDS) __rwq_offer_of_list "$rwq_head" "$rwq_fields" ;;
+    FIELD)
+        local IFS=,
+        __rwq_offer "$rwq_head" $rwq_sort
+        ;;
     NONE | OTHER) ;;
     *)
         local IFS=,

@@ -81,7 +81,7 @@ function __rwq_read_command
         case 'export'
             set options state= match= where= id-glob= older-than= n/limit= all 0/null all-queues
         case 'import'
-            set options on-conflict= strict dry-run 0/null
+            set options on-conflict= strict yes dry-run 0/null
         case 'man'
             set options install dir=
         case 'context set'
@@ -188,6 +188,80 @@ function __rwq_list
     printf '%s\t\n' $before$argv
 end
 
+# The fields of the command at the cursor: any number of them (list), or one to sort by (one).
+function __rwq_fields
+    __rwq_read
+    # Only some commands can sort their records.
+    set -l fields
+    set -l list
+    switch $__rwq_path
+        case 'add'
+            set list queue queue_b64 id id_b64 status holder
+        case 'lease'
+            set fields queue queue_b64 id id_b64 state bytes data data_b64 preview position idle_seconds lease due_ms buried_ms reason reason_b64 returns data_json lease_holder lease_ttl_ms
+        case 'complete'
+            set list queue queue_b64 id id_b64 status holder
+        case 'result'
+            set fields queue queue_b64 id id_b64 state status result result_b64 bytes completed_ms holder ttl_ms
+        case 'touch'
+            set list queue queue_b64 id id_b64 status holder
+        case 'release'
+            set list queue queue_b64 id id_b64 status holder
+        case 'bury'
+            set list queue queue_b64 id id_b64 status holder
+        case 'kick'
+            set list queue queue_b64 id id_b64 status holder
+        case 'edit'
+            set list queue queue_b64 id id_b64 status holder
+        case 'set'
+            set list queue queue_b64 id id_b64 status holder
+        case 'rm'
+            set list queue queue_b64 id id_b64 status holder
+        case 'mv'
+            set list queue queue_b64 id id_b64 status holder
+        case 'purge'
+            set list queue queue_b64 id id_b64 status holder
+        case 'undo'
+            set fields file file_b64 queue queue_b64 server verb to to_b64 time_ms items results state bytes
+        case 'ls'
+            set fields queue queue_b64 id id_b64 state bytes data data_b64 preview position idle_seconds lease due_ms buried_ms reason reason_b64 returns data_json lease_holder lease_ttl_ms
+        case 'leases'
+            set fields queue queue_b64 id id_b64 state bytes data data_b64 preview position idle_seconds lease due_ms buried_ms reason reason_b64 returns data_json lease_holder lease_ttl_ms
+        case 'show'
+            set fields queue queue_b64 id id_b64 state bytes data data_b64 preview position idle_seconds lease due_ms buried_ms reason reason_b64 returns data_json meaning next commands next_in_seconds findings cause cure places_per_second result facts lease_holder lease_ttl_ms result_status result_completed_ms result_bytes result_ttl_ms facts_data facts_in_main facts_in_processing facts_in_cleaning facts_data_key facts_main_places facts_processing_places facts_lease_keys facts_leases facts_wrong_types
+        case 'stats'
+            set fields queue queue_b64 waiting processing leased held abandoned delayed due buried returned orphaned unlisted duplicated ghosts stray_leases wrong_types returns results oldest_waiting_seconds lease_soonest_ms lease_latest_ms payload_sampled payload_min_bytes payload_median_bytes payload_max_bytes
+        case 'queues'
+            set fields queue queue_b64 waiting processing leased held abandoned delayed due buried returned orphaned unlisted duplicated ghosts stray_leases wrong_types returns results oldest_waiting_seconds lease_soonest_ms lease_latest_ms payload_sampled payload_min_bytes payload_median_bytes payload_max_bytes
+        case 'wait'
+            set fields queue queue_b64 reached waiting processing delayed buried remaining waited_seconds
+        case 'clean light'
+            set list queue queue_b64 id id_b64 action state where dry_run
+        case 'clean deep'
+            set list queue queue_b64 id id_b64 action state where dry_run
+        case 'doctor'
+            set fields queue queue_b64 code severity count fixed left examples examples_b64 examples_are cause cure command left_because dry_run
+        case 'check'
+            set fields queue queue_b64 status waiting oldest_waiting_seconds abandoned processing delayed buried orphaned alerts
+        case 'export'
+            set list id id_b64 data data_b64 state place lease due_ms buried_ms reason returns nearer queue queue_b64 lease_holder lease_ttl_ms
+        case 'import'
+            set list queue queue_b64 id id_b64 status holder
+        case 'context list'
+            set fields name current url queue password password_command password_file color read_only protect
+        case 'context show'
+            set fields name current url queue password password_command password_file color read_only protect
+        case 'context check'
+            set fields server context queue queue_b64 version latency_ms user denied times no_times_because undo no_undo_because no_touch
+    end
+    switch $argv[1]
+        case one
+            set -q fields[1]; and printf '%s\t\n' $fields
+        case list
+            set -q fields[1]; or set -q list[1]; and __rwq_list $fields $list
+    end
+end
+
 # Forget what an older version of this script may have defined.
 complete -c rwq -e
 # Offer files only where one is expected.
@@ -206,8 +280,8 @@ complete -c rwq -l tls-insecure -d 'Accept any server certificate'
 complete -c rwq -l connect-timeout -x -d 'How long connecting may take. [default: 5s]'
 complete -c rwq -l reply-timeout -x -d 'How long to wait for one reply, for slow servers; a command that waits by design waits longer. [default: 30s]'
 complete -c rwq -l write -d 'Allow changes in a read-only context'
-complete -c rwq -l fields -x -d 'Only these fields, in this order, in any format; an unknown one lists them all'
-complete -c rwq -l sort -x -d 'Sort what was read by this field'
+complete -c rwq -l fields -x -a '(__rwq_fields list)' -d 'Only these fields, in this order, in any format; an unknown one lists them all'
+complete -c rwq -l sort -x -a '(__rwq_fields one)' -d 'Sort what was read by this field'
 complete -c rwq -l reverse -d 'Reverse the order of what was read'
 complete -c rwq -l color -x -a 'auto\\t always\\t never\\t' -d 'auto, always, never. Default: auto: on a terminal, without NO_COLOR'
 complete -c rwq -l no-color -d 'The same as --color never'
@@ -518,6 +592,7 @@ complete -c rwq -n '__rwq_at_argument export' -a '(__rwq_names item all)'
 # rwq import
 complete -c rwq -n '__rwq_at import' -l on-conflict -x -a 'fail\\t skip\\t replace\\t' -d 'If an ID exists with other data: fail counts it as a failure, skip leaves it, replace overwrites it. An existing result stays, except with replace'
 complete -c rwq -n '__rwq_at import' -l strict -d 'Stop at the first bad line'
+complete -c rwq -n '__rwq_at import' -l yes -d 'Do not ask before --on-conflict replace. --yes=NAME confirms it for the protected context NAME'
 complete -c rwq -n '__rwq_at import' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at import' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at_argument import; and test $__rwq_count -eq 0' -F

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from inspect import Parameter, signature
@@ -183,7 +183,13 @@ class Choice:
         return replace(self, selection=more)
 
     def chosen(
-        self, queue: WorkQueue, settings: Settings, *, confirm: str | None = None, yes: bool = False
+        self,
+        queue: WorkQueue,
+        settings: Settings,
+        *,
+        confirm: str | None = None,
+        yes: bool = False,
+        concerned: Callable[[Chosen], Sequence[bytes]] | None = None,
     ) -> Chosen:
         """Return the named IDs as a stream, or select the items now.
 
@@ -192,6 +198,8 @@ class Choice:
             settings: The settings.
             confirm: The action to confirm, such as `remove {}`; None for no question.
             yes: Whether `--yes` was given.
+            concerned: Returns the items on which the action would succeed, which the question
+                counts; None if it acts on all.
         """
         if self.named is not None:
             chosen = Chosen(self.named)
@@ -202,7 +210,11 @@ class Choice:
             chosen = replace(chosen, ids=noting_absence(settings, queue, chosen.ids))
         if confirm is None or is_confirmed(settings, yes=yes):
             return chosen
-        return replace(chosen, ids=confirm_ids(settings, confirm, chosen.ids, queue))
+
+        def counted(ids: Sequence[bytes]) -> Sequence[bytes]:
+            return ids if concerned is None else concerned(replace(chosen, ids=ids))
+
+        return replace(chosen, ids=confirm_ids(settings, confirm, chosen.ids, queue, counted))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ How sure the user has to be depends on the server: see `Protection`.
 
 import os
 import termios
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from rwq_cli.cli.settings import Settings
@@ -115,16 +115,28 @@ def confirm_action(question: str) -> None:
 
 
 def confirm_ids(
-    settings: Settings, what: str, ids: Iterable[bytes | Flush], queue: WorkQueue
+    settings: Settings,
+    what: str,
+    ids: Iterable[bytes | Flush],
+    queue: WorkQueue,
+    concerned: Callable[[Sequence[bytes]], Sequence[bytes]],
 ) -> list[bytes]:
     """Return the IDs, each once, only if the user agrees; see `confirm`.
 
     All IDs are read first: the question says how many items there are, and how many are leased.
+
+    Args:
+        settings: See `confirm`.
+        what: See `confirm`.
+        ids: The IDs.
+        queue: The queue.
+        concerned: Returns those of the IDs that the question counts.
     """
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
-    leased = queue.count_leased(known)
+    counted = concerned(known)
+    leased = queue.count_leased(counted)
     queue.progress.hide()
-    confirm(settings, what, len(known), escaped(queue.name), leased=leased)
+    confirm(settings, what, len(counted), escaped(queue.name), leased=leased)
     return known
 
 

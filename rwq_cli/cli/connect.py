@@ -96,15 +96,26 @@ def _password(settings: Settings) -> Password:
     return Password(password_of(context, settings.contexts.path), f"context {context.name}")
 
 
-def naming(settings: Settings, queue: WorkQueue) -> Naming:
-    """How a report names this queue and its server."""
+def naming(settings: Settings, queue: WorkQueue, *, is_prefixed: bool = False) -> Naming:
+    """How a report names this queue and its server.
+
+    Args:
+        settings: The run's settings.
+        queue: The queue.
+        is_prefixed: Whether the lines of the report begin with the queue's name.
+    """
 
     def place() -> str:
         if settings.is_implied:
             return ""
-        return f" ({escaped(queue.name)} on {settings.server_label})"
+        return place_of(settings, None if is_prefixed else escaped(queue.name))
 
     return Naming(place, cache(lambda: command_lines(settings, queue.connection)))
+
+
+def place_of(settings: Settings, queues: str | None) -> str:
+    """The end of a summary: these queues, unless they are named before, and the server."""
+    return f" ({queues + ' ' if queues else ''}on {settings.server_label})"
 
 
 def command_lines(settings: Settings, connection: "Connection") -> "CommandLines":
@@ -118,10 +129,11 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
         words = ["-c", context.name]
     elif words and not url.startswith(LOCAL):
         words = ["-u", without_password(url)]
-        if words[1] != url and settings.output.is_for_people:
+        if words[1] != url and settings.is_for_people:
             settings.environment.note(
                 "note: the command lines leave the password out; give it in RWQ_PASSWORD or with "
-                "--password-file"
+                "--password-file",
+                once=True,
             )
     for name in ("password_file", "tls_ca", "tls_cert", "tls_key"):
         if (path := settings.given.get(name)) is not None:

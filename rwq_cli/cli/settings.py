@@ -113,6 +113,11 @@ class Settings:
         return _one_of(OutputFormat, variable, "RWQ_OUTPUT") if variable else None
 
     @property
+    def is_for_people(self) -> bool:
+        """Whether a person reads the results: a table, or no format was requested."""
+        return self.chosen_output is None or self.output.is_for_people
+
+    @property
     def output_origin(self) -> str:
         """Where the output format comes from."""
         if self.given.get("output") is not None:
@@ -177,7 +182,15 @@ class Settings:
 
     def wants_colour(self, *, is_terminal: bool) -> bool:
         """Whether what is written there has colour; see `colour`."""
-        when = _one_of(ColourMode, self.given.get("color", "auto"), "--color")
+        given = self.given.get("color", "auto")
+        try:
+            when = _one_of(ColourMode, given, "--color")
+        except InvalidArgument as error:
+            from rwq_cli.contexts.model import COLOURS
+
+            if given in COLOURS:
+                error.hint = f"{error.hint}; rwq context set --name-color {given} colours a context"
+            raise
         return self.environment.wants_colour(when, is_terminal=is_terminal)
 
     @property

@@ -158,8 +158,7 @@ def _clean_once(
     opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
 
     def report(queue: WorkQueue) -> Batch[CleanAction]:
-        # The summaries of several queues begin with their names.
-        place = naming(settings, queue).place if opened.is_one else str
+        place = naming(settings, queue, is_prefixed=not opened.is_one).place
         actions = opened.reader(settings, clean, queue)
         return clean_report(queue.name, actions, place=place, dry_run=cleaner.dry_run)
 

@@ -119,8 +119,10 @@ def complete(
         leases=queue.effective_leases,
         naming=naming(settings, queue),
         reasons={
-            Status.NOT_OWNER: f"without --{'mine' if choice.mine else 'owner'} it is completed "
-            "anyway"
+            Status.NOT_OWNER: lambda show: (
+                f"{show} says more; without "
+                f"--{'mine' if choice.mine else 'owner'} it would be completed"
+            )
         },
     )
     report.fields["undo_file"] = None

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import command_lines
+from rwq_cli.cli.connect import command_lines, naming
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import A_SECOND, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
@@ -70,7 +70,6 @@ def doctor(
     settings.changes = fix and not dry_run
     opened = open_matching_queues(settings, all_queues=all_queues, changes=fix)
     all_ids = settings.output is OutputFormat.IDS
-    is_for_people = settings.chosen_output is None or settings.output.is_for_people
 
     def report(queue: WorkQueue) -> Records[Finding]:
         @cache
@@ -88,7 +87,9 @@ def doctor(
             diagnose,
             fix=fix,
             dry_run=dry_run,
-            explains_notes=settings.verbose or not is_for_people,
+            explains_notes=settings.verbose or not settings.is_for_people,
+            has_notes=not (settings.quiet and settings.is_for_people),
+            place=naming(settings, queue, is_prefixed=not opened.is_one).place,
             has_queue=not opened.is_one,
             is_all=only is None,
             lines=command_lines(settings, queue.connection),

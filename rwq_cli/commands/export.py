@@ -7,6 +7,7 @@ from typing import Annotated
 from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.connect import place_of
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
@@ -107,10 +108,12 @@ def export(
         counts = f", missing {human.count(not_found)}" if not_found else ""
         if results:
             counts += f", results {human.count(results)}"
-        origin = "" if opened.is_one else f" from {opened.label}"
+        place = "" if opened.is_one else f" from {opened.label}"
+        if not settings.is_implied:
+            place = place_of(settings, opened.label)
         skipped = _skipped_text(runs, has_missing=choice.by_name)
         done = f"exported {human.count(exported)}" if exported else "nothing exported"
-        return f"{done}{counts}{origin}{skipped}"
+        return f"{done}{counts}{place}{skipped}"
 
     def status(exported: int) -> ExitStatus:
         if not (_wrong_types(runs) or missing(exported)):

@@ -1,15 +1,16 @@
 """`rwq import`: restore an export."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_connection, open_queue
-from rwq_cli.cli.options import NULL_IDS, DryRunOption, option
+from rwq_cli.cli.confirm import confirm, is_confirmed
+from rwq_cli.cli.connect import naming, open_connection, queue_handles
+from rwq_cli.cli.options import NULL_IDS, YES_FOR, DryRunOption, option
 from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.removing import closed_at_end, open_undo_file
 from rwq_cli.commands.restoring import report_bad_line, restore_report
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -18,9 +19,12 @@ from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.export_file import ExportReader
+from rwq_cli.input.export_file import ExportReader, Source
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, Report, Several
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 app = CommandModule()
 
@@ -41,7 +45,7 @@ _COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
     ),
     exits={
         ExitStatus.OK: "done; items that already exist with the same data are counted",
-        ExitStatus.NO: "nothing was imported: every line was rejected or conflicted",
+        ExitStatus.NO: "nothing was imported: every line was rejected or conflicted, or declined",
         ExitStatus.PARTIAL: "some lines were rejected or conflicted, the others were imported",
     },
     null=NULL_IDS,
@@ -58,32 +62,40 @@ def import_(
         ),
     ] = OnConflict.FAIL,
     strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
+    yes: Annotated[
+        bool, option("--yes", f"Do not ask before --on-conflict replace. {YES_FOR}")
+    ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
     # Before stdin is read.
     settings.check_read_only()
-    reader = ExportReader(
-        settings.environment, file, strict=strict, report=report_bad_line(settings, file)
-    )
+    source = Source(settings.environment, file)
+    connection = open_connection(settings)
+    if on_conflict is OnConflict.REPLACE and not dry_run and not is_confirmed(settings, yes=yes):
+        source = source.repeatable()
+        _confirm(settings, connection, source)
+    reader = ExportReader(source, strict=strict, report=report_bad_line(settings, file))
 
     def report(
         queue: WorkQueue, lines: Iterable[Line | Flush], rejected_before: int = 0
     ) -> Batch[Outcome]:
         results = ResultTally()
+        undo = open_undo_file(settings, queue, "import")
         restored = queue.restore(
             lines,
             on_conflict=on_conflict,
             file_id=reader.file_id,
             results=results,
+            journal=undo if on_conflict is OnConflict.REPLACE else None,
             dry_run=dry_run,
         )
-        return restore_report(
+        batch = restore_report(
             queue.name,
             restored.batches,
             results,
             counted=_COUNTED,
             leases=queue.effective_leases,
-            naming=naming(settings, queue),
+            naming=naming(settings, queue, is_prefixed=not reader.header.queue),
             reasons={
                 Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
                 "overwrites it"
@@ -91,6 +103,10 @@ def import_(
             extra=lambda: {"rejected": reader.rejected - rejected_before, "imported-before": 0},
             dry_run=dry_run,
         )
+        batch.fields["undo_file"] = None
+        stopped, restored_by_undo = "stopped after replacing some items", "what was replaced"
+        closed_at_end(settings, queue, batch, undo, stopped=stopped, restored=restored_by_undo)
+        return batch
 
     def forget(queues: Iterable[WorkQueue]) -> None:
         if reader.file_id is not None and not (dry_run or reader.is_stopped):
@@ -98,30 +114,59 @@ def import_(
                 forget_marks(queue, reader.file_id)
 
     if reader.header.queue:
-        queue = open_queue(settings)
-        one = report(queue, reader.lines())
+        ((queue, lines),) = _parts(settings, connection, reader)
+        one = report(queue, lines)
         one.batches = _then(one.batches, lambda: forget([queue]))
         return one
-    if settings.given.get("queue"):
-        name = "stdin" if file == "-" else escaped(os.fsencode(file))
-        raise InvalidArgument(
-            f"{name} is an export of several queues, each restored under its own name",
-            "leave out -q",
-        )
-    connection = open_connection(settings)
 
     def reports() -> Iterator[tuple[str, Batch[Outcome]]]:
         queues: dict[bytes, WorkQueue] = {}
         rejected = 0
-        for name, lines in reader.queues():
-            queue = WorkQueue(connection, name, holder=settings.holder)
-            yield escaped(name), report(queues.setdefault(name, queue), lines, rejected)
+        for queue, lines in _parts(settings, connection, reader):
+            queues.setdefault(queue.name, queue)
+            yield escaped(queue.name), report(queue, lines, rejected)
             rejected = reader.rejected
         forget(queues.values())
         if rejected < reader.rejected:
             raise InvalidArgument("no line of this export can be used", "see the errors above")
 
     return Several(reports())
+
+
+def _parts(
+    settings: Settings, connection: "Connection", reader: ExportReader
+) -> Iterator[tuple[WorkQueue, Iterable[Line | Flush]]]:
+    """Each queue to import into, with its lines, which must be read before the next.
+
+    Raises:
+        InvalidArgument: No queue is named for an export of one, or one is named for an export of
+            several.
+    """
+    if reader.header.queue:
+        handles = queue_handles(settings, connection, [settings.queue], settings.queue_origin)
+        yield handles[0], reader.lines()
+        return
+    if settings.given.get("queue"):
+        raise InvalidArgument(
+            f"{reader.name} is an export of several queues, each restored under its own name",
+            "leave out -q",
+        )
+    for name, lines in reader.queues():
+        yield WorkQueue(connection, name, holder=settings.holder), lines
+
+
+def _confirm(settings: Settings, connection: "Connection", source: Source) -> None:
+    """Ask before items are replaced; see `confirm`. A dry run finds out which they are."""
+    reader = ExportReader(source, strict=False, report=lambda _number, _reason: None)
+    for queue, lines in _parts(settings, connection, reader):
+        outcomes = queue.restore(
+            lines, on_conflict=OnConflict.REPLACE, file_id=reader.file_id, dry_run=True
+        )
+        ids = [each.item_id for each in outcomes if each.status is Status.REPLACED]
+        leased = queue.count_leased(ids)
+        queue.progress.hide()
+        what = f"replace {{}} with what {reader.name} has"
+        confirm(settings, what, len(ids), escaped(queue.name), leased=leased)
 
 
 def _then(batches: Iterable[OutcomeBatch], act: Callable[[], object]) -> Iterator[OutcomeBatch]:

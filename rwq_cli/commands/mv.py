@@ -11,7 +11,8 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.queues import exists
-from rwq_cli.core.inspect.selection import ITEMS
+from rwq_cli.core.inspect.selection import ITEMS, Chosen
+from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
@@ -59,7 +60,15 @@ def mv(
     is_new = (dry_run or not yes) and not exists(queue.sibling(to))
     question = f"move {{}} to {escaped(to)}{', a new or empty queue,' if is_new else ''}"
     choice = choice.including(ITEMS) if force else choice
-    chosen = choice.chosen(queue, settings, confirm=None if dry_run else question, yes=yes)
+
+    def movable(chosen: Chosen) -> list[bytes]:
+        ids, expected = chosen.ids, chosen.expected
+        outcomes = queue.move(ids, to, NoJournal(), force=force, expected=expected, dry_run=True)
+        return [each.item_id for each in outcomes if each.status is Status.MOVED]
+
+    chosen = choice.chosen(
+        queue, settings, confirm=None if dry_run else question, yes=yes, concerned=movable
+    )
     undo = open_undo_file(settings, queue, "mv", to)
     report = removal_report(
         settings,

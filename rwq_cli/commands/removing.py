@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rwq_cli.cli.connect import command_lines, naming
 from rwq_cli.cli.settings import Settings
@@ -13,6 +14,9 @@ from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.output.report import Batch
 from rwq_cli.undo.file import UndoFile, undo_directory
 from rwq_cli.views.outcomes import batch_of_ids
+
+if TYPE_CHECKING:
+    from rwq_cli.views.failures import Reason
 
 
 def open_undo_file(
@@ -50,7 +54,7 @@ def removal_report(
     success: Status,
     failures: Sequence[Status],
     dry_run: bool,
-    reasons: Mapping[Status, str] | None = None,
+    reasons: "Mapping[Status, Reason] | None" = None,
     fields: Mapping[str, object] | None = None,
     stopped: str = "stopped; items may have been removed",
 ) -> Batch[Outcome]:
@@ -64,7 +68,7 @@ def removal_report(
         success: The status of an item on which the verb succeeded.
         failures: The statuses of an item on which it failed.
         dry_run: Whether it is a dry run.
-        reasons: See `failure_lines`.
+        reasons: See `failure_reasons`.
         fields: Further fields of the summary.
         stopped: The note about an undo file for which there is no summary.
     """
@@ -91,7 +95,13 @@ def removal_report(
 
 
 def closed_at_end(
-    settings: Settings, queue: WorkQueue, report: Batch[Outcome], undo: UndoFile, *, stopped: str
+    settings: Settings,
+    queue: WorkQueue,
+    report: Batch[Outcome],
+    undo: UndoFile,
+    *,
+    stopped: str,
+    restored: str | None = None,
 ) -> None:
     """Close an undo file at the end of a report, which then names it.
 
@@ -101,6 +111,7 @@ def closed_at_end(
         report: The report.
         undo: The undo file.
         stopped: The note about the file if there is no summary.
+        restored: What an undo restores, if that is not everything that the summary counts.
     """
     batches: Iterable[OutcomeBatch] = report.batches
 
@@ -108,10 +119,11 @@ def closed_at_end(
         if undo.path is None:
             return ""
         them = "it" if undo.items == 1 and not undo.results else "them"
+        does = f"puts {them} back" if restored is None else f"puts back {restored}"
         command = "rwq undo"
         if not settings.is_implied:
             command = command_lines(settings, queue.connection).of_queue("undo", queue.name)
-        return f"; undo file {escaped(os.fsencode(undo.path))}; {command} puts {them} back"
+        return f"; undo file {escaped(os.fsencode(undo.path))}; {command} {does}"
 
     def closing_batches() -> Iterator[OutcomeBatch]:
         """The batches; in the end, even after an error, close the undo file and show its name."""

@@ -8,7 +8,7 @@ from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.report import Batch
-from rwq_cli.views.failures import ReadLeases, failure_lines
+from rwq_cli.views.failures import ReadLeases, Reason, failure_reasons
 from rwq_cli.views.naming import Naming
 from rwq_cli.views.outcomes import outcome_view
 
@@ -27,7 +27,7 @@ def restore_report(
     counted: Sequence[str],
     leases: ReadLeases,
     naming: Naming,
-    reasons: Mapping[Status, str],
+    reasons: Mapping[Status, Reason],
     extra: Callable[[], Mapping[str, int]],
     dry_run: bool,
     words: Mapping[Status, str] | None = None,
@@ -43,7 +43,7 @@ def restore_report(
         counted: The words that JSON always has, in order.
         leases: Reads the leases of items that another session holds.
         naming: How the queue and the server are named.
-        reasons: See `failure_lines`.
+        reasons: See `failure_reasons`.
         extra: Returns counts to add to those of the items; called at the end.
         dry_run: Whether it is a dry run.
         words: Words for statuses that are not counted under their names.
@@ -64,7 +64,7 @@ def restore_report(
         dry_run=dry_run,
         place=naming.place,
         suffix=suffix,
-        explain=lambda failed: failure_lines(queue, failed, leases, reasons, naming.lines),
+        explain=lambda failed: failure_reasons(queue, failed, leases, reasons, naming.lines),
     )
     report.extra = lambda: {
         **{word: number + report.counts[word] for word, number in extra().items()},

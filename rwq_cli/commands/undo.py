@@ -36,6 +36,7 @@ _WORDS = {
     Status.IMPORTED: "restored",
     Status.MOVED: "restored",
     Status.SET: "restored",
+    Status.REPLACED: "restored",
     Status.IMPORTED_BEFORE: "restored-before",
 }
 

@@ -63,6 +63,10 @@ def _bash_case(command: Command) -> str:
             settings.append(f"rwq_arguments+=({_bash_kind(argument)})")
         elif argument.kind is not Kind.OTHER:
             settings.append(f"rwq_more={_bash_kind(argument)}")
+    if command.fields.names:
+        settings.append(f"rwq_fields={','.join(command.fields.names)}")
+    if command.fields.can_sort:
+        settings.append("rwq_sort=$rwq_fields")
     lines = "".join(f"        {setting}\n" for setting in settings)
     return f"    {shlex.quote(' '.join(command.path))})\n{lines}        ;;\n"
 
@@ -91,6 +95,8 @@ _ZSH_ACTIONS = {
     Kind.HOLDER: " _rwq_names holder",
     Kind.CONTEXT: " _rwq_names context",
     Kind.UNDO_FILE: "_rwq_undo_files",
+    Kind.FIELD: " _rwq_fields one",
+    Kind.FIELDS: " _rwq_fields list",
     Kind.OTHER: " ",
 }
 
@@ -130,6 +136,10 @@ def _zsh_body(command: Command) -> str:
         )
         body = f"    local -a rwq_commands=(\n{names}    )\n"
         call = f"_rwq_group {_zsh_name(command)}"
+    if command.fields.names:
+        body += f"    local -a rwq_fields=({' '.join(command.fields.names)})\n"
+    if command.fields.can_sort:
+        body += '    local -a rwq_sort=("${rwq_fields[@]}")\n'
     return body + " \\\n        ".join((f"    {call}", *specs)) + "\n"
 
 
@@ -179,6 +189,8 @@ _FISH_ACTIONS = {
     Kind.HOLDER: "-a '(__rwq_names holder)'",
     Kind.CONTEXT: "-a '(__rwq_names context)'",
     Kind.UNDO_FILE: "-F -a '(__rwq_undo_files)'",
+    Kind.FIELD: "-a '(__rwq_fields one)'",
+    Kind.FIELDS: "-a '(__rwq_fields list)'",
 }
 
 
@@ -192,6 +204,7 @@ def _fish(spec: Spec) -> dict[str, str]:
     groups = (_fish_quoted(" ".join(one.path)) for one in spec.commands if one.commands)
     return {
         "CASES": "".join(cases),
+        "FIELDS": "".join(_fish_fields(command) for command in spec.commands),
         "COMMON": " ".join(map(_fish_argparse, spec.common)),
         "GROUPS": " ".join(groups),
         "SERVER": " ".join(max(one.names, key=len)[2:] for one in spec.common if one.about_server),
@@ -199,6 +212,14 @@ def _fish(spec: Spec) -> dict[str, str]:
         "OPTIONS": "".join(_fish_option("", option) for option in spec.common),
         "COMMANDS": "".join(map(_fish_block, spec.commands)),
     }
+
+
+def _fish_fields(command: Command) -> str:
+    if not command.fields.names:
+        return ""
+    variables = "set fields" if command.fields.can_sort else "set list"
+    names = " ".join(command.fields.names)
+    return f"        case {_fish_quoted(' '.join(command.path))}\n            {variables} {names}\n"
 
 
 def _fish_argparse(option: Parameter) -> str:

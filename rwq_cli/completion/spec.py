@@ -7,6 +7,7 @@ from typing import Any
 
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.global_options import GLOBAL_NAMES
+from rwq_cli.completion.fields import NO_FIELDS, Fields, fields_of
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.environment import ColourMode
 from rwq_cli.help.topics import SUMMARIES, Topic
@@ -43,6 +44,9 @@ class Kind(StrEnum):
     UNDO_FILE = "UNDO_FILE"
     # Any number of choices, separated by commas.
     LIST = "LIST"
+    # One field of the command's records, or any number of them, separated by commas.
+    FIELD = "FIELD"
+    FIELDS = "FIELDS"
     OTHER = "OTHER"
 
 
@@ -59,6 +63,8 @@ _KINDS = {
     "undo FILE": Kind.UNDO_FILE,
     **{f"context {verb} NAME": Kind.CONTEXT for verb in ("show", "set", "use", "rm", "check")},
     "context": Kind.CONTEXT,
+    "fields": Kind.FIELDS,
+    "sort": Kind.FIELD,
     "queue": Kind.QUEUE,
     "holder": Kind.HOLDER,
     "FILE": Kind.FILE,
@@ -113,6 +119,7 @@ class Command:
         options: Its options, without the common ones.
         arguments: Its arguments, in order. Only the last one can be repeatable.
         commands: Its subcommands.
+        fields: The fields of its records.
         is_subject: Whether it only names a command or a topic, as after `rwq help`.
     """
 
@@ -121,6 +128,7 @@ class Command:
     options: tuple[Parameter, ...]
     arguments: tuple[Parameter, ...]
     commands: "tuple[Command, ...]"
+    fields: Fields = NO_FIELDS
     is_subject: bool = False
 
     def walk(self) -> "Iterator[Command]":
@@ -162,6 +170,7 @@ def _command(command: Any, path: tuple[str, ...]) -> Command:
         options=tuple(_parameter(one, path) for one in own if one.param_type_name == "option"),
         arguments=tuple(_parameter(one, path) for one in own if one.param_type_name == "argument"),
         commands=tuple(_command(command.get_command(None, name), (*path, name)) for name in inner),
+        fields=fields_of(path),
     )
 
 

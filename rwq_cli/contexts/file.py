@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rwq_cli.contexts.model import COLOURS, Context, ContextError, Protection
+from rwq_cli.contexts.plain_toml import parse_plain
 
 _NAME_SIGNS = frozenset("._-@:/+")
 # The keys of a context with the types of their values.
@@ -108,14 +109,20 @@ def read_contexts(path: Path) -> Contexts:
         raise unreadable(path, error)
     if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
         raise ContextError(f"other users can write to {path}", f"chmod 600 {path}, if it is yours")
-    # Most runs have no such file.
-    import tomllib
-
     try:
-        document = tomllib.loads(raw.decode())
+        document = _parsed(raw.decode())
     except (ValueError, RecursionError) as error:
         raise malformed(path, error)
     return parse_contexts(path, document, is_readable_by_others=bool(status.st_mode & 0o044))
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    document = parse_plain(text)
+    if document is None:
+        import tomllib
+
+        document = tomllib.loads(text)
+    return document
 
 
 def unreadable(path: Path, error: OSError) -> ContextError:

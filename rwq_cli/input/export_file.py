@@ -3,11 +3,12 @@
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
-from typing import Annotated, Any, BinaryIO
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, cast
 
 from msgspec import UNSET, Meta, Struct, ValidationError
 from msgspec.json import Decoder, decode
@@ -23,6 +24,7 @@ from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
 from rwq_cli.input.streams import split
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import VERSION, Header, Mark, MarkWord, UndoOrigin
 
 _CHUNK_BYTES = 1 << 20
@@ -86,6 +88,7 @@ class _Record(Struct):
     # Fields of a mark.
     kept: bool = False
     taken: Any = UNSET
+    written: str | None = None
     begun: Any = UNSET
     restored: Any = UNSET
     tried: Any = UNSET
@@ -180,6 +183,8 @@ def _entry(record: _Record) -> ItemSnapshot | Result | Mark:
         result_of = _bytes(record.result_of, record.result_of_b64)
         if result_of is not None:
             return _result(record, result_of)
+        if record.written is not None:
+            return Mark(MarkWord.REPLACED_BY, written=record.written)
         for word in (MarkWord.REMOVED, MarkWord.BEGUN, MarkWord.RESTORED, MarkWord.TRIED):
             if getattr(record, word) is not UNSET:
                 return Mark(word, lines=record.lines_b64)
@@ -261,16 +266,55 @@ def file_id_of(file: BinaryIO) -> bytes | None:
     return digest.hexdigest().encode()
 
 
+@dataclass(frozen=True)
+class Source:
+    """The file of an export, or stdin.
+
+    Attributes:
+        environment: The streams.
+        file: The file; `-` is stdin.
+        copy: What was read from it; None to read it.
+    """
+
+    environment: Environment
+    file: str
+    copy: BinaryIO | None = None
+
+    @property
+    def name(self) -> str:
+        """What the file is called in messages."""
+        return "stdin" if self.file == "-" else escaped(os.fsencode(self.file))
+
+    def open(self) -> AbstractContextManager[BinaryIO]:
+        """The stream, at its beginning if there is a copy."""
+        if self.copy is not None:
+            self.copy.seek(0)
+            return nullcontext(self.copy)
+        return nullcontext(self.environment.stdin) if self.file == "-" else open_input(self.file)
+
+    def repeatable(self) -> "Source":
+        """The same, for reading it twice: a copy on the disk unless it is a file with a name."""
+        if self.file != "-" and Path(self.file).is_file():
+            return self
+        from shutil import copyfileobj
+        from tempfile import TemporaryFile
+
+        copy = cast(BinaryIO, TemporaryFile())  # noqa: SIM115
+        with self.open() as stream:
+            copyfileobj(stream, copy, _CHUNK_BYTES)
+        return replace(self, copy=copy)
+
+
 class ExportReader:
-    """Reads an export from a file or stdin, and counts its bad lines.
+    """Reads an export, and counts its bad lines.
 
     Args:
-        environment: The streams.
-        name: The file; `-` is stdin.
+        source: Where it is read from.
         strict: Stop at the first bad line.
         report: Takes each bad line: its number, from 1 for the header, and the reason.
 
     Attributes:
+        name: What the file is called in messages.
         header: The first line.
         file_id: See `file_id_of`.
         rejected: Bad lines so far.
@@ -280,30 +324,22 @@ class ExportReader:
         InvalidArgument: The file cannot be read, or does not begin with a header.
     """
 
-    def __init__(
-        self,
-        environment: Environment,
-        name: str,
-        *,
-        strict: bool,
-        report: Callable[[int, str], None],
-    ) -> None:
+    def __init__(self, source: Source, *, strict: bool, report: Callable[[int, str], None]) -> None:
+        self.name = source.name
         self._strict = strict
         self._report = report
         self.rejected = 0
         self.is_stopped = False
         self._open = ExitStack()
-        stream = environment.stdin
-        if name != "-":
-            stream = self._open.enter_context(open_input(name))
+        stream = self._open.enter_context(source.open())
         try:
             self.file_id = file_id_of(stream)
         except (OSError, AttributeError):
             # Not a file, or reading it will fail again, with a better error.
             self.file_id = None
-        self._lines = _numbered(split(stream, b"\n", environment.flush))
+        self._lines = _numbered(split(stream, b"\n", source.environment.flush))
         first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
-        self.header = parse_header(first[1], "stdin" if name == "-" else name)
+        self.header = parse_header(first[1], self.name)
 
     def lines(self) -> Iterator[Line | Flush]:
         """The items and results of the one queue, in order; see `_entries`."""

@@ -140,9 +140,12 @@ class _Parser:
             "the value ends before this",
             "quote a value with blanks, commas or quotes; several conditions are several --where",
         )
-        if symbol in _ORDER:
-            return compares(_ORDER[symbol], value, is_quoted=is_quoted)
-        is_equal = equals(value, is_quoted=is_quoted)
+        try:
+            if symbol in _ORDER:
+                return compares(_ORDER[symbol], value, is_quoted=is_quoted)
+            is_equal = equals(value, is_quoted=is_quoted)
+        except OverflowError:
+            self._fail("the exponent of this number is too large", at=start)
         return opposite(is_equal) if symbol == "!=" else is_equal
 
     def _value(self) -> str:

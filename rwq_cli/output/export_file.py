@@ -23,8 +23,8 @@ class UndoOrigin:
     """The part of a header that only undo files have: what removed the items.
 
     Attributes:
-        verb: The command that removed or changed the items: `rm`, `mv`, `purge`, `complete`, `edit`
-            or `set`.
+        verb: The command that removed or changed the items: `rm`, `mv`, `purge`, `complete`,
+            `edit`, `set` or `import`.
         server: The server's URL, without user and password.
         to: For `mv`, the queue that they were moved to; else None.
         written_sha256: For `edit` and `set`, the SHA-256 of the new data, in hexadecimal; else
@@ -64,6 +64,7 @@ class MarkWord(StrEnum):
 
     NOT_REMOVED = "kept"
     REMOVED = "taken"
+    REPLACED_BY = "written"
     BEGUN = "begun"
     RESTORED = "restored"
     TRIED = "tried"
@@ -77,11 +78,13 @@ class Mark:
         word: Its kind.
         item_id: For `NOT_REMOVED`, the item; else None.
         lines: For `RESTORED`, a bitmap of the restored lines, beginning with line 0; else empty.
+        written: For `REPLACED_BY`, what replaced the line above it: see `Journal`; else empty.
     """
 
     word: MarkWord
     item_id: bytes | None = None
     lines: bytes = b""
+    written: str = ""
 
 
 def header_line(header: Header) -> bytes:
@@ -130,6 +133,8 @@ def mark_line(mark: Mark, items: int = 0) -> bytes:
     fields: dict[str, Any] = {mark.word.value: items if mark.word is MarkWord.REMOVED else True}
     if mark.word is MarkWord.NOT_REMOVED:
         fields.update(bytes_fields("id", mark.item_id))
+    if mark.word is MarkWord.REPLACED_BY:
+        fields[mark.word.value] = mark.written
     if mark.word is MarkWord.RESTORED:
         fields["lines_b64"] = b64encode(mark.lines).decode()
     return _line(fields)

@@ -97,7 +97,11 @@ def _columns(view: View[T], name: str) -> list[Column[T]]:
     return [Column(name.upper().replace("_", " "), value, field=name, cut=cut)]
 
 
-def _known(view: View[Any]) -> str:
+def field_names(view: View[Any]) -> Sequence[str]:
+    """The names that `--fields` and `--sort` take."""
     whole = view.fields(view.sample)
-    names = dict.fromkeys((*whole, *flat(whole, view.nested)))
-    return f"the fields are {', '.join(names)}"
+    return list(dict.fromkeys((*whole, *flat(whole, view.nested))))
+
+
+def _known(view: View[Any]) -> str:
+    return f"the fields are {', '.join(field_names(view))}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# These count or list every outcome, so that no failure is named on stderr.
+# These name failures themselves.
 _FOR_PROGRAMS = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV)
 
 
@@ -73,7 +73,7 @@ def _render_several(report: Several, options: OutputOptions) -> Code:
     environment = options.environment
     writer = SharedWriter(_COUNTS, options)
     statuses: list[Code] = []
-    idle: list[str] = []
+    idle: list[Batch[Any]] = []
     has_work = False
     for name, each in report.reports:
         part = _Part(name, writer, not statuses)
@@ -84,13 +84,13 @@ def _render_several(report: Several, options: OutputOptions) -> Code:
         if any(each.totals().values()):
             has_work = True
         else:
-            idle.append(each.summary())
+            idle.append(each)
     if statuses or options.format is OutputFormat.JSON:
         writer.end_all()
     environment.stdout.flush()
     if idle and not has_work and options.format is not OutputFormat.JSON:
         where = "one queue" if len(idle) == 1 else f"{len(idle):,} queues"
-        environment.note(f"{idle[0]} in {where}")
+        environment.note(f"{idle[0].done()} in {where}{idle[0].place()}")
     status = max(statuses, default=ExitStatus.OK)
     is_mixed = has_work and status is ExitStatus.NO and ExitStatus.OK in statuses
     return ExitStatus.PARTIAL if is_mixed else status
@@ -255,9 +255,12 @@ def _render_batch(
             environment.error(f"interrupted: {_summary(report, part)}")
         raise
     options.end_progress()
-    if report.first_failures and output not in _FOR_PROGRAMS:
-        for line in report.explain(report.first_failures):
+    if output not in _FOR_PROGRAMS:
+        for line in report.failure_lines():
             environment.error(line)
+    if report.first_records and (output.is_for_people or output is OutputFormat.PLAIN):
+        for line in report.preview_lines():
+            environment.note(part.note(line) if part else line)
     try:
         if failure:
             raise failure
@@ -266,6 +269,8 @@ def _render_batch(
         if output is OutputFormat.JSON:
             totals = {word.replace("-", "_"): number for word, number in report.totals().items()}
             counts = {**report.fields, **totals}
+            if report.explain is not None:
+                counts["failures"] = report.failures()
             if part:
                 part.writer.write(counts)
             else:

@@ -1,7 +1,7 @@
 """Reports: what a command returns, independent of the output format."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,6 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.exit_codes import Code, ExitStatus
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 
 T = TypeVar("T")
@@ -48,6 +50,8 @@ _INFINITIVES = {
 }
 # How many failures of a batch are named.
 NAMED_FAILURES = 5
+# How many items a dry run names.
+NAMED_RECORDS = 5
 
 
 # Columns up to this rank are left out before another is cut.
@@ -59,6 +63,11 @@ class Cut(Enum):
 
     END = "end"
     MIDDLE = "middle"
+
+
+def infinitive(word: str) -> str:
+    """What a dry run would do, for the word of what was done."""
+    return _INFINITIVES[word]
 
 
 def _nothing(*_: Any) -> None:
@@ -201,8 +210,11 @@ class Batch(Generic[T]):
         place: Returns where it was done, for the summary.
         suffix: The end of the summary line; called when the work is done.
         is_news: Whether a quiet run has a summary, too, if anything was done.
-        explain: Returns lines that name these failed records, with the reason and what to do.
+        explain: Returns the reason for each of these failures, and what to do; None if failures are
+            reported otherwise.
+        preview: What a dry run would do to a record, for people; None to name no records.
         first_failures: The first records that failed, `NAMED_FAILURES` at most.
+        first_records: In a dry run with a preview, the first records.
     """
 
     view: View[T]
@@ -222,9 +234,11 @@ class Batch(Generic[T]):
     place: Callable[[], str] = str
     suffix: Callable[[], str] = str
     is_news: bool = False
-    explain: Callable[[Sequence[T]], Iterable[str]] = lambda _failures: ()
+    explain: Callable[[Sequence[T]], Iterable[str]] | None = None
+    preview: Callable[[T], str] | None = None
     counts: Counter[str] = field(default_factory=Counter)
     first_failures: list[T] = field(default_factory=list)
+    first_records: list[T] = field(default_factory=list)
 
     def add(self, batch: Any) -> None:
         """Count a batch, and keep the first failures."""
@@ -236,6 +250,35 @@ class Batch(Generic[T]):
         if room and self.failed and any(counts.get(word) for word in self.failed):
             failures = (record for record in batch if self.word(record) in self.failed)
             self.first_failures += islice(failures, room)
+        if self.dry_run and self.preview is not None:
+            self.first_records += islice(batch, NAMED_RECORDS - len(self.first_records))
+
+    def failures(self) -> list[dict[str, Any]]:
+        """The first failures, for JSON: the ID, the word that counts it, and the reason."""
+        return [
+            {**bytes_fields("id", item_id), "code": self.word(record), "reason": reason}
+            for record, item_id, reason in self._explained()
+        ]
+
+    def failure_lines(self) -> Iterator[str]:
+        """A line for each of the first failures."""
+        for _, item_id, reason in self._explained():
+            yield f"rwq: {escaped(item_id or b'')}: {reason}"
+
+    def preview_lines(self) -> Iterator[str]:
+        """A line for each of the first records of a dry run, and how many more there are."""
+        assert self.preview is not None
+        yield from map(self.preview, self.first_records)
+        if more := self.counts.total() - len(self.first_records):
+            yield f"and {more:,} more; -o ids lists all"
+
+    def _explained(self) -> Iterator[tuple[T, bytes | None, str]]:
+        if self.explain is None or not self.first_failures:
+            return
+        for record, reason in zip(
+            self.first_failures, self.explain(self.first_failures), strict=True
+        ):
+            yield record, self.view.item_id(record), reason
 
     def totals(self) -> dict[str, int]:
         """The counts so far by word, in the order of the summary."""
@@ -244,6 +287,10 @@ class Batch(Generic[T]):
 
     def summary(self) -> str:
         """The summary line."""
+        return self.done() + self.place() + self.suffix()
+
+    def done(self) -> str:
+        """What was done, or would be."""
         parts: list[str] = []
         was_would = False
         for word, number in self.totals().items():
@@ -258,7 +305,7 @@ class Batch(Generic[T]):
             done = self.counted[0]
             text = f"nothing to {_INFINITIVES[done]}" if self.dry_run else f"nothing {done}"
             text = self.idle or text
-        return (DRY_RUN if self.dry_run else "") + text + self.place() + self.suffix()
+        return (DRY_RUN if self.dry_run else "") + text
 
     def status(self) -> ExitStatus:
         """The exit code."""

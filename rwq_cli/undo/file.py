@@ -8,6 +8,8 @@ server. In the file of `complete`, items that a session held wait, next to be le
 back. Marks stand between the items:
 
 - `"kept": true` cancels the lines of that item above it: it was not removed.
+- `"written": text` follows a line of an import: what replaced it, as in `Journal`. An undo replaces
+  only that, as for `edit`.
 - `"taken": n`: the n items above it that are not cancelled were removed. The items after the last
   such mark are in doubt: the writer may have died before removing them.
 - `"begun": true`: an undo may have restored any of the lines. It is not part of the file's ID,
@@ -22,9 +24,10 @@ is renamed.
 import fcntl
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -84,22 +87,22 @@ class UndoFile:
         self.items = 0
         self.results = 0
 
-    def write(self, items: Sequence[ItemSnapshot]) -> None:
+    def write(self, items: Sequence[ItemSnapshot], written: Sequence[str] = ()) -> None:
         """Write items so that they survive a crash of this machine.
 
         Raises:
             UndoFileError: Writing failed. What was written before is intact.
         """
-        self._write(items)
+        self._write(items, written)
         self.items += len(items)
 
-    def write_results(self, results: Sequence[Result]) -> None:
+    def write_results(self, results: Sequence[Result], written: Sequence[str] = ()) -> None:
         """Write results so that they survive a crash of this machine.
 
         Raises:
             UndoFileError: Writing failed. What was written before is intact.
         """
-        self._write(results)
+        self._write(results, written)
         self.results += len(results)
 
     def settle(self, not_removed: Sequence[bytes]) -> None:
@@ -123,8 +126,13 @@ class UndoFile:
         self._file.close()
         self._file = None
 
-    def _write(self, entries: Sequence[ItemSnapshot | Result]) -> None:
-        lines = b"".join(map(entry_line, entries))
+    def _write(self, entries: Sequence[ItemSnapshot | Result], written: Sequence[str]) -> None:
+        by: Iterable[str] = written or repeat("")
+        lines = b"".join(
+            entry_line(entry)
+            + (mark_line(Mark(MarkWord.REPLACED_BY, written=text)) if text else b"")
+            for entry, text in zip(entries, by, strict=False)
+        )
         header = self._header() if self._file is None else None
         try:
             if header is not None:

@@ -65,6 +65,8 @@ class UndoReader:
         self._front, self._back, self._results = array("Q"), array("Q"), array("Q")
         # For each cancelled item, the number of the line that cancels those above it.
         self._kept: dict[bytes, int] = {}
+        # By the number of a line, what replaced it.
+        self._written: dict[int, str] = {}
         self._restored = b""
         try:
             self._file = self._open()
@@ -143,6 +145,8 @@ class UndoReader:
             self._results.append(number)
         elif entry.word is MarkWord.REMOVED:
             in_doubt.clear()
+        elif entry.word is MarkWord.REPLACED_BY:
+            self._written[number - 1] = entry.written
         elif entry.word is MarkWord.BEGUN:
             self.was_begun = True
         elif entry.word is MarkWord.RESTORED:
@@ -151,6 +155,11 @@ class UndoReader:
         elif entry.item_id is not None:
             self._kept[entry.item_id] = number
             in_doubt.discard(entry.item_id)
+
+    @property
+    def is_of_import(self) -> bool:
+        """Whether the items were replaced by an import, and not removed."""
+        return self.origin.verb == "import"
 
     def front(self) -> Iterator[Line]:
         """The items to put at the front of main, the last one first."""
@@ -174,7 +183,9 @@ class UndoReader:
                 assert not isinstance(entry, Mark)
                 is_item = isinstance(entry, ItemSnapshot)
                 if not is_item or self._kept.get(entry.item_id, 0) < number:
-                    yield Line(number, entry)
+                    # Without its mark, nothing has replaced it.
+                    written = self._written.get(number, "") if self.is_of_import else None
+                    yield Line(number, entry, written)
 
     def _is_restored(self, number: int) -> bool:
         if self.path.name.endswith(UNDONE):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from rwq_cli.core.errors import ConnectionLost, ServerError
-from rwq_cli.core.items.importing import Line, forget_marks, has_marks, read_marks
+from rwq_cli.core.items.importing import Line, OnConflict, forget_marks, has_marks, read_marks
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
@@ -13,7 +13,7 @@ from rwq_cli.undo.reader import UndoReader
 
 _RESTORED = (
     *(Status.IMPORTED, Status.IMPORTED_BEFORE, Status.ALREADY_THERE, Status.MOVED),
-    Status.SET,
+    *(Status.SET, Status.REPLACED),
 )
 
 
@@ -80,6 +80,8 @@ class UndoRun:
     def _restored(self, lines: Iterable[Line], *, at_front: bool) -> Iterator[OutcomeBatch]:
         return self._queue.restore(
             lines,
+            # Only what an import has written: see `Line.written`.
+            on_conflict=OnConflict.REPLACE if self._reader.is_of_import else OnConflict.FAIL,
             at_front=at_front,
             file_id=self._reader.file_id,
             results=self.results,

@@ -7,8 +7,9 @@ from typing import Any
 
 from rwq_cli.core.model import CleanAction, Repair, State
 from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
-from rwq_cli.output.report import Batch, View
+from rwq_cli.output.report import Batch, View, infinitive
 
 _REPAIRS = tuple(repair.value for repair in Repair)
 
@@ -44,6 +45,10 @@ def clean_report(
         place=place,
         # For cron, which mails what is printed.
         is_news=True,
+        preview=lambda action: (
+            f"would {infinitive(action.action.value)} "
+            f"{escaped(action.item_id)}: {action.state.value}"
+        ),
     )
 
 

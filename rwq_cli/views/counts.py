@@ -17,6 +17,16 @@ _FIELDS = (
     *("returns", "results", "oldest_waiting_seconds", "lease_soonest_ms", "lease_latest_ms"),
     *("payload_sampled", "payload_min_bytes", "payload_median_bytes", "payload_max_bytes"),
 )
+# The headings that are not the names of the fields.
+_TITLES = {
+    "oldest_waiting_seconds": "NEXT ITEM",
+    "lease_soonest_ms": "FIRST LEASE ENDS",
+    "lease_latest_ms": "LAST LEASE ENDS",
+    "payload_sampled": "SAMPLED",
+    "payload_min_bytes": "SMALLEST",
+    "payload_median_bytes": "MEDIAN",
+    "payload_max_bytes": "LARGEST",
+}
 _BAD = frozenset({"abandoned", "held", "orphaned", "duplicated", "ghosts", "wrong_types"})
 
 
@@ -32,7 +42,7 @@ def _column(name: str, rank: int) -> Column[Counts]:
         return number
 
     return Column(
-        name.upper().replace("_", " "),
+        _TITLES.get(name) or name.upper().replace("_", " "),
         value,
         lambda counts: _cell(name, value(counts)),
         right=True,
@@ -44,9 +54,12 @@ def _column(name: str, rank: int) -> Column[Counts]:
 
 def _cell(name: str, number: int | None) -> str:
     if name.endswith("_seconds"):
-        return human.duration(number)
+        return human.ago(number)
     if name.endswith("_ms"):
         return human.duration(None if number is None else number / 1000)
+    if name == "payload_sampled" and not number:
+        # Not even one was looked at.
+        return "-"
     return human.size(number) if name.endswith("_bytes") else human.count(number)
 
 

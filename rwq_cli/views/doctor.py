@@ -24,7 +24,9 @@ def doctor_report(
     fix: bool,
     dry_run: bool,
     explains_notes: bool,
+    has_notes: bool,
     lines: CommandLines,
+    place: Callable[[], str],
     has_queue: bool = False,
     is_all: bool = True,
 ) -> Records[Finding]:
@@ -36,13 +38,17 @@ def doctor_report(
         fix: Whether it fixes what it can.
         dry_run: Whether it is a dry run.
         explains_notes: Whether people see what notes mean, too.
+        has_notes: Whether there are notes at all.
         lines: Makes the command lines.
+        place: See `Naming`.
         has_queue: Whether lines of `-o plain` name the queue.
         is_all: Whether everything was looked for.
     """
 
     def findings() -> Iterator[Finding]:
-        yield from diagnose().findings
+        for finding in diagnose().findings:
+            if has_notes or finding.code.severity is not Severity.NOTE:
+                yield finding
 
     def ids() -> Iterator[Sequence[bytes]]:
         return (finding.examples for finding in findings() if not finding.of_keys)
@@ -59,7 +65,7 @@ def doctor_report(
         if is_all
         else f"{escaped(queue)} has none of these findings.",
         id_batches=ids(),
-        closing=lambda: _summary(diagnose(), fix=fix, explains_notes=explains_notes),
+        closing=lambda: _summary(diagnose(), fix=fix, explains_notes=explains_notes) + place(),
         status=lambda: ExitStatus.OK if diagnose().is_healthy else ExitStatus.NO,
     )
 

@@ -13,24 +13,26 @@ from rwq_cli.views.command_lines import CommandLines
 # Reads the effective leases of a few IDs.
 ReadLeases = Callable[[Sequence[bytes]], Sequence[Lease | None]]
 
-# Reasons; `SHOW` stands for the command that shows the item.
-_REASONS = {
+# The reason for a failure, or what makes it from the command line that shows the item.
+Reason = str | Callable[[str], str]
+
+_REASONS: dict[Status, Reason] = {
     Status.MISSING: "no such item",
-    Status.CHANGED: "it changed meanwhile; SHOW says what it is now",
-    Status.NOT_LEASED: "it has no live lease; SHOW says where it is",
-    Status.NOT_BURIED: "it is not buried; SHOW says where it is",
-    Status.WRONG_TYPE: "one of its keys has the wrong type; SHOW says which",
+    Status.CHANGED: lambda show: f"it changed meanwhile; {show} says what it is now",
+    Status.NOT_LEASED: lambda show: f"it has no live lease; {show} says where it is",
+    Status.NOT_BURIED: lambda show: f"it is not buried; {show} says where it is",
+    Status.WRONG_TYPE: lambda show: f"one of its keys has the wrong type; {show} says which",
 }
 
 
-def failure_lines(
+def failure_reasons(
     queue: bytes,
     failures: Iterable[Outcome],
     leases: ReadLeases,
-    reasons: Mapping[Status, str],
+    reasons: Mapping[Status, Reason],
     lines: Callable[[], CommandLines],
 ) -> Iterator[str]:
-    """A line for each failure: the ID, the reason, and what to do about it.
+    """The reason for each failure, and what to do about it.
 
     Args:
         queue: The queue's name.
@@ -44,11 +46,11 @@ def failure_lines(
     found = dict(zip(held, _read(leases, held), strict=True)) if held else {}
     for each in failures:
         reason = reasons.get(each.status) or _REASONS.get(each.status, each.status.value)
-        if "SHOW" in reason:
-            reason = reason.replace("SHOW", lines().of_item("show", queue, each.item_id))
+        if not isinstance(reason, str):
+            reason = reason(lines().of_item("show", queue, each.item_id))
         if each.status is Status.NOT_OWNER:
             reason = f"{_holding(each, found[each.item_id])}; {reason}"
-        yield f"rwq: {escaped(each.item_id)}: {reason}"
+        yield reason
 
 
 def _read(leases: ReadLeases, ids: Sequence[bytes]) -> Sequence[Lease | None]:

@@ -1,13 +1,16 @@
 """The outcomes of verbs that change items."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rwq_cli.core.model import Lease, Outcome, Outcomes, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, View
 from rwq_cli.views.naming import Naming
+
+if TYPE_CHECKING:
+    from rwq_cli.views.failures import Reason
 
 
 def outcome_view(queue: bytes) -> View[Outcome]:
@@ -34,7 +37,7 @@ def batch_of_ids(
     neutral: Sequence[Status] = (),
     leases: Callable[[Sequence[bytes]], Sequence[Lease | None]],
     naming: Naming,
-    reasons: Mapping[Status, str] | None = None,
+    reasons: "Mapping[Status, Reason] | None" = None,
 ) -> Batch[Outcome]:
     """The report of a verb on IDs.
 
@@ -47,13 +50,13 @@ def batch_of_ids(
         neutral: Statuses that are neither; JSON always counts them.
         leases: Reads the leases of items that another session holds.
         naming: How the queue and the server are named.
-        reasons: See `failure_lines`.
+        reasons: See `failure_reasons`.
     """
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
-        from rwq_cli.views.failures import failure_lines
+        from rwq_cli.views.failures import failure_reasons
 
-        return failure_lines(queue, failed, leases, reasons or {}, naming.lines)
+        return failure_reasons(queue, failed, leases, reasons or {}, naming.lines)
 
     return Batch(
         view=outcome_view(queue),

@@ -90,10 +90,7 @@ def pruned_report(
         fields={"dry_run": dry_run},
         dry_run=dry_run,
         suffix=lambda: f"; {human.size(freed)}" if freed else "",
-        explain=lambda failures: (
-            f"rwq: {escaped(os.fsencode(entry.path))}: another rwq is writing or restoring it"
-            for entry, _ in failures
-        ),
+        explain=lambda failures: ("another rwq is writing or restoring it" for _ in failures),
     )
     return report
 

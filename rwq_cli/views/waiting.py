@@ -38,6 +38,7 @@ def wait_report(results: Iterable[WaitResult], *, one: bool) -> Records[WaitResu
         ),
         records=read(),
         is_one=one,
+        describes=True,
         note=note,
         status=lambda: ExitStatus.NO if missed else ExitStatus.OK,
     )

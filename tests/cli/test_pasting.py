@@ -87,6 +87,13 @@ class TestPassword:
         words = ("-q", "jobs", "-u", url.replace(":hunter2@", ""), "--password-file", path)
         assert f" --password-file {path} -q jobs a" in commands(bare_rwq, *words)[0]
 
+    def test_a_pipe_gets_the_hint_once(self, bare_rwq: Rwq, url: str) -> None:
+        result = bare_rwq("doctor", "-q", "jobs", "-q", "other", "-u", url)
+        assert "rwq stats -u " in bare_rwq("doctor", "-v", "-q", "jobs", "-u", url).text
+        assert result.notes.count(self.NOTE) == 1
+        removed = bare_rwq("rm", "a", "--yes", "-q", "jobs", "-u", url)
+        assert (removed.code, self.NOTE in removed.notes) == (0, True)
+
     def test_scripts_get_no_hint(self, bare_rwq: Rwq, url: str) -> None:
         assert bare_rwq("show", "a", "-q", "jobs", "-u", url, "-o", "json").notes == ""
 

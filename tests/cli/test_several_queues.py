@@ -9,6 +9,7 @@ from rwq_cli.core import Connection
 from rwq_cli.core.inspect.queues import matching_queues
 from tests.conftest import Foreign, Interleaved, contents
 from tests.driver import Rwq, until
+from tests.servers import PrivateServer
 
 LOOKING = ["ls", "leases", "stats", "check", "wait", "clean light", "clean deep", "doctor"]
 EMPTY = ["ls", "leases", "stats", "wait --below 9", "clean light", "clean deep", "doctor"]
@@ -277,7 +278,12 @@ class TestClean:
         assert dry.as_tuple() == (
             0,
             "",
-            "mail:out: dry run: would return 2\nother: dry run: would return 1, drop 1\n",
+            "mail:out: would return a1: abandoned\n"
+            "mail:out: would return a2: abandoned\n"
+            "mail:out: dry run: would return 2\n"
+            "other: would return a3: abandoned\n"
+            "other: would drop ghost: ghost\n"
+            "other: dry run: would return 1, drop 1\n",
         )
         result = rwq("clean", "deep", *ALL)
         assert result.as_tuple() == (
@@ -290,8 +296,11 @@ class TestClean:
         assert rwq("clean", "light", *ALL).notes == "nothing to clean in 3 queues\n"
         assert rwq("clean", "light", *ALL, "-Q").notes == ""
 
-    def test_quiet_keeps_the_news(self, rwq: Rwq) -> None:
-        assert rwq("clean", "light", "-q", "mail:*", "-Q").notes == "mail:out: returned 2\n"
+    def test_quiet_keeps_the_news(self, rwq: Rwq, server: PrivateServer) -> None:
+        notes = rwq("clean", "light", "-q", "mail:*", "-Q").notes
+        assert notes == f"mail:out: returned 2 (on {server.url})\n"
+        notes = rwq("clean", "light", "-q", "mail:*").notes
+        assert notes == f"nothing to clean in 2 queues (on {server.url})\n"
 
     def test_json_is_an_object_for_each(self, rwq: Rwq) -> None:
         records = rwq("clean", "light", *ALL, "-o", "json").json
@@ -423,7 +432,7 @@ class TestExport:
         rwq("add", "x", "--id", "done", "-q", "other")
         assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 0
 
-    def test_each_line_has_its_queue(self, rwq: Rwq) -> None:
+    def test_each_line_has_its_queue(self, rwq: Rwq, server: PrivateServer) -> None:
         result = rwq("export", "-q", "mail:*", "-q", "other")
         header, *lines = result.jsonl
         assert (header["rwq_export"], header["queue"]) == (2, None)
@@ -432,7 +441,7 @@ class TestExport:
             *(("mail:out", "o1"), ("mail:out", "o2"), ("mail:out", "i1")),
             *(("other", "x1"), ("other", "done")),
         ]
-        assert result.notes == "exported 7, results 1 from 3 queues\n"
+        assert result.notes == f"exported 7, results 1 (3 queues on {server.url})\n"
 
     def test_one_queue_has_the_format_that_it_had(self, rwq: Rwq) -> None:
         header, *lines = rwq("export", "-q", "other").jsonl
@@ -485,7 +494,7 @@ class TestExport:
     def test_no_queue_is_an_empty_export(self, rwq: Rwq, raw: redis.Redis) -> None:
         exported = rwq("export", "-q", "none*")
         assert (exported.code, len(exported.jsonl)) == (0, 1)
-        assert exported.notes.endswith("nothing exported from 0 queues\n")
+        assert "\nnothing exported (0 queues on " in exported.notes
         before = contents(raw)
         assert rwq("import", "-", stdin=exported.out).as_tuple() == (0, "", "")
         assert contents(raw) == before

@@ -217,3 +217,26 @@ def test_due_items_are_promoted_without_a_grace_period(
         "promoted 2\n",
     )
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"late", b"first"]
+
+
+def test_a_dry_run_names_the_first_items_for_people(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(*(b"%d" % number for number in range(7)), b"\x1b[2J")
+    foreign.raw.hset(foreign.keys.returns, "1", 3)
+    words = ("clean", "light", *NOW, "--dry-run", "--bury-after", "3")
+    shown = (
+        "would return 0: abandoned\nwould bury 1: abandoned\nwould return 2: abandoned\n"
+        "would return 3: abandoned\nwould return 4: abandoned\nand 3 more; -o ids lists all\n"
+    )
+    summary = "dry run: would return 7, bury 1\n"
+    for output in ("table", "plain"):
+        assert rwq(*words, "-o", output).as_tuple() == (0, "", shown + summary)
+    assert rwq(*words, "-o", "ids").notes.endswith(summary)
+    assert rwq(*words, "-o", "jsonl").notes == summary
+    assert rwq(*words, "-Q").notes == summary
+    assert rwq("clean", "light", *NOW).notes == "returned 8\n"
+
+
+def test_a_dry_run_names_no_more_than_there_are(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"\x1b[2J")
+    dry = rwq("clean", "light", *NOW, "--dry-run")
+    assert dry.notes == "would return \\x1b[2J: abandoned\ndry run: would return 1\n"

@@ -73,7 +73,7 @@ class TestOwner:
         foreign.leased(b"theirs", holder=b"them")
         result = rwq("complete", "mine", "theirs", "--owner", "me", "-o", "ids")
         failure, summary = result.notes.splitlines()
-        reason = "without --owner it is completed anyway"
+        reason = "rwq show -q jobs theirs says more; without --owner it would be completed"
         assert re.fullmatch(rf"rwq: theirs: leased by them for (1m|\d+s); {reason}", failure)
         assert (result.code, result.text, summary) == (3, "mine\n", "completed 1, not owner 1")
         assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"theirs"]
@@ -125,7 +125,7 @@ class TestSession:
         foreign.abandoned(b"ab")
         result = rwq("complete", "a", "w", "theirs", "ab", "--mine", "-o", "ids")
         assert (result.code, result.text) == (3, "a\n")
-        assert "w: nobody holds it; without --mine it is completed anyway" in result.notes
+        assert "rwq show -q jobs w says more; without --mine it would be completed" in result.notes
         assert foreign.raw.exists(*(f"jobs:item:{each}" for each in ("w", "theirs", "ab"))) == 3
 
     def test_mine_alone_chooses_what_this_session_holds(self, rwq: Rwq, foreign: Foreign) -> None:

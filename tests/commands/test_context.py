@@ -273,3 +273,14 @@ class TestCheck:
 
     def test_a_name_and_a_url_exclude_each_other(self, three: Rwq) -> None:
         assert three("context", "check", "dev", "-u", "redis://x").code == 2
+
+
+def test_the_colour_of_a_name_is_another_option(bare_rwq: Rwq) -> None:
+    result = bare_rwq("context", "set", "prod", "-u", "redis://db1", "--color", "red")
+    assert result.as_tuple() == (
+        2,
+        "",
+        "rwq: error: --color cannot be 'red'; it is one of auto, always, never; "
+        "rwq context set --name-color red colours a context\n",
+    )
+    assert "--name-color" not in bare_rwq("ls", "--color", "pink").notes

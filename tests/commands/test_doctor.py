@@ -330,3 +330,25 @@ def test_three_doctors_repair_each_item_once(rwq: Rwq, foreign: Foreign) -> None
     cured = [case for case in BROKEN.values() if {"abandoned", "orphaned"} & {*case.findings}]
     assert sum(fixed) == 20 * len(cured)
     assert real_items(foreign.raw, foreign) == before
+
+
+def test_quiet_is_quiet_about_notes(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.lease(b"stray")
+    assert "stray-lease" in rwq("doctor", *NOW, *AROUND).text
+    assert rwq("doctor", "-Q", *NOW, *AROUND).as_tuple() == (0, "", "")
+    (record,) = rwq("doctor", "-Q", *NOW, *AROUND, "-o", "jsonl").jsonl
+    assert record["code"] == "stray-lease"
+    foreign.abandoned(b"a")
+    quiet = rwq("doctor", "-Q", *NOW, *AROUND)
+    assert (quiet.code, quiet.notes) == (1, "")
+    assert quiet.lines[2:4] == ["warning   abandoned      1", ""]
+
+
+def test_the_summary_names_queue_and_server_of_the_command_line(
+    rwq: Rwq, foreign: Foreign, server: PrivateServer
+) -> None:
+    foreign.waiting(b"a")
+    one = rwq("doctor", *NOW, *AROUND, "-q", "jobs")
+    assert one.notes == f"no findings; items 1 (jobs on {server.url})\n"
+    several = rwq("doctor", *NOW, *AROUND, "-q", "jobs*")
+    assert several.notes == f"jobs: no findings; items 1 (on {server.url})\n"

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import ABSENT, Foreign, contents
 from tests.driver import Rwq
+from tests.servers import PrivateServer
 
 
 def test_an_empty_queue_is_a_header(rwq: Rwq) -> None:
@@ -213,3 +214,13 @@ class TestResults:
         )
         assert contents(foreign.raw) == before
         assert 30_000 < foreign.raw.pttl("jobs:result:held") <= 60_000
+
+
+def test_the_summary_names_queue_and_server_of_the_command_line(
+    rwq: Rwq, foreign: Foreign, server: PrivateServer
+) -> None:
+    foreign.waiting(b"a")
+    place = f"(jobs on {server.url})"
+    assert rwq("export", "-q", "jobs").notes == f"exported 1 {place}\n"
+    foreign.raw.lpush("jobs:queue", "ghost")
+    assert rwq("export", "-q", "jobs").notes == f"exported 1 {place}; left out 1 without data\n"

@@ -25,7 +25,10 @@ def named(notes: str) -> dict[str, str]:
         ("release", "--force ends its lease"),
         ("bury", "--force ends its lease"),
         ("mv --to other --yes", "--force moves it anyway"),
-        ("complete --owner me", "without --owner it is completed anyway"),
+        (
+            "complete --owner me",
+            "rwq show -q jobs ID says more; without --owner it would be completed",
+        ),
     ],
 )
 def test_a_leased_item_names_its_holder_and_the_way_out(
@@ -35,8 +38,8 @@ def test_a_leased_item_names_its_holder_and_the_way_out(
     foreign.leased(b"18", holder=b"worker-4", ttl_ms=None)
     result = rwq(*line.split(), "17", "18")
     assert named(result.notes) == {
-        "17": f"leased by worker-3 for TIME; {way_out}",
-        "18": f"leased by worker-4 without expiry; {way_out}",
+        "17": f"leased by worker-3 for TIME; {way_out.replace('ID', '17')}",
+        "18": f"leased by worker-4 without expiry; {way_out.replace('ID', '18')}",
     }
     assert result.notes.splitlines()[-1].startswith("not owner 2")
     assert re.search(r"for 4m\d+s;", result.notes)
@@ -46,7 +49,7 @@ def test_an_item_that_nobody_holds_has_another_owner(rwq: Rwq, foreign: Foreign)
     foreign.waiting(b"a")
     notes = rwq("complete", "a", "--owner", "me").notes
     assert named(notes) == {
-        "a": "nobody holds it; without --owner it is completed anyway",
+        "a": "nobody holds it; rwq show -q jobs a says more; without --owner it would be completed",
     }
 
 
@@ -91,6 +94,35 @@ def test_ids_are_shown_escaped(rwq: Rwq) -> None:
 @pytest.mark.parametrize("output", ["json", "jsonl", "csv"])
 def test_formats_for_programs_have_the_outcomes_instead(rwq: Rwq, output: str) -> None:
     assert "no such item" not in rwq("complete", "gone", "-o", output).notes
+
+
+def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.leased(b"17", holder=b"worker-3", ttl_ms=None)
+    gone = [f"gone{number}" for number in range(9)]
+    document = rwq("release", "-", "-o", "json", stdin=b"a\n17\n\xff\n").json
+    assert document["failures"] == [
+        {
+            "id": "17",
+            "id_b64": None,
+            "code": "not-owner",
+            "reason": "leased by worker-3 without expiry; --force ends its lease",
+        },
+        {"id": None, "id_b64": "/w==", "code": "missing", "reason": "no such item"},
+    ]
+    many = rwq("complete", *gone, "-o", "json").json
+    assert [each["id"] for each in many["failures"]] == gone[:5]
+    assert many["missing"] == 9
+    assert rwq("complete", "a", "-o", "json").json["failures"] == []
+
+
+def test_each_queue_of_several_has_its_failures(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    Foreign(foreign.raw, b"other").waiting(b"a")
+    given = rwq("export", "--all-queues").out
+    foreign.raw.set("other:item:a", "else")
+    documents = rwq("import", "-", "-o", "json", stdin=given, variables={"RWQ_QUEUE": ""}).json
+    assert [[each["id"] for each in one["failures"]] for one in documents] == [[], ["a"]]
 
 
 def test_a_dry_run_names_them_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:

@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from tests.cli.test_settings import configure
+from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq, until
+from tests.servers import PrivateServer
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
 
@@ -58,7 +61,7 @@ def test_an_export_can_be_piped_into_another_queue(rwq: Rwq, foreign: Foreign) -
         ),
         (("--on-conflict", "skip"), 0, "imported 1, already there 1, skipped 1", b"data of b"),
         (
-            ("--on-conflict", "replace"),
+            ("--on-conflict", "replace", "--yes"),
             0,
             "imported 1, already there 1, replaced 1",
             b"new",
@@ -78,7 +81,7 @@ def test_an_id_with_other_data_is_a_conflict(
     assert contents(foreign.raw) == before
     result = rwq("import", "-", *words, stdin=given)
     *failures, summary = result.notes.splitlines()
-    assert (result.code, summary) == (code, said)
+    assert (result.code, summary.partition("; undo file ")[0]) == (code, said)
     reason = "it exists with other data; --on-conflict skip leaves it, replace overwrites it"
     assert failures == ([f"rwq: b: {reason}"] if code else [])
     assert foreign.raw.get("jobs:item:b") == data
@@ -232,3 +235,132 @@ class TestResults:
             "rwq: line 7: result_b64: invalid base64 encoded string; not imported",
             "imported 1, rejected 6, results rejected 1",
         ]
+
+
+@pytest.mark.usefixtures("slept_s")
+class TestReplace:
+    """`--on-conflict replace` asks, as what removes items does, and can be undone."""
+
+    GIVEN = lines(item("a"), item("l"), item("fresh"), item("same", "data of same"))
+    QUESTION = "rwq will replace 2 items of jobs (1 of them leased) with what {} has on "
+
+    @pytest.fixture(autouse=True)
+    def present(self, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"same", b"z")
+        foreign.leased(b"l")
+
+    @pytest.mark.parametrize("name", ["file", "-", "/dev/stdin"])
+    def test_the_question_counts_what_would_be_replaced(
+        self, rwq: Rwq, foreign: Foreign, name: str
+    ) -> None:
+        (rwq.home / "file").write_bytes(self.GIVEN)
+        before = contents(foreign.raw)
+        words = ("import", "--on-conflict", "replace", name)
+        given = None if name == "file" else self.GIVEN
+        question = self.QUESTION.format("stdin" if name == "-" else name)
+        code, seen = rwq.on_terminal(*words, stdin=given, type_in=[(b"[y/N] ", b"n\n")])
+        assert (code, question.encode() in seen.replace(b"\r\n", b"")) == (1, True)
+        assert contents(foreign.raw) == before
+        code, seen = rwq.on_terminal(*words, stdin=given, type_in=[(b"[y/N] ", b"y\n")])
+        assert (code, b"imported 1, already there 1, replaced 2; undo file " in seen) == (0, True)
+        assert foreign.raw.get("jobs:item:l") == b"new"
+
+    def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+        before = contents(foreign.raw)
+        refused = rwq("import", "-", "--on-conflict", "replace", stdin=self.GIVEN)
+        assert (refused.code, "; use --yes" in refused.notes) == (2, True)
+        assert contents(foreign.raw) == before
+        for words in (("--on-conflict", "skip"), ("--on-conflict", "replace", "--dry-run")):
+            assert rwq("import", "-", *words, stdin=self.GIVEN).code == 0
+
+    def test_what_replaces_nothing_needs_no_yes(self, rwq: Rwq) -> None:
+        given = lines(item("fresh"), item("same", "data of same"))
+        result = rwq("import", "-", "--on-conflict", "replace", stdin=given)
+        assert result.as_tuple() == (0, "", "imported 1, already there 1\n")
+
+    def test_an_undo_restores_what_was_replaced_and_no_more(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.raw.delete("jobs:queue")
+        foreign.raw.rpush("jobs:queue", "z", "same", "a")
+        before = contents(foreign.raw)
+        replace = ("import", "-", "--on-conflict", "replace", "--yes")
+        result = rwq(*replace, stdin=self.GIVEN)
+        (file,) = undo_files(rwq)
+        assert result.notes == (
+            f"imported 1, already there 1, replaced 2; undo file {file}; "
+            "rwq undo puts back what was replaced\n"
+        )
+        assert rwq(*replace, "-o", "json", stdin=self.GIVEN).json["undo_file"] is None
+        undone = rwq("undo")
+        assert undone.as_tuple() == (0, "", f"restored 2; import of jobs, from {file}\n")
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"fresh", b"z", b"same", b"a"]
+        assert rwq("complete", "fresh").code == 0
+        assert contents(foreign.raw) == before
+        assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
+
+    def test_an_undo_leaves_what_has_changed_since(self, rwq: Rwq, foreign: Foreign) -> None:
+        rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=self.GIVEN)
+        foreign.raw.set("jobs:item:a", "newer")
+        rwq("complete", "l")
+        undone = rwq("undo")
+        assert undone.code == 1
+        assert "changed 1, missing 1" in undone.notes
+        assert foreign.raw.get("jobs:item:a") == b"newer"
+        assert foreign.raw.exists("jobs:item:l") == 0
+
+    def test_a_killed_import_leaves_nothing_to_overwrite(self, rwq: Rwq, foreign: Foreign) -> None:
+        rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=self.GIVEN)
+        (file,) = undo_files(rwq)
+        # It was killed while it wrote, so before it replaced anything.
+        header, first, *_ = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(header + first)
+        foreign.raw.set("jobs:item:a", "newer")
+        undone = rwq("undo", str(file))
+        assert (undone.code, foreign.raw.get("jobs:item:a")) == (1, b"newer")
+
+    def test_results_are_undone_too(self, rwq: Rwq, foreign: Foreign) -> None:
+        rwq("complete", "a", "--result", "-", stdin=b"old")
+        given = rwq("export").out
+        rwq("add", "x", "--id", "a")
+        rwq("complete", "a", "--result", "-", stdin=b"newer")
+        before = contents(foreign.raw)
+        result = rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=given)
+        assert rwq("result", "a", "-o", "data").text == "old"
+        assert "; rwq undo puts back what was replaced" in result.notes
+        rwq("undo")
+        assert contents(foreign.raw) == before
+        rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=given)
+        foreign.raw.hset("jobs:result:a", mapping={"completed_ms": 7, "result": "newest"})
+        rwq("undo")
+        assert rwq("result", "a", "-o", "data").text == "newest"
+
+    def test_each_queue_of_several_is_asked_about_and_undone(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        Foreign(foreign.raw, b"other").waiting(b"o")
+        (rwq.home / "file").write_bytes(rwq("export", "--all-queues").out)
+        foreign.raw.mset({"jobs:item:a": "x", "other:item:o": "x"})
+        before = contents(foreign.raw)
+        words = ("import", "file", "--on-conflict", "replace")
+        no_queue = {"RWQ_QUEUE": ""}
+        asks = [(b"1 item of jobs", b"y\n"), (b"1 item of other", b"n\n")]
+        code, _ = rwq.on_terminal(*words, type_in=asks, variables=no_queue)
+        assert (code, contents(foreign.raw)) == (1, before)
+        asks = [(b"1 item of jobs", b"y\n"), (b"1 item of other", b"y\n")]
+        code, _ = rwq.on_terminal(*words, type_in=asks, variables=no_queue)
+        assert (code, foreign.raw.get("other:item:o")) == (0, b"data of o")
+        assert rwq("undo", "-q", "other").code == rwq("undo", "-q", "jobs").code == 0
+        assert contents(foreign.raw) == before
+
+    def test_a_protected_context_is_typed(
+        self, rwq: Rwq, foreign: Foreign, server: PrivateServer
+    ) -> None:
+        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nprotect = "type"\n')
+        before = contents(foreign.raw)
+        words = ("import", "-", "--on-conflict", "replace")
+        for more in ((), ("--yes",)):
+            refused = rwq(*words, *more, stdin=self.GIVEN)
+            assert (refused.code, "use --yes=prod" in refused.notes) == (2, True)
+        assert contents(foreign.raw) == before
+        assert rwq(*words, "--yes=prod", stdin=self.GIVEN).code == 0

@@ -87,3 +87,25 @@ def test_undo_returns_the_items_that_still_wait(rwq: Rwq, foreign: Foreign) -> N
     assert rwq("release", "-q", "other", "a").code == 0
     again = rwq("undo", str(file), "-o", "json").json
     assert (again["restored"], again["restored_before"]) == (1, 2)
+
+
+def test_the_question_counts_what_will_be_moved(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    foreign.leased(b"l")
+    Foreign(foreign.raw, b"other").waiting(b"c")
+    words = ("mv", "--to", "other", "a", "b", "c", "l", "gone")
+    code, seen = rwq.on_terminal(*words, type_in=[(b"[y/N] ", b"n\n")])
+    assert (code, b"rwq will move 2 items of jobs to other on " in seen) == (1, True)
+    code, seen = rwq.on_terminal(*words, "--force", type_in=[(b"[y/N] ", b"y\n")])
+    assert b"rwq will move 3 items of jobs (1 of them leased) to other on " in seen
+    assert (code, b"moved 3, conflict 1, missing 1" in seen) == (3, True)
+
+
+def test_what_cannot_be_moved_needs_no_question(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"l", ttl_ms=None)
+    result = rwq("mv", "--to", "other", "l")
+    assert result.as_tuple() == (
+        1,
+        "",
+        "rwq: l: leased by them without expiry; --force moves it anyway\nnot owner 1\n",
+    )

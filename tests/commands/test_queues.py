@@ -104,3 +104,17 @@ def test_abandoned_items_are_null_for_a_user_who_may_run_no_scripts(
     finally:
         raw.execute_command("ACL", "SETUSER", "default", "+@all")
     assert (record["processing"], record["abandoned"]) == (3, None)
+
+
+def test_wide_has_headings_and_no_empty_columns(rwq: Rwq) -> None:
+    assert rwq("queues", "mail:*", "-o", "wide").lines == [
+        "QUEUE     WAITING  PROCESSING  ABANDONED  DELAYED  BURIED  RETURNED",
+        "───────────────────────────────────────────────────────────────────",
+        "mail:in         2           0          0        0       0         0",
+        "mail:out        0           3          2        0       0         0",
+    ]
+    (header, *_) = rwq("stats", "-q", "mail:*", "-o", "wide").lines
+    assert "NEXT ITEM" in header
+    assert "SECONDS" not in header
+    for field in ("oldest_waiting_seconds", "payload_median_bytes"):
+        assert rwq("queues", "--fields", f"queue,{field}", "-o", "csv").lines[0] == f"queue,{field}"

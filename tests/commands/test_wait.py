@@ -78,7 +78,7 @@ def test_a_timeout_ends_the_wait(rwq: Rwq, foreign: Foreign) -> None:
 
 
 def test_plain_is_a_field_a_line(rwq: Rwq) -> None:
-    lines = rwq("wait", "--id", "a").text.splitlines()
+    lines = rwq("wait", "--id", "a", "-o", "plain").text.splitlines()
     assert lines[:-1] == [
         *("queue\tjobs", "queue_b64\t", "reached\ttrue", "waiting\t0", "processing\t0"),
         *("delayed\t0", "buried\t0", "remaining\t0"),

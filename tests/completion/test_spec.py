@@ -14,6 +14,9 @@ from rwq_cli.core.repair.findings import Code
 from rwq_cli.help.topics import Topic
 from rwq_cli.input.records import InputFormat
 from rwq_cli.output.options import OutputFormat
+from tests.cli.test_settings import configure
+from tests.conftest import Foreign
+from tests.driver import Rwq
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +53,42 @@ def test_commands_and_topics_follow_help_and_man(spec: Spec, verb: str) -> None:
     known_paths = [known.path for known in spec.commands[1:] if not known.is_subject]
     assert subjects == [*known_paths, *((topic,) for topic in Topic)]
     assert command(spec, verb).arguments == ()
+
+
+def test_the_fields_of_a_command_are_those_that_it_lists(
+    spec: Spec, rwq: Rwq, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a", b"b")
+    configure(rwq.home, '[contexts.prod]\nurl = "local:"\n')
+    more = {
+        "show": ["a"],
+        "result": ["a"],
+        "wait": ["--below", "9"],
+        "undo": ["--list"],
+        "mv": ["--to", "other", "a", "--yes"],
+        "export": ["-o", "csv"],
+        "import": ["-"],
+        "set": ["a"],
+        **{verb: ["a"] for verb in ("complete", "touch", "release", "bury", "kick")},
+        "rm": ["a", "--yes"],
+        "purge": ["--dry-run"],
+        "context show": ["prod"],
+        "context check": ["-c", "prod"],
+    }
+    known = [each for each in spec.commands if each.fields.names]
+    assert len(known) > 20
+    for each in known:
+        path = " ".join(each.path)
+        # An editor, a server that is started, and an error that is for a monitor.
+        if path in ("edit", "context check", "check"):
+            continue
+        words = [*each.path, *more.get(path, ()), "--fields", "?"]
+        error = rwq(*words, stdin=b'{"rwq_export": 1, "queue": "jobs"}\n').notes
+        assert f"the fields are {', '.join(each.fields.names)}\n" in error, path
+        sorting = [*each.path, *more.get(path, ()), "--sort", each.fields.names[0]]
+        result = rwq(*sorting, stdin=b'{"rwq_export": 1, "queue": "jobs"}\n')
+        refuses = "--sort and --reverse are for listings" in result.notes
+        assert refuses is not each.fields.can_sort, path
 
 
 def test_the_items_of_a_command_are_among_those_that_ls_lists(spec: Spec) -> None:

@@ -12,8 +12,8 @@ from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, Verdict
 from rwq_cli.core.items.importing import Line, OnConflict
+from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import Leftovers
-from rwq_cli.core.items.remove import NoJournal
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItem, State

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.items.remove import NoJournal
+from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from tests.broken_queues import make_broken, pad, traces
 

@@ -111,8 +111,15 @@ VERBS = {
     "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
     "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),
 }
+
+
+def failures_of(line: str) -> list[str]:
+    """The field that names failures: neither records of the input nor repairs fail by their ID."""
+    return [] if line.split()[0] in ("add", "clean") else ["failures"]
+
+
 # Commands that print in a pipe what they print on a terminal.
-DESCRIBING = ("show", "stats", "doctor", "result", "local")
+DESCRIBING = ("show", "stats", "doctor", "result", "wait", "local")
 EMPTY = [
     *("ls", "ls all", "ls leased", "ls abandoned", "ls --match x", "leases"),
     *("leases --holder x", "queues"),
@@ -292,7 +299,7 @@ class TestVerbs:
     def test_json_is_one_object_with_every_count(self, run: Run, line: str) -> None:
         result = run(line, "-o", "json")
         counts, _ = VERBS[line]
-        assert sorted(result.json) == sorted([*SUMMARY, *counts])
+        assert sorted(result.json) == sorted([*SUMMARY, *counts, *failures_of(line)])
         assert result.notes == ""
 
     @pytest.mark.parametrize(
@@ -302,7 +309,8 @@ class TestVerbs:
         counts = next(
             counts for known, (counts, _) in VERBS.items() if known.split()[0] == line.split()[0]
         )
-        assert sorted(run(line, "-o", "json").json) == sorted([*SUMMARY, *counts])
+        expected = sorted([*SUMMARY, *counts, *failures_of(line)])
+        assert sorted(run(line, "-o", "json").json) == expected
 
     @pytest.mark.usefixtures("filled")
     @pytest.mark.parametrize("line", VERBS)

@@ -6,10 +6,12 @@
 #   rwq_options    its options: NAME, or NAME=KIND if there is a value
 #   rwq_arguments  the KIND of each argument
 #   rwq_more       the KIND of any number of further arguments
+#   rwq_fields     the fields of its records, separated by commas
+#   rwq_sort       the fields that it can sort by
 # KIND is FILE, DIRECTORY, CONTEXT, QUEUE, HOLDER, UNDO_FILE, OTHER, ITEM: and the items to offer, as
-# rwq ls names them, all possible values, separated by commas, or LIST: and the values of a list.
+# rwq ls names them, FIELD or FIELDS, all possible values, separated by commas, or LIST: and the values of a list.
 __rwq_table() {
-    rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER
+    rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER rwq_fields= rwq_sort=
     case $1 in
 @COMMANDS@    *) return ;;
     esac
@@ -305,7 +307,7 @@ __rwq_offer_of_list() {
 
 _rwq() {
     local rwq_words rwq_dynamic rwq_cur rwq_kept rwq_quote rwq_target
-    local rwq_commands rwq_options rwq_arguments rwq_more
+    local rwq_commands rwq_options rwq_arguments rwq_more rwq_fields rwq_sort
     local rwq_path rwq_count rwq_ended rwq_pending rwq_server rwq_queue rwq_blind
     local rwq_name rwq_kind rwq_head rwq_quoted
     COMPREPLY=()
@@ -337,6 +339,11 @@ _rwq() {
         return
         ;;
     LIST:*) __rwq_offer_of_list "$rwq_head" "${rwq_kind#*:}" ;;
+    FIELDS) __rwq_offer_of_list "$rwq_head" "$rwq_fields" ;;
+    FIELD)
+        local IFS=,
+        __rwq_offer "$rwq_head" $rwq_sort
+        ;;
     NONE | OTHER) ;;
     *)
         local IFS=,

@@ -128,6 +128,22 @@ function __rwq_list
     printf '%s\t\n' $before$argv
 end
 
+# The fields of the command at the cursor: any number of them (list), or one to sort by (one).
+function __rwq_fields
+    __rwq_read
+    # Only some commands can sort their records.
+    set -l fields
+    set -l list
+    switch $__rwq_path
+@FIELDS@    end
+    switch $argv[1]
+        case one
+            set -q fields[1]; and printf '%s\t\n' $fields
+        case list
+            set -q fields[1]; or set -q list[1]; and __rwq_list $fields $list
+    end
+end
+
 # Forget what an older version of this script may have defined.
 complete -c rwq -e
 # Offer files only where one is expected.

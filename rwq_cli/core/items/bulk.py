@@ -329,13 +329,21 @@ class BulkRun:
     ) -> Iterator[OutcomeBatch]:
         """Run the operation on a stream of IDs; see `apply`."""
         with Acknowledged() as acknowledged:
-            for block in blocks_of(ids, all_at_once=in_order):
-                left = dict.fromkeys(block)
-                batches = self._by_name(list(left), reverse=True) if in_order else self._apply(left)
-                for batch in batches:
-                    acknowledged.add(len(batch))
-                    self._queue.progress.advance(len(batch))
-                    yield batch
+            for batch in self.outcomes(ids, in_order=in_order):
+                acknowledged.add(len(batch))
+                self._queue.progress.advance(len(batch))
+                yield batch
+
+    def outcomes(
+        self, ids: Iterable[bytes | Flush], *, in_order: bool = False
+    ) -> Iterator[OutcomeBatch]:
+        """The same, for a caller that counts the outcomes."""
+        for block in blocks_of(ids, all_at_once=in_order):
+            left = dict.fromkeys(block)
+            if in_order:
+                yield from self._by_name(list(left), reverse=True)
+            else:
+                yield from self._apply(left)
 
     def _apply(self, left: dict[bytes, None]) -> Iterator[OutcomeBatch]:
         queue = self._queue
@@ -424,7 +432,8 @@ class BulkRun:
         if not wanted:
             return
         left = set(wanted)
-        cursor = ListCursor(self._queue, self._queue.keys.main, page_size=MAIN_PAGE_ENTRIES)
+        main = self._queue.keys.main
+        cursor = ListCursor(self._queue, main, page_size=MAIN_PAGE_ENTRIES, is_progress=False)
         for page in cursor:
             for batch in self.apply_to_page(cursor, page, left):
                 left.difference_update(batch.located().ids)

@@ -11,7 +11,7 @@ from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
 
 if TYPE_CHECKING:
-    from rwq_cli.core.items.remove import Journal
+    from rwq_cli.core.items.journal import Journal
 
 
 def complete(

@@ -1,24 +1,36 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from hashlib import sha256
+from hashlib import sha1, sha256
 from itertools import chain, groupby
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rwq_cli.core.batches import Flush, ids_per_call
+from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
-from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.inspect.results import Result, read_result_keys
 from rwq_cli.core.items.bulk import FEW_IDS
+from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place
+from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.snapshot import (
+    SNAPSHOT_BYTES,
+    ItemSnapshot,
+    Place,
+    Skipped,
+    read_snapshots,
+)
 
 # One call takes the server about two milliseconds.
 RESTORE_ITEMS = 250
+# What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist.
+_NEVER, _OTHER = "-", "other"
 
 
 class OnConflict(StrEnum):
@@ -42,10 +54,13 @@ class Line(NamedTuple):
     Attributes:
         number: Its number in the file, from 1 for the header.
         entry: The item or the result.
+        written: For what an import replaced, what replaced it, as in `Journal`: the entry is
+            restored only in place of that. Else None.
     """
 
     number: int
     entry: ItemSnapshot | Result
+    written: str | None = None
 
 
 def lines_of(entries: Iterable[ItemSnapshot | Result]) -> Iterator[Line]:
@@ -61,6 +76,7 @@ def restore(
     at_front: bool = False,
     file_id: bytes | None = None,
     results: ResultTally | None = None,
+    journal: Journal | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
     """Restore items and results, in their order; memory does not grow with the stream.
@@ -84,6 +100,7 @@ def restore(
             must then come in reverse order.
         file_id: The SHA-256 of the file; None to mark nothing.
         results: Counts the results.
+        journal: The journal to write items and results to before they are replaced; None for none.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of
             lines, because an ID may be repeated.
 
@@ -93,12 +110,14 @@ def restore(
 
     Returns:
         For each item, in order, `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run,
-        `ALREADY_THERE`, `SKIPPED`, `REPLACED`, `CONFLICT` or `WRONG_TYPE`.
+        `ALREADY_THERE`, `SKIPPED`, `REPLACED`, `CONFLICT` or `WRONG_TYPE`. With a journal, or lines
+        with `written`, also `CHANGED` or `MISSING` if the item is no longer what was to be
+        replaced.
     """
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     if dry_run:
         queue.connection.set_no_touch()
-    run = _Restore(queue, marks, on_conflict, at_front, dry_run)
+    run = _Restore(queue, marks, on_conflict, at_front, None if dry_run else journal, dry_run)
     return Outcomes(run.batches(lines, results or ResultTally()))
 
 
@@ -121,12 +140,19 @@ class _Restore:
     """One run of `restore`."""
 
     def __init__(
-        self, queue: Queue, marks: bytes, on_conflict: OnConflict, at_front: bool, dry_run: bool
+        self,
+        queue: Queue,
+        marks: bytes,
+        on_conflict: OnConflict,
+        at_front: bool,
+        journal: Journal | None,
+        dry_run: bool,
     ) -> None:
         self._queue = queue
         self._marks = marks
         self._on_conflict = on_conflict
         self._at_front = at_front
+        self._journal = journal
         self._dry_run = dry_run
         # In a dry run, a hash of the data that each restored ID would have.
         self._items: dict[bytes, bytes] = {}
@@ -201,19 +227,70 @@ class _Restore:
         for batch in batches:
             left = batch
             while left:
-                args = self._item_args(left, ids_per_call(self._list_length()), ghosts)
-                reply = self._queue.run("restore", *args, dry_run=self._dry_run)
-                yield self._outcomes(left[: len(reply[0])], reply)
-                left = left[len(reply[0]) :]
+                removals_max = ids_per_call(self._list_length())
+                if self._journal is not None or left[0].written is not None:
+                    outcomes = self._replace(left, removals_max, ghosts)
+                else:
+                    args = self._item_args(left, removals_max, ghosts)
+                    reply = self._queue.run("restore", *args, dry_run=self._dry_run)
+                    outcomes = self._outcomes(left[: len(reply[0])], reply)
+                yield outcomes
+                left = left[len(outcomes) :]
+
+    def _replace(
+        self, lines: Sequence[Line], removals_max: int, ghosts: Collection[bytes]
+    ) -> OutcomeBatch:
+        """Restore some of the lines, and replace only items that are in the journal, or that an
+        import wrote."""
+        args = self._item_args(lines, removals_max, ghosts)
+        reply = self._queue.run("restore", *args, dry_run=True)
+        lines = lines[: len(reply[0])]
+        ids = [line.entry.item_id for line in lines]
+        replaced = OutcomeBatch.from_reply(ids, reply).ids_with(Status.REPLACED)
+        by_id = {line.entry.item_id: line for line in lines}
+        replaceable = {
+            line.entry.item_id: _NEVER if line.written is None else _OTHER for line in lines
+        }
+        saved: list[bytes] = []
+        seen = ListRange(Where.NAME, 0, 0, replaced)
+        for items in read_snapshots(self._queue, seen, Skipped()) if replaced else ():
+            for item in items:
+                written = by_id[item.item_id].written
+                if written in (None, sha256(item.data).hexdigest()):
+                    replaceable[item.item_id] = sha1(item.data, usedforsecurity=False).hexdigest()
+            if self._journal is not None:
+                entries = [by_id[item.item_id].entry for item in items]
+                digests = [sha256(_item(entry).data).hexdigest() for entry in entries]
+                saved += [item.item_id for item in items]
+                self._journal.write(items, digests)
+        try:
+            args = self._item_args(lines, removals_max, ghosts, replaceable)
+            reply = self._queue.run("restore", *args, dry_run=self._dry_run)
+        except ConnectionLost:
+            # The call may have run.
+            raise
+        except ServerError:
+            if self._journal is not None:
+                self._journal.settle(saved)
+            raise
+        outcomes = self._outcomes(lines[: len(reply[0])], reply)
+        if self._journal is not None:
+            done = set(outcomes.ids_with(Status.REPLACED))
+            self._journal.settle([item_id for item_id in saved if item_id not in done])
+        return outcomes
 
     def _item_args(
-        self, batch: Sequence[Line], removals_max: int, ghosts: Collection[bytes]
+        self,
+        batch: Sequence[Line],
+        removals_max: int,
+        ghosts: Collection[bytes],
+        replaceable: Mapping[bytes, str] = MappingProxyType({}),
     ) -> list[object]:
         args: list[object] = [
             *(self._marks, self._on_conflict.value, int(self._at_front), removals_max)
         ]
-        for number, item in batch:
-            assert isinstance(item, ItemSnapshot)
+        for number, entry, _ in batch:
+            item = _item(entry)
             lease, left_ms = item.lease, -2
             if lease is not None:
                 # A lease that was about to end must keep an expiry.
@@ -229,6 +306,7 @@ class _Restore:
                 _number(item.due_ms),
                 _number(item.buried_ms),
                 _number(item.returns),
+                replaceable.get(item.item_id, ""),
             )
         return args
 
@@ -236,7 +314,8 @@ class _Restore:
         self._queue.progress.begin("restoring results")
         for batch in filter(None, batches):
             args: list[object] = [self._marks, int(self._on_conflict is OnConflict.REPLACE)]
-            for number, found in batch:
+            replaceable = self._replaceable_results(batch)
+            for number, found, _ in batch:
                 assert isinstance(found, Result)
                 args += (
                     number,
@@ -248,6 +327,7 @@ class _Restore:
                     found.holder or b"",
                     int(found.result is not None),
                     found.result or b"",
+                    replaceable.get(found.item_id, ""),
                 )
             reply = self._queue.run("restore_results", *args, dry_run=self._dry_run)
             outcomes = self._outcomes(batch, reply)
@@ -255,6 +335,24 @@ class _Restore:
             tally.already_there += outcomes.count(Status.ALREADY_THERE)
             tally.rejected += outcomes.count(Status.WRONG_TYPE)
             self._queue.progress.advance(len(outcomes))
+
+    def _replaceable_results(self, batch: Sequence[Line]) -> dict[bytes, str]:
+        """The completion times of the results that may be replaced, which the journal then has."""
+        written = {
+            line.entry.item_id: line.written or _NEVER for line in batch if line.written is not None
+        }
+        if self._journal is None or self._on_conflict is not OnConflict.REPLACE:
+            return written
+        replaceable = {line.entry.item_id: _NEVER for line in batch}
+        new = {line.entry.item_id: line.entry for line in batch}
+        for keys in read_result_keys(self._queue, list(new), data=True):
+            results = [key.result for key in keys if key.result is not None]
+            times = [str(_result(new[result.item_id]).completed_ms) for result in results]
+            if results:
+                self._journal.write_results(results, times)
+            for result in results:
+                replaceable[result.item_id] = str(result.completed_ms)
+        return replaceable
 
     def _outcomes(self, batch: Sequence[Line], reply: Sequence[bytes]) -> OutcomeBatch:
         outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in batch], reply)
@@ -324,6 +422,16 @@ def _last_kind() -> Callable[[Sequence[Line]], type]:
         return kind
 
     return kind_of
+
+
+def _item(entry: ItemSnapshot | Result) -> ItemSnapshot:
+    assert isinstance(entry, ItemSnapshot)
+    return entry
+
+
+def _result(entry: ItemSnapshot | Result) -> Result:
+    assert isinstance(entry, Result)
+    return entry
 
 
 def _number(number: float | None) -> str:

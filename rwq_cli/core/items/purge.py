@@ -16,8 +16,9 @@ from rwq_cli.core.inspect.nested_queues import (
 )
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.items.bulk import MAIN_PAGE_ENTRIES, find_places
+from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.prune import prune, prune_cleaning_pages
-from rwq_cli.core.items.remove import Journal, Remover
+from rwq_cli.core.items.remove import Remover
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
@@ -129,7 +130,7 @@ class _Purge:
                 for batch in self._unlisted([item_id for item_id, _ in page]):
                     self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
                     yield batch
-        yield from self._remover.apply(self._moved)
+        yield from self._remover.run.outcomes(self._moved)
         queue.progress.begin("looking for items in no list")
         pages = member_ids(queue, (keys.item_prefix,), nested_names(queue))
         left = self._in_no_list(item_id for page in pages for item_id in page)
@@ -145,7 +146,7 @@ class _Purge:
         if left and queue.call("LPOS", main, newest, "RANK", 2) is not None:
             # The newest ID is in main twice: its older entry must not end the walk.
             newest = None
-        cursor = ListCursor(queue, main, page_size=MAIN_PAGE_ENTRIES)
+        cursor = ListCursor(queue, main, page_size=MAIN_PAGE_ENTRIES, is_progress=False)
         while left > 0 and (page := next(cursor, None)):
             page = page[:left]
             if newest in page:

@@ -3,16 +3,15 @@
 Items are written to a journal before they are removed, so that they can be restored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import FEW_IDS, BulkRun, new_mark
 from rwq_cli.core.items.importing import Line
+from rwq_cli.core.items.journal import Journal, NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
@@ -32,32 +31,6 @@ _TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
 _OTHER_DATA = "-"
 # A range, and the fingerprints of its items that the journal has.
 _Written = tuple[ListRange, Mapping[bytes, str]]
-
-
-class Journal(Protocol):
-    """A file to which items are written before they are removed."""
-
-    def write(self, items: Sequence[ItemSnapshot]) -> None:
-        """Write items durably; raise if that fails."""
-
-    def write_results(self, results: Sequence[Result]) -> None:
-        """Write results durably; raise if that fails."""
-
-    def settle(self, not_removed: Sequence[bytes]) -> None:
-        """Record that the items written so far were removed, except these."""
-
-
-class NoJournal:
-    """A journal that writes nothing, for items that are in another queue or already in a file."""
-
-    def write(self, items: Sequence[ItemSnapshot]) -> None:
-        """Do nothing."""
-
-    def write_results(self, results: Sequence[Result]) -> None:
-        """Do nothing."""
-
-    def settle(self, not_removed: Sequence[bytes]) -> None:
-        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +159,7 @@ def move_back(
     """
     saved: dict[bytes, str] = {}
     numbers: dict[bytes, int] = {}
-    for number, item in lines():
+    for number, item, _ in lines():
         assert isinstance(item, ItemSnapshot)
         saved[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
     remover = Remover(

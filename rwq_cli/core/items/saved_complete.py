@@ -7,7 +7,8 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import BulkRun
-from rwq_cli.core.items.remove import REMOVE_ITEMS, Journal, Remover
+from rwq_cli.core.items.journal import Journal
+from rwq_cli.core.items.remove import REMOVE_ITEMS, Remover
 from rwq_cli.core.model import Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.places import ListRange, Where
@@ -77,10 +78,10 @@ class _WaitingJournal:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def write(self, items: Sequence[ItemSnapshot]) -> None:
+    def write(self, items: Sequence[ItemSnapshot], _written: Sequence[str] = ()) -> None:
         self._journal.write([_as_waiting(item) for item in items])
 
-    def write_results(self, results: Sequence[Result]) -> None:
+    def write_results(self, results: Sequence[Result], _written: Sequence[str] = ()) -> None:
         self._journal.write_results(results)
 
     def settle(self, not_removed: Sequence[bytes]) -> None:

@@ -296,7 +296,7 @@ class Connection:
             self._idle.append(link)
 
     def _new_link(self) -> Link:
-        return Link(self._client.connection_pool.make_connection(), self._options)
+        return Link(self._client.connection_pool.make_connection, self._options)
 
     def _parsed(self, command: Command, reply: Any) -> Any:
         """A reply as redis-py's client returns it; an error reply as a `ServerError`."""

@@ -113,7 +113,7 @@ _DENIED_IN_SCRIPT = ("The user executing the script can't ", "ACL failure in scr
 # Python's messages for a server that answers in plain text.
 _NO_TLS = ("wrong version number", "record layer failure")
 # A server without TLS waits for the end of a command, and so may one that is busy.
-_NO_HANDSHAKE = "handshake operation timed out"
+NO_HANDSHAKE = "handshake operation timed out"
 # An unauthenticated client may send only short commands.
 _NO_PASSWORD = "Protocol error: unauthenticated"
 
@@ -209,7 +209,7 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
     reason, hint = _reason(error), "check -u or RWQ_URL, and that the server runs"
     if any(words in reason for words in _NO_TLS):
         reason, hint = "it does not speak TLS", "use redis:// for a server without TLS"
-    elif _NO_HANDSHAKE in reason:
+    elif NO_HANDSHAKE in reason:
         reason = f"no TLS handshake within {timeout_s:.3g} s: it is busy, or it does not speak TLS"
         hint = "use redis:// only if the server has no TLS"
     elif "certificate verify failed" in reason:

@@ -1,8 +1,9 @@
 """One connection to the server: its socket, its timeouts and its mode."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from threading import local
+from threading import Event, Thread, local
 from time import monotonic
 from typing import Any
 
@@ -10,7 +11,7 @@ from redis import exceptions as rx
 from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.error_mapping import REPLIES, lost, translate, unreachable
+from rwq_cli.core.server.error_mapping import NO_HANDSHAKE, REPLIES, lost, translate, unreachable
 from rwq_cli.core.server.packing import pack
 
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
@@ -20,6 +21,9 @@ GRACE_S = 2.0
 READ_GRACE_S = 0.3
 # The timeout for finding out whether a server that closes connections speaks TLS.
 TLS_PROBE_S = 2.0
+# A step of connecting that times out ends this long before all of connecting does, or at half of
+# its time, so that its reason is known.
+_STEP_EARLIER_S = 0.1
 # Read timeout in seconds: a readable TLS socket may hold no reply yet.
 _POLL_S = 0.001
 # The timeout applies to each send, so a large command is sent in pieces.
@@ -75,12 +79,13 @@ class Link:
     No command is ever sent twice: only `prepare`, which sends no command of the caller, reconnects.
 
     Args:
-        raw: The connection, not yet opened.
+        make_raw: Makes the connection, not yet opened.
         options: The options of all links of the connection.
     """
 
-    def __init__(self, raw: Any, options: LinkOptions) -> None:
-        self._raw = raw
+    def __init__(self, make_raw: Callable[[], Any], options: LinkOptions) -> None:
+        self._make_raw = make_raw
+        self._raw = make_raw()
         self._options = options
         self._is_open = False
         self._has_no_touch = False
@@ -101,27 +106,57 @@ class Link:
             self._set_no_touch()
 
     def _open(self) -> None:
+        began_s = monotonic()
         timeout_s = self._options.limited(self._options.connect_timeout_s)
-        self._raw.socket_connect_timeout = self._raw.socket_timeout = timeout_s
+        step_s = max(timeout_s - _STEP_EARLIER_S, timeout_s / 2)
+        self._raw.socket_connect_timeout = self._raw.socket_timeout = step_s
         try:
-            self._raw.connect()
+            self._connect(timeout_s)
         except REPLIES as error:
             raise translate(error, self._options.name) from error
         except (*_FAILURES, ValueError) as error:
-            self._raise_if_tls(error)
+            self._raise_if_tls(error, began_s + timeout_s - monotonic())
             raise unreachable(error, self._options.name, timeout_s) from error
-        self._is_open, self._has_no_touch, self._timeout_s = True, False, timeout_s
+        self._is_open, self._has_no_touch, self._timeout_s = True, False, step_s
 
-    def _raise_if_tls(self, error: Exception) -> None:
+    def _connect(self, timeout_s: float) -> None:
+        """Connect within the timeout as a whole.
+
+        Each address, TLS, the password and the database have a timeout of their own, and looking
+        up a name has none: so this is done in a thread.
+        """
+        raw, failures = self._raw, list[Exception]()
+        is_late = Event()
+
+        def connect() -> None:
+            try:
+                raw.connect()
+            except Exception as error:
+                failures.append(error)
+            if is_late.is_set():
+                raw.disconnect()
+
+        thread = Thread(target=connect, daemon=True)
+        thread.start()
+        thread.join(timeout_s)
+        if thread.is_alive():
+            is_late.set()
+            self._raw = self._make_raw()
+            raise TimeoutError(NO_HANDSHAKE if isinstance(raw, SSLConnection) else "timed out")
+        if failures:
+            raise failures[0]
+
+    def _raise_if_tls(self, error: Exception, left_s: float = inf) -> None:
         """Raise if the server has closed a connection without TLS because it expects TLS."""
         cause = error.__cause__ or error.__context__
         was_closed = isinstance(cause, ConnectionResetError) or "closed by server" in str(error)
         host = getattr(self._raw, "host", None)
-        if not was_closed or host is None or isinstance(self._raw, SSLConnection):
+        probe_s = min(TLS_PROBE_S, left_s)
+        if not was_closed or host is None or isinstance(self._raw, SSLConnection) or probe_s <= 0:
             return
         from rwq_cli.core.server.tls_probe import speaks_tls
 
-        if speaks_tls(host, self._raw.port, self._options.limited(TLS_PROBE_S)):
+        if speaks_tls(host, self._raw.port, self._options.limited(probe_s)):
             raise errors.Unreachable(
                 f"cannot reach {self._options.name}: it speaks TLS",
                 "use rediss:// for a server with TLS",

@@ -1,15 +1,16 @@
 """Verbs on many IDs, and what they must not take for an item: `jobs` beside `jobs:item:mail`."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Status, WorkQueue
+from rwq_cli.core import Connection, NewItem, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.remove import NoJournal
+from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.progress import ProgressListener
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved, no_call_is_long
 from tests.servers import PrivateServer
 
@@ -300,3 +301,36 @@ class TestEntriesOfOldCleaners:
         raw.lpush(place, b"other 7")
         list(queue.complete([b"other 7"]))
         assert raw.llen(b"jobs:cleaning") == 300_999
+
+
+class Counting(ProgressListener):
+    """Remembers the stages: what each is, its total, and how much was done."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[str, int | None, int]] = []
+
+    def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
+        self.stages.append((what, total() if callable(total) else total, 0))
+
+    def advance(self, count: int) -> None:
+        what, total, done = self.stages[-1]
+        self.stages[-1] = what, total, done + count
+
+
+@pytest.mark.parametrize("verb", ["purge", "remove", "complete"])
+def test_progress_counts_each_item_once(queue: WorkQueue, foreign: Foreign, verb: str) -> None:
+    waiting = [b"w%d" % number for number in range(2500)]
+    leased = [b"l%d" % number for number in range(600)]
+    list(queue.add_many([NewItem(item_id, b"x") for item_id in waiting]))
+    foreign.leased(*leased)
+    queue.connection.progress = counting = Counting()
+    if verb == "purge":
+        outcomes = queue.purge(NoJournal())
+    elif verb == "remove":
+        outcomes = queue.remove([*waiting, *leased], NoJournal())
+    else:
+        outcomes = queue.complete([*waiting, *leased])
+    assert len(list(outcomes)) == 3100
+    doing = [stage for stage in counting.stages if stage[0] in ("removing", "completing")]
+    assert sum(done for _, _, done in doing) == 3100
+    assert all(total is None or done <= total for _, total, done in doing)

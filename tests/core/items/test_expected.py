@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Outcome, State, Status, WorkQueue
 from rwq_cli.core.inspect.listing import Selection
-from rwq_cli.core.items.remove import NoJournal
+from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.state.expected import Expected, fingerprint
 from tests.conftest import FakeClock, Foreign, settling
 

@@ -1,6 +1,7 @@
 """Restoring items as they were, again and again, into a queue that may have others."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
 from rwq_cli.core.batches import FLUSH, Flush
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.importing import (
     RESTORE_ITEMS,
     Line,
@@ -272,3 +274,71 @@ def test_a_guard_lasts_as_long_as_this_server_needs_it_to(queue: WorkQueue, raw:
         3655 <= left <= 3660
         for left in seconds_left(raw, b"jobs:lease:a", b"jobs:leased_by_session:a")
     )
+
+
+class Notes:
+    """A journal that remembers what was written, and runs something after each write."""
+
+    def __init__(self) -> None:
+        self.items: dict[bytes, tuple[bytes, str]] = {}
+        self.results: list[Result] = []
+        self.settled: list[list[bytes]] = []
+        self.after_write: Callable[[], object] = lambda: None
+
+    def write(self, items: Sequence[ItemSnapshot], written: Sequence[str] = ()) -> None:
+        for item, by in zip(items, written, strict=True):
+            self.items[item.item_id] = item.data, by
+        self.after_write()
+
+    def write_results(self, results: Sequence[Result], _written: Sequence[str] = ()) -> None:
+        self.results += results
+
+    def settle(self, not_removed: Sequence[bytes]) -> None:
+        self.settled.append(list(not_removed))
+
+
+class TestJournal:
+    def test_it_has_what_was_replaced_and_what_replaced_it(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a", b"same")
+        foreign.leased(b"l")
+        given = [*waits(b"new", b"a", b"l"), *waits(b"same", data=b"data of same")]
+        notes = Notes()
+        outcomes = restore(queue, given, on_conflict=REPLACE, journal=notes)
+        assert statuses(outcomes) == [
+            *(Status.IMPORTED, Status.REPLACED, Status.REPLACED, Status.ALREADY_THERE)
+        ]
+        digest = sha256(b"new").hexdigest()
+        assert notes.items == {b"a": (b"data of a", digest), b"l": (b"data of l", digest)}
+        assert notes.settled == [[]]
+
+    def test_an_item_that_changes_after_it_was_written_stays(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        notes = Notes()
+        notes.after_write = lambda: (raw.set("jobs:item:a", "else"), raw.delete("jobs:item:b"))
+        outcomes = restore(queue, waits(b"a", b"b", b"c"), on_conflict=REPLACE, journal=notes)
+        assert statuses(outcomes) == [Status.CHANGED, Status.MISSING, Status.REPLACED]
+        assert (raw.get("jobs:item:a"), raw.exists("jobs:item:b")) == (b"else", 0)
+        assert notes.settled == [[b"a", b"b"]]
+
+    def test_an_item_that_comes_after_that_is_not_replaced(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
+        foreign.waiting(b"a")
+        notes = Notes()
+        notes.after_write = lambda: raw.set("jobs:item:b", "else")
+        outcomes = restore(queue, waits(b"a", b"b"), on_conflict=REPLACE, journal=notes)
+        assert statuses(outcomes) == [Status.REPLACED, Status.CHANGED]
+        assert raw.get("jobs:item:b") == b"else"
+
+    def test_many_are_replaced_in_several_calls(self, queue: WorkQueue, foreign: Foreign) -> None:
+        ids = [b"%d" % number for number in range(RESTORE_ITEMS + 50)]
+        foreign.waiting(*ids)
+        notes = Notes()
+        outcomes = restore(queue, waits(*ids), on_conflict=REPLACE, journal=notes)
+        assert statuses(outcomes) == [Status.REPLACED] * len(ids)
+        assert list(notes.items) == ids
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == ids[::-1]

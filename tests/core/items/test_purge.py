@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.inspect.results import Result, Verdict
-from rwq_cli.core.items.remove import NoJournal
+from rwq_cli.core.items.journal import NoJournal
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.inspect.test_results import keep
 from tests.core.items.test_remove import Journal, many

@@ -2,9 +2,11 @@
 
 import re
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha1
 from math import inf
 from pathlib import Path
@@ -12,6 +14,7 @@ from threading import Thread
 
 import pytest
 from redis import Redis
+from redis.connection import UnixDomainSocketConnection
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect, lua
 from rwq_cli.core.errors import (
@@ -420,3 +423,62 @@ def test_setting_no_touch_requires_the_password(start_server: StartServer) -> No
         connect(Server(private.url, password="n0t-this-one")).set_no_touch()
     with pytest.raises(Unreachable):
         connect(Server("unix:///no/such/socket")).set_no_touch()
+
+
+class TestConnectTimeout:
+    """It limits all of connecting, whose steps each have less."""
+
+    @staticmethod
+    def slow_server(listener: socket.socket, pause_s: float, answered: list[bytes]) -> None:
+        """Answer each command after a pause."""
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                while command := connection.recv(1 << 16):
+                    time.sleep(pause_s)
+                    connection.sendall(b"+OK\r\n" * command.count(b"*"))
+                    answered.append(command)
+
+    @pytest.mark.parametrize(("pause_s", "is_in_time"), [(0.4, False), (0.01, True)])
+    def test_slow_steps_add_up(self, pause_s: float, is_in_time: bool) -> None:
+        answered: list[bytes] = []
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            arguments = (listener, pause_s, answered)
+            threading.Thread(target=self.slow_server, args=arguments, daemon=True).start()
+            url = f"redis://127.0.0.1:{listener.getsockname()[1]}/3"
+            slow = connect(Server(url, password="x", connect_timeout_s=0.6))
+            if is_in_time:
+                assert slow.call("ECHO", "x") == b"OK"
+                return
+            with pytest.raises(Unreachable) as caught:
+                slow.call("ECHO", "x")
+        assert caught.value.message == f"cannot reach {url}: it does not answer within 0.6 s"
+        assert b"SELECT" not in b"".join(answered)
+
+    def test_a_name_that_is_looked_up_for_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        go_on = threading.Event()
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: go_on.wait(30))
+        connection = connect(Server("redis://db.example:6379", connect_timeout_s=0.05))
+        try:
+            with pytest.raises(Unreachable, match=r"does not answer within 0\.05 s"):
+                connection.call("PING")
+        finally:
+            go_on.set()
+
+    def test_a_link_that_came_too_late_is_not_used_again(
+        self, server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        go_on = threading.Event()
+        connection = connect(Server(server.url, connect_timeout_s=0.05))
+        slow = UnixDomainSocketConnection._connect
+
+        def late(raw: UnixDomainSocketConnection) -> socket.socket:
+            go_on.wait(30)
+            return slow(raw)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(UnixDomainSocketConnection, "_connect", late)
+            with pytest.raises(Unreachable):
+                connection.call("PING")
+        go_on.set()
+        assert connection.call("PING") in (True, b"PONG")

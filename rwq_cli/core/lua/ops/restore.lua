@@ -7,14 +7,16 @@
 --           entries without data, which would list the item twice
 -- arg 5..   for each item: the number of its line in the file; ID; '1' if such an entry may be in a
 --           list, else '0'; data; place ('main', 'processing' or 'none'); holder; ms left of its lease
---           (-1 no expiry, -2 none); due time and time of burial, unix ms, or ''; its returns, or ''.
---           Each ID once
+--           (-1 no expiry, -2 none); due time and time of burial, unix ms, or ''; its returns, or '';
+--           which data 'replace' may replace: '' any, '-' none, else the SHA-1 of the data, and the
+--           item must exist. Each ID once
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there with
--- this data, skipped, replaced, conflict for other data, wrong-type. Fewer outcomes than items mean that
+-- this data, skipped, replaced, conflict for other data, changed for data that may not be replaced, missing if
+-- the item must exist, wrong-type. Fewer outcomes than items mean that
 -- arg 4 was used up, and the rest needs another call.
 local on_conflict, at_front, removals_left = arg(2), arg(3) == '1', tonumber(arg(4))
 local args, now_ms = args_from(5), clock_ms()
-local FIELDS = 10
+local FIELDS = 11
 local OTHER_DATA = { fail = 'conflict', skip = 'skipped', replace = 'replaced' }
 
 local lines, keys = {}, {}
@@ -24,25 +26,29 @@ end
 -- Usually, none of the items exists.
 local marked, some_exist = read_marks(lines), for_all('EXISTS', nil, keys) > 0
 
-local function status_of(line, id, data)
+local function status_of(line, id, data, replaceable)
   if marked[line] then
     return 'imported-before'
-  elseif not some_exist then
-    return 'imported'
   end
-  local found = redis.call('TYPE', item_prefix .. id).ok
+  local found = some_exist and redis.call('TYPE', item_prefix .. id).ok or 'none'
   if found == 'none' then
-    return 'imported'
+    return (replaceable == '' or replaceable == '-') and 'imported' or 'missing'
   elseif found ~= 'string' then
     return 'wrong-type'
   end
-  return redis.call('GET', item_prefix .. id) == data and 'already-there' or OTHER_DATA[on_conflict]
+  local now = redis.call('GET', item_prefix .. id)
+  if now == data then
+    return 'already-there'
+  elseif replaceable ~= '' and redis.sha1hex(now) ~= replaceable then
+    return 'changed'
+  end
+  return OTHER_DATA[on_conflict]
 end
 
 local ids, statuses, done, restored, restored_ids, listed = {}, {}, {}, {}, {}, {}
 for at = 1, #args, FIELDS do
   local line, id, may_be_listed, data = unpack(args, at, at + 3)
-  local status = status_of(line, id, data)
+  local status = status_of(line, id, data, args[at + 10])
   local is_restored = status == 'imported' or status == 'replaced'
   if status == 'replaced' or (is_restored and may_be_listed == '1') then
     if removals_left == 0 then

@@ -4,12 +4,12 @@
 -- arg 2     '1' to replace results that exist, else '0'
 -- arg 3..   for each: the number of its line in the file; ID; ms left until it expires, -1 for no
 --           expiry; its status, 'completed' | 'rejected'; its completion time, unix ms; '1' if somebody
---           held the lease, else '0'; the holder; '1' if it has a result, else '0'; the result. Each ID
---           once
+--           held the lease, else '0'; the holder; '1' if it has a result, else '0'; the result; the
+--           completion time of the one result that may be replaced, '' for any. Each ID once
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there,
 -- replaced, wrong-type for a key that is not a result.
 local replaces, args = arg(2) == '1', args_from(3)
-local FIELDS = 9
+local FIELDS = 10
 local lines, ids, statuses, done, restored = {}, {}, {}, {}, {}
 for at = 1, #args, FIELDS do
   lines[#lines + 1] = args[at]
@@ -17,9 +17,11 @@ end
 local marked = read_marks(lines)
 for at = 1, #args, FIELDS do
   local line, id = args[at], args[at + 1]
-  local kind = result_kind(result_prefix .. id)
+  local kind, replaceable = result_kind(result_prefix .. id), args[at + 9]
+  local may_replace = replaces and (replaceable == ''
+    or kind == 'result' and redis.call('HGET', result_prefix .. id, 'completed_ms') == replaceable)
   local status = marked[line] and 'imported-before' or kind == 'none' and 'imported'
-    or kind ~= 'result' and 'wrong-type' or replaces and 'replaced' or 'already-there'
+    or kind ~= 'result' and 'wrong-type' or may_replace and 'replaced' or 'already-there'
   ids[#ids + 1] = id
   statuses[id] = status
   if status == 'imported' or status == 'replaced' then
@@ -36,7 +38,7 @@ end
 mark_lines(done)
 for _, at in ipairs(restored) do
   local id, left_ms, status, completed_ms, held, holder, given, result =
-    unpack(args, at + 1, at + FIELDS - 1)
+    unpack(args, at + 1, at + 8)
   local key, absent = result_prefix .. id, {}
   local fields = { 'status', status, 'completed_ms', completed_ms }
   for name, value in pairs({ holder = held == '1' and holder, result = given == '1' and result }) do
