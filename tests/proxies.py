@@ -1,8 +1,9 @@
 """Servers and lines that behave badly: a server that is loading, and a line with a fault."""
 
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
@@ -64,23 +65,30 @@ class FaultyProxy:
         self._closed = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
-        self._open: list[socket.socket] = []
+        self._open: list[tuple[socket.socket, socket.socket]] = []
+        self._passing: list[threading.Thread] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
                 here, _ = self._listener.accept()
+                if self._fault is Fault.CUT and self._left < 0:
+                    here.close()
+                    continue
                 here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 there = socket.socket(socket.AF_UNIX)
                 there.connect(str(self._server))
-                self._open += [here, there]
-                for source, sink, side in ((here, there, "up"), (there, here, "down")):
-                    threading.Thread(
-                        target=self._pass_on, args=(source, sink, side), daemon=True
-                    ).start()
+                self._open.append((here, there))
+                for side in ("up", "down"):
+                    passing = threading.Thread(
+                        target=self._pass_on, args=(here, there, side), daemon=True
+                    )
+                    passing.start()
+                    self._passing.append(passing)
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket, side: str) -> None:
+    def _pass_on(self, here: socket.socket, there: socket.socket, side: str) -> None:
+        source, sink = (here, there) if side == "up" else (there, here)
         with suppress(OSError):
             while piece := source.recv(1 << 16):
                 if side == self._side:
@@ -92,22 +100,37 @@ class FaultyProxy:
                         if not self._survives():
                             break
                 sink.sendall(piece)
-        for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        _hang_up(here, there)
 
     def _survives(self) -> bool:
         """Let the fault happen; whether the line goes on after it."""
         if self._fault is Fault.CUT:
             return False
         self._closed.wait({Fault.STALL: None, Fault.DELAY: DELAY_S}.get(self._fault, 0.001))
+        self._left = sys.maxsize
         return not self._closed.is_set()
 
     def close(self) -> None:
-        """Stop listening and drop the connections."""
+        """Drop the connections, and wait until the server has done what it was sent."""
         self._closed.set()
-        for each in (self._listener, *self._open):
-            each.close()
+        self._listener.close()
+        for here, there in self._open:
+            _hang_up(here, there)
+        for passing in self._passing:
+            passing.join()
+        for here, there in self._open:
+            with suppress(OSError):
+                while there.recv(1 << 16):
+                    pass
+            here.close()
+            there.close()
+
+
+def _hang_up(here: socket.socket, there: socket.socket) -> None:
+    """End a line; what the server was sent, it still does."""
+    for end, how in ((here, socket.SHUT_RDWR), (there, socket.SHUT_WR)):
+        with suppress(OSError):
+            end.shutdown(how)
 
 
 class CountedSocket:
@@ -131,9 +154,11 @@ class CountedSocket:
     def sendall(self, data: Any) -> None:
         if self._is_cut:
             raise BrokenPipeError
+        self._line.before_send()
         passed = self._passed("up", len(data))
         self._inner.sendall(memoryview(data)[:passed])
         if self._is_cut:
+            self._line.on_cut()
             self._inner.shutdown(socket.SHUT_WR)
 
     def recv(self, size: int, *flags: int) -> bytes:
@@ -157,6 +182,8 @@ class CountedSocket:
 
     def _passed(self, side: str, count: int) -> int:
         passed, self._is_cut = self._line.pass_on(side, count)
+        if self._is_cut and side == "down":
+            self._line.on_cut()
         return passed
 
     def drain(self) -> None:
@@ -182,9 +209,13 @@ class Line:
 
     Attributes:
         passed: By side, how many bytes passed.
+        before_send: Called before each send.
+        on_cut: Called when the line is cut, after what still passes.
     """
 
     def __init__(self, side: str = "up", after_bytes: int | None = None) -> None:
+        self.before_send: Callable[[], object] = lambda: None
+        self.on_cut: Callable[[], object] = lambda: None
         self._side = side
         self._after = after_bytes
         self.passed = {"up": 0, "down": 0}

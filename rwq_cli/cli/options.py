@@ -35,6 +35,8 @@ class Duration(float):
         return self.text
 
 
+# More than any queue holds.
+COUNT_MAX = 10**15
 FIVE_MINUTES = Duration("5m")
 A_SECOND = Duration("1s")
 
@@ -81,7 +83,8 @@ def _whole_number(name: str, least: int) -> Callable[[str], int]:
             raise UsageError(
                 f"{name} cannot be {str(text)!r}", f"it must be a whole number of at least {least}"
             )
-        return number
+        # `islice` and the server's Lua take no larger number.
+        return min(number, COUNT_MAX)
 
     return parse
 

@@ -152,6 +152,24 @@ def test_a_malformed_number_is_a_usage_error(
     assert foreign.raw.llen("jobs:queue") == 1
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("ls -n", "ls --offset", "leases -n", "lease -n", "wait --timeout 0 --below"),
+        *("clean light --grace 0 --bury-after", "check --waiting-warn", "export -n"),
+        *("release --yes --state leased --force -n", "ls all --tail -n"),
+    ],
+)
+def test_a_number_that_no_queue_reaches_is_as_good_as_any(
+    rwq: Rwq, foreign: Foreign, line: str
+) -> None:
+    foreign.waiting(b"a")
+    foreign.leased(b"l")
+    foreign.raw.hset("jobs:returns", b"l", 1)
+    result = rwq(*line.split(), "9" * 30)
+    assert (result.code, "bug" in result.notes) == (0, False)
+
+
 @pytest.mark.parametrize("number", ["9223372036854775807", "99999999999999999999"])
 @pytest.mark.parametrize(
     ("line", "out"),

@@ -8,24 +8,19 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
-import redis
 
-from tests.driver import Rwq
 from tests.faults.verbs import VERBS, Stage, Verb, name_of
 from tests.proxies import Line
 
 _EVERY = int(os.environ.get("RWQ_CUTS", "0"))
 
 
-@pytest.fixture
-def stage(rwq: Rwq, raw: redis.Redis) -> Stage:
-    return Stage(rwq, raw)
-
-
-def cuts(length: int) -> Iterable[int]:
+def cuts(verb: Verb, length: int) -> Iterable[int]:
     """After which bytes to cut: by default some in the last call, which acts."""
     if _EVERY:
         return range(0, length, _EVERY)
+    if verb.done is None:
+        return [length // 2]
     return sorted({length // 3, *(length - back for back in (150, 30, 1) if back <= length)})
 
 
@@ -40,7 +35,7 @@ def test_a_cut_loses_nothing_and_is_told(stage: Stage, verb: Verb) -> None:
     assert stage.check(verb, result) == "done"
     counts: Counter[str] = Counter()
     for side in ("up", "down"):
-        for after_bytes in cuts(whole.passed[side]):
+        for after_bytes in cuts(verb, whole.passed[side]):
             stage.arrange(verb)
             with Line(side, after_bytes):
                 result = stage.run(verb)

@@ -1,0 +1,109 @@
+"""`kill -9` of every verb on fifty items: at a byte of its line, or at any moment.
+
+The verb runs in a fork of this process, which has loaded everything: starting a program takes
+longer than the verb. `RWQ_KILLS` sets how many kills there are of each verb; 1,080 in all (45)
+found nothing.
+"""
+
+import io
+import os
+import signal
+import time
+from collections import Counter
+from random import Random
+
+import pytest
+import redis
+
+from rwq_cli.cli.program import run
+from rwq_cli.environment import Environment
+from tests.driver import until
+from tests.faults.verbs import VERBS, Stage, Verb, name_of
+from tests.proxies import Line
+
+_KILLS = int(os.environ.get("RWQ_KILLS", "2"))
+_ACTING = [verb for verb in VERBS if verb.done is not None]
+
+
+class Killed:
+    """A verb in a fork.
+
+    Args:
+        stage: The queue.
+        verb: The verb.
+    """
+
+    def __init__(self, stage: Stage, verb: Verb) -> None:
+        self._stage = stage
+        self._verb = verb
+        self._out = stage.home / "out"
+
+    def at_byte(self, side: str, after_bytes: int) -> int:
+        """Kill it when so much has passed; returns its exit status."""
+        line = Line(side, after_bytes)
+        line.on_cut = lambda: os.kill(os.getpid(), signal.SIGKILL)
+        return self._wait(self._fork(line))
+
+    def after(self, seconds: float) -> int:
+        """Kill it so long after its start."""
+        child = self._fork(Line())
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        return self._wait(child)
+
+    def _fork(self, line: Line) -> int:
+        child = os.fork()
+        if child:
+            return child
+        try:
+            with self._out.open("wb") as out, line:
+                environment = Environment(
+                    dict(self._stage.rwq.variables),
+                    io.BytesIO(self._stage.stdin(self._verb)),
+                    out,
+                    io.BytesIO(),
+                )
+                code = int(run(self._stage.words(self._verb), environment))
+                out.flush()
+                os._exit(code)
+        finally:
+            os._exit(99)
+
+    def _wait(self, child: int) -> int:
+        _, status = os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    @property
+    def out(self) -> bytes:
+        """What it had printed."""
+        return self._out.read_bytes()
+
+
+@pytest.mark.parametrize("verb", _ACTING, ids=name_of)
+def test_a_killed_verb_loses_nothing(stage: Stage, raw: redis.Redis, verb: Verb) -> None:
+    random = Random(verb.words)
+    for _ in range(2):
+        stage.arrange(verb)
+        begun = time.monotonic()
+        with Line() as whole:
+            stage.run(verb)
+        lasts_s = time.monotonic() - begun
+    ends: Counter[str] = Counter()
+    for number in range(_KILLS):
+        stage.arrange(verb)
+        (stage.home / "out").write_bytes(b"")
+        known = {client["id"] for client in raw.client_list()}
+        killed = Killed(stage, verb)
+        if number % 2:
+            code = killed.after(random.uniform(lasts_s, 3 * lasts_s))
+        else:
+            # Near the end, where the call is that acts: within it, or within its reply.
+            side = random.choice(("up", "down", "down"))
+            length = whole.passed[side]
+            code = killed.at_byte(side, random.randrange(max(0, length - 200), length))
+        until(lambda known=known: {client["id"] for client in raw.client_list()} <= known)
+        assert code in (0, -signal.SIGKILL)
+        done = stage.done(verb)
+        stage.check_keys(verb, killed.out)
+        ends["it ended before" if code == 0 else "done" if done else "nothing done"] += 1
+    print(name_of(verb), dict(ends))

@@ -1,0 +1,55 @@
+"""A proxy between rwq and the server that stalls, delays or splits what passes, in each direction.
+
+Cuts are in `test_cuts.py`.
+"""
+
+import pytest
+
+from tests.faults.verbs import SOME_VERBS, Stage, Verb, name_of
+from tests.proxies import Fault, FaultyProxy, Line
+from tests.servers import PrivateServer
+
+
+def lengths(stage: Stage, verb: Verb) -> dict[str, int]:
+    """How many bytes pass in each direction, when the server knows the scripts."""
+    for _ in range(2):
+        stage.arrange(verb)
+        with Line() as line:
+            stage.run(verb)
+    stage.arrange(verb)
+    return line.passed
+
+
+def run_through(
+    stage: Stage, server: PrivateServer, verb: Verb, fault: Fault, side: str, at: int, *more: str
+) -> tuple[str, str]:
+    """Run a verb through a proxy; what came of it, and what it said."""
+    proxy = FaultyProxy(server.socket, after_bytes=at, side=side, fault=fault)
+    try:
+        # No environment variable: an undo file knows the address.
+        result = stage.run(verb, "-u", proxy.url, *more)
+    finally:
+        proxy.close()
+    return stage.check(verb, result), result.notes
+
+
+@pytest.mark.parametrize("fault", [Fault.DELAY, Fault.SPLIT])
+@pytest.mark.parametrize("verb", SOME_VERBS, ids=name_of)
+def test_what_comes_late_or_in_pieces_is_read(
+    stage: Stage, server: PrivateServer, verb: Verb, fault: Fault
+) -> None:
+    for side, length in lengths(stage, verb).items():
+        stage.arrange(verb)
+        assert run_through(stage, server, verb, fault, side, length // 2)[0] == "done"
+
+
+@pytest.mark.parametrize("side", ["up", "down"])
+@pytest.mark.parametrize("verb", SOME_VERBS, ids=name_of)
+def test_a_line_that_stalls_is_given_up(
+    stage: Stage, server: PrivateServer, verb: Verb, side: str
+) -> None:
+    at = lengths(stage, verb)[side] - 2
+    timeouts = ("--connect-timeout", "0.1", "--reply-timeout", "0.1")
+    came_to, notes = run_through(stage, server, verb, Fault.STALL, side, at, *timeouts)
+    assert came_to != "done"
+    assert "did not answer within" in notes

@@ -1,0 +1,246 @@
+"""Servers that forget scripts, kill clients, sleep, are full, or refuse commands."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from random import Random
+
+import pytest
+import redis
+
+from tests.conftest import StartServer
+from tests.driver import Result, Rwq
+from tests.faults.verbs import COUNT, IDS, SOME_VERBS, VERBS, Stage, Verb, name_of
+from tests.live.raw_keys import read_raw_keys
+from tests.proxies import Line
+from tests.servers import NoServerBinary, PrivateServer, running_server
+
+_ACTING = [verb for verb in VERBS if verb.done is not None]
+each_verb = pytest.mark.parametrize("verb", VERBS, ids=name_of)
+some_verbs = pytest.mark.parametrize("verb", SOME_VERBS, ids=name_of)
+
+
+@pytest.fixture
+def stage_at(bare_rwq: Rwq) -> Iterator[Callable[[PrivateServer], Stage]]:
+    """A stage on a server that the test started."""
+    clients: list[redis.Redis] = []
+
+    def make(server: PrivateServer) -> Stage:
+        variables = {"RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}
+        bare_rwq.variables = {**bare_rwq.variables, **variables}
+        clients.append(server.client())
+        return Stage(bare_rwq, clients[-1])
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+@each_verb
+def test_scripts_are_sent_again_if_the_server_forgets_them(
+    stage: Stage, raw: redis.Redis, verb: Verb
+) -> None:
+    stage.arrange(verb)
+    with Line() as line:
+        line.before_send = raw.script_flush
+        result = stage.run(verb)
+    assert stage.check(verb, result) == "done"
+
+
+def test_functions_do_not_matter(stage: Stage, raw: redis.Redis) -> None:
+    (verb, *_) = _ACTING
+    stage.arrange(verb)
+    with Line() as line:
+        line.before_send = lambda: raw.execute_command("FUNCTION", "FLUSH")
+        result = stage.run(verb)
+    assert stage.check(verb, result) == "done"
+
+
+@some_verbs
+def test_a_client_that_is_killed_loses_nothing(stage: Stage, raw: redis.Redis, verb: Verb) -> None:
+    """Before its last call, and before another one."""
+
+    def run(killed_before: int) -> tuple[int, Result]:
+        sends = 0
+
+        def count() -> None:
+            nonlocal sends
+            sends += 1
+            if sends == killed_before:
+                raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+        stage.arrange(verb)
+        with Line() as line:
+            line.before_send = count
+            result = stage.run(verb)
+        return sends, result
+
+    last, _ = run(0)
+    for killed_before in {last, Random(verb.words).randint(1, last)}:
+        stage.check(verb, run(killed_before)[1])
+
+
+@pytest.fixture
+def sleepy(
+    start_server: StartServer, stage_at: Callable[[PrivateServer], Stage]
+) -> tuple[Stage, PrivateServer]:
+    server = start_server("--enable-debug-command", "yes")
+    return stage_at(server), server
+
+
+@some_verbs
+def test_a_server_that_sleeps_is_given_up_or_waited_for(
+    sleepy: tuple[Stage, PrivateServer], verb: Verb
+) -> None:
+    stage, server = sleepy
+    for timeouts, expected in (((), "done"), (("--reply-timeout", "0.05"), None)):
+        stage.arrange(verb)
+        asleep = threading.Event()
+        with server.client() as other, Line() as line:
+
+            def sleep(other: redis.Redis = other, asleep: threading.Event = asleep) -> None:
+                asleep.set()
+                other.execute_command("DEBUG", "SLEEP", "0.3")
+
+            sleeper = threading.Thread(target=sleep)
+
+            def before_send(
+                sleeper: threading.Thread = sleeper, asleep: threading.Event = asleep
+            ) -> None:
+                if not asleep.is_set():
+                    sleeper.start()
+                    asleep.wait()
+
+            line.before_send = before_send
+            result = stage.run(verb, *timeouts)
+            sleeper.join()
+        # What it was sent while it slept it has done before the second of these.
+        stage.raw.ping()
+        stage.raw.ping()
+        came_to = stage.check(verb, result)
+        assert expected in (None, came_to)
+
+
+# Enough for several calls of each.
+_MANY = 4000
+_BATCHES = (
+    ("add --id-from line -o ids", "", lambda seen, i: i in seen.main),
+    ("add --id-from line --delay 1h -o ids", "", lambda seen, i: i in seen.delayed),
+    ("release - -o ids --delay 1h", "waiting", lambda seen, i: i in seen.delayed),
+    ("bury - -o ids", "waiting", lambda seen, i: i in seen.buried),
+    ("lease -n 4000 -o ids", "waiting", lambda seen, i: i in seen.processing),
+    ("clean light --grace 0 -o ids", "abandoned", lambda seen, i: i in seen.main),
+    ("mv - -o ids --to other --yes", "waiting", lambda seen, i: i not in seen.data),
+)
+
+
+@pytest.mark.parametrize(("words", "before", "done"), _BATCHES, ids=[b[0] for b in _BATCHES])
+def test_a_server_that_fills_up_has_done_what_was_printed(
+    start_server: StartServer,
+    stage_at: Callable[[PrivateServer], Stage],
+    words: str,
+    before: str,
+    done: Callable[..., bool],
+) -> None:
+    stage = stage_at(start_server("--maxmemory-policy", "noeviction"))
+    raw = stage.raw
+    raw.flushall()
+    ids = [b"%06d" % number for number in range(_MANY)]
+    if before:
+        raw.mset({b"jobs:item:" + item_id: b"data of " + item_id for item_id in ids})
+    if before in ("waiting", "abandoned"):
+        raw.lpush("jobs:queue" if before == "waiting" else "jobs:processing", *ids)
+    raw.config_set("maxmemory", raw.info("memory")["used_memory"] + 400_000)
+    result = stage.rwq(*words.split(), stdin=b"\n".join(ids))
+    raw.config_set("maxmemory", 0)
+    seen = read_raw_keys(raw, b"jobs")
+    assert result.code == 69, (result.code, result.notes)
+    assert "is out of memory" in result.notes
+    changed = {item_id for item_id in ids if done(seen, item_id)}
+    assert {*result.out.split()} == changed
+    assert 0 < len(changed) < _MANY
+    if before:
+        moved = {i for i in ids if raw.exists(b"other:item:" + i)} if "mv" in words else set()
+        assert {*seen.data} | moved == {*ids}
+
+
+@pytest.fixture(scope="module")
+def replica_process() -> Iterator[PrivateServer]:
+    try:
+        with running_server() as server:
+            yield server
+    except NoServerBinary as reason:
+        pytest.skip(str(reason))
+
+
+@each_verb
+def test_a_replica_is_only_read(
+    replica_process: PrivateServer, stage_at: Callable[[PrivateServer], Stage], verb: Verb
+) -> None:
+    with replica_process.client() as raw:
+        raw.execute_command("REPLICAOF", "NO", "ONE")
+    stage = stage_at(replica_process)
+    stage.arrange(verb)
+    # Its primary does not exist, so it keeps what it has.
+    stage.raw.execute_command("REPLICAOF", "127.0.0.1", "1")
+    before = read_raw_keys(stage.raw, b"jobs")
+    result = stage.run(verb)
+    assert read_raw_keys(stage.raw, b"jobs") == before
+    writes = verb.done is not None or verb.words.startswith(("set", "doctor --fix"))
+    assert result.code == (69 if writes else 1 if "doctor" in verb.words else 0), result
+    assert ("does not accept writes" in result.notes) is writes
+
+
+@each_verb
+def test_a_managed_server_refuses_what_is_only_useful(
+    stage: Stage, raw: redis.Redis, verb: Verb, server: PrivateServer
+) -> None:
+    """No CONFIG, CLIENT, OBJECT, DEBUG, MONITOR, INFO, MEMORY, LATENCY or SLOWLOG."""
+    denied = ("config", "client", "object", "debug", "monitor", "info", "memory", "latency")
+    rules = ["+@all", *(f"-{command}" for command in (*denied, "slowlog"))]
+    raw.execute_command("ACL", "SETUSER", "managed", "reset", "on", ">pw", "~*", "&*", *rules)
+    try:
+        stage.arrange(verb)
+        result = stage.run(verb, "-u", f"unix://managed:pw@{server.socket}")
+        assert stage.check(verb, result) == "done"
+    finally:
+        raw.execute_command("ACL", "DELUSER", "managed")
+
+
+def test_commands_may_have_other_names(
+    start_server: StartServer, stage_at: Callable[[PrivateServer], Stage]
+) -> None:
+    renamed = ("CONFIG", "OBJECT", "DEBUG", "MONITOR", "MEMORY", "INFO")
+    words = [word for name in renamed for word in ("--rename-command", name, "")]
+    stage = stage_at(start_server(*words))
+    for verb in VERBS:
+        stage.arrange(verb)
+        assert stage.check(verb, stage.run(verb)) == "done", name_of(verb)
+
+
+# Without these a client cannot connect, or no script runs.
+_NEEDED = frozenset(("evalsha", "eval", "client", "config", "info", "auth", "hello", "flushall"))
+# By default every fifth command of every third verb; with RWQ_CUTS all.
+_EVERY = 1 if os.environ.get("RWQ_CUTS") else 5
+
+
+@pytest.mark.needs("acl-check")
+@pytest.mark.parametrize("verb", _ACTING if _EVERY == 1 else _ACTING[::3], ids=name_of)
+def test_a_user_without_one_command_does_all_or_nothing(
+    stage: Stage, raw: redis.Redis, server: PrivateServer, verb: Verb
+) -> None:
+    stage.arrange(verb)
+    raw.config_resetstat()
+    stage.run(verb)
+    used = {stat.removeprefix("cmdstat_").partition("|")[0] for stat in raw.info("commandstats")}
+    for command in sorted(used - _NEEDED)[len(verb.words) % _EVERY :: _EVERY]:
+        stage.arrange(verb)
+        rules = ("reset", "on", ">pw", "~*", "&*", "+@all", f"-{command}")
+        raw.execute_command("ACL", "SETUSER", "lacking", *rules)
+        result = stage.run(verb, "-u", f"unix://lacking:pw@{server.socket}")
+        came_to = stage.check(verb, result)
+        assert came_to == "done" or f"'{command}" in result.notes, (command, result)
+    raw.execute_command("ACL", "DELUSER", "lacking")
+
+
+assert len(IDS) == COUNT
