@@ -47,8 +47,8 @@ class SelectableState(StrEnum):
 
 States = list[SelectableState] | None
 _KEYWORD = Parameter.KEYWORD_ONLY
-# The state of what a session holds.
-_LEASED = frozenset({State.LEASED})
+# What `--mine` chooses: the leases of rwq's sessions end.
+_MINE = frozenset({State.LEASED})
 
 
 def _state_option(offered: Iterable[SelectableState]) -> object:
@@ -290,7 +290,7 @@ class SelectionScope:
         has_states = selected.states is not None
         if not has_states:
             states = self.everything if everything else self.default
-            selected = replace(selected, states=_LEASED if mine else states)
+            selected = replace(selected, states=_MINE if mine else states)
         return Choice(None, selected, limit or None, has_states=has_states, mine=mine)
 
 

@@ -18,10 +18,10 @@ from rwq_cli.views.outcomes import batch_of_ids
 app = CommandModule()
 
 
-# The states that are chosen without --force.
-_UNLEASED = frozenset({State.WAITING, State.ABANDONED})
-_LEASED = frozenset({State.LEASED, State.HELD, State.UNLISTED})
-_SCOPE = SelectionScope(default=_UNLEASED, everything=_UNLEASED, offered=ITEMS)
+# --force also chooses leased items.
+_CHOSEN = frozenset({State.WAITING, State.ABANDONED})
+_LEASED = frozenset(state for state in State if state.is_leased)
+_SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
 
 
 def _reason(text: str) -> bytes:

@@ -14,7 +14,7 @@ from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import ITEMS, Chosen
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import State, Status
+from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
@@ -23,9 +23,9 @@ from rwq_cli.output.report import Report
 app = CommandModule()
 
 
-# The states in which items have no lease; --force also moves leased, delayed and buried items.
-_UNLEASED = frozenset({State.WAITING, State.ABANDONED, State.ORPHANED, State.DUPLICATED})
-_SCOPE = SelectionScope(default=_UNLEASED, everything=_UNLEASED, offered=ITEMS)
+# --force also chooses leased, delayed and buried items.
+_CHOSEN = frozenset(state for state in ITEMS if not (state.is_leased or state.is_scheduled))
+_SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
 
 
 @app.command(

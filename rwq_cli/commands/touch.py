@@ -14,7 +14,7 @@ from rwq_cli.views.outcomes import batch_of_ids
 
 app = CommandModule()
 
-_LEASED = frozenset({State.LEASED, State.HELD, State.UNLISTED})
+_LEASED = frozenset(state for state in State if state.is_leased)
 _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, offered=_LEASED)
 
 

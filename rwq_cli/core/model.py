@@ -26,6 +26,47 @@ class State(StrEnum):
     GONE = "gone"
     WRONG_TYPE = "wrong-type"
 
+    @property
+    def has_data(self) -> bool:
+        """Whether there is data under the ID; also true of keys of the wrong type."""
+        return self not in _WITHOUT_DATA
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it is the state of an item: of data under readable keys."""
+        return self.has_data and self is not State.WRONG_TYPE
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether a session holds the item."""
+        return self in _LEASED
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the item is delayed or buried: in a sorted set, and in no list."""
+        return self in _SCHEDULED
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it is a finding of the doctor that is more than a note."""
+        return self in _BROKEN
+
+    @property
+    def may_be_in_transit(self) -> bool:
+        """Whether a healthy item looks so between two commands of its worker or producer.
+
+        Only a second look, a grace period later, tells the two apart.
+        """
+        return self in _IN_TRANSIT
+
+
+_WITHOUT_DATA = frozenset({State.GHOST, State.STRAY_LEASE, State.GONE})
+_LEASED = frozenset({State.LEASED, State.HELD, State.UNLISTED})
+_SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
+_IN_TRANSIT = frozenset(
+    {State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST}
+)
+_BROKEN = _IN_TRANSIT | {State.HELD, State.WRONG_TYPE}
 
 # The codes of states in the replies of scripts; `core/lua` makes a Lua table of them.
 STATE_CODES = dict(zip(State, "wlhaoudtbDgsGW", strict=True))

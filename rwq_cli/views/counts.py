@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rwq_cli.core.model import Counts
+from rwq_cli.core.model import Counts, State
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
@@ -27,7 +27,13 @@ _TITLES = {
     "payload_median_bytes": "MEDIAN",
     "payload_max_bytes": "LARGEST",
 }
-_BAD = frozenset({"abandoned", "held", "orphaned", "duplicated", "ghosts", "wrong_types"})
+# The broken states have plural names in some counts.
+_BROKEN = frozenset(
+    state.value.replace("-", "_") + plural
+    for state in State
+    if state.is_broken
+    for plural in ("", "s")
+)
 
 
 def counts_fields(counts: Counts) -> dict[str, Any]:
@@ -46,7 +52,7 @@ def _column(name: str, rank: int) -> Column[Counts]:
         value,
         lambda counts: _cell(name, value(counts)),
         right=True,
-        style=lambda counts: "red" if name in _BAD and value(counts) else None,
+        style=lambda counts: "red" if name in _BROKEN and value(counts) else None,
         field=name,
         rank=rank,
     )
@@ -123,7 +129,7 @@ _RARE = ("returned", "returns", "results")
 def _sections(counts: Counts) -> list[Section]:
     numbers = {name: getattr(counts, name) for name in (*_ROWS, *_RARE)}
     rows: list[Row] = [
-        (name.replace("_", " "), human.count(number), "red" if name in _BAD and number else None)
+        (name.replace("_", " "), human.count(number), "red" if name in _BROKEN and number else None)
         for name, number in numbers.items()
         if number is not None and (number or name in _ROWS)
     ]

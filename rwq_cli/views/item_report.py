@@ -18,8 +18,6 @@ from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.explanations import Explanation, explain
 from rwq_cli.views.items import ITEM_NESTED, item_fields, preview_text, state_style
 
-_NO_ITEM = (State.GONE, State.STRAY_LEASE, State.GHOST)
-
 
 @dataclass(frozen=True)
 class Shown:
@@ -64,7 +62,7 @@ def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
 
     def note(record: Shown, output: OutputFormat) -> str | None:
         is_silent = output in (OutputFormat.DATA, OutputFormat.IDS)
-        if is_silent and record.item.state in _NO_ITEM:
+        if is_silent and not record.item.state.has_data:
             return f"no such item: {escaped(record.item.item_id)}"
         return None
 
@@ -80,7 +78,7 @@ def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
         records=shown,
         describes=True,
         is_one=one,
-        is_missing=lambda record: record.item.state in _NO_ITEM,
+        is_missing=lambda record: not record.item.state.has_data,
         note=note,
     )
 
@@ -223,7 +221,7 @@ def _lease(lease: Lease, now_ms: int) -> str:
 
 def _result_text(result: Result, state: State, now_ms: int) -> str:
     """A result, and which item it belongs to."""
-    whose = "" if state in _NO_ITEM else ", of an earlier item with this ID"
+    whose = ", of an earlier item with this ID" if state.has_data else ""
     given = "none given" if result.result_bytes is None else human.size(result.result_bytes)
     expiry = "no expiry"
     if result.ttl_ms is not None:

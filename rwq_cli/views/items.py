@@ -11,17 +11,10 @@ from rwq_cli.output.encode import JsonText, bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Column, Cut, View
 
-_BROKEN = frozenset(
-    {
-        *(State.ABANDONED, State.ORPHANED, State.GHOST, State.HELD, State.DUPLICATED),
-        *(State.STRAY_LEASE, State.WRONG_TYPE),
-    }
-)
-
 
 def state_style(state: State) -> str | None:
     """Red for broken states, green for leased."""
-    if state in _BROKEN:
+    if state.is_broken:
         return "red"
     return "green" if state is State.LEASED else None
 

@@ -2,8 +2,9 @@
 
 from hypothesis import given, strategies as st
 
-from rwq_cli.core import Outcome, Status
+from rwq_cli.core import Outcome, State, Status
 from rwq_cli.core.model import STATUS_CODES, OutcomeBatch, Outcomes
+from rwq_cli.core.repair.findings import Code, Severity
 
 
 def test_every_status_has_a_code_of_its_own() -> None:
@@ -58,3 +59,15 @@ def test_outcomes_are_read_one_by_one_or_in_batches() -> None:
     outcomes = Outcomes(batches())
     assert next(outcomes) == Outcome(b"1", Status.ADDED)
     assert [outcome.item_id for outcome in outcomes] == [b"2", b"3"]
+
+
+def test_a_broken_state_is_a_finding_that_is_more_than_a_note() -> None:
+    # An item that is due is a finding only if it is late.
+    findings = {code.value for code in Code if code.severity is not Severity.NOTE} - {"due"}
+    assert {state for state in State if state.is_broken} == findings & set(State)
+
+
+def test_every_state_of_an_item_is_in_one_place() -> None:
+    """An item is leased, delayed or buried, or neither; nothing else is any of them."""
+    for state in State:
+        assert state.is_leased + state.is_scheduled <= state.is_item <= state.has_data

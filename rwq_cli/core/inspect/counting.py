@@ -9,7 +9,6 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, walk_processing
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.state.probe import probe, states
-from rwq_cli.core.state.rules import SCHEDULED
 
 _SAMPLE_ITEMS = 100
 # The age of the queue is that of the first item among this many entries; others may be ghosts.
@@ -95,7 +94,7 @@ def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) 
         done.update(fresh)
         for facts in probe(queue, fresh, in_processing=1):
             state = facts.state
-            if state in SCHEDULED:
+            if state.is_scheduled:
                 # Counted in the sorted set; its entry in processing is stale.
                 continue
             by_state[state] += 1

@@ -21,14 +21,15 @@ from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.probe import probe, states
-from rwq_cli.core.state.rules import SCHEDULED, Facts
+from rwq_cli.core.state.rules import Facts
 
 # States that only a walk over the whole queue finds.
 FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
-_NOT_ITEMS = (State.GHOST, State.WRONG_TYPE)
+# States of IDs in any list or sorted set that are not items.
+ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
 _LISTED_IN = {
-    "delayed": (State.DELAYED, State.DUE, *_NOT_ITEMS),
-    "buried": (State.BURIED, *_NOT_ITEMS),
+    "delayed": (State.DELAYED, State.DUE, *ANYWHERE),
+    "buried": (State.BURIED, *ANYWHERE),
 }
 
 
@@ -281,7 +282,7 @@ class _Walk:
                 ids = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
                 found = zip(ids, states(queue, ids, in_processing=1), strict=True)
                 # A guarded item's entry in processing is stale.
-                listed = [each for each in found if each[1] not in SCHEDULED]
+                listed = [each for each in found if not each[1].is_scheduled]
                 self._seen.update(item_id for item_id, _ in listed)
                 yield listed
         for items in self._in_zsets(source):
@@ -323,7 +324,7 @@ class _Walk:
             fresh = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
             found = probe(self._queue, fresh, in_processing=1)
             # A guarded item's entry in processing is stale.
-            listed = [facts for facts in found if facts.state not in SCHEDULED]
+            listed = [facts for facts in found if not facts.state.is_scheduled]
             self._seen.update(facts.item_id for facts in listed)
             yield self._items(listed)
 

@@ -26,8 +26,6 @@ PREVIEW_BYTES = 200
 # Items that are read at once with all of their data.
 ITEMS_WITH_DATA = 16
 
-_NO_DATA = (State.GHOST, State.GONE, State.STRAY_LEASE)
-
 
 @dataclass(frozen=True, slots=True)
 class ItemReport:
@@ -232,7 +230,7 @@ def _with_detail(item: Item, idle: object, data: object, size: object, preview: 
     if isinstance(data, bytes):
         size, preview = len(data), data[:PREVIEW_BYTES]
     # STRLEN of a missing key is 0, like that of an empty payload.
-    has_data = item.state not in _NO_DATA
+    has_data = item.state.has_data
     return replace(
         item,
         idle_s=idle if isinstance(idle, int) else None,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.listing import (
+    ANYWHERE,
     FOUND_DEEP,
     Selection,
     Source,
@@ -20,20 +21,13 @@ from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 
-_ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
-_MAIN = _ANYWHERE | {State.WAITING}
-_PROCESSING = _ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
-_DELAYED = _ANYWHERE | {State.DELAYED, State.DUE}
-_BURIED = _ANYWHERE | {State.BURIED}
+_MAIN = ANYWHERE | {State.WAITING}
+_PROCESSING = ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
+_DELAYED = ANYWHERE | {State.DELAYED, State.DUE}
+_BURIED = ANYWHERE | {State.BURIED}
 
-# Every state that can be chosen. Stray leases and gone IDs cannot: they have no data and no entry.
-SELECTABLE = _MAIN | _PROCESSING | _DELAYED | _BURIED | FOUND_DEEP
-# The states of items, which have data.
-ITEMS = SELECTABLE - _ANYWHERE
-# A healthy item may be in these states between two commands of a worker or producer.
-_IN_TRANSIT = frozenset(
-    {State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST}
-)
+# The states of items.
+ITEMS = frozenset(state for state in State if state.is_item)
 
 
 def source_of(states: frozenset[State]) -> Source:
@@ -91,7 +85,7 @@ def choose(
         if len(chosen) == limit:
             break
     expected = Expected(states, selection.older_than_s, fingerprints if needs_data else None)
-    in_transit = [item_id for item_id, state in chosen.items() if state in _IN_TRANSIT]
+    in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
     if not in_transit:
         return Chosen(list(chosen), expected)
     queue.clock.sleep(grace_s)

@@ -11,17 +11,8 @@ from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.probe import lease_from, returns_from
 
-# States in which somebody may hold the item, or in which it cannot be leased.
-_REFUSED = frozenset(
-    {
-        State.GONE,
-        State.LEASED,
-        State.HELD,
-        State.UNLISTED,
-        State.ABANDONED,
-        State.ORPHANED,
-    }
-)
+# The states from which the script leases.
+_LEASABLE = frozenset({State.WAITING, State.DUPLICATED, State.DELAYED, State.DUE, State.BURIED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,7 @@ def lease_ids(
                 dry_run=dry_run,
             )
         found = State(state.decode())
-        if found in _REFUSED:
+        if found not in _LEASABLE:
             item = Item(queue.name, item_id, found, lease=lease_from(holder, left_ms))
             yield LeaseAttempt(item, False)
         elif dry_run:

@@ -114,8 +114,8 @@ def _state(queue: Queue, item_id: bytes) -> State:
     from rwq_cli.core.inspect.report import state
 
     found = state(queue, item_id)
-    # If it is gone by now, a leftover lease is not an item.
-    return State.GONE if found in (State.GHOST, State.STRAY_LEASE) else found
+    # A leftover entry or lease is not an item.
+    return found if found.has_data else State.GONE
 
 
 @dataclass(slots=True)

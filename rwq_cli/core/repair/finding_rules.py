@@ -11,13 +11,7 @@ from rwq_cli.core.state.rules import Facts, is_guard
 LATE_MS = 60_000
 
 # States that are findings themselves.
-_STATES = {
-    state: Code(state.value)
-    for state in (
-        *(State.HELD, State.DUPLICATED, State.ABANDONED),
-        *(State.ORPHANED, State.UNLISTED, State.GHOST),
-    )
-}
+_STATES = {state: Code(state.value) for state in State if state.is_broken}
 
 
 def findings_about(facts: Facts) -> tuple[Code, ...]:

@@ -11,8 +11,6 @@ from math import inf
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
 from rwq_cli.core.model import Lease, State
 
-# States of items that are in no list.
-SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
 # Larger scores are not times: they may be infinite, or not exact to the millisecond.
 TIME_MS_MAX = 2**53
 _GUARDS = frozenset({DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD})
@@ -121,7 +119,7 @@ class Facts:
         """Whether it is an item in a list that also has an entry in a sorted set."""
         if not (self.is_scheduled and self.is_listed and self.has_data) or self.wrong_types:
             return False
-        return self.state not in SCHEDULED
+        return not self.state.is_scheduled
 
     @property
     def is_stale_in_cleaning(self) -> bool:

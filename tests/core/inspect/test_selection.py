@@ -7,10 +7,11 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Selection, Source, State, Status, WorkQueue
-from rwq_cli.core.inspect.selection import ITEMS, SELECTABLE, choose, source_of
+from rwq_cli.core.inspect.selection import ITEMS, choose, source_of
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
 
 FUTURE_MS = 9_999_999_999_999
+SELECTABLE = frozenset(State) - {State.STRAY_LEASE, State.GONE}
 
 
 def states(*names: State) -> Selection:
@@ -35,8 +36,7 @@ def one_of_each(raw: Redis, foreign: Foreign) -> None:
     raw.lpush(b"jobs:processing", b"wrong-type")
 
 
-def test_what_can_be_chosen() -> None:
-    assert frozenset(State) - SELECTABLE == {State.STRAY_LEASE, State.GONE}
+def test_the_states_of_items() -> None:
     assert {State.GHOST, State.WRONG_TYPE} == SELECTABLE - ITEMS
 
 

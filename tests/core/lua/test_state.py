@@ -54,6 +54,7 @@ for at = 1, #ARGV, 11 do
   replies[#replies + 1] = session and 1 or 0
   local is_scheduled = facts.due_ms or facts.buried_ms
   replies[#replies + 1] = is_scheduled and is_guard_weak(facts, NOW) and 1 or 0
+  replies[#replies + 1] = has_stale_schedule(facts, state_of(facts, NOW)) and 1 or 0
 end
 return replies
 """
@@ -112,6 +113,7 @@ def expected(
         int(facts.is_guarded),
         int(facts.session is not None),
         int(facts.is_scheduled and facts.is_guard_weak),
+        int(facts.has_stale_schedule),
     ]
 
 
@@ -132,5 +134,5 @@ def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
         # The order of the harness: kind, left, value of each key.
         replies = raw.execute_command("EVALSHA", sha, 0, *words)
         for at, facts in enumerate(part):
-            reply = replies[at * 6 : at * 6 + 6]
+            reply = replies[at * 7 : at * 7 + 7]
             assert reply == expected(*facts), facts

@@ -184,8 +184,9 @@ local function remove_entries(ids, facts)
   end
 end
 
--- Whether an item may be between two commands of its worker or producer: only a second look can tell, see
--- `core/repair/clean.py`.
+-- Whether an item without a lease may be between two commands of its worker or producer: only a second look
+-- can tell, see `State.may_be_in_transit`. In the other states of that kind it has a lease, which the
+-- operations respect, or is in main, or has no data.
 local function may_be_in_transit(facts, now_ms)
   local state = state_of(facts, now_ms)
   return state == 'abandoned' or state == 'orphaned'

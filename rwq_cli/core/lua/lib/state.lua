@@ -121,6 +121,7 @@ local function is_guard_weak(facts, now_ms)
   return false
 end
 
+-- 'held' if the effective lease has no expiry, else the other state.
 local function leased_or_held(facts, otherwise)
   return effective_left_ms(facts) == -1 and 'held' or otherwise
 end
@@ -148,4 +149,11 @@ local function state_of(facts, now_ms)
     return facts.due_ms <= now_ms and 'due' or 'delayed'
   end
   return session_of(facts) and leased_or_held(facts, 'unlisted') or 'orphaned'
+end
+
+local UNSCHEDULED_ITEMS = { waiting = true, leased = true, held = true, abandoned = true, duplicated = true }
+
+-- Whether an ID in this state is an item in a list that also has an entry in Q:delayed or Q:buried.
+local function has_stale_schedule(facts, state)
+  return (facts.due_ms ~= nil or facts.buried_ms ~= nil) and UNSCHEDULED_ITEMS[state] ~= nil
 end

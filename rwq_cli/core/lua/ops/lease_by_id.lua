@@ -23,9 +23,9 @@ if found.data == 'none' then
 end
 local session, state = session_of(found), state_of(found, clock_ms())
 if session and (found.processing > 0 or found.main == 0) then
-  local left_ms = effective_left_ms(found)
-  local kind = left_ms == -1 and 'held' or found.processing > 0 and 'leased' or 'unlisted'
-  return { kind, -1, session, left_ms, '', '' }
+  -- What matters is who holds it, even if it is also delayed or duplicated.
+  state = leased_or_held(found, found.processing > 0 and 'leased' or 'unlisted')
+  return { state, -1, session, effective_left_ms(found), '', '' }
 elseif state == 'abandoned' or state == 'orphaned' then
   return { state, -1, '', -2, '', '' }
 end

@@ -39,8 +39,7 @@ for i = 1, #ids do
     statuses[id] = 'elsewhere'
   elseif not expected_states then
     statuses[id] = 'skipped'
-    if found.data == 'string' and (found.due_ms or found.buried_ms)
-        and (found.main > 0 or (found.processing > 0 and not is_guarded(found))) then
+    if has_stale_schedule(found, state) then
       statuses[id] = 'pruned'
       stale[#stale + 1] = id
     end

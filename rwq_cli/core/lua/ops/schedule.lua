@@ -43,7 +43,7 @@ for _, id in ipairs(ids) do
     statuses[id] = 'in-transit'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
     statuses[id] = 'elsewhere'
-  elseif not delay_ms and found.buried_ms and found.main == 0 and (found.processing == 0 or is_guarded(found)) then
+  elseif not delay_ms and state_of(found, now_ms) == 'buried' then
     statuses[id] = 'already-buried'
     already_buried[#already_buried + 1] = id
   else
