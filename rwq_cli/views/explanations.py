@@ -57,63 +57,8 @@ def explain(
     """
     facts = item_report.facts
     state = facts.state
-    lease = facts.lease
-    left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
-    place = _place(item_report.position, forecast)
-    # A light clean reads processing, but neither main nor the sorted sets.
-    is_only_in_processing = facts.in_processing and not (facts.in_main or facts.is_scheduled)
-    ghost_clean = "light" if is_only_in_processing else "deep"
     meaning = STATES[state].meaning
-    following, verbs = {
-        State.WAITING: (place, _for_waiting(item_report)),
-        State.LEASED: (
-            f"Unless it is completed or the lease is renewed, the lease ends in {left}; then the "
-            "item is abandoned, and the next light clean returns it.",
-            ("release --force", "touch", "complete"),
-        ),
-        State.HELD: (
-            "Nothing: no cleaner returns it while that lease exists.",
-            ("release --force", "touch"),
-        ),
-        State.ABANDONED: (
-            "The next light clean returns it to the queue.",
-            ("clean light", "release"),
-        ),
-        State.ORPHANED: (
-            "Only a deep clean returns it.",
-            ("clean deep", "release"),
-        ),
-        State.UNLISTED: (
-            f"The lease ends in {left}; then it is orphaned, and a deep clean returns it.",
-            ("release --force", "complete"),
-        ),
-        State.DELAYED: (
-            _due(item_report),
-            ("release", "release --delay 5m", "complete"),
-        ),
-        State.DUE: (_due(item_report), ("release", "complete")),
-        State.BURIED: (
-            "Nothing: workers and cleaners leave it alone.",
-            ("kick", "complete"),
-        ),
-        State.DUPLICATED: (
-            "Two workers can lease it at once; when one completes it, the other entry is a ghost.",
-            ("doctor --fix", "clean deep"),
-        ),
-        State.GHOST: (
-            f"A {ghost_clean} clean drops the entry.",
-            (f"clean {ghost_clean}",),
-        ),
-        State.STRAY_LEASE: (
-            f"The lease ends in {left}." if left else "Nothing: it has no expiry.",
-            () if left else ("doctor --fix",),
-        ),
-        State.GONE: ("Nothing.", ()),
-        State.WRONG_TYPE: (
-            "Unknown.",
-            (),
-        ),
-    }[state]
+    verbs = _VERBS[state](item_report) if state in _VERBS else STATES[state].verbs
     findings = list(findings_about(facts))
     if wrong_keys and Code.WRONG_TYPE not in findings:
         findings.append(Code.WRONG_TYPE)
@@ -126,13 +71,59 @@ def explain(
     remedies = [ITEM_REMEDIES[code] for code in findings]
     return Explanation(
         meaning,
-        following,
+        _next(item_report, forecast),
         _next_in_s(state, item_report, forecast),
         tuple(commands),
         tuple(findings),
         tuple(remedy.cause for remedy in remedies),
         tuple(remedy.cure for remedy in remedies),
     )
+
+
+def _next(item_report: ItemReport, forecast: Forecast | None) -> str:
+    facts = item_report.facts
+    lease = facts.lease
+    left = human.duration(lease.ttl_ms / 1000) if lease and lease.ttl_ms is not None else ""
+    match facts.state:
+        case State.WAITING:
+            return _turn(item_report.position, forecast)
+        case State.LEASED:
+            return (
+                f"Unless it is completed or the lease is renewed, the lease ends in {left}; then "
+                "the item is abandoned, and the next light clean returns it."
+            )
+        case State.UNLISTED:
+            return f"The lease ends in {left}; then it is orphaned, and a deep clean returns it."
+        case State.DELAYED | State.DUE:
+            return _due(item_report)
+        case State.STRAY_LEASE:
+            return f"The lease ends in {left}." if left else "Nothing: it has no expiry."
+        case state:
+            return STATES[state].next_sentence
+
+
+def _for_waiting(item_report: ItemReport) -> tuple[str, ...]:
+    # What removes an item is never the first that is offered.
+    return ("release --front", "complete") if item_report.position else ("bury", "complete")
+
+
+def _for_ghost(item_report: ItemReport) -> tuple[str, ...]:
+    facts = item_report.facts
+    # A light clean reads processing, but neither main nor the sorted sets.
+    is_only_in_processing = facts.in_processing and not (facts.in_main or facts.is_scheduled)
+    return ("clean light",) if is_only_in_processing else ("clean deep",)
+
+
+def _for_stray_lease(item_report: ItemReport) -> tuple[str, ...]:
+    lease = item_report.facts.lease
+    return () if lease is None or lease.ends else ("doctor --fix",)
+
+
+_VERBS = {
+    State.WAITING: _for_waiting,
+    State.GHOST: _for_ghost,
+    State.STRAY_LEASE: _for_stray_lease,
+}
 
 
 def _next_in_s(state: State, item_report: ItemReport, forecast: Forecast | None) -> float | None:
@@ -145,12 +136,7 @@ def _next_in_s(state: State, item_report: ItemReport, forecast: Forecast | None)
     return forecast.turn_in_s if state is State.WAITING and forecast else None
 
 
-def _for_waiting(item_report: ItemReport) -> tuple[str, ...]:
-    # What removes an item is never the first that is offered.
-    return ("release --front", "complete") if item_report.position else ("bury", "complete")
-
-
-def _place(position: int | None, forecast: Forecast | None) -> str:
+def _turn(position: int | None, forecast: Forecast | None) -> str:
     if not position:
         return "It is the next to be leased."
     ahead = human.count(position)

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
+from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code
+from rwq_cli.views.states import STATES
 
 
 class ItemRemedy(NamedTuple):
@@ -17,37 +19,26 @@ class ItemRemedy(NamedTuple):
     cure: str
 
 
+def _of(state: State, cure: str | None = None) -> ItemRemedy:
+    """The remedy of a state: as the state itself is explained, unless something is to be done."""
+    return ItemRemedy(STATES[state].meaning, cure or STATES[state].next_sentence)
+
+
 ITEM_REMEDIES = {
     Code.WRONG_TYPE: ItemRemedy(
         "A key has the wrong type: something else writes under this name.",
         "Find out whose key it is, and rename or delete it.",
     ),
-    Code.HELD: ItemRemedy(
-        "Its lease has no expiry. No worker sets such a lease: somebody removed the expiry.",
-        "Release the item, or give its lease an expiry.",
-    ),
-    Code.DUPLICATED: ItemRemedy(
-        "It is listed more than once: its ID existed when it was added with --unique, or somebody "
-        "pushed it again. It may run twice.",
-        "Remove the surplus entries.",
-    ),
+    Code.HELD: _of(State.HELD, "Release the item, or give its lease an expiry."),
+    Code.DUPLICATED: _of(State.DUPLICATED),
     Code.TWO_HOLDERS: ItemRemedy(
         "Workers of two generations hold it, each with its own lease key: a cleaner of one "
         "generation returned it while a worker of the other held it.",
         "Let both leases expire, or choose one and release the item from the other.",
     ),
-    Code.ABANDONED: ItemRemedy(
-        "It is in processing without a lease: its worker died or gave up.",
-        "A light clean returns it.",
-    ),
-    Code.ORPHANED: ItemRemedy(
-        "It is in no list and has no lease: a process died between two commands.",
-        "A deep clean returns it.",
-    ),
-    Code.UNLISTED: ItemRemedy(
-        "It has a lease but is in no list: its processing entry was lost.",
-        "A deep clean returns it once the lease has expired.",
-    ),
+    Code.ABANDONED: _of(State.ABANDONED),
+    Code.ORPHANED: _of(State.ORPHANED),
+    Code.UNLISTED: _of(State.UNLISTED, "A deep clean returns it once the lease has expired."),
     Code.DUE: ItemRemedy(
         "It has been due for over a minute, and nothing has promoted it.",
         "Any clean promotes it.",
@@ -57,10 +48,7 @@ ITEM_REMEDIES = {
         "it before its time.",
         "Restore the guard.",
     ),
-    Code.GHOST: ItemRemedy(
-        "The ID is listed without data: the item was completed, or its data was deleted.",
-        "A deep clean drops it.",
-    ),
+    Code.GHOST: _of(State.GHOST),
     Code.INVALID_SCORE: ItemRemedy(
         "Its score as delayed or buried is not a time: infinite, or far too large. rwq never "
         "writes one.",
@@ -82,9 +70,7 @@ ITEM_REMEDIES = {
         "The item or entry has an empty ID, most likely from an unset variable.",
         "Let a worker lease and complete it: no command line can name it.",
     ),
-    Code.STRAY_LEASE: ItemRemedy(
-        "The item was completed and left a lease behind.", "None needed: it expires."
-    ),
+    Code.STRAY_LEASE: _of(State.STRAY_LEASE, "None needed: it expires."),
     Code.STALE_RETURNS: ItemRemedy(
         "The item is gone, but its returns are still counted.", "Remove the count."
     ),

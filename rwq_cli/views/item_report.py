@@ -141,9 +141,10 @@ def _sections(record: Shown) -> list[Section]:
         for code, cause in zip(explanation.findings, explanation.causes, strict=True)
         if code.value != item.state.value
     ]
+    cures = [cure for cure in explanation.cures if cure != explanation.next]
     commands = "result" if item.state is State.GONE else "commands"
     rows += [("also", cause, "red") for cause in also]
-    rows += _labelled("cure", explanation.cures, None)
+    rows += _labelled("cure", cures, None)
     rows += _labelled(commands, explanation.commands, COMMAND_STYLE)
     sections = [Section(escaped(item.item_id), rows)]
     if record.wrong_types:

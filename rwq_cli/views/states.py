@@ -12,11 +12,19 @@ class StateMeaning(NamedTuple):
         meaning: What it means, a sentence.
         holds: What the server holds.
         next: What happens next.
+        verbs: The commands of rwq that help, the best first. For some states `explanations` chooses
+            others by the facts.
     """
 
     meaning: str
     holds: str
     next: str
+    verbs: tuple[str, ...] = ()
+
+    @property
+    def next_sentence(self) -> str:
+        """What happens next, as a sentence."""
+        return f"{self.next[0].upper()}{self.next[1:]}."
 
 
 STATES = {
@@ -29,51 +37,61 @@ STATES = {
         "A worker has leased it.",
         "data; in processing; a lease with a TTL",
         "it is completed, or abandoned when the lease expires",
+        ("release --force", "touch", "complete"),
     ),
     State.HELD: StateMeaning(
-        "It has a lease without expiry, which no worker sets.",
+        "Its lease has no expiry. No worker sets such a lease: somebody removed the expiry.",
         "data; a lease without expiry",
         "nothing, until somebody ends the lease",
+        ("release --force", "touch"),
     ),
     State.ABANDONED: StateMeaning(
         "It is in processing without a lease: its worker died or gave up.",
         "data; in processing; no lease",
         "a light clean returns it",
+        ("clean light", "release"),
     ),
     State.ORPHANED: StateMeaning(
         "It is in no list and has no lease: a process died between two commands.",
         "data; in no list; no lease",
         "a deep clean returns it",
+        ("clean deep", "release"),
     ),
     State.UNLISTED: StateMeaning(
         "It has a lease but is in no list: its processing entry was lost.",
         "data; in no list; a lease with a TTL",
         "it is orphaned when the lease expires",
+        ("release --force", "complete"),
     ),
     State.DELAYED: StateMeaning(
         "It is delayed.",
         "data; in `jobs:delayed` with a due time in the future; a guard as its lease",
         "it is promoted to `waiting` when it is due",
+        ("release", "release --delay 5m", "complete"),
     ),
     State.DUE: StateMeaning(
         "It was delayed, and is due now.",
         "as for `delayed`, with a due time in the past",
         "the next `rwq lease`, clean or wait promotes it",
+        ("release", "complete"),
     ),
     State.BURIED: StateMeaning(
         "It is buried until somebody kicks it.",
         "data; in `jobs:buried`; a guard without expiry, which holds the reason",
         "nothing, until somebody kicks it",
+        ("kick", "complete"),
     ),
     State.DUPLICATED: StateMeaning(
-        "It is in the lists more than once.",
+        "It is listed more than once: its ID existed when it was added with --unique, or somebody "
+        "pushed it again.",
         "data; more than once in main, or in main and processing",
-        "it may run twice; a deep clean removes the surplus entries",
+        "it may run twice, until a deep clean removes the surplus entries",
+        ("doctor --fix", "clean deep"),
     ),
     State.GHOST: StateMeaning(
-        "The ID has an entry but no data: the item was completed by another worker.",
+        "The ID is listed without data: the item was completed, or its data was deleted.",
         "no data; the ID in a list, or in `jobs:delayed` or `jobs:buried`",
-        "a deep clean drops it, or a lease that reaches it",
+        "a clean drops the entry (a light one only from processing), or a lease that reaches it",
     ),
     State.STRAY_LEASE: StateMeaning(
         "There is a lease but no item: the item was completed while it was leased.",

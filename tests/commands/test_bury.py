@@ -24,7 +24,7 @@ def test_the_reason_is_kept(rwq: Rwq, foreign: Foreign) -> None:
     shown = rwq("show", "b", "-o", "table").lines
     assert "reason  crashes the parser" in [line.lstrip() for line in shown]
     record = rwq("show", "b", "-o", "json").json
-    assert record["next"] == "Nothing: workers and cleaners leave it alone."
+    assert record["next"] == "Nothing, until somebody kicks it."
     assert record["commands"] == ["rwq kick -q jobs b", "rwq complete -q jobs b"]
 
 

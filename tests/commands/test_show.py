@@ -88,6 +88,17 @@ class TestStates:
             assert changed or raw.pttl("jobs:lease:a") > lease_left, command
 
 
+def test_a_cure_that_is_what_happens_next_is_shown_once(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"a")
+    record = rwq("show", "a", "-o", "json").json
+    assert record["next"] == record["cure"] == "A light clean returns it."
+    assert rwq("show", "a", "-o", "table").text.count("A light clean returns it.") == 1
+    foreign.leased(b"h", ttl_ms=None)
+    assert "    cure  Release the item, or give its lease an expiry." in (
+        rwq("show", "h", "-o", "table").lines
+    )
+
+
 @pytest.mark.needs("no-touch")
 def test_all_of_a_waiting_item(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"z", b"a")
