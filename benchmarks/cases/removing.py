@@ -14,7 +14,7 @@ def _lease_and_complete(turn: Turn) -> Iterator[Sample]:
     count = turn.size(100_000)
     upstream_count = max(100, count // 20)
     turn.fill(waiting=upstream_count)
-    upstream_s = _upstream_loop_s(turn, upstream_count)
+    upstream_s = upstream_loop_s(turn, upstream_count)
     turn.fill(waiting=count)
     ids = turn.folder / "ids"
     lease = turn.rwq("lease", "-n", str(count), "-o", "ids", stdout=ids)
@@ -40,7 +40,8 @@ def _lease_and_complete(turn: Turn) -> Iterator[Sample]:
         )
 
 
-def _upstream_loop_s(turn: Turn, count: int) -> float:
+def upstream_loop_s(turn: Turn, count: int) -> float:
+    """The time of upstream's `lease` and `complete` of so many items, one after the other."""
     from redis_work_queue import KeyPrefix, WorkQueue
 
     queue = WorkQueue(KeyPrefix(QUEUE))

@@ -270,9 +270,10 @@ def load_script(name: str) -> Script:
     """
     operation = f"ops/{name}"
     libraries = dict.fromkeys(_libraries(operation))
+    # Functions, because few calls need them.
     tables = [
-        f"local {name} = {{ {', '.join(_codes(codes))} }}"
-        for name, codes in (("CODES", STATUS_CODES), ("STATE_CODES", STATE_CODES))
+        f"local function {name}() return {{ {', '.join(_codes(codes))} }} end"
+        for name, codes in (("status_codes", STATUS_CODES), ("state_codes", STATE_CODES))
     ]
     checks_all = operation == "ops/access"
     if checks_all or "marks" in libraries:
@@ -282,7 +283,7 @@ def load_script(name: str) -> Script:
         tables += [f"local {constant} = {value}" for constant, value in constants.items()]
     tables.append(_guards())
     tables += [
-        f"NEEDS['{group}'] = {{ {', '.join(_commands(group))} }}"
+        f"NEEDS['{group}'] = function() return {{ {', '.join(_commands(group))} }} end"
         for group in NEEDS
         if checks_all
         or group == operation

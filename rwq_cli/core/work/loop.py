@@ -332,7 +332,8 @@ class _Worker:
 
     def _run(self, job: Job) -> JobEnd:
         """Call the handler."""
-        self._tell(Started(job))
+        if self._on_event is not None:
+            self._tell(Started(job))
         try:
             value = self._handler(job)
         except Exception as error:

@@ -402,14 +402,12 @@ class WorkSession:
     def _script(self, ending: _Ending) -> tuple[object, ...]:
         """The script for an ending, and its arguments between the place and the IDs."""
         step = ending.step
+        if step.fate is Fate.COMPLETED and step.data is None:
+            return ("complete", *result_args(None))
         owner = LeasePolicy(ending.job.holder, force=False, own_only=True).args()
         match step.fate:
             case Fate.COMPLETED | Fate.REJECTED:
-                verdict = Verdict(step.fate.value)
-                is_kept = verdict is Verdict.REJECTED or step.data is not None
-                options = (
-                    ResultOptions(step.data, verdict, self._result_ttl_ms) if is_kept else None
-                )
+                options = ResultOptions(step.data, Verdict(step.fate.value), self._result_ttl_ms)
                 return ("complete", *result_args(options))
             case Fate.RETRY:
                 return ("schedule", *owner, 0, *Delay(round(step.delay_s * 1000)).args(), 1)
@@ -689,6 +687,8 @@ class WorkSession:
 
 def _was_done(ending: _Ending, outcome: Outcome) -> bool:
     """Whether a call did what it was to do, or an earlier one whose reply was lost."""
+    if outcome.status is Status.ELSEWHERE:
+        return False
     if outcome.status is Status.MISSING:
         return ending.in_doubt
     if outcome.status is Status.NOT_OWNER:

@@ -414,19 +414,23 @@ def _remove(raw: redis.Redis, keys: QueueKeys) -> None:
     raw.delete(keys.item(b"1"), keys.processing)
 
 
+def _take_away(raw: redis.Redis, keys: QueueKeys) -> None:
+    """As the complete of a worker of 0.1 begins, which reports success by it."""
+    raw.lrem(keys.processing, 0, b"1")
+
+
 LOSSES: dict[Loss, list[Callable[[redis.Redis, QueueKeys], None]]] = {
     Loss.ENDED: [_expire, _return],
     Loss.TAKEN: [_steal, _steal_old],
     Loss.MOVED: [_bury],
     Loss.GONE: [_remove],
 }
-every_loss = pytest.mark.parametrize(
-    ("loss", "lose"), [(loss, lose) for loss, every in LOSSES.items() for lose in every]
-)
+_CASES = [(loss, lose) for loss, every in LOSSES.items() for lose in every]
+every_loss = pytest.mark.parametrize(("loss", "lose"), _CASES)
 
 
 @every_end
-@every_loss
+@pytest.mark.parametrize(("loss", "lose"), [*_CASES, (Loss.ENDED, _take_away)])
 def test_nothing_is_done_with_an_item_that_is_not_held_any_more(
     session: WorkSession,
     foreign: Foreign,

@@ -141,12 +141,12 @@ local function forget(ids, leased)
 end
 
 -- The reply of an operation on IDs: a code of the status of each ID in order, then the lease holder of each
--- ID that is 'not-owner'. `statuses` has the status by ID. CODES is made from `core/model.py`.
+-- ID that is 'not-owner'. `statuses` has the status by ID. `status_codes` is made from `core/model.py`.
 local function outcome_reply(ids, statuses, facts)
-  local codes, holders = {}, {}
+  local codes, holders, code_of = {}, {}, status_codes()
   for i = 1, #ids do
     local id = ids[i]
-    codes[i] = CODES[statuses[id]]
+    codes[i] = code_of[statuses[id]]
     if statuses[id] == 'not-owner' then
       local holder = effective_lease(facts[id])
       holders[#holders + 1] = holder ~= true and holder or ''

@@ -5,7 +5,7 @@
 --        'unlisted'    in no list
 --        'processing'  each once in processing, in the page below, and not in main
 --        'main'        each once in main, in the page below, and not in processing
---        'leased'      the caller has leased them, so they are in processing; looked up in main only if not
+--        'leased'      in processing, because the caller has leased them; not looked up in main
 -- arg 2  how many entries at the right end of that list to skip
 -- arg 3  how many entries to read after those; in main, some more on both sides if an ID is not among them
 -- arg 4  a mark: a value that is never an ID, unique to this run of the caller
@@ -49,12 +49,17 @@ local function locate_by_name(ids, facts)
   end
 end
 
--- Only an item whose ID was added twice is in main, too: a search of main would cost its whole length.
+-- Only an ID that was added twice is in main, too: a search of main would cost its whole length.
 local function locate_leased(ids, facts)
   for _, id in ipairs(ids) do
-    local in_processing = #redis.call('LPOS', processing, id, 'COUNT', 0)
-    set_places(facts[id], in_processing > 0 and 0 or #redis.call('LPOS', main, id, 'COUNT', 0), in_processing)
+    set_places(facts[id], 0, #redis.call('LPOS', processing, id, 'COUNT', 0))
   end
+end
+
+-- Whether a located item that the caller has leased is not in processing: another worker is completing it, which
+-- in upstream begins with its removal from there.
+local function is_taken_away(facts)
+  return mode == 'leased' and facts.data == 'string' and facts.processing == 0
 end
 
 local function locate_unlisted(ids, facts)
@@ -195,6 +200,9 @@ end
 -- Whether an ID that is in no list may be pushed: either this script looked it up by name, or a claim, guard
 -- or lease has kept every cleaner from pushing it since the caller read the lists. A dry run claims nothing.
 local function may_push_unlisted(facts)
+  if is_taken_away(facts) then
+    return false
+  end
   return mode ~= 'unlisted' or dry_run or facts.is_claimed or is_guarded(facts)
     or session_of(facts) ~= false
 end

@@ -106,14 +106,16 @@ local function wrong_type(key, found, expected)
     .. found .. ', not ' .. expected)
 end
 
--- Filled from the table NEEDS of `__init__.py`: by group, the commands that it must be allowed to run.
+-- Filled from the table NEEDS of `__init__.py`: by group, a function that gives the commands that it must be
+-- allowed to run. Most groups are not needed in most calls.
 local NEEDS = {}
 
 -- The error for the first command of a group that this user may not run, or nil. Checked before the first
 -- write, because a script that is denied halfway is not rolled back. Servers before Redis 7 cannot check
 -- this.
 local function denied(group)
-  for _, command in ipairs(redis.acl_check_cmd and NEEDS[group] or {}) do
+  local needs = redis.acl_check_cmd and NEEDS[group]
+  for _, command in ipairs(needs and needs() or {}) do
     if not redis.acl_check_cmd(unpack(command)) then
       return redis.error_reply("NOPERM this user has no permissions to run the '"
         .. string.lower(command[1]) .. "' command" .. (command[2] and ' on ' .. command[2] or ''))

@@ -31,6 +31,8 @@ for i = 1, #ids do
     statuses[id] = 'elsewhere'
   elseif owner_count > 0 and found.data == 'string' and not owners[(effective_lease(found))] then
     statuses[id] = 'not-owner'
+  elseif is_taken_away(found) then
+    statuses[id] = 'elsewhere'
   elseif may_be_changed and found.data == 'string' and is_changed(id, found, now_ms) then
     statuses[id] = 'changed'
   else

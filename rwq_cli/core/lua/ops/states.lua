@@ -5,10 +5,11 @@
 -- arg 3     '1' to return the fingerprints of abandoned items, else '0'
 -- arg 4..   IDs
 -- Returns a string with a code for each ID in order, and a string with the fingerprint of each abandoned item
--- in order. STATE_CODES is made from `core/model.py`.
+-- in order. `state_codes` is made from `core/model.py`.
 local in_main, in_processing, ids = tonumber(arg(1)), tonumber(arg(2)), args_from(4)
 local identifies = arg(3) == '1'
 local leases, now_ms, codes, fingerprints = lease_values(ids), clock_ms(), {}, {}
+local code_of = state_codes()
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 -- One table for all IDs: half of the time would go into a table for each.
 local facts = { main = in_main, processing = in_processing }
@@ -24,7 +25,7 @@ for i = 1, #ids do
   facts.due_ms = due[i] and tonumber(due[i]) or nil
   facts.buried_ms = burials[i] and tonumber(burials[i]) or nil
   local state = state_of(facts, now_ms)
-  codes[i] = STATE_CODES[state]
+  codes[i] = code_of[state]
   if identity and state == 'abandoned' then
     fingerprints[#fingerprints + 1] = identity
   end
