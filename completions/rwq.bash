@@ -223,7 +223,7 @@ __rwq_table() {
         ;;
     *) return ;;
     esac
-    rwq_options+=(-q=QUEUE --queue=QUEUE -u=OTHER --url=OTHER -c=CONTEXT --context=CONTEXT -o=table,plain,wide,json,jsonl,csv,ids,data --output=table,plain,wide,json,jsonl,csv,ids,data --password-file=FILE --tls-ca=FILE --tls-cert=FILE --tls-key=FILE --tls-insecure --connect-timeout=OTHER --reply-timeout=OTHER --write --fields=FIELDS --sort=FIELD --reverse --color=auto,always,never --no-color -Q --quiet -v --verbose --debug -h --help)
+    rwq_options+=(-q=QUEUE --queue=QUEUE -u=OTHER --url=OTHER -c=CONTEXT --context=CONTEXT -o=table,plain,wide,json,jsonl,csv,ids,data --output=table,plain,wide,json,jsonl,csv,ids,data --password-file=FILE --tls-ca=FILE --tls-cert=FILE --tls-key=FILE --tls-insecure --connect-timeout=OTHER --reply-timeout=OTHER --patience=OTHER --write --fields=FIELDS --sort=FIELD --reverse --color=auto,always,never --no-color -Q --quiet -v --verbose --debug -h --help)
 }
 
 # Splits the line before the cursor into words as the shell would, but runs nothing in it. It uses
@@ -419,7 +419,7 @@ __rwq_option() {
 # Remembers the option $1, and its value $2 if it has one, if it selects the server or the queue.
 __rwq_note_place() {
     case $1 in
-    -u | --url | -c | --context | --password-file | --tls-ca | --tls-cert | --tls-key | --tls-insecure | --connect-timeout | --reply-timeout)
+    -u | --url | -c | --context | --password-file | --tls-ca | --tls-cert | --tls-key | --tls-insecure | --connect-timeout | --reply-timeout | --patience)
         rwq_server+=("$@")
         [[ -z ${rwq_dynamic[rwq_number]} ]] || rwq_blind=1
         ;;

@@ -91,8 +91,8 @@ function __rwq_read_command
     end
     # The options of a subcommand follow its name.
     contains -- "$__rwq_path" '' 'clean' 'help' 'help clean' 'help context' 'help local' 'man' 'man clean' 'man context' 'man local' 'context' 'local'; and set stop -s
-    argparse -n rwq -i $stop q/queue= u/url= c/context= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure connect-timeout= reply-timeout= write fields= sort= reverse color= no-color Q/quiet v/verbose debug h/help $options -- $argv 2>/dev/null
-    for name in url context password-file tls-ca tls-cert tls-key tls-insecure connect-timeout reply-timeout
+    argparse -n rwq -i $stop q/queue= u/url= c/context= o/output= password-file= tls-ca= tls-cert= tls-key= tls-insecure connect-timeout= reply-timeout= patience= write fields= sort= reverse color= no-color Q/quiet v/verbose debug h/help $options -- $argv 2>/dev/null
+    for name in url context password-file tls-ca tls-cert tls-key tls-insecure connect-timeout reply-timeout patience
         set -l flag _flag_(string replace -a -- - _ $name)
         switch "$$flag"
             case ''
@@ -279,6 +279,7 @@ complete -c rwq -l tls-key -r -F -d 'The client\'s key'
 complete -c rwq -l tls-insecure -d 'Accept any server certificate'
 complete -c rwq -l connect-timeout -x -d 'How long connecting may take. [default: 5s]'
 complete -c rwq -l reply-timeout -x -d 'How long to wait for one reply, for slow servers; a command that waits by design waits longer. [default: 30s]'
+complete -c rwq -l patience -x -d 'With Sentinel or a cluster: how long to wait for a failover, or until a queue has moved to another node. [default: 30s]'
 complete -c rwq -l write -d 'Allow changes in a read-only context'
 complete -c rwq -l fields -x -a '(__rwq_fields list)' -d 'Only these fields, in this order, in any format; an unknown one lists them all'
 complete -c rwq -l sort -x -a '(__rwq_fields one)' -d 'Sort what was read by this field'

@@ -59,8 +59,11 @@ def open_connection(settings: Settings) -> "Connection":
             tls_insecure=bool(settings.given.get("tls_insecure")),
             connect_timeout_s=settings.connect_timeout_s,
             reply_timeout_s=settings.reply_timeout_s,
+            patience_s=settings.patience_s,
+            sentinel_password=_sentinel_password(settings),
         )
     )
+    connection.tell = settings.environment.note
     cancel_on_interrupt(connection.stop)
     if settings.verbose:
         _, origin, context = settings.server
@@ -94,6 +97,13 @@ def _password(settings: Settings) -> Password:
         return Password(value, "--password-file", is_first=True)
     assert context is not None
     return Password(password_of(context, settings.contexts.path), f"context {context.name}")
+
+
+def _sentinel_password(settings: Settings) -> str | None:
+    """The password of the Sentinels; like RWQ_PASSWORD, it is for no context's server."""
+    if settings.server.context is not None:
+        return None
+    return settings.environment.variables.get("RWQ_SENTINEL_PASSWORD")
 
 
 def naming(settings: Settings, queue: WorkQueue, *, is_prefixed: bool = False) -> Naming:
@@ -140,7 +150,7 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
             words += [f"--{name.replace('_', '-')}", str(path)]
     words += ["--tls-insecure"] if settings.given.get("tls_insecure") else []
     shown = (shell_word(os.fsencode(word)) for word in words)
-    return CommandLines("".join(f" {word}" for word in shown), redis_cli(connection.address))
+    return CommandLines("".join(f" {word}" for word in shown), redis_cli(connection.primary_url))
 
 
 def _local_url(settings: Settings) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from typer.core import TyperOption
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode
 from rwq_cli.output.options import OutputFormat
 
@@ -73,6 +73,12 @@ def global_options() -> list[TyperOption]:
             metavar="DUR",
             help="How long to wait for one reply, for slow servers; a command that waits by design "
             f"waits longer.  [default: {REPLY_TIMEOUT_S:g}s]",
+        ),
+        option(
+            "--patience",
+            metavar="DUR",
+            help="With Sentinel or a cluster: how long to wait for a failover, or until a queue "
+            f"has moved to another node.  [default: {PATIENCE_S:g}s]",
         ),
         option("--write", is_flag=True, help="Allow changes in a read-only context."),
         option(

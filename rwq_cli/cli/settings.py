@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.contexts import config_path
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode, Environment
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat, OutputOptions
@@ -73,7 +73,8 @@ class Settings:
 
     def check(self) -> None:
         """Raise `InvalidArgument` for a value that can never work; called before a command runs."""
-        _ = self.output, self.colour, self.connect_timeout_s, self.reply_timeout_s
+        _ = self.output, self.colour
+        _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
         self.environment.quiet = self.quiet
 
     def check_endless(self, option: str) -> None:
@@ -221,6 +222,20 @@ class Settings:
     def reply_timeout_s(self) -> float:
         """How long to wait for one reply, seconds; see `connect_timeout_s`."""
         return self._timeout_s("reply_timeout", REPLY_TIMEOUT_S)
+
+    @property
+    def patience_s(self) -> float:
+        """How long to wait for a failover or a moving queue, seconds; 0 for not at all.
+
+        Raises:
+            InvalidArgument: It is not a duration.
+        """
+        given = self.given.get("patience")
+        if given is None:
+            return PATIENCE_S
+        from rwq_cli.input.durations import parse_duration
+
+        return parse_duration(given)
 
     def _timeout_s(self, name: str, default_s: float) -> float:
         given = self.given.get(name)

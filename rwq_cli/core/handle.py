@@ -22,7 +22,8 @@ class Queue:
     their docstrings do not repeat it.
 
     Args:
-        connection: The server, as `connect` gives it.
+        connection: The server, as `connect` gives it; of a cluster, the queue gets the connection
+            to its slot.
         name: The queue's name, which is the prefix of its keys; text is encoded as UTF-8.
         holder: The value of the leases that are taken through this handle; None for a random one.
         clock: The clock, which tests replace.
@@ -39,8 +40,11 @@ class Queue:
         holder: bytes | str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.connection = connection
         self.keys = QueueKeys(to_bytes(name))
+        self.connection = connection.for_queue(self.keys.name)
+        self._script_keys = queue_keys(self.keys)
+        if self.connection.is_cluster:
+            self._script_keys += (self.keys.absent,)
         self.holder = to_bytes(holder) if holder is not None else uuid4().hex.encode()
         self.clock = clock or SystemClock()
 
@@ -73,11 +77,11 @@ class Queue:
             dry_run: Return the script's reply, but write nothing.
         """
         head = self._head(dry_run)
-        return self.connection.run(script, queue_keys(self.keys), (*head, *args))
+        return self.connection.run(script, self._script_keys, (*head, *args))
 
     def script(self, name: str, *args: Any) -> Command:
         """A command for `call_all` that runs a script."""
-        return ScriptCommand(name, queue_keys(self.keys), (*self._head(dry_run=False), *args))
+        return ScriptCommand(name, self._script_keys, (*self._head(dry_run=False), *args))
 
     def run_each(
         self, script: str, calls: Iterable[Sequence[Any] | None], *, dry_run: bool = False
@@ -86,7 +90,7 @@ class Queue:
         head = self._head(dry_run)
         return self.connection.run_each(
             script,
-            queue_keys(self.keys),
+            self._script_keys,
             (None if args is None else (*head, *args) for args in calls),
         )
 

@@ -110,6 +110,15 @@ class QueueKeys:
         return self.undo_prefix + file_id
 
     @property
+    def absent(self) -> bytes:
+        """A key that never exists.
+
+        While the slot of a queue moves to another node of a cluster, a node refuses what names a
+        key that it does not have. So a script that names this one never runs half.
+        """
+        return self.name + b":absent"
+
+    @property
     def structures(self) -> dict[bytes, str]:
         """The keys that exist once per queue, with the type that each should have."""
         return {

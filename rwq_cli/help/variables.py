@@ -11,6 +11,8 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "RWQ_QUEUE": "The queue, as with `-q`.",
         "RWQ_PASSWORD": "The password, if there is no `--password-file` and none in the URL. A "
         "context's server never gets it.",
+        "RWQ_SENTINEL_PASSWORD": "The password of the Sentinels themselves, if the URL has no "
+        "`sentinel_password`. A context's server never gets it.",
         "RWQ_SESSION": "The name of this session in the holder of its leases, "
         "`rwq:<user>@<host>:<session>`. Default: the number of the login session or job.",
         "USER, LOGNAME": "The user in the holder. Default: the name of the account.",

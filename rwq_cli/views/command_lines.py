@@ -60,6 +60,12 @@ def redis_cli(address: str) -> str:
     if parts.scheme == "unix":
         words = ["-s", unquote(parts.path)]
         db = parse_qs(parts.query).get("db", ["0"])[0]
+    elif parts.scheme.endswith("+cluster"):
+        # Any of the hosts: -c follows the slots from there.
+        host, _, port = parts.netloc.split(",")[0].rpartition(":")
+        words = ["-c", "-h", unquote(host.strip("[]")), "-p", port]
+        words += ["--tls"] if parts.scheme.startswith("rediss") else []
+        db = "0"
     else:
         words = ["-h", unquote(parts.hostname or ""), "-p", str(parts.port)]
         words += ["--tls"] if parts.scheme == "rediss" else []

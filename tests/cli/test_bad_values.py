@@ -60,15 +60,20 @@ def test_no_secret_of_a_malformed_url_is_printed(bare_rwq: Rwq, url: str) -> Non
     assert "hunter2" not in result.notes
 
 
-@pytest.mark.parametrize("scheme", ["redis+sentinel://h1,h2/service/0", "redis+cluster://h1"])
-def test_sentinel_and_cluster_urls_are_not_supported(bare_rwq: Rwq, scheme: str) -> None:
-    result = bare_rwq("ls", "-q", "jobs", "-u", scheme)
-    name = "Sentinel" if "sentinel" in scheme else "Redis Cluster"
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("redis+sentinel://127.0.0.1:1,127.0.0.1:2/service/0", "any Sentinel of "),
+        ("redis+cluster://127.0.0.1:1,127.0.0.1:2", ""),
+    ],
+)
+def test_no_host_of_a_list_answers(bare_rwq: Rwq, url: str, what: str) -> None:
+    result = bare_rwq("ls", "-q", "{jobs}", "-u", url)
     assert result.as_tuple() == (
-        2,
+        69,
         "",
-        f"rwq: error: {name} is not supported by this version: {scheme}; "
-        "give the address of one server: redis://host:port/db\n",
+        f"rwq: error: cannot reach {what}{url}: connection refused; "
+        "check -u or RWQ_URL, and that the server runs\n",
     )
 
 

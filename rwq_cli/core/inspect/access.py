@@ -67,6 +67,8 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
     Raises:
         ServerError: The server could not be reached, or was lost.
     """
+    if queue is not None:
+        connection = queue.connection
     # The connection is made here.
     connection.call("PING")
     latencies = []
@@ -95,9 +97,10 @@ def _no_times_because(connection: "Connection", queue: Queue | None) -> str | No
     eviction = durability_of(connection).eviction or ""
     if "lfu" in eviction:
         return f"its maxmemory-policy is {eviction}"
-    key = b"x" if queue is None else queue.keys.item(b"x")
-    (reply,) = connection.call_all([("OBJECT", "IDLETIME", key)], return_errors=True)
-    if isinstance(reply, PermissionDenied) and queue is not None:
+    if queue is None:
+        return None
+    (reply,) = queue.call_all([("OBJECT", "IDLETIME", queue.keys.item(b"x"))], return_errors=True)
+    if isinstance(reply, PermissionDenied):
         return "this user may not run OBJECT IDLETIME"
     return None
 

@@ -117,7 +117,7 @@ def lease_from(
     All leases have the holder of the first queue.
 
     Args:
-        queues: The queues in order of preference, on one connection; duplicates are ignored.
+        queues: The queues in order of preference, on one server or cluster; duplicates are ignored.
         count: How many items at most.
         lease_s: How long the leases last, seconds.
         wait_s: How long to wait for the first item, seconds; infinity until there is one.
@@ -128,7 +128,7 @@ def lease_from(
         dry_run: Lease nothing, and return the items that would be leased now.
 
     Raises:
-        InvalidArgument: There is no queue, or they are not on one connection.
+        InvalidArgument: There is no queue, or they are not on one server or cluster.
         ServerError: If a reply was lost, the call may have leased items; a clean returns them when
             their leases have ended.
 
@@ -142,7 +142,7 @@ def lease_from(
     if not distinct:
         raise InvalidArgument("no queue to lease from", "name one")
     first = distinct[0]
-    if any(queue.connection is not first.connection for queue in distinct):
+    if any(queue.connection.root is not first.connection.root for queue in distinct):
         raise InvalidArgument("the queues are not on one connection", "open them on the same")
     lease_ms = max(1, round(lease_s * 1000))
     request = LeaseRequest(count, first.holder, lease_ms, data)
@@ -193,8 +193,8 @@ def _lease_batches(
 
     clock = queues[0].clock
     deadline_s = clock.monotonic() + wait_s
-    connection, lists = queues[0].connection, [queue.keys.main for queue in queues]
-    with connection.deadline(wait_s), PushWaiter(connection, lists) as waiter:
+    lists = {queue.keys.main: queue.connection for queue in queues}
+    with queues[0].connection.deadline(wait_s), PushWaiter(lists) as waiter:
         while True:
             turn = list(queues)
             if shuffle is not None:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rwq_cli.core.batches import Flush
-from rwq_cli.core.errors import ConnectionLost, ServerError
+from rwq_cli.core.errors import ConnectionLost, NotSupported, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import FEW_IDS, BulkRun, new_mark
 from rwq_cli.core.items.importing import Line
 from rwq_cli.core.items.journal import Journal, NoJournal
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.places import ListRange, Where
@@ -126,6 +126,7 @@ def move(
         For each ID `MOVED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, `NOT_OWNER` if it has a lease, or
         `CONFLICT` if the other queue has this ID.
     """
+    _check_same_slot(queue, to)
     destination = Destination(QueueKeys(to), force)
     remover = Remover(queue, journal, destination, expected=expected, dry_run=dry_run)
     return Outcomes(remover.apply(ids))
@@ -157,6 +158,7 @@ def move_back(
         For each item the same as `move`, or `ALREADY_THERE` if it is back; `IMPORTED_BEFORE` if an
         interrupted run has moved it back.
     """
+    _check_same_slot(queue, came_to)
     saved: dict[bytes, str] = {}
     numbers: dict[bytes, int] = {}
     for number, item, _ in lines():
@@ -171,6 +173,18 @@ def move_back(
         dry_run=dry_run,
     )
     return Outcomes(_already_there(queue, remover.apply(line.entry.item_id for line in lines())))
+
+
+def _check_same_slot(queue: Queue, other: bytes) -> None:
+    """Raise `NotSupported` if a script cannot reach both queues."""
+    # A name without a hash tag is refused anyway.
+    tag = hash_tag(queue.name) if queue.connection.is_cluster else None
+    if tag is not None and tag != hash_tag(other):
+        names = [name.decode("utf-8", "backslashreplace") for name in (queue.name, other)]
+        raise NotSupported(
+            f"{names[0]} and {names[1]} are in different slots of the cluster",
+            "give both names the same hash tag; or use export, import and rm",
+        )
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:

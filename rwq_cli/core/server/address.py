@@ -1,7 +1,6 @@
 """Server addresses, and connections to them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -11,11 +10,18 @@ from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
 
-from rwq_cli.core.errors import InvalidArgument, NotSupported
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.server.connection import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, Connection
+from rwq_cli.core.server.link import LinkOptions
 from rwq_cli.core.server.masking import mask_url
+from rwq_cli.core.server.timeouts import PATIENCE_S
 
+_SCHEMES = (
+    *("redis", "rediss", "unix"),
+    *("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"),
+)
 _EXAMPLES = "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
+_EXAMPLES_OF_HOSTS = "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2"
 _OPTIONS = ("db", "username", "password")
 _TLS_OPTIONS = (
     *("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_password"),
@@ -28,7 +34,9 @@ class Server:
     """The address of a server, and the credentials for it.
 
     Attributes:
-        url: `redis://`, `rediss://` or `unix://`, optionally with user, password and database.
+        url: `redis://`, `rediss://` or `unix://`, optionally with user, password and database;
+            `redis+sentinel://h1,h2/SERVICE/DB` or `redis+cluster://h1,h2`, or the same with
+            `rediss`.
         password: The password if the URL has none; None for none.
         password_first: Prefer `password` to the password in the URL.
         tls_ca: A file with the certificate authorities to trust; None for the system's.
@@ -37,6 +45,9 @@ class Server:
         tls_insecure: Accept any server certificate.
         connect_timeout_s: The timeout for connecting, seconds.
         reply_timeout_s: The timeout for one reply, seconds.
+        patience_s: How long a command waits for a failover, or until a queue has moved to another
+            node of a cluster, seconds.
+        sentinel_password: The password of the Sentinels if the URL has none; None for none.
     """
 
     url: str = field(repr=False)
@@ -48,6 +59,8 @@ class Server:
     tls_insecure: bool = False
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     reply_timeout_s: float = REPLY_TIMEOUT_S
+    patience_s: float = PATIENCE_S
+    sentinel_password: str | None = field(default=None, repr=False)
 
 
 def connect(server: Server) -> Connection:
@@ -55,14 +68,14 @@ def connect(server: Server) -> Connection:
 
     Raises:
         InvalidArgument: The URL is malformed, or an option in it is not supported.
-        NotSupported: The URL names a kind of server that this version does not support.
     """
     name = mask_url(server.url)
     scheme, separator, _ = server.url.partition("://")
-    make_client = _CLIENTS.get(scheme) if separator else None
-    if make_client is None:
+    if not separator or scheme not in _SCHEMES:
         raise InvalidArgument(f"not a server URL: {name}", _EXAMPLES)
-    client = make_client(server, name)
+    if "+" in scheme:
+        return _connect_following(server, name)
+    client = redis.Redis(connection_pool=redis.ConnectionPool(**_pool_settings(server, name)))
     return Connection(
         client,
         name,
@@ -70,6 +83,55 @@ def connect(server: Server) -> Connection:
         connect_timeout_s=server.connect_timeout_s,
         reply_timeout_s=server.reply_timeout_s,
     )
+
+
+def _connect_following(server: Server, name: str) -> Connection:
+    """A connection to the primary that Sentinel names, or to a cluster."""
+    from rwq_cli.core.server.following import Shared
+    from rwq_cli.core.server.hosts import split_hosts
+
+    scheme = server.url.partition("://")[0]
+    if "#" in server.url:
+        raise _malformed(name, "it has a #", "write %23 for a # in a password")
+    try:
+        url = split_hosts(server.url)
+    except ValueError:
+        raise _malformed(name, "a host or port cannot be read", _EXAMPLES_OF_HOSTS) from None
+    if not url.hosts:
+        raise _malformed(name, "it names no host", _EXAMPLES_OF_HOSTS)
+    settings = _pool_settings(replace(server, url=url.single), name)
+    for option in ("host", "port"):
+        settings.pop(option, None)
+    options = LinkOptions(server.connect_timeout_s, server.reply_timeout_s)
+    shared = Shared(
+        name,
+        f"{scheme}://{url.place}",
+        options,
+        server.patience_s,
+        lambda reply_s: connect(
+            replace(
+                server,
+                connect_timeout_s=min(server.connect_timeout_s, reply_s),
+                reply_timeout_s=reply_s,
+                # Another thread waits for nothing.
+                patience_s=0,
+            )
+        ),
+    )
+    if scheme.endswith("+sentinel"):
+        from rwq_cli.core.server.sentinel import SentinelConnection, SentinelLocator
+
+        if not url.service:
+            raise _malformed(name, "it names no service", _EXAMPLES_OF_HOSTS)
+        own = url.own.get("sentinel_password", server.sentinel_password)
+        credentials = (url.own.get("sentinel_username"), own)
+        locator = SentinelLocator(url.hosts, url.service, name, settings, credentials, options)
+        return SentinelConnection(shared, locator)
+    from rwq_cli.core.server.cluster import ClusterConnection, Topology
+
+    if settings.pop("db", 0):
+        raise _malformed(name, "a cluster has no databases", "leave the number out")
+    return ClusterConnection(shared, Topology(url.hosts, name, settings, options))
 
 
 def _address(scheme: str, settings: dict[str, Any]) -> str:
@@ -82,8 +144,8 @@ def _address(scheme: str, settings: dict[str, Any]) -> str:
     return f"{scheme}://{host}:{settings.get('port') or 6379}/{db}"
 
 
-def _standalone(server: Server, name: str) -> redis.Redis:
-    """A client of a standalone server."""
+def _pool_settings(server: Server, name: str) -> dict[str, Any]:
+    """The settings of a pool that makes the connections to a server."""
     settings = _settings(server, name)
     if settings.get("password") is None or (server.password_first and server.password is not None):
         settings["password"] = server.password
@@ -94,38 +156,10 @@ def _standalone(server: Server, name: str) -> redis.Redis:
     unnamed = ("driver_info",) if hasattr(redis, "DriverInfo") else ("lib_name", "lib_version")
     settings.update(dict.fromkeys(unnamed))
     try:
-        pool = redis.ConnectionPool(**settings)
-        pool.make_connection()
+        redis.ConnectionPool(**settings).make_connection()
     except (TypeError, ValueError, redis.RedisError):
         raise _malformed(name, "an option has a value that cannot be used") from None
-    return redis.Redis(connection_pool=pool)
-
-
-def _sentinel(_: Server, name: str) -> redis.Redis:
-    """A client of the primary; Sentinel gives its address for each new connection."""
-    return _not_yet("Sentinel", name)
-
-
-def _cluster(_: Server, name: str) -> redis.Redis:
-    """A client of the node that holds the queue's slot."""
-    return _not_yet("Redis Cluster", name)
-
-
-def _not_yet(kind: str, name: str) -> redis.Redis:
-    raise NotSupported(
-        f"{kind} is not supported by this version: {name}",
-        "give the address of one server: redis://host:port/db",
-    )
-
-
-# Makes the client for each scheme; its pool makes the connections.
-_CLIENTS: dict[str, Callable[[Server, str], redis.Redis]] = {
-    "redis": _standalone,
-    "rediss": _standalone,
-    "unix": _standalone,
-    "redis+sentinel": _sentinel,
-    "redis+cluster": _cluster,
-}
+    return settings
 
 
 def _malformed(name: str, why: str | None = None, hint: str = _EXAMPLES) -> InvalidArgument:

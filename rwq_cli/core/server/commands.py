@@ -35,3 +35,7 @@ class ScriptCommand(tuple[Any, ...]):
     def by_text(self) -> Command:
         """The command for a server that has not loaded the script."""
         return ("EVAL", self.script.text, *self[2:])
+
+
+class Transaction(tuple[Command, ...]):
+    """Commands that run in MULTI and EXEC."""

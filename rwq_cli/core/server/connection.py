@@ -3,9 +3,8 @@
 The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows what is sent.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from math import inf
 from time import monotonic
 from typing import Any
@@ -14,32 +13,18 @@ import redis
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.lua import NEEDS, Script, load_script
+from rwq_cli.core.lua import load_script
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server import link as links
-from rwq_cli.core.server.commands import Command, ScriptCommand
+from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.link import Link, LinkOptions
-from rwq_cli.core.server.packing import pack
-from rwq_cli.core.server.pipeline import (
-    CancelToken,
-    Pipeline,
-    ScriptFlight,
-    TransactionFlight,
-    pack_transaction,
-    read_transaction,
-)
+from rwq_cli.core.server.node import Node
+from rwq_cli.core.server.pipeline import CancelToken, Pipeline, Resend
+from rwq_cli.core.server.requests import pack_request, read_reply, writes
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
 
 __all__ = ["CONNECT_TIMEOUT_S", "REPLY_TIMEOUT_S", "Connection"]
-
-_READS = frozenset(
-    (
-        *("CONFIG", "EXISTS", "GET", "HEXISTS", "HGET", "HLEN", "HMGET", "HSCAN", "HSTRLEN"),
-        *("INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT", "PTTL", "SCAN"),
-        *("STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE", "ZSCAN", "ZSCORE"),
-    )
-)
 
 
 class Connection:
@@ -57,9 +42,15 @@ class Connection:
 
     Attributes:
         progress: The progress listener of operations.
+        tell: Called with a message if a command waits for a failover or a moving queue.
         promotes: Whether waits promote items that fall due.
         stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
+        is_cluster: Whether a queue's keys are in one slot of a cluster.
     """
+
+    is_cluster = False
+    # Sends requests again; None: on one server, nothing is ever sent twice.
+    _resend: Resend | None = None
 
     def __init__(
         self,
@@ -75,10 +66,25 @@ class Connection:
         self.name = name
         self.address = name if address is None else address
         self.progress = ProgressListener()
+        self.tell: Callable[[str], object] = str
         self.stop = CancelToken()
         self.promotes = True
-        self._options = LinkOptions(name, connect_timeout_s, reply_timeout_s)
-        self._idle: list[Link] = []
+        self._options = LinkOptions(connect_timeout_s, reply_timeout_s)
+        self._node = Node(client, self._options, name)
+
+    @property
+    def root(self) -> "Connection":
+        """The connection to all nodes of a cluster, which its queues share; else this one."""
+        return self
+
+    @property
+    def primary_url(self) -> str:
+        """The URL that other programs can use, without user and password."""
+        return self.address
+
+    def for_queue(self, name: bytes) -> "Connection":  # noqa: ARG002
+        """The connection for the commands of one queue."""
+        return self
 
     def call(self, *command: Any) -> Any:
         """Send one command.
@@ -86,8 +92,7 @@ class Connection:
         Raises:
             ServerError: The command failed; the subclass gives the reason.
         """
-        with self._lend(writes=_writes(command)) as link:
-            reply = link.exchange(*command)
+        (reply,) = self._send([command], writes=writes(command))
         return _raised(self._parsed(command, reply))
 
     def call_all(
@@ -121,22 +126,25 @@ class Connection:
         return parsed if return_errors else list(map(_raised, parsed))
 
     def _batch(self, commands: Sequence[Command]) -> list[Any]:
-        with self._lend(writes=any(map(_writes, commands))) as link:
-            link.send(b"".join(map(pack, commands)))
-            replies = [link.read() for _ in commands]
-            for at, command in enumerate(commands):
-                is_unknown = isinstance(replies[at], rx.NoScriptError)
-                if is_unknown and isinstance(command, ScriptCommand):
-                    replies[at] = link.exchange(*command.by_text())
-            return replies
+        return self._send(commands, writes=any(map(writes, commands)))
 
     def _transaction(self, commands: Sequence[Command]) -> list[Any]:
-        with self._lend(writes=any(map(_writes, commands))) as link:
-            link.send(pack_transaction(commands))
-            replies = read_transaction(link, len(commands))
+        request = Transaction(commands)
+        (replies,) = self._send([request], writes=any(map(writes, commands)))
         if isinstance(replies, list):
             return replies
         raise translate(replies, self.name) from replies
+
+    def _send(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
+        """Send requests in one round trip; return the replies, and refusals as exceptions."""
+        with self._lend(writes=writes) as link:
+            link.send(b"".join(map(pack_request, requests)))
+            replies = [read_reply(link, request) for request in requests]
+            for at, request in enumerate(requests):
+                is_unknown = isinstance(replies[at], rx.NoScriptError)
+                if is_unknown and isinstance(request, ScriptCommand):
+                    replies[at] = link.exchange(*request.by_text())
+            return replies
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
         """Run a script, sending its text only if the server has not loaded it.
@@ -149,13 +157,10 @@ class Connection:
         Raises:
             ServerError: The server refused it, or the connection was lost.
         """
-        script: Script = load_script(script_name)
-        with self._lend(writes=_script_writes(script_name)) as link:
-            reply = link.exchange("EVALSHA", script.sha1, len(keys), *keys, *args)
-            if isinstance(reply, rx.NoScriptError):
-                reply = link.exchange("EVAL", script.text, len(keys), *keys, *args)
+        request = ScriptCommand(script_name, keys, args)
+        (reply,) = self._send([request], writes=writes(request))
         if isinstance(reply, rx.ResponseError):
-            raise translate(reply, self.name, script=script) from reply
+            raise translate(reply, self.name, script=request.script) from reply
         return reply
 
     def run_each(
@@ -178,13 +183,15 @@ class Connection:
         Yields:
             The replies; `REFUSED` for a refused call.
         """
-        script: Script = load_script(script_name)
+        script = load_script(script_name)
         return Pipeline(
             self._lend,
-            lambda link: ScriptFlight(link, script, keys),
             lambda refusal: translate(refusal, self.name, script=script),
             self.stop,
-        ).replies(calls)
+            self._resend,
+        ).replies(
+            None if args is None else ScriptCommand(script_name, keys, args) for args in calls
+        )
 
     def transact_each(self, transactions: Iterable[Sequence[Command] | None]) -> Iterator[Any]:
         """Run lists of commands, each in MULTI and EXEC, sending ahead of the replies.
@@ -204,10 +211,23 @@ class Connection:
         """
         return Pipeline(
             self._lend,
-            TransactionFlight,
             lambda refusal: translate(refusal, self.name),
             self.stop,
-        ).replies(transactions)
+            self._resend,
+        ).replies(None if each is None else Transaction(each) for each in transactions)
+
+    def scan(self, *options: Any) -> Iterator[list[bytes]]:
+        """Pages of all keys that SCAN finds with these options.
+
+        Raises:
+            ServerError: The server refused, or was lost.
+        """
+        cursor = 0
+        while True:
+            cursor, page = self.call("SCAN", cursor, *options)
+            yield page
+            if cursor == 0:
+                return
 
     def open_link(self) -> Link:
         """Open another link to this server for a blocking command; the caller closes it.
@@ -215,9 +235,11 @@ class Connection:
         Raises:
             ServerError: It could not be opened.
         """
-        link = self._new_link()
-        link.prepare()
-        return link
+        return self._take(fresh=True)[1]
+
+    def finds_again(self, error: errors.ServerError) -> bool:  # noqa: ARG002
+        """Whether a blocking command that failed so may be sent on another link."""
+        return False
 
     def twin(self, *, reply_timeout_s: float) -> "Connection":
         """Another connection to this server, for another thread.
@@ -265,8 +287,7 @@ class Connection:
 
     def close(self) -> None:
         """Close all idle links; the next command opens one again."""
-        while self._idle:
-            self._idle.pop().close()
+        self._node.close()
 
     @contextmanager
     def _lend(self, *, writes: bool = True) -> Iterator[Link]:
@@ -275,31 +296,25 @@ class Connection:
         Args:
             writes: Whether a command that is sent on it may write.
         """
-        try:
-            link = self._idle.pop()
-        except IndexError:
-            link = self._new_link()
-        is_ready = False
         # Without its reply, nobody knows what a write has done.
         self._options.limits.grace_s = links.GRACE_S if writes else links.READ_GRACE_S
+        node, link = self._take()
         try:
-            link.prepare()
-            is_ready = True
-            yield link
-        except BaseException as error:
-            if isinstance(error, errors.ConnectionLost) and not (is_ready and writes):
+            with node.taken(link):
+                yield link
+        except errors.ConnectionLost as error:
+            if not writes:
                 error.hint = "try again in a moment"
-            # A reply may be outstanding.
-            link.close()
             raise
-        finally:
-            self._idle.append(link)
 
-    def _new_link(self) -> Link:
-        return Link(self._client.connection_pool.make_connection, self._options)
+    def _take(self, *, fresh: bool = False) -> tuple[Node, Link]:
+        """The node for the next command, and a link to it that is ready; `fresh`: a new one."""
+        return self._node, self._node.take(fresh=fresh)
 
     def _parsed(self, command: Command, reply: Any) -> Any:
         """A reply as redis-py's client returns it; an error reply as a `ServerError`."""
+        if isinstance(reply, errors.ServerError):
+            return reply
         if isinstance(reply, rx.ResponseError):
             if isinstance(command, ScriptCommand):
                 return translate(reply, self.name, script=command.script)
@@ -307,20 +322,6 @@ class Connection:
             return translate(reply, self.name, key=key)
         callbacks = self._client.response_callbacks
         return callbacks[command[0]](reply) if command[0] in callbacks else reply
-
-
-def _writes(command: Command) -> bool:
-    """Whether a command may write."""
-    if isinstance(command, ScriptCommand):
-        return _script_writes(command.script_name)
-    return command[0] not in _READS
-
-
-@cache
-def _script_writes(name: str) -> bool:
-    """Whether an operation may write: one that does has its writes in `NEEDS`."""
-    needed = NEEDS.get(f"ops/{name}", {})
-    return any(word not in _READS for words in needed.values() for word in words.split())
 
 
 def _raised(reply: Any) -> Any:

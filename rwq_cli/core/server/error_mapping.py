@@ -40,12 +40,10 @@ _PERMISSION = _Meaning(
     "denied permission",
     "ask for an ACL rule that allows this command on the queue's keys",
 )
-_ANOTHER_NODE = _Meaning(
-    errors.WrongNode,
-    "is a cluster node that does not hold this queue",
-    "point -u at the node that it names",
-)
 _NOT_READY = "try again in a moment"
+_MOVING = _Meaning(
+    errors.Unavailable, "is moving this queue to another node of its cluster", _NOT_READY
+)
 
 _MEANINGS = {
     "NOAUTH": _AUTHENTICATION,
@@ -64,11 +62,13 @@ _MEANINGS = {
         errors.Unavailable, "has lost its primary", "point -u at the primary, or try again"
     ),
     "CLUSTERDOWN": _Meaning(errors.Unavailable, "is in a cluster that is down", _NOT_READY),
-    "TRYAGAIN": _Meaning(
-        errors.Unavailable, "is moving this queue to another node of its cluster", _NOT_READY
+    "TRYAGAIN": _MOVING,
+    "ASK": _MOVING,
+    "MOVED": _Meaning(
+        errors.WrongNode,
+        "is a cluster node that does not hold this queue",
+        "use redis+cluster:// in place of redis://",
     ),
-    "MOVED": _ANOTHER_NODE,
-    "ASK": _ANOTHER_NODE,
     "CROSSSLOT": _Meaning(
         errors.ServerError,
         "is in a cluster, and the queue's keys are on several nodes of it",

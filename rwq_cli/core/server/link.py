@@ -52,14 +52,12 @@ class LinkOptions:
     """Options that all links of a connection share.
 
     Attributes:
-        name: The server's name in messages.
         connect_timeout_s: The timeout for connecting, including TLS, password and database.
         reply_timeout_s: The timeout for one reply.
         no_touch: Whether reads must not count as use; None if the server cannot do that.
         limits: The limits of the calling thread.
     """
 
-    name: str
     connect_timeout_s: float
     reply_timeout_s: float
     no_touch: bool | None = False
@@ -81,12 +79,22 @@ class Link:
     Args:
         make_raw: Makes the connection, not yet opened.
         options: The options of all links of the connection.
+        name: The server's name in messages.
+        greet: Called with the link whenever it was opened; None for nothing.
     """
 
-    def __init__(self, make_raw: Callable[[], Any], options: LinkOptions) -> None:
+    def __init__(
+        self,
+        make_raw: Callable[[], Any],
+        options: LinkOptions,
+        name: str,
+        greet: "Greeting | None" = None,
+    ) -> None:
         self._make_raw = make_raw
         self._raw = make_raw()
         self._options = options
+        self._name = name
+        self._greet = greet
         self._is_open = False
         self._has_no_touch = False
         self._timeout_s: float | None = None
@@ -102,6 +110,8 @@ class Link:
             self.close()
         if not self._is_open:
             self._open()
+            if self._greet is not None:
+                self._greet(self)
         if self._options.no_touch and not self._has_no_touch:
             self._set_no_touch()
 
@@ -113,10 +123,10 @@ class Link:
         try:
             self._connect(timeout_s)
         except REPLIES as error:
-            raise translate(error, self._options.name) from error
+            raise translate(error, self._name) from error
         except (*_FAILURES, ValueError) as error:
             self._raise_if_tls(error, began_s + timeout_s - monotonic())
-            raise unreachable(error, self._options.name, timeout_s) from error
+            raise unreachable(error, self._name, timeout_s) from error
         self._is_open, self._has_no_touch, self._timeout_s = True, False, step_s
 
     def _connect(self, timeout_s: float) -> None:
@@ -158,7 +168,7 @@ class Link:
 
         if speaks_tls(host, self._raw.port, self._options.limited(probe_s)):
             raise errors.Unreachable(
-                f"cannot reach {self._options.name}: it speaks TLS",
+                f"cannot reach {self._name}: it speaks TLS",
                 "use rediss:// for a server with TLS",
             ) from error
 
@@ -180,7 +190,7 @@ class Link:
     def _set_no_touch(self) -> None:
         reply = self.exchange("CLIENT", "NO-TOUCH", "ON")
         if isinstance(reply, rx.ResponseError):
-            error = translate(reply, self._options.name)
+            error = translate(reply, self._name)
             # Unknown to the server, or denied to this user.
             if type(error) not in (errors.ServerError, errors.PermissionDenied):
                 raise error from reply
@@ -206,7 +216,7 @@ class Link:
         try:
             self._raw.send_packed_command(pieces, check_health=False)
         except _FAILURES as error:
-            raise lost(error, self._options.name, timeout_s) from error
+            raise lost(error, self._name, timeout_s) from error
 
     def read(self) -> Any:
         """Read the next reply; an error reply is returned as redis-py's exception.
@@ -223,11 +233,11 @@ class Link:
         except rx.ResponseError as error:
             reply = error
         except REPLIES as error:
-            raise translate(error, self._options.name) from error
+            raise translate(error, self._name) from error
         except _FAILURES as error:
             if not self._used_s:
                 self._raise_if_tls(error)
-            raise lost(error, self._options.name, timeout_s) from error
+            raise lost(error, self._name, timeout_s) from error
         self._used_s = monotonic()
         return reply
 
@@ -241,7 +251,7 @@ class Link:
         except rx.ResponseError as error:
             return error
         except _FAILURES as error:
-            raise lost(error, self._options.name, _POLL_S) from error
+            raise lost(error, self._name, _POLL_S) from error
 
     def fileno(self) -> int:
         """The socket's file descriptor, readable on a reply or a lost connection."""
@@ -261,3 +271,6 @@ class Link:
         """Close the connection, even if replies are outstanding."""
         self._is_open = False
         self._raw.disconnect()
+
+
+Greeting = Callable[[Link], object]

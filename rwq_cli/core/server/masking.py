@@ -7,12 +7,16 @@ from urllib.parse import unquote
 _SCHEME = r"(?i)[a-z][a-z0-9+.-]*"
 _HOST = r"(?:[\w.-]*|\[[0-9a-fA-F:.]+(?:%[\w.-]+)?\])(?::\d{1,5})?"
 _ONE_SERVER = rf"{_HOST}/?\d*/?"
+_HOSTS = rf"{_HOST}(?:,{_HOST})*/?"
+_SENTINELS = rf"{_HOST}(?:,{_HOST})*(?:/[\w.-]+)?(?:/\d+)?"
 _PLACES = {
     "redis": _ONE_SERVER,
     "rediss": _ONE_SERVER,
     "unix": r"(?:/[^,;=&\0-\x1f]*)?",
-    "redis+sentinel": rf"{_HOST}(?:,{_HOST})*(?:/[\w.-]+)?(?:/\d+)?",
-    "redis+cluster": rf"{_HOST}(?:,{_HOST})*",
+    "redis+sentinel": _SENTINELS,
+    "rediss+sentinel": _SENTINELS,
+    "redis+cluster": _HOSTS,
+    "rediss+cluster": _HOSTS,
 }
 _NAME = r"[\w.-]*"
 _OPTION = r"[\w.%-]*"
@@ -20,11 +24,13 @@ _PATH = r"[\w./-]*"
 _SHOWN_OPTIONS = {
     "db": r"\d*",
     "username": _NAME,
+    "sentinel_username": _NAME,
     "ssl_ca_certs": _PATH,
     "ssl_certfile": _PATH,
     "ssl_cert_reqs": _NAME,
     "ssl_check_hostname": _NAME,
 }
+_SECRETS = ("password", "ssl_password", "sentinel_password")
 _MASK = "***"
 _REST = "…"
 
@@ -76,7 +82,7 @@ def without_password(url: str) -> str:
     kept = [
         option
         for option in query.split("&")
-        if option and unquote(option.partition("=")[0]) not in ("password", "ssl_password")
+        if option and unquote(option.partition("=")[0]) not in _SECRETS
     ]
     options = f"?{'&'.join(kept)}" if kept else ""
     return f"{scheme}{separator}{user}{at if user else ''}{place}{options}"

@@ -12,17 +12,16 @@ each call's place in the stream says whether it took effect; see `Acknowledged`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol
 
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.lua import Script
-from rwq_cli.core.server.commands import REFUSED, Command
+from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transaction
 from rwq_cli.core.server.link import Link
-from rwq_cli.core.server.packing import pack
+from rwq_cli.core.server.requests import pack_request, read_reply
 
 SENT_AHEAD = 2
 
@@ -42,106 +41,77 @@ class CancelToken:
 
 
 class Flight:
-    """The outstanding calls on one link.
+    """The outstanding requests on one link.
 
     Args:
         link: The link.
+        resend: Sends a request again after a refusal that allows it; None if none does.
+
+    Attributes:
+        is_stale: Whether a request had to be sent again: this link is to the wrong node.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, resend: "Resend | None") -> None:
         self._link = link
-        self._sent: deque[Sequence[Any]] = deque()
+        self._resend = resend
+        self._sent: deque[Command] = deque()
+        self._replies: deque[Any] = deque()
+        self._is_refused = False
+        self.is_stale = False
 
     def __len__(self) -> int:
         return len(self._sent)
 
-    def send(self, call: Sequence[Any]) -> None:
-        """Send one call."""
-        raise NotImplementedError
+    def send(self, request: Command) -> None:
+        """Send one request."""
+        self._link.send(pack_request(request))
+        self._sent.append(request)
 
     def receive(self) -> Any:
-        """Read the reply to the oldest call; a refusal is returned as redis-py's exception."""
-        raise NotImplementedError
-
-
-class ScriptFlight(Flight):
-    """Calls of one script; a call is its ARGV.
-
-    Args:
-        link: The link.
-        script: The script.
-        keys: Its KEYS.
-    """
-
-    def __init__(self, link: Link, script: Script, keys: Sequence[bytes]) -> None:
-        super().__init__(link)
-        self._by_sha = ("EVALSHA", script.sha1, len(keys), *keys)
-        self._by_text = ("EVAL", script.text, len(keys), *keys)
-        self._replies: deque[Any] = deque()
-        self._is_refused = False
-
-    def send(self, call: Sequence[Any]) -> None:
-        self._link.send(pack((*self._by_sha, *call)))
-        self._sent.append(call)
-
-    def receive(self) -> Any:
+        """Read the oldest request's reply; a refusal is returned as redis-py's exception."""
         if not self._replies:
-            self._replies.append(self._link.read())
-            if isinstance(self._replies[0], rx.NoScriptError):
+            self._replies.append(read_reply(self._link, self._sent[0]))
+            if self._repeats(self._replies[0]):
                 self._run_again()
-        self._sent.popleft()
-        reply = self._replies.popleft()
+        request, reply = self._sent.popleft(), self._replies.popleft()
+        if isinstance(request, Transaction) and isinstance(reply, list):
+            reply = next((each for each in reply if isinstance(each, rx.ResponseError)), reply)
         self._is_refused = self._is_refused or isinstance(reply, rx.ResponseError)
         return reply
 
+    def _repeats(self, reply: Any) -> bool:
+        """Whether a reply says that the request did not run, and may be sent again."""
+        if isinstance(reply, rx.NoScriptError):
+            return True
+        return self._resend is not None and self._resend.allows(reply)
+
     def _run_again(self) -> None:
-        """After SCRIPT FLUSH, send the calls that did not run by text, until one is refused."""
-        self._replies.extend(self._link.read() for _ in range(len(self._sent) - 1))
-        for at, call in enumerate(self._sent):
+        """Send the outstanding requests that did not run once more, until one is refused.
+
+        That is after SCRIPT FLUSH, by text; and in a cluster or after a failover, by `resend`.
+        """
+        pending = list(self._sent)
+        self._replies.extend(read_reply(self._link, request) for request in pending[1:])
+        for at, request in enumerate(pending):
             if self._is_refused:
                 return
             if isinstance(self._replies[at], rx.NoScriptError):
-                self._replies[at] = self._link.exchange(*self._by_text, *call)
+                assert isinstance(request, ScriptCommand)
+                self._replies[at] = self._link.exchange(*request.by_text())
+            if self._resend is not None and self._resend.allows(self._replies[at]):
+                self._replies[at] = self._resend.send(request, self._replies[at])
+                self.is_stale = True
             self._is_refused = isinstance(self._replies[at], rx.ResponseError)
 
 
-class TransactionFlight(Flight):
-    """Transactions; a call is its commands."""
+class Resend(Protocol):
+    """Sends requests again that were refused by a node that cannot run them now."""
 
-    def send(self, call: Sequence[Command]) -> None:
-        self._link.send(pack_transaction(call))
-        self._sent.append(call)
+    def allows(self, reply: Any) -> bool:
+        """Whether a reply is such a refusal."""
 
-    def receive(self) -> Any:
-        replies = read_transaction(self._link, len(self._sent[0]))
-        self._sent.popleft()
-        if isinstance(replies, list):
-            return next((r for r in replies if isinstance(r, rx.ResponseError)), replies)
-        return replies
-
-
-def pack_transaction(commands: Sequence[Command]) -> bytes:
-    """Encode commands in MULTI and EXEC."""
-    return b"".join(map(pack, (("MULTI",), *commands, ("EXEC",))))
-
-
-def read_transaction(link: Link, count: int) -> list[Any] | rx.ResponseError:
-    """Read the replies to the commands of a transaction.
-
-    Args:
-        link: The link on which it was sent.
-        count: How many commands it has.
-
-    Returns:
-        The reply to EXEC; or the refusal of a command before EXEC, so that nothing ran.
-    """
-    *queued, done = [link.read() for _ in range(count + 2)]
-    if isinstance(done, list):
-        return done
-    refusal: rx.ResponseError = next(
-        (reply for reply in queued if isinstance(reply, rx.ResponseError)), done
-    )
-    return refusal
+    def send(self, request: Command, refusal: Any) -> Any:
+        """Send a refused request to the node that can run it, waiting for it; return the reply."""
 
 
 class Pipeline:
@@ -152,26 +122,26 @@ class Pipeline:
 
     Args:
         lend: Lends a link that is ready for a command.
-        flight: Makes the flight for the calls on a link.
         translate: Turns a refusal into a `ServerError`.
-        stop: Checked before each call is read from the source.
+        stop: Checked before each request is read from the source.
+        resend: Sends a request again after a refusal that allows it; None if none does.
     """
 
     def __init__(
         self,
         lend: Callable[[], AbstractContextManager[Link]],
-        flight: Callable[[Link], Flight],
         translate: Callable[[Exception], errors.ServerError],
         stop: CancelToken,
+        resend: Resend | None = None,
     ) -> None:
         self._lend = lend
-        self._flight = flight
         self._translate = translate
         self._stop = stop
+        self._resend = resend
         self._has_ended = False
         self._failure: BaseException | None = None
 
-    def replies(self, calls: Iterable[Sequence[Any] | None]) -> Iterator[Any]:
+    def replies(self, calls: Iterable[Command | None]) -> Iterator[Any]:
         """Send the calls.
 
         Args:
@@ -193,21 +163,22 @@ class Pipeline:
                 call = self._next(source)
                 if call is None:
                     continue
-                with self._lend() as link:
-                    flight = self._flight(link)
-                    while call is not None:
-                        flight.send(call)
-                        while len(flight) > SENT_AHEAD:
+                while call is not None and not self._has_ended:
+                    with self._lend() as link:
+                        flight = Flight(link, self._resend)
+                        while call is not None and not flight.is_stale:
+                            flight.send(call)
+                            while len(flight) > SENT_AHEAD:
+                                yield self._receive(flight)
+                            call = self._next(source)
+                        while flight:
                             yield self._receive(flight)
-                        call = self._next(source)
-                    while flight:
-                        yield self._receive(flight)
         finally:
             self._stop.is_polled = False
         if self._failure is not None:
             raise self._failure
 
-    def _next(self, source: Iterator[Sequence[Any] | None]) -> Sequence[Any] | None:
+    def _next(self, source: Iterator[Command | None]) -> Command | None:
         """The next call; None if the source pauses or has ended, or nothing more may be sent."""
         if self._has_ended:
             return None

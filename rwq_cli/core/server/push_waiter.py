@@ -1,11 +1,12 @@
 """Waiting for a push onto any of several lists, without popping and without polling the server."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 
 from redis import exceptions as rx
 
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.link import NO_REPLY, Link
@@ -23,15 +24,12 @@ class PushWaiter:
     which it puts back in its place atomically. A command without a reply is kept for the next wait.
 
     Args:
-        connection: The server; its other calls are not blocked.
-        lists: The keys of the lists, each once.
+        lists: The keys of the lists, each with its server, whose other calls are not blocked.
         interrupt: A file descriptor that ends a wait when it becomes readable; None for none.
     """
 
-    def __init__(
-        self, connection: Connection, lists: Sequence[bytes], *, interrupt: int | None = None
-    ) -> None:
-        self._connection = connection
+    def __init__(self, lists: Mapping[bytes, Connection], *, interrupt: int | None = None) -> None:
+        self._lists = lists
         self._links: dict[bytes, Link] = {}
         self._unwatched = list(lists)
         self._interrupt = interrupt
@@ -44,10 +42,11 @@ class PushWaiter:
             seconds: The timeout.
 
         Raises:
-            ServerError: The server refused, or was lost.
+            ServerError: The server refused, or was lost. In a cluster or behind Sentinel, the wait
+                ends early instead.
 
         Returns:
-            Whether one has, or had since the last wait.
+            Whether one has, or had since the last wait; or may have, on another node.
         """
         if self._selector is None:
             self._selector = DefaultSelector()
@@ -55,22 +54,34 @@ class PushWaiter:
                 self._selector.register(self._interrupt, EVENT_READ)
         for key in self._unwatched:
             if key not in self._links:
-                self._links[key] = self._connection.open_link()
+                self._links[key] = self._lists[key].open_link()
                 self._selector.register(self._links[key], EVENT_READ, key)
             self._links[key].send(pack(("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)))
         self._unwatched = []
-        was_pushed = False
-        for ready, _ in self._selector.select(seconds):
-            if ready.data is None:
-                continue
-            reply = self._links[ready.data].poll()
+        ready = [key.data for key, _ in self._selector.select(seconds) if key.data is not None]
+        # Each, whatever the first says.
+        had_entry = list(map(self._receive, ready))
+        return any(had_entry)
+
+    def _receive(self, key: bytes) -> bool:
+        """Read the reply to a command; whether the list may have an entry."""
+        link, connection = self._links[key], self._lists[key]
+        try:
+            reply = link.poll()
             if isinstance(reply, rx.ResponseError):
-                raise translate(reply, self._connection.name, key=ready.data) from reply
-            if reply is not NO_REPLY:
-                self._unwatched.append(ready.data)
-                # None if the server ended the command after its time.
-                was_pushed = was_pushed or reply is not None
-        return was_pushed
+                raise translate(reply, connection.name, key=key) from reply
+        except ServerError as error:
+            if not connection.finds_again(error):
+                raise
+            # The caller looks at the list on its new node first.
+            assert self._selector is not None
+            self._selector.unregister(link)
+            self._links.pop(key).close()
+            reply = error
+        if reply is not NO_REPLY:
+            self._unwatched.append(key)
+        # None if the server ended the command after its time.
+        return reply is not NO_REPLY and reply is not None
 
     def close(self) -> None:
         """Close the links, which also ends their blocked commands."""

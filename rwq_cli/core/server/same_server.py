@@ -7,25 +7,35 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 
 def is_same_server(one: str, other: str) -> bool:
-    """Whether two URLs name the same server and database, regardless of user and TLS."""
-    return _place(one) == _place(other)
+    """Whether two URLs name the same server and database, regardless of user and TLS.
+
+    Two lists of hosts name the same cluster or Sentinels if they have a host in common.
+    """
+    return not _places(one).isdisjoint(_places(other))
 
 
-def _place(url: str) -> tuple[object, ...]:
-    """Socket, or host and port, then the database; a malformed URL equals only itself."""
+def _places(url: str) -> set[tuple[object, ...]]:
+    """Socket, or each host and port, then the database; a malformed URL equals only itself."""
     scheme, _, rest = url.partition("://")
     # Undo files of version 0.1 have a masked user and password here.
     place = rest if rest.startswith("/") else rest.rpartition("@")[2]
     try:
+        if "+" in scheme:
+            from rwq_cli.core.server.hosts import split_hosts
+
+            hosts = split_hosts(url)
+            service = (hosts.service,) if hosts.service else ()
+            db = int(hosts.db or 0)
+            return {(_host(host), port, *service, db) for host, port in hosts.hosts}
         parts = urlsplit(f"{scheme}://{place}")
-        (db,) = parse_qs(parts.query).get("db", ["0"])[:1]
+        (name,) = parse_qs(parts.query).get("db", ["0"])[:1]
         if scheme == "unix":
-            return (os.path.realpath(unquote(parts.path)), int(db))
+            return {(os.path.realpath(unquote(parts.path)), int(name))}
         if "db=" not in parts.query:
-            db = unquote(parts.path).strip("/") or "0"
-        return (_host(unquote(parts.hostname or "localhost")), parts.port or 6379, int(db))
+            name = unquote(parts.path).strip("/") or "0"
+        return {(_host(unquote(parts.hostname or "localhost")), parts.port or 6379, int(name))}
     except ValueError:
-        return (url,)
+        return {(url,)}
 
 
 def _host(name: str) -> str:

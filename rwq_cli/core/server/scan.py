@@ -21,7 +21,7 @@ def scan_keys(
     """Scan the keys of a server in pages; like SCAN, this may return a key twice.
 
     Args:
-        connection: The server.
+        connection: The server; all primaries of a cluster, if it is not that of a queue.
         pattern: Only keys that match this glob; None for all.
         kind: Only keys of this type, such as `list`; None for any.
         count: About how many keys one call examines.
@@ -34,10 +34,4 @@ def scan_keys(
         options += ["MATCH", pattern]
     if kind is not None:
         options += ["TYPE", kind]
-    cursor = 0
-    while True:
-        cursor, page = connection.call("SCAN", cursor, *options)
-        if page:
-            yield page
-        if cursor == 0:
-            return
+    yield from filter(None, connection.scan(*options))

@@ -221,7 +221,7 @@ class WorkSession:
         if not self._queues:
             raise InvalidArgument("no queue to take items from", "name one")
         first = self._queues[0]
-        if any(queue.connection is not first.connection for queue in self._queues):
+        if any(queue.connection.root is not first.connection.root for queue in self._queues):
             raise InvalidArgument("the queues are not on one connection", "open them on the same")
         if round(lease_s * 1000) < 1:
             raise InvalidArgument("the lease is too short", "give at least 1 ms")
@@ -230,7 +230,8 @@ class WorkSession:
         self._is_fair = fair
         self._result_ttl_ms = max(1, round(result_ttl_s * 1000))
         self._random = rng or random.Random()
-        self._connection, self.clock = first.connection, first.clock
+        # Of a cluster, the one that finds the node of each call.
+        self._connection, self.clock = first.connection.root, first.clock
         self.name = first.holder + b"+" + os.urandom(4).hex().encode()
         self._exchanges = count(1)
         self.error: ServerError | None = None
@@ -366,6 +367,10 @@ class WorkSession:
         for call, reply in zip(calls, replies, strict=False):
             if not isinstance(reply, ServerError):
                 self._settle(call, reply)
+            elif reply.in_doubt:
+                # Of one node of a cluster.
+                for ending in call.endings:
+                    ending.in_doubt = True
         if refusals := [reply for reply in replies if isinstance(reply, ServerError)]:
             raise refusals[0]
         self._note(None)
@@ -627,7 +632,7 @@ class WorkSession:
 
     def pause(self, seconds: float) -> None:
         """Wait, but not for work; `wake` ends it."""
-        with PushWaiter(self._connection, [], interrupt=self._wake_reader) as waiter:
+        with PushWaiter({}, interrupt=self._wake_reader) as waiter:
             waiter.wait(seconds)
         self._is_woken()
 
@@ -639,8 +644,8 @@ class WorkSession:
     def _open_waiter(self) -> PushWaiter:
         if self._waiter is None:
             few = self._queues if len(self._queues) <= _WATCHED_QUEUES else []
-            lists = [queue.keys.main for queue in few]
-            self._waiter = PushWaiter(self._connection, lists, interrupt=self._wake_reader)
+            lists = {queue.keys.main: queue.connection for queue in few}
+            self._waiter = PushWaiter(lists, interrupt=self._wake_reader)
         return self._waiter
 
     def _close_waiter(self) -> None:

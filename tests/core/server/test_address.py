@@ -4,9 +4,12 @@ import ssl
 from pathlib import Path
 
 import pytest
+from redis.connection import SSLConnection
 
-from rwq_cli.core import InvalidArgument, NotSupported, Server, connect, mask_url
+from rwq_cli.core import InvalidArgument, Server, connect, mask_url
+from rwq_cli.core.server.cluster import ClusterConnection
 from rwq_cli.core.server.same_server import is_same_server
+from rwq_cli.core.server.sentinel import SentinelConnection
 from tests.conftest import StartServer
 from tests.servers import PrivateServer
 from tests.tls import tls_front
@@ -34,16 +37,46 @@ from tests.tls import tls_front
             "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
         ),
         (
-            "redis+sentinel://a,b/main/0",
-            NotSupported,
-            "Sentinel is not supported by this version: redis+sentinel://a,b/main/0",
-            "give the address of one server: redis://host:port/db",
+            "redis+sentinel://:secret@a,b",
+            InvalidArgument,
+            "malformed server URL redis+sentinel://:***@a,b: it names no service",
+            "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2",
         ),
         (
-            "redis+cluster://:secret@a",
-            NotSupported,
-            "Redis Cluster is not supported by this version: redis+cluster://:***@a",
-            "give the address of one server: redis://host:port/db",
+            "redis+sentinel:///main",
+            InvalidArgument,
+            "malformed server URL redis+sentinel:///main: it names no host",
+            "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2",
+        ),
+        (
+            "redis+cluster://a:b",
+            InvalidArgument,
+            "malformed server URL redis+cluster://…: a host or port cannot be read",
+            "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2",
+        ),
+        (
+            "redis+cluster://a,b/1",
+            InvalidArgument,
+            "malformed server URL redis+cluster://…: a cluster has no databases",
+            "leave the number out",
+        ),
+        (
+            "redis+cluster://a#b",
+            InvalidArgument,
+            "malformed server URL redis+cluster://a#***: it has a #",
+            "write %23 for a # in a password",
+        ),
+        (
+            "redis+sentinel://a/main/x",
+            InvalidArgument,
+            "malformed server URL redis+sentinel://…: its database is not a number",
+            "use redis://host:6379/0",
+        ),
+        (
+            "redis+cluster://a?x=y",
+            InvalidArgument,
+            "the server URL redis+cluster://a?x=*** has an option that is not supported",
+            "supported options: db, username, password",
         ),
         (
             "unix://",
@@ -282,3 +315,60 @@ def test_the_address_of_a_server_has_no_credentials(url: str, address: str) -> N
 )
 def test_whether_two_urls_name_the_same_server(one: str, other: str, is_same: bool) -> None:
     assert is_same_server(one, other) is is_same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("redis+cluster://a,b:7000", "redis+cluster://:***@b:7000,c", True),
+        ("redis+cluster://a,b", "redis+cluster://c,d", False),
+        ("redis+cluster://a,b", "redis://b:6379/0", True),
+        ("redis+sentinel://a,b/main/0", "rediss+sentinel://b:26379/main", True),
+        ("redis+sentinel://a,b/main/0", "redis+sentinel://a,b/main/1", False),
+        ("redis+sentinel://a,b/main/0", "redis+sentinel://a,b/other/0", False),
+        ("redis+sentinel://a,b/main/0", "redis://a:26379/0", False),
+    ],
+)
+def test_lists_of_hosts_of_one_server_have_a_host_in_common(
+    one: str, other: str, is_same: bool
+) -> None:
+    assert is_same_server(one, other) is is_same
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("redis+cluster://ops:hunter2@a,[::1]:7000", "redis+cluster://a:6379,[::1]:7000"),
+        ("redis+sentinel://a:1,b/main", "redis+sentinel://a:1,b:26379/main/0"),
+        ("rediss+sentinel://:x@a/main/3?username=y", "rediss+sentinel://a:26379/main/3"),
+    ],
+)
+def test_the_address_of_a_list_of_hosts(url: str, address: str) -> None:
+    assert connect(Server(url)).address == address
+
+
+def test_tls_and_users_of_a_list_of_hosts(tmp_path: Path) -> None:
+    """The primary, or the nodes, and the Sentinels are reached in the same way."""
+    authorities = tmp_path / "ca.pem"
+    authorities.touch()
+    url = "rediss+sentinel://ops:one@a,b/main/2?sentinel_username=watch&sentinel_password=two"
+    connection = connect(Server(url, tls_ca=authorities))
+    assert isinstance(connection, SentinelConnection)
+    locator = connection._sentinel
+    for sentinel in locator._sentinel.sentinels:
+        link = sentinel.connection_pool.make_connection()
+        assert isinstance(link, SSLConnection)
+        assert (link.username, link.password, link.db) == ("watch", "two", 0)
+        assert link.ca_certs == str(authorities)
+    locator._sentinel.discover_master = lambda _service: ("h", 7000)
+    link = locator.node()._client.connection_pool.make_connection()
+    assert isinstance(link, SSLConnection)
+    assert (link.host, link.port, link.db) == ("h", 7000, 2)
+    assert (link.username, link.password) == ("ops", "one")
+    assert link.ca_certs == str(authorities)
+    cluster = connect(Server("rediss+cluster://ops:one@a,b", tls_ca=authorities))
+    assert isinstance(cluster, ClusterConnection)
+    link = cluster.topology._node("h", 7000)._client.connection_pool.make_connection()
+    assert isinstance(link, SSLConnection)
+    assert (link.host, link.port, link.username, link.password) == ("h", 7000, "ops", "one")
+    assert link.retry.get_retries() == 0

@@ -26,7 +26,7 @@ from rwq_cli.core.errors import (
 from rwq_cli.core.lua import load_script
 from rwq_cli.core.server import link
 from rwq_cli.core.server.commands import ScriptCommand
-from rwq_cli.core.server.connection import _script_writes
+from rwq_cli.core.server.requests import script_writes
 from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
 from tests.servers import PrivateServer
 from tests.tls import tls_front
@@ -273,7 +273,7 @@ def test_every_script_that_writes_is_known_to() -> None:
     for file in (Path(lua.__file__).parent / "ops").glob("*.lua"):
         found = set(re.findall(r"redis\.call\('([A-Z]+)'|for_all\('([A-Z]+)'", file.read_text()))
         if writing.intersection(word for pair in found for word in pair):
-            assert _script_writes(file.stem), file.stem
+            assert script_writes(file.stem), file.stem
 
 
 def test_the_password_is_part_of_connecting() -> None:

@@ -29,7 +29,7 @@ def ends_early(waiter: PushWaiter) -> bool:
 
 
 def test_the_wait_lasts_as_long_as_asked(connection: Connection, raw: redis.Redis) -> None:
-    with PushWaiter(connection, LISTS) as waiter:
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
         began = time.monotonic()
         waiter.wait(0.05)
         assert time.monotonic() - began >= 0.05
@@ -41,7 +41,7 @@ def test_the_wait_lasts_as_long_as_asked(connection: Connection, raw: redis.Redi
 def test_a_push_onto_any_list_ends_the_wait(
     connection: Connection, raw: redis.Redis, pushed: bytes
 ) -> None:
-    with PushWaiter(connection, LISTS) as waiter:
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
         waiter.wait(0.01)
         timer = Timer(0.05, raw.lpush, (pushed, b"1", b"2", b"3"))
         timer.start()
@@ -52,7 +52,7 @@ def test_a_push_onto_any_list_ends_the_wait(
 
 def test_an_existing_entry_ends_the_wait(connection: Connection, raw: redis.Redis) -> None:
     raw.lpush(b"c:queue", b"1")
-    with PushWaiter(connection, LISTS) as waiter:
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
         assert ends_early(waiter)
         assert ends_early(waiter)
     assert contents(raw) == {b"c:queue": [b"1"]}
@@ -69,7 +69,7 @@ def test_only_answered_commands_are_sent_again(
         send(link, packed)
 
     monkeypatch.setattr(Link, "send", noted)
-    with PushWaiter(connection, LISTS) as waiter:
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
         for _ in range(5):
             waiter.wait(0.005)
         assert (sent, blocked(raw)) == (LISTS, 3)
@@ -82,7 +82,7 @@ def test_only_answered_commands_are_sent_again(
 
 
 def test_the_connection_stays_free(connection: Connection) -> None:
-    with PushWaiter(connection, LISTS) as waiter:
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
         waiter.wait(0.01)
         assert connection.call("PING") in (True, b"PONG")
 
@@ -92,7 +92,7 @@ def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis)
     before = len(raw.client_list())
 
     def interrupted() -> None:
-        with PushWaiter(connection, LISTS) as waiter:
+        with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
             waiter.wait(0.01)
             connection.call("PING")
             assert len(raw.client_list()) == before + 3
@@ -107,13 +107,13 @@ def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis)
 
 def test_without_a_wait_there_is_no_connection(connection: Connection, raw: redis.Redis) -> None:
     before = len(raw.client_list())
-    with PushWaiter(connection, LISTS):
+    with PushWaiter(dict.fromkeys(LISTS, connection)):
         assert len(raw.client_list()) == before
 
 
 def test_a_lost_server_is_an_error(start_server: StartServer) -> None:
     private = start_server()
-    with PushWaiter(connect(Server(private.url)), LISTS) as waiter:
+    with PushWaiter(dict.fromkeys(LISTS, connect(Server(private.url)))) as waiter:
         waiter.wait(0.01)
         private.kill()
         with pytest.raises(ConnectionLost):
@@ -121,7 +121,7 @@ def test_a_lost_server_is_an_error(start_server: StartServer) -> None:
 
 
 def test_a_lost_connection_is_an_error(connection: Connection, raw: redis.Redis) -> None:
-    with PushWaiter(connection, LISTS) as waiter:
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
         waiter.wait(0.01)
         raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         with pytest.raises(ConnectionLost):
@@ -132,19 +132,19 @@ def test_a_server_without_free_clients_is_an_error(start_server: StartServer) ->
     private = start_server("--maxclients", "2")
     connection = connect(Server(private.url))
     connection.call("PING")
-    with PushWaiter(connection, LISTS) as waiter, pytest.raises(ServerError):
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter, pytest.raises(ServerError):
         waiter.wait(TIMEOUT_S)
     assert connection.call("PING") in (True, b"PONG")
 
 
 def test_a_denied_blmove_is_an_error(as_user: AsUser) -> None:
     limited = as_user("+@all", "-blmove")
-    with PushWaiter(limited, LISTS) as waiter, pytest.raises(PermissionDenied):
+    with PushWaiter(dict.fromkeys(LISTS, limited)) as waiter, pytest.raises(PermissionDenied):
         waiter.wait(TIMEOUT_S)
 
 
 def test_a_key_of_another_type_is_named(connection: Connection, raw: redis.Redis) -> None:
     raw.set(b"b:queue", b"text")
-    with PushWaiter(connection, LISTS) as waiter, pytest.raises(WrongType) as caught:
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter, pytest.raises(WrongType) as caught:
         waiter.wait(TIMEOUT_S)
     assert caught.value.message == "b:queue has the wrong type"

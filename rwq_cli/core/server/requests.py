@@ -1,0 +1,56 @@
+"""What is sent as one unit: a command, a script call, or a transaction."""
+
+from functools import cache
+from typing import Any
+
+from redis import exceptions as rx
+
+from rwq_cli.core.lua import NEEDS
+from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
+from rwq_cli.core.server.link import Link
+from rwq_cli.core.server.packing import pack
+
+_READS = frozenset(
+    (
+        *("CONFIG", "EXISTS", "GET", "HEXISTS", "HGET", "HLEN", "HMGET", "HSCAN", "HSTRLEN"),
+        *("INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT", "PTTL", "SCAN"),
+        *("STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE", "ZSCAN", "ZSCORE"),
+    )
+)
+
+
+def pack_request(request: Command) -> bytes:
+    """Encode a command, a script call, or a transaction."""
+    if isinstance(request, Transaction):
+        return b"".join(map(pack, (("MULTI",), *request, ("EXEC",))))
+    return pack(request)
+
+
+def read_reply(link: Link, request: Command) -> Any:
+    """Read the reply to a request.
+
+    Returns:
+        The reply; of a transaction, the list of its replies. An error reply is returned as
+        redis-py's exception; of a transaction, the refusal of a command before EXEC, so that
+        nothing ran.
+    """
+    if not isinstance(request, Transaction):
+        return link.read()
+    *queued, done = [link.read() for _ in range(len(request) + 2)]
+    if isinstance(done, list):
+        return done
+    return next((reply for reply in queued if isinstance(reply, rx.ResponseError)), done)
+
+
+def writes(command: Command) -> bool:
+    """Whether a command may write."""
+    if isinstance(command, ScriptCommand):
+        return script_writes(command.script_name)
+    return command[0] not in _READS
+
+
+@cache
+def script_writes(name: str) -> bool:
+    """Whether an operation may write: one that does has its writes in `NEEDS`."""
+    needed = NEEDS.get(f"ops/{name}", {})
+    return any(word not in _READS for words in needed.values() for word in words.split())

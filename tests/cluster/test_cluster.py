@@ -1,0 +1,356 @@
+"""Redis Cluster: one queue in its slot, names without a hash tag, the queues of all primaries."""
+
+from collections import Counter
+from threading import Thread
+from typing import Any
+
+import pytest
+import redis
+
+from rwq_cli.core import Connection, Server, WorkQueue, connect
+from rwq_cli.core.errors import AuthenticationFailed, InvalidArgument, Unavailable
+from rwq_cli.core.inspect.queues import queue_names
+from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.keys import QueueKeys
+from tests.cluster.conftest import QUEUE, WAITING
+from tests.clusters import Moving, PrivateCluster, running_cluster, until
+from tests.driver import Rwq
+
+# One queue on each of the three primaries.
+ON_EACH = ("{a}", "{b}", "{c}")
+
+
+def test_the_queues_of_these_tests_are_on_different_nodes(cluster: PrivateCluster) -> None:
+    assert len({cluster.owner(name) for name in ON_EACH}) == 3
+
+
+# Lines that are run in order, each with the exit code and what its output holds.
+LIFE = (
+    ("add --id a --id-from line x", 2, ""),
+    ("add --id a one -o ids", 0, "a"),
+    ("add --id b two --delay 1h -o ids", 0, "b"),
+    ("add --id c three -o ids", 0, "c"),
+    ("add --unique --id d four", 0, ""),
+    ("ls -o ids", 0, "a\nc\nd"),
+    ("ls all -o ids", 0, "a\nc\nd\nb"),
+    ("stats --deep -o json", 0, '"delayed": 1'),
+    ("show a", 0, "waiting"),
+    ("lease -o ids", 0, "a"),
+    ("leases -o ids", 0, "a"),
+    ("touch a --for 10m", 0, ""),
+    ("release a --front", 0, ""),
+    ("lease --id c -o ids", 0, "c"),
+    ("complete c --result -", 0, ""),
+    ("result c -o json", 0, '"completed"'),
+    ("bury a --reason because", 0, ""),
+    ("ls buried -o ids", 0, "a"),
+    ("kick a", 0, ""),
+    ("set a", 0, ""),
+    ("mv --to {jobs}:2 --all --yes", 0, ""),
+    ("ls -q {jobs}:2 -o ids", 0, "a"),
+    ("undo", 0, ""),
+    ("rm d --yes", 0, ""),
+    ("undo --list -o json", 0, '"verb": "rm"'),
+    ("export", 0, '"id": "a"'),
+    ("clean light --grace 0", 0, ""),
+    ("clean deep --grace 0", 0, ""),
+    ("doctor --fix --grace 0 -o json", 0, ""),
+    ("check --waiting-warn 100", 0, "OK"),
+    ("wait --below 100", 0, ""),
+    ("queues -o ids", 0, QUEUE),
+    ("context check -o json", 0, '"undo": true'),
+    ("purge --yes", 0, ""),
+    ("wait --until-empty", 0, ""),
+)
+
+
+def test_every_command_runs_on_the_slot_of_the_queue(crwq: Rwq) -> None:
+    for line, code, shown in LIFE:
+        result = crwq(*line.split(), stdin=b"new data")
+        assert (result.code, shown in result.text) == (code, True), (line, result)
+        if code == 0:
+            assert WAITING not in result.notes, (line, result)
+
+
+def test_import_goes_to_the_slot_of_the_queue(crwq: Rwq, cluster: PrivateCluster) -> None:
+    crwq("add", "one", "two", "-Q")
+    exported = crwq("export").out
+    cluster.flush()
+    assert crwq("import", "-", "-Q", stdin=exported).code == 0
+    assert crwq("stats", "--fast", "-o", "json").json["waiting"] == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("add x", "lease", "lease --wait", "complete a", "clean deep --grace 0", "kick --all"),
+        *("purge --yes", "mv a --to {jobs} --yes", "ls"),
+    ],
+)
+def test_a_name_without_a_hash_tag_is_refused(
+    crwq: Rwq, cluster: PrivateCluster, line: str
+) -> None:
+    cluster.client("jobs:queue").lpush("jobs:queue", "a")
+    result = crwq(*line.split(), "-q", "jobs")
+    assert result.as_tuple() == (
+        2,
+        "",
+        "rwq: error: jobs has no hash tag: on a cluster its keys are on several nodes; "
+        "name the queue {jobs}: its keys are then in one slot\n",
+    )
+
+
+@pytest.mark.parametrize("to", ["{other}", "jobs"])
+def test_mv_to_another_slot_is_refused(crwq: Rwq, to: str) -> None:
+    crwq("add", "--id", "a", "x", "-Q")
+    assert crwq("mv", "a", "--to", to, "--yes").as_tuple() == (
+        2,
+        "",
+        f"rwq: error: {{jobs}} and {to} are in different slots of the cluster; "
+        "give both names the same hash tag; or use export, import and rm\n",
+    )
+    assert crwq("ls", "-o", "ids").lines == ["a"]
+
+
+def test_what_is_there_under_a_name_without_a_hash_tag(crwq: Rwq, cluster: PrivateCluster) -> None:
+    cluster.client("jobs:queue").lpush("jobs:queue", "a", "b")
+    cluster.client("jobs:buried").zadd("jobs:buried", {"c": 1})
+    assert crwq("queues").lines == ["jobs\t2\t0\t0\t1\t0"]
+    counts = crwq("stats", "--fast", "-q", "jobs", "-o", "json").json
+    assert (counts["waiting"], counts["buried"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "usable"), [(b"a}b", "{a}b}"), (b"}", "{q}}"), (b"{}", "{{}}"), (b"\xff", "{\\xff}")]
+)
+def test_the_name_to_use_has_a_hash_tag(connection: Connection, name: bytes, usable: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        WorkQueue(connection, name).add("x")
+    assert caught.value.hint is not None
+    assert f"name the queue {usable}: " in caught.value.hint
+
+
+def test_the_queues_of_all_primaries_are_found(crwq: Rwq) -> None:
+    for name in ON_EACH:
+        crwq("add", "-q", name, "one", "-Q")
+    assert crwq("queues", "-o", "ids").lines == list(ON_EACH)
+    assert [each["queue"] for each in crwq("stats", "-q", "*", "-o", "json").json] == list(ON_EACH)
+    assert len(crwq("ls", "--all-queues").lines) == 3
+    assert crwq("clean", "light", "--all-queues", "--grace", "0").code == 0
+
+
+def test_a_pattern_over_fifty_queues_sends_no_more_than_on_one_node(
+    connection: Connection, cluster: PrivateCluster, raw: redis.Redis, server: Any
+) -> None:
+    """Each primary is scanned once more than a single server is, for each kind of key."""
+    one = connect(Server(server.url))
+    for number in range(50):
+        for each in (one, connection):
+            WorkQueue(each, b"{q%d}" % number).add("x")
+    clients = [node.client() for node in cluster.nodes]
+
+    def commands(of: list[redis.Redis]) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for client in of:
+            stats = client.info("commandstats")
+            counts.update({name: each["calls"] for name, each in stats.items()})
+        return counts
+
+    def sent(of: list[redis.Redis], on: Connection) -> Counter[str]:
+        before = commands(of)
+        for name in queue_names(on):
+            WorkQueue(on, name).lengths()
+        counts = commands(of)
+        counts.subtract(before)
+        ours = {"ping", "scan", "multi", "exec", "cluster|slots", "cluster|nodes", "exists"}
+        return Counter({k: n for k, n in counts.items() if k.removeprefix("cmdstat_") in ours})
+
+    alone, together = sent([raw], one), sent(clients, connection)
+    assert together["cmdstat_multi"] == alone["cmdstat_multi"] == 50
+    assert together["cmdstat_scan"] <= 3 * alone["cmdstat_scan"]
+    assert together.total() <= 3 * alone.total()
+
+
+def test_a_lease_takes_from_queues_on_several_nodes(connection: Connection) -> None:
+    queues = [WorkQueue(connection, name, holder="me") for name in ON_EACH]
+    queues[2].add("last", "1")
+    assert [item.queue for item in lease_from(queues, 5)] == [b"{c}"]
+    # Waiting pops nothing, and a push onto any of them ends it.
+    found: list[Any] = []
+    waiting = Thread(target=lambda: found.extend(lease_from(queues, 1, wait_s=60)))
+    waiting.start()
+    other = connect(Server(connection.address))
+    until(lambda: other.call("PING"))
+    WorkQueue(other, "{b}").add("pushed", "2")
+    waiting.join(30)
+    assert [(item.queue, item.item_id) for item in found] == [(b"{b}", b"2")]
+
+
+def test_waiting_pops_nothing_on_any_node(crwq: Rwq, cluster: PrivateCluster) -> None:
+    words = [word for name in ON_EACH for word in ("-q", name)]
+    process = crwq.start("lease", "--wait", "-o", "jsonl", *words)
+
+    def blocked() -> int:
+        return sum(n.client().info("clients")["blocked_clients"] for n in cluster.nodes)
+
+    until(lambda: blocked() == 3, "the wait")
+    assert all(node.call("DBSIZE") == 0 for node in cluster.nodes)
+    process.kill()
+    process.wait()
+    until(lambda: blocked() == 0, "the end")
+    assert crwq("wait", "--until-empty", *words).code == 0
+
+
+def test_a_moved_queue_is_found_again(
+    connection: Connection, queue: WorkQueue, cluster: PrivateCluster
+) -> None:
+    queue.add("one", "1")
+    moving = Moving(cluster, QUEUE)
+    moving.finish()
+    assert cluster.owner(QUEUE) == moving.to
+    assert queue.add("two", "2")
+    assert [item.item_id for item in queue.lease_many(5)] == [b"1", b"2"]
+    assert queue_names(connection) == [QUEUE.encode()]
+
+
+@pytest.mark.parametrize("all_exist", [False, True])
+def test_nothing_runs_half_while_a_slot_moves(
+    queue: WorkQueue, cluster: PrivateCluster, all_exist: bool
+) -> None:
+    """Even if all keys that a script names are there, others that it reads may have moved."""
+    queue.add("one", "1")
+    keys = QueueKeys(QUEUE.encode())
+    client = cluster.client(QUEUE)
+    if all_exist:
+        client.lpush(keys.processing, "x")
+        client.lpush(keys.cleaning, "x")
+        client.zadd(keys.delayed, {"x": 2e12})
+        client.zadd(keys.buried, {"x": 1})
+        client.hset(keys.returns, "x", "1")
+    moving = Moving(cluster, QUEUE, keys.item(b"1"))
+    impatient = WorkQueue(connect(Server(cluster.url, patience_s=0.3)), QUEUE)
+    for act in (
+        lambda: impatient.lease(),
+        lambda: impatient.add("two", "2"),
+        lambda: impatient.add_unique("two", "2"),
+        lambda: list(impatient.complete([b"1"])),
+        lambda: impatient.state(b"1"),
+        lambda: list(impatient.deep_clean(grace_s=0)),
+        lambda: impatient.counts(),
+        lambda: impatient.call("EXISTS", keys.item(b"1")),
+    ):
+        with pytest.raises(Unavailable) as caught:
+            act()
+        assert "is moving this queue to another node" in caught.value.message
+    moving.finish()
+    assert queue.lengths().waiting == 1
+    assert queue.lease().item_id == b"1"
+
+
+def test_a_command_waits_for_a_moving_slot_and_tells(crwq: Rwq, cluster: PrivateCluster) -> None:
+    crwq("add", "--id", "1", "one", "-Q")
+    moving = Moving(cluster, QUEUE, QueueKeys(QUEUE.encode()).item(b"1"))
+    process = crwq.start("lease", "-o", "data")
+    assert process.stderr is not None
+    told = process.stderr.readline()
+    assert told.decode().startswith(WAITING)
+    moving.finish()
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, b"one")
+
+
+def test_a_stream_goes_on_on_the_other_node(queue: WorkQueue, cluster: PrivateCluster) -> None:
+    """Calls are in flight while the slot moves: what is refused is sent again, and only that."""
+    from rwq_cli.core.batches import FLUSH
+    from rwq_cli.core.model import NewItem, Status
+
+    moving: list[Moving] = []
+    threads: list[Thread] = []
+
+    def items() -> Any:
+        for number in range(3000):
+            if number == 1000:
+                moving.append(Moving(cluster, QUEUE, QueueKeys(QUEUE.encode()).item(b"7")))
+                threads.append(Thread(target=moving[0].finish))
+                threads[0].start()
+            if number == 2000:
+                yield FLUSH
+            yield NewItem(b"%d" % number, b"data")
+
+    statuses = Counter(outcome.status for outcome in queue.add_many(items()))
+    threads[0].join()
+    assert statuses == {Status.ADDED: 3000}
+    waiting = cluster.client(QUEUE).lrange("{jobs}:queue", 0, -1)
+    assert len(waiting) == len(set(waiting)) == 3000
+    assert cluster.owner(QUEUE) == moving[0].to
+
+
+def test_a_scan_of_the_queue_misses_nothing_while_its_slot_moves(
+    queue: WorkQueue, cluster: PrivateCluster
+) -> None:
+    ids = {b"%d" % number for number in range(2000)}
+    client = cluster.client(QUEUE)
+    client.mset({queue.keys.item(item_id): b"x" for item_id in ids})
+    pages = queue.connection.scan("COUNT", 100, "MATCH", queue.keys.item_pattern)
+    found = set(next(pages))
+    moving = Moving(cluster, QUEUE, *(queue.keys.item(item_id) for item_id in list(ids)[:500]))
+    thread = Thread(target=moving.finish)
+    thread.start()
+    for page in pages:
+        found.update(page)
+    thread.join()
+    assert found == {queue.keys.item(item_id) for item_id in ids}
+
+
+def test_a_scan_of_all_primaries_finds_a_queue_that_moves(
+    connection: Connection, cluster: PrivateCluster
+) -> None:
+    """When its node is scanned, its list has moved to the node that was scanned first."""
+    ranges = sorted(cluster.call(0, "CLUSTER", "SLOTS"))
+    ports = [int(each[2][1]) for each in ranges]
+    first, last = ports[0], next(port for port in reversed(ports) if port != ports[0])
+    owners = {node.port: number for number, node in enumerate(cluster.nodes)}
+    names = (f"{{s{number}}}" for number in range(1000))
+    name = next(name for name in names if cluster.owner(name) == owners[last])
+    queue = WorkQueue(connection, name)
+    queue.add("one", "1")
+    seen: set[bytes] = set()
+    pages = connection.scan("COUNT", 10)
+    seen.update(next(pages))
+    Moving(cluster, name, to=owners[first]).finish()
+    for page in pages:
+        seen.update(page)
+    assert queue.keys.main in seen
+
+
+def test_passwords(bare_rwq: Rwq) -> None:
+    with running_cluster(3, 0, password="pw") as private:
+        made = connect(Server(private.url, password="pw"))
+        assert WorkQueue(made, QUEUE).add("x")
+        with pytest.raises(AuthenticationFailed):
+            connect(Server(private.url, password="no")).call("PING")
+        inside = private.url.replace("://", "://:pw@")
+        assert bare_rwq("queues", "-u", inside).lines == ["{jobs}\t1\t0\t0\t0\t0"]
+        assert bare_rwq("queues", "-u", private.url).code == 69
+
+
+def test_a_single_server_is_no_cluster(bare_rwq: Rwq, sentinels: Any) -> None:
+    port = sentinels.primary().port
+    result = bare_rwq("queues", "-u", f"redis+cluster://127.0.0.1:{port}")
+    assert result.as_tuple() == (
+        69,
+        "",
+        f"rwq: error: redis+cluster://127.0.0.1:{port} is not a Redis Cluster; "
+        "use redis:// for a single server\n",
+    )
+
+
+def test_a_node_by_its_own_address_names_the_cluster(
+    bare_rwq: Rwq, cluster: PrivateCluster
+) -> None:
+    other = next(n for n in range(3) if n != cluster.owner(QUEUE))
+    url = f"redis://127.0.0.1:{cluster.nodes[other].port}"
+    result = bare_rwq("add", "-q", QUEUE, "x", "-u", url)
+    assert result.code == 69
+    assert "MOVED" in result.notes
+    assert "use redis+cluster:// in place of redis://" in result.notes

@@ -1,0 +1,141 @@
+"""A primary behind Sentinel: found, found again after a failover, and with passwords."""
+
+import signal
+from threading import Timer
+
+import pytest
+
+from rwq_cli.core import Server, WorkQueue, connect
+from rwq_cli.core.errors import ConnectionLost
+from tests.clusters import PrivateSentinels, running_sentinels, until
+from tests.driver import Rwq
+
+
+def test_commands_run_on_the_primary(srwq: Rwq, sentinels: PrivateSentinels) -> None:
+    assert srwq("add", "one", "two", "-Q").code == 0
+    assert sentinels.primary().call("LLEN", "jobs:queue") == 2
+    assert srwq("queues").lines == ["jobs\t2\t0\t0\t0\t0"]
+    assert srwq("lease", "-o", "data").out == b"one"
+    assert srwq("complete", "--mine", "--yes").code == 0
+    assert srwq("stats", "--fast", "-o", "json").json["waiting"] == 1
+
+
+def test_the_names_of_the_sentinels_can_be_pasted(srwq: Rwq, sentinels: PrivateSentinels) -> None:
+    srwq("add", "--id", "a", "one", "-Q")
+    port = sentinels.primary().port
+    shown = srwq("doctor", "-o", "json")
+    assert shown.code == 0, shown.notes
+    sentinels.primary().call("SET", "jobs:delayed", "x")
+    assert f"redis-cli -h 127.0.0.1 -p {port} " in srwq("doctor").text
+
+
+@pytest.mark.parametrize("words", [("stats", "--fast"), ("add", "x")])
+def test_a_service_that_no_sentinel_knows(
+    bare_rwq: Rwq, sentinels: PrivateSentinels, words: tuple[str, ...]
+) -> None:
+    url = f"redis+sentinel://{sentinels.hosts}/other"
+    result = bare_rwq(*words, "-q", "jobs", "-u", url)
+    assert result.as_tuple() == (
+        69,
+        "",
+        f"rwq: error: the Sentinels of {url} know no service other; they know: main\n",
+    )
+
+
+def test_one_sentinel_that_is_down_is_passed_over(srwq: Rwq, sentinels: PrivateSentinels) -> None:
+    sentinels.sentinels[0].kill()
+    assert srwq("add", "one", "-Q").as_tuple() == (0, "", "")
+
+
+def test_a_session_goes_on_after_a_failover(fresh_sentinels: PrivateSentinels) -> None:
+    queue = WorkQueue(connect(Server(fresh_sentinels.url)), "jobs")
+    queue.add("one", "1")
+    before = fresh_sentinels.primary().port
+    fresh_sentinels.fail_over()
+    assert queue.add("two", "2")
+    assert fresh_sentinels.primary().port != before
+    assert [item.item_id for item in queue.lease_many(5)] == [b"1", b"2"]
+
+
+def test_a_primary_that_is_killed(srwq: Rwq, fresh_sentinels: PrivateSentinels) -> None:
+    """Without patience the failure is told at once; else commands, also waiting ones, go on."""
+    sentinels = fresh_sentinels
+    url = {"RWQ_URL": sentinels.url}
+    srwq("add", "--id", "a", "one", "-Q", variables=url)
+    srwq("bury", "a", variables=url)
+    waiting = srwq.start("lease", "--wait", "-o", "data", variables=url)
+    primary = sentinels.primary()
+    until(lambda: primary.client().info("clients")["blocked_clients"] == 1, "the wait")
+    until(sentinels.is_replicated, "the replica")
+    primary.kill()
+    result = srwq("add", "two", "--patience", "0", variables=url)
+    assert (result.code, result.text) == (69, "")
+    assert "connection refused" in result.notes
+    result = srwq("add", "--id", "b", "two", variables=url)
+    assert result.code == 0, result.notes
+    assert sentinels.primary() is not primary
+    out, err = waiting.communicate(timeout=60)
+    assert (waiting.returncode, out) == (0, b"two"), err
+    assert srwq("ls", "all", "-o", "ids", variables=url).lines == ["b", "a"]
+
+
+def test_a_long_wait_is_told_and_ends(srwq: Rwq, fresh_sentinels: PrivateSentinels) -> None:
+    for server in fresh_sentinels.servers:
+        server.kill()
+    variables = {"RWQ_URL": fresh_sentinels.url}
+    result = srwq("add", "one", "--patience", "1.5s", variables=variables)
+    assert (result.code, result.text) == (69, "")
+    waiting, error = result.notes.splitlines()
+    assert waiting.startswith("rwq: waiting up to 1.5 s: ")
+    assert error.startswith("rwq: error: ")
+    quiet = srwq("add", "one", "--patience", "1.1s", "-Q", variables=variables)
+    assert quiet.notes.count("\n") == 1
+
+
+def test_what_is_in_doubt_is_not_sent_again(sentinels: PrivateSentinels) -> None:
+    """The primary stops after the command was sent: it may run it when it goes on."""
+    queue = WorkQueue(connect(Server(sentinels.url, reply_timeout_s=0.3)), "jobs")
+    queue.add("one", "1")
+    primary = sentinels.primary()
+    assert primary.process is not None
+    primary.process.send_signal(signal.SIGSTOP)
+    timer = Timer(0.5, primary.process.send_signal, (signal.SIGCONT,))
+    timer.start()
+    try:
+        with pytest.raises(ConnectionLost) as caught:
+            queue.add("two", "2")
+        assert caught.value.in_doubt
+    finally:
+        timer.join()
+    until(lambda: sentinels.primary().call("LLEN", "jobs:queue") == 2, "the command")
+
+
+def test_a_read_whose_reply_was_lost_is_sent_again(sentinels: PrivateSentinels) -> None:
+    queue = WorkQueue(connect(Server(sentinels.url, reply_timeout_s=0.2)), "jobs")
+    queue.add("one", "1")
+    primary = sentinels.primary()
+    assert primary.process is not None
+    primary.process.send_signal(signal.SIGSTOP)
+    timer = Timer(0.4, primary.process.send_signal, (signal.SIGCONT,))
+    timer.start()
+    assert queue.lengths().waiting == 1
+    timer.join()
+
+
+def test_passwords_of_the_server_and_of_the_sentinels(bare_rwq: Rwq) -> None:
+    with running_sentinels(password="pw", sentinel_password="sesame") as private:
+        url = f"redis+sentinel://:pw@{private.hosts}/main"
+        words = ("add", "-q", "jobs", "x", "-Q", "-u")
+        assert bare_rwq(*words, f"{url}?sentinel_password=sesame").as_tuple() == (0, "", "")
+        variables = {"RWQ_SENTINEL_PASSWORD": "sesame"}
+        assert bare_rwq(*words, url, variables=variables).as_tuple() == (0, "", "")
+        refused = bare_rwq(*words, url)
+        assert (refused.code, refused.text) == (69, "")
+        assert "rejected the password, or requires one" in refused.notes
+        assert "RWQ_SENTINEL_PASSWORD" in refused.notes
+        both = {**variables, "RWQ_PASSWORD": "pw"}
+        bare = f"redis+sentinel://{private.hosts}/main"
+        assert bare_rwq(*words, bare, variables=both).as_tuple() == (0, "", "")
+        wrong = bare_rwq(*words, bare, variables={**variables, "RWQ_PASSWORD": "no"})
+        assert (wrong.code, wrong.text) == (69, "")
+        assert "sesame" not in refused.notes + wrong.notes

@@ -1,0 +1,386 @@
+"""Private clusters and Sentinels for the tests, on free ports of the loopback interface.
+
+Each server is started, and ended, by the tests; see `tests.servers` for single ones.
+"""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import redis
+from redis.crc import key_slot
+
+from tests.servers import START_TIMEOUT_S, _die_with_parent, server_binary
+
+HOST = "127.0.0.1"
+SLOTS = 16384
+# After this time a node that does not answer is replaced by its replica.
+NODE_TIMEOUT_MS = 500
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago."""
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
+        return [listener.getsockname()[1] for listener in listeners]
+
+
+def until(condition: Callable[[], Any], what: str = "it", timeout_s: float = 30.0) -> None:
+    """Wait until something is so; a lost connection means not yet."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        with suppress(redis.RedisError):
+            if condition():
+                return
+        assert time.monotonic() < deadline, f"{what} did not come to be in time"
+        time.sleep(0.01)
+
+
+@dataclass
+class TcpServer:
+    """A server that listens on a port.
+
+    Attributes:
+        port: The port.
+        folder: Its directory.
+        words: Its command line, without the program.
+        process: Its process; None if it does not run.
+    """
+
+    port: int
+    folder: Path
+    words: Sequence[str]
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        """Start it, or start it again; returns before it answers."""
+        assert self.process is None
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(server_binary()), *self.words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_parent,
+            )
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def client(self, **options: Any) -> redis.Redis:
+        """A plain client."""
+        return redis.Redis(HOST, self.port, **options)
+
+    def call(self, *command: Any, **options: Any) -> Any:
+        """Send one command over a connection of its own."""
+        with self.client(**options) as client:
+            return client.execute_command(*command)
+
+
+@dataclass
+class PrivateCluster:
+    """A cluster of primaries and replicas.
+
+    Attributes:
+        nodes: The servers: first the primaries, as they were at the start, then the replicas.
+        ids: Their IDs.
+        password: Their password; None for none.
+        moving: The slots that are on their way.
+    """
+
+    nodes: list[TcpServer]
+    ids: list[str]
+    password: str | None = None
+    moving: "list[Moving]" = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """Its URL, without credentials: two of its nodes."""
+        return "redis+cluster://" + ",".join(f"{HOST}:{node.port}" for node in self.nodes[:2])
+
+    def call(self, number: int, *command: Any) -> Any:
+        """Send a command to a node."""
+        return self.nodes[number].call(*command, password=self.password)
+
+    def owner(self, name: bytes | str) -> int:
+        """The number of the node that now has the slot of a queue or key."""
+        slot = key_slot(name.encode() if isinstance(name, str) else name)
+        for number, node in enumerate(self.nodes):
+            with suppress(redis.RedisError):
+                for first, last, primary, *_ in self.call(number, "CLUSTER", "SLOTS"):
+                    if first <= slot <= last and int(primary[1]) == node.port:
+                        return number
+        raise AssertionError(f"no node has slot {slot}")
+
+    def client(self, name: bytes | str) -> redis.Redis:
+        """A plain client of the node that has the slot of a queue."""
+        return self.nodes[self.owner(name)].client(password=self.password)
+
+    def is_primary(self, number: int) -> bool:
+        """Whether a node is a primary now."""
+        return bool(self.call(number, "ROLE")[0] == b"master")
+
+    def is_ok(self) -> bool:
+        """Whether every node that runs knows that all slots are served, and replicas follow."""
+        return all(
+            b"cluster_state:ok" in self._info(number, "CLUSTER", "INFO")
+            and b"master_link_status:down" not in self._info(number, "INFO", "replication")
+            for number, node in enumerate(self.nodes)
+            if node.process is not None
+        )
+
+    def _info(self, number: int, *command: str) -> bytes:
+        with self.nodes[number].client(password=self.password) as client:
+            client.response_callbacks.clear()
+            reply: bytes = client.execute_command(*command)
+            return reply
+
+    def flush(self) -> None:
+        """Empty all primaries."""
+        for number in range(len(self.nodes)):
+            with suppress(redis.ReadOnlyError):
+                self.call(number, "FLUSHALL")
+
+
+@contextmanager
+def running_cluster(
+    primaries: int = 3, replicas: int = 3, *options: str, password: str | None = None
+) -> Iterator[PrivateCluster]:
+    """A cluster of one's own while the block runs.
+
+    The nodes find their configuration written, which is quicker than to let them meet. All they
+    wait for is the delay with which a primary that was started again accepts writes.
+    """
+    count = primaries + replicas
+    ports, buses = free_ports(count), free_ports(count)
+    ids = [f"{number:x}".rjust(40, "0") for number in range(1, count + 1)]
+    root = Path(tempfile.mkdtemp(prefix="rwq-cluster-"))
+    secrets = ("--requirepass", password, "--masterauth", password) if password else ()
+    nodes = []
+    try:
+        for number, (port, bus) in enumerate(zip(ports, buses, strict=True)):
+            folder = root / str(number)
+            folder.mkdir()
+            words = [
+                *("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", ""),
+                *("--appendonly", "yes", "--cluster-enabled", "yes", "--cluster-port", str(bus)),
+                *("--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--daemonize", "no"),
+                *("--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0"),
+                *("--cluster-replica-validity-factor", "0", *secrets, *options),
+            ]
+            configuration = "".join(
+                _node_line(other, number, primaries, ids, ports, buses) for other in range(count)
+            )
+            configuration += f"vars currentEpoch {primaries} lastVoteEpoch 0\n"
+            (folder / "nodes.conf").write_text(configuration)
+            nodes.append(TcpServer(port, folder, words))
+        cluster = PrivateCluster(nodes, ids, password)
+        for node in nodes:
+            node.start()
+        until(cluster.is_ok, "the cluster", START_TIMEOUT_S)
+        yield cluster
+    finally:
+        for node in nodes:
+            node.kill()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _node_line(
+    other: int, me: int, primaries: int, ids: list[str], ports: list[int], buses: list[int]
+) -> str:
+    """The line of a node in another's configuration."""
+    mine = "myself," if other == me else ""
+    place = f"{ids[other]} {HOST}:{ports[other]}@{buses[other]}"
+    if other >= primaries:
+        primary = other % primaries
+        return f"{place} {mine}slave {ids[primary]} 0 0 {primary + 1} connected\n"
+    first, last = SLOTS * other // primaries, SLOTS * (other + 1) // primaries - 1
+    return f"{place} {mine}master - 0 0 {other + 1} connected {first}-{last}\n"
+
+
+class Moving:
+    """The slot of a queue on its way to another primary.
+
+    Args:
+        cluster: The cluster; the next test does not begin before the slot has moved.
+        name: The queue.
+        keys: The keys that have moved already.
+        to: The number of the primary; None for another one than that which has it.
+    """
+
+    def __init__(
+        self, cluster: PrivateCluster, name: str, *keys: bytes, to: int | None = None
+    ) -> None:
+        self._cluster = cluster
+        self.slot, self.source = key_slot(name.encode()), cluster.owner(name)
+        if to is None:
+            nodes = range(len(cluster.nodes))
+            to = next(n for n in nodes if n != self.source and cluster.is_primary(n))
+        self.to = to
+        cluster.call(
+            self.to, "CLUSTER", "SETSLOT", self.slot, "IMPORTING", cluster.ids[self.source]
+        )
+        cluster.call(
+            self.source, "CLUSTER", "SETSLOT", self.slot, "MIGRATING", cluster.ids[self.to]
+        )
+        cluster.moving.append(self)
+        self._migrate(*keys)
+
+    def _migrate(self, *keys: bytes) -> None:
+        port = self._cluster.nodes[self.to].port
+        if keys:
+            command = ("MIGRATE", HOST, port, "", 0, 5000, "KEYS", *keys)
+            self._cluster.call(self.source, *command)
+
+    def finish(self, *, pause_s: float = 0.0) -> None:
+        """Move the other keys, a few at a time, and give the slot to its new node."""
+        cluster = self._cluster
+        while keys := cluster.call(self.source, "CLUSTER", "GETKEYSINSLOT", self.slot, 50):
+            self._migrate(*keys)
+            time.sleep(pause_s)
+        for number in (self.to, self.source):
+            cluster.call(number, "CLUSTER", "SETSLOT", self.slot, "NODE", cluster.ids[self.to])
+        cluster.moving.remove(self)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+@dataclass
+class PrivateSentinels:
+    """A primary, a replica, and three Sentinels that watch them.
+
+    Attributes:
+        servers: The primary, as it was at the start, and the replica.
+        sentinels: The Sentinels.
+        password: The password of the servers; None for none.
+        sentinel_password: The password of the Sentinels; None for none.
+    """
+
+    servers: list[TcpServer]
+    sentinels: list[TcpServer]
+    password: str | None = None
+    sentinel_password: str | None = None
+
+    SERVICE = "main"
+
+    @property
+    def hosts(self) -> str:
+        """The Sentinels' addresses, as a URL has them."""
+        return ",".join(f"{HOST}:{sentinel.port}" for sentinel in self.sentinels)
+
+    @property
+    def url(self) -> str:
+        """The URL, without credentials."""
+        return f"redis+sentinel://{self.hosts}/{self.SERVICE}/0"
+
+    def primary(self) -> TcpServer:
+        """The server that is a primary and answers."""
+        for server in self.servers:
+            with suppress(redis.RedisError):
+                if server.process is None:
+                    continue
+                if server.call("ROLE", password=self.password)[0] == b"master":
+                    return server
+        raise redis.ConnectionError("no primary")
+
+    def ask(self, number: int, *command: Any) -> Any:
+        """Send a command to a Sentinel."""
+        return self.sentinels[number].call(*command, password=self.sentinel_password)
+
+    def hurry(self) -> bool:
+        """Shorten the periods of the Sentinels: with those of seconds, they take half a minute."""
+        periods = ("PING-PERIOD", 100, "ASK-PERIOD", 100, "PUBLISH-PERIOD", 200)
+        for number in range(len(self.sentinels)):
+            self.ask(number, "SENTINEL", "DEBUG", "INFO-PERIOD", 200, *periods)
+        return True
+
+    def is_replicated(self) -> bool:
+        """Whether the replica has everything that the primary has."""
+        with self.primary().client(password=self.password) as client:
+            info = client.info("replication")
+        replica = info.get("slave0", {})
+        return bool(replica.get("offset") == info["master_repl_offset"])
+
+    def is_ready(self) -> bool:
+        """Whether each Sentinel sees the others, a primary and its replica."""
+        for number in range(len(self.sentinels)):
+            flat = self.ask(number, "SENTINEL", "MASTER", self.SERVICE)
+            state = (
+                flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
+            )
+            state = {_text(key): _text(value) for key, value in state.items()}
+            if (state["num-other-sentinels"], state["num-slaves"]) != ("2", "1"):
+                return False
+            if state["flags"] != "master":
+                return False
+        roles = [server.call("ROLE", password=self.password) for server in self.servers]
+        return any(role[0] == b"slave" and role[3] == b"connected" for role in roles)
+
+    def fail_over(self) -> None:
+        """Have the Sentinels make the replica the primary."""
+        before = self.primary()
+        self.ask(0, "SENTINEL", "FAILOVER", self.SERVICE)
+        until(lambda: self.primary() is not before, "the failover")
+
+
+@contextmanager
+def running_sentinels(
+    *, password: str | None = None, sentinel_password: str | None = None
+) -> Iterator[PrivateSentinels]:
+    """A primary, a replica and three Sentinels while the block runs; passwords may be set."""
+    service = PrivateSentinels.SERVICE
+    options = ("--requirepass", password, "--masterauth", password) if password else ()
+    own = [f"sentinel auth-pass {service} {password}"] if password else []
+    if sentinel_password:
+        own += [f"requirepass {sentinel_password}", f"sentinel sentinel-pass {sentinel_password}"]
+    ports = free_ports(5)
+    root = Path(tempfile.mkdtemp(prefix="rwq-sentinel-"))
+    servers, sentinels = [], []
+    try:
+        for number, port in enumerate(ports[:2]):
+            folder = root / str(number)
+            folder.mkdir()
+            follows = ("--replicaof", f"{HOST} {ports[0]}") if number else ()
+            words = (
+                *("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", ""),
+                *("--appendonly", "yes", "--daemonize", "no", "--repl-diskless-sync-delay", "0"),
+                *(*follows, *options),
+            )
+            servers.append(TcpServer(port, folder, words))
+        for port in ports[2:]:
+            folder = root / str(port)
+            folder.mkdir()
+            lines = (
+                f"port {port}",
+                f"bind {HOST}",
+                f"dir {folder}",
+                f"sentinel monitor {service} {HOST} {ports[0]} 2",
+                f"sentinel down-after-milliseconds {service} {NODE_TIMEOUT_MS}",
+                f"sentinel failover-timeout {service} 3000",
+                *own,
+            )
+            (folder / "sentinel.conf").write_text("\n".join(lines) + "\n")
+            sentinels.append(TcpServer(port, folder, (str(folder / "sentinel.conf"), "--sentinel")))
+        for server in (*servers, *sentinels):
+            server.start()
+        private = PrivateSentinels(servers, sentinels, password, sentinel_password)
+        until(private.hurry, "the Sentinels", START_TIMEOUT_S)
+        until(private.is_ready, "the replica", START_TIMEOUT_S)
+        yield private
+    finally:
+        for server in (*servers, *sentinels):
+            server.kill()
+        shutil.rmtree(root, ignore_errors=True)
