@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from pathlib import Path
 from typing import BinaryIO
 
 # Variables that enable colour without a terminal.
@@ -87,7 +88,7 @@ class Environment:
         """Whether to use colour on a stream.
 
         NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR with any but
-        0. NO_COLOR wins, as bixense.com/clicolors has it.
+        0. NO_COLOR wins, as bixense.com/clicolors specifies.
         """
         if when is not ColourMode.AUTO:
             return when is ColourMode.ALWAYS
@@ -104,7 +105,7 @@ class Environment:
 
     @property
     def stderr_width(self) -> int:
-        """The columns of notes, likewise."""
+        """Columns of notes: COLUMNS, else of the terminal on stderr, else on stdout, else 80."""
         return self._columns_of(self.stderr, self.stdout)
 
     def _columns_of(self, *streams: BinaryIO) -> int:
@@ -139,3 +140,40 @@ class Environment:
                 return
             self.stderr.write(line.encode("utf-8", "backslashreplace") + b"\n")
             self.stderr.flush()
+
+
+def user_directory(variables: Mapping[str, str], name: str, default: str) -> Path:
+    """A base directory of the XDG specification, which says to ignore a relative path.
+
+    Args:
+        variables: The environment variables.
+        name: The variable that names it, such as `XDG_DATA_HOME`.
+        default: The fallback, relative to the home directory.
+    """
+    chosen = variables.get(name, "")
+    if os.path.isabs(chosen):
+        return Path(chosen)
+    return Path(variables.get("HOME") or Path.home()) / default
+
+
+def open_terminal() -> int:
+    """Open the terminal of this process, even if no stream is connected to it; a file descriptor.
+
+    Raises:
+        OSError: It has none.
+    """
+    return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+
+
+def has_terminal() -> bool:
+    """Whether this process has a terminal."""
+    try:
+        os.close(open_terminal())
+    except OSError:
+        return False
+    return True
+
+
+def os_reason(error: Exception) -> str:
+    """Why the operating system refused something, for the end of a message."""
+    return (getattr(error, "strerror", None) or str(error)).lower()

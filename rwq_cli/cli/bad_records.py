@@ -6,7 +6,6 @@ from collections.abc import Callable
 from rwq_cli.cli.settings import Settings
 from rwq_cli.output.encode import to_json
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.options import OutputFormat
 
 
 def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
@@ -21,7 +20,7 @@ def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, 
     """
 
     def report(where: str, number: int, reason: str) -> None:
-        if settings.output in (OutputFormat.JSON, OutputFormat.JSONL):
+        if settings.output.is_json:
             record = {"error": reason, "code": "bad-record", "hint": None, "record": number}
             settings.environment.error(to_json(record).decode())
         else:

@@ -12,6 +12,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.environment import has_terminal, open_terminal
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 
@@ -36,20 +37,22 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
         InvalidArgument: `--yes` names another context, or there is no terminal to ask on and it has
             to name the context.
     """
-    guard, named = settings.guard, settings.given.get("yes_for")
-    if named is not None and (guard is None or guard.name != named):
+    context, named = settings.protecting_context, settings.given.get("yes_for")
+    if named is not None and (context is None or context.name != named):
         found = (
-            f"this is context {guard.name}" if guard else "this server does not belong to a context"
+            f"this is context {context.name}"
+            if context
+            else "this server does not belong to a context"
         )
         raise InvalidArgument(
             f"--yes={named} is for another server: {found}", "check -c, -u and rwq context show"
         )
-    if not yes or guard is None or guard.protect == "none":
+    if not yes or context is None or not context.is_protected:
         return yes
-    if named is None and not _has_terminal():
-        if guard.protect == "type":
+    if named is None and not has_terminal():
+        if context.wants_its_name:
             raise InvalidArgument(
-                f"context {guard.name} is protected", f"use --yes={guard.name} to confirm"
+                f"context {context.name} is protected", f"use --yes={context.name} to confirm"
             )
         return True
     return named is not None
@@ -84,7 +87,7 @@ def confirm(
     """
     if not items:
         return
-    guard = settings.guard
+    context = settings.protecting_context
     noun = "item" if items == 1 else "items"
     if leased:
         note += f" ({human.count(leased)} of them leased)"
@@ -92,9 +95,9 @@ def confirm(
     question = f"rwq will {what.replace('{}', named, 1)} on {_server(settings)}. "
     to_type = [("queue", queue)] if items >= NAME_FROM_ITEMS else []
     yes = "--yes"
-    if guard is not None and guard.protect == "type":
-        to_type.append(("context", guard.name))
-        yes = f"--yes={guard.name}"
+    if context is not None and context.wants_its_name:
+        to_type.append(("context", context.name))
+        yes = f"--yes={context.name}"
     ask = ask or (lambda text: _ask_on_terminal(text, yes))
     for whose, name in to_type:
         answer = ask(f"{question}Type the {whose}'s name to continue: ")
@@ -150,33 +153,21 @@ def _agree(has_agreed: bool) -> None:
 
 
 def _server(settings: Settings) -> str:
-    """The server in a question; a context has its colour."""
-    label, guard = settings.server_label, settings.guard
-    if guard is None:
+    """The server's name for a question; a context's has its colour."""
+    label, context = settings.server_label, settings.protecting_context
+    if context is None:
         return label
-    name = guard.name
-    if guard.color is not None and settings.wants_colour(is_terminal=True):
+    name = context.name
+    if context.color is not None and settings.wants_colour(is_terminal=True):
         from rwq_cli.output.screen import styled
 
-        name = styled(name, f"bold {guard.color}")
+        name = styled(name, f"bold {context.color}")
     return name if settings.server.context is not None else f"{label} (context {name})"
-
-
-def _has_terminal() -> bool:
-    try:
-        os.close(_open_terminal())
-    except OSError:
-        return False
-    return True
-
-
-def _open_terminal() -> int:
-    return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
 
 
 def _ask_on_terminal(question: str, yes: str) -> str:
     try:
-        terminal = _open_terminal()
+        terminal = open_terminal()
     except OSError:
         raise InvalidArgument(
             "this needs confirmation, and there is no terminal to ask on", f"use {yes}"

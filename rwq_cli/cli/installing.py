@@ -1,25 +1,11 @@
 """Files that rwq installs for a user, such as completion scripts and man pages."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from rwq_cli.core.errors import RwqError
-
-
-def user_directory(variables: Mapping[str, str], name: str, default: str) -> Path:
-    """A base directory of the XDG specification, which says to ignore a relative path.
-
-    Args:
-        variables: The environment variables.
-        name: The variable that names it, such as `XDG_DATA_HOME`.
-        default: Where it is under the home directory otherwise.
-    """
-    chosen = variables.get(name, "")
-    if os.path.isabs(chosen):
-        return Path(chosen)
-    return Path(variables.get("HOME") or Path.home()) / default
+from rwq_cli.environment import os_reason
 
 
 def install_file(text: str, path: Path, hint: str) -> None:
@@ -46,5 +32,5 @@ def install_file(text: str, path: Path, hint: str) -> None:
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         raise RwqError(f"cannot write {path}: {reason}", hint) from error

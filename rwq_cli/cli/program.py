@@ -14,7 +14,7 @@ from rwq_cli.cli.interrupts import was_terminated
 from rwq_cli.cli.options import UsageError
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import AuthenticationFailed, RwqError, ServerError, Unreachable
-from rwq_cli.environment import Environment
+from rwq_cli.environment import Environment, os_reason
 from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
 
 # -o, alone or behind flags that take no value: -o json, -ojson, -vo json.
@@ -114,7 +114,7 @@ def _as_rwq_error(error: Exception) -> RwqError:
             usage.help = context.get_help() if context else error.format_message()
         return usage
     if isinstance(error, OSError):
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         return OutputError(f"cannot write the output: {reason}")
     reason = f"{type(error).__name__}: {error}"
     return Bug(f"this is a bug in rwq: {reason}", "--debug shows the traceback")

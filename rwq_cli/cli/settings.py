@@ -297,7 +297,7 @@ class Settings:
         return ServerSetting(context.url, origin, context)
 
     @cached_property
-    def guard(self) -> "Context | None":
+    def protecting_context(self) -> "Context | None":
         """The context whose protection applies: the one that was named, else that of the address.
 
         Of several contexts with this address, it is the most protected one. None for none.
@@ -339,14 +339,15 @@ class Settings:
     @property
     def is_read_only(self) -> bool:
         """Whether the context is read-only and `--write` was not given."""
-        return not self.given.get("write") and self.guard is not None and self.guard.read_only
+        context = None if self.given.get("write") else self.protecting_context
+        return context is not None and context.read_only
 
     def check_read_only(self) -> None:
         """Raise `ReadOnlyContext` if the command changes a server that must not be changed."""
         if self.changes and self.is_read_only:
-            assert self.guard is not None
+            assert self.protecting_context is not None
             raise ReadOnlyContext(
-                f"context {self.guard.name} is read-only",
+                f"context {self.protecting_context.name} is read-only",
                 "--write allows this one command; --dry-run shows what it would do",
             )
 

@@ -98,7 +98,6 @@ def lease(
     names = [queue.name for queue in queues]
     count = min(number or 1, LONGEST_LIST)
     wait_s = timeout_s if timeout_s is not None else FOREVER if wait else 0.0
-    for_programs = settings.output in (OutputFormat.JSON, OutputFormat.JSONL)
 
     def tell() -> None:
         settings.environment.note(waiting_note(names, wait_s))
@@ -110,7 +109,7 @@ def lease(
         wait_s=wait_s,
         data=wants_data,
         shuffle=shuffle,
-        before_waiting=None if for_programs else tell,
+        before_waiting=None if settings.output.is_json else tell,
         dry_run=dry_run,
     )
     return lease_report(

@@ -10,12 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.installing import install_file, user_directory
+from rwq_cli.cli.installing import install_file
 from rwq_cli.cli.man_pages import all_man_pages, man_page
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.subjects import SubjectArgument, find_subject
 from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.environment import user_directory
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Report, Text

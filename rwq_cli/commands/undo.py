@@ -17,6 +17,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.same_server import is_same_server
+from rwq_cli.environment import os_reason
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
@@ -181,7 +182,7 @@ def _pruned(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
             # Somebody was faster.
             return True
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_reason(error)
             raise UndoFileError(f"cannot delete {_shown(entry.path)}: {reason}")
 
     return pruned_report(entries, delete_file, dry_run=dry_run)

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from rwq_cli.cli.installing import user_directory
 from rwq_cli.completion.scripts import Shell
+from rwq_cli.environment import user_directory
 
 
 def script_path(shell: Shell, variables: Mapping[str, str]) -> Path:

@@ -20,6 +20,7 @@ from rwq_cli.contexts.file import (
     unreadable,
 )
 from rwq_cli.contexts.model import ContextError
+from rwq_cli.environment import os_reason
 
 T = TypeVar("T")
 
@@ -141,7 +142,7 @@ def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument], None]) -> Context
         finally:
             os.close(folder)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         raise ContextError(f"cannot write {path}: {reason}", "check the permissions there")
 
 

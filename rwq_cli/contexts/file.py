@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.contexts.model import COLOURS, Context, ContextError, Protection
 from rwq_cli.contexts.plain_toml import parse_plain
+from rwq_cli.environment import os_reason
 
 _NAME_SIGNS = frozenset("._-@:/+")
 # The keys of a context with the types of their values.
@@ -127,7 +128,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 def unreadable(path: Path, error: OSError) -> ContextError:
     """The error for a file that cannot be read."""
-    reason = (error.strerror or str(error)).lower()
+    reason = os_reason(error)
     return ContextError(f"cannot read {path}: {reason}", "check the file's permissions")
 
 

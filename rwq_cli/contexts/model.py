@@ -53,6 +53,16 @@ class Context(NamedTuple):
     read_only: bool = False
     protect: Protection = Protection.NONE
 
+    @property
+    def is_protected(self) -> bool:
+        """Whether `--yes` alone does not confirm a destructive action on a terminal."""
+        return self.protect is not Protection.NONE
+
+    @property
+    def wants_its_name(self) -> bool:
+        """Whether only its name confirms a destructive action."""
+        return self.protect is Protection.TYPE
+
 
 def most_protected(contexts: Iterable[Context]) -> Context | None:
     """The context with the most protection; None for no contexts."""

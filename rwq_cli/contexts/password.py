@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rwq_cli.contexts.model import Context
 from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.environment import has_terminal
 
 # A person may have to unlock their password store first.
 TIMEOUT_S = 30.0
@@ -68,7 +69,7 @@ def _run(name: str, command: str) -> str:
         ["/bin/sh", "-c", command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        process_group=None if _has_terminal() else 0,
+        process_group=None if has_terminal() else 0,
     )
     try:
         printed = _read(process, name)
@@ -109,14 +110,6 @@ def _read(process: "subprocess.Popen[bytes]", name: str) -> bytes:
             raise _failed(name, f"printed more than {_BYTES_MAX} bytes")
         if time.monotonic() >= deadline:
             raise _failed(name, f"did not end within {TIMEOUT_S:g} s")
-
-
-def _has_terminal() -> bool:
-    try:
-        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

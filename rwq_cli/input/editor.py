@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.environment import Environment
+from rwq_cli.environment import Environment, os_reason
 
 _NAME_MAX = 60
 
@@ -49,7 +49,7 @@ class Draft:
             with open(descriptor, "wb") as file:
                 file.write(data)
         except OSError as error:
-            raise EditorError(f"cannot write a file to edit: {_reason(error)}", "set TMPDIR")
+            raise EditorError(f"cannot write a file to edit: {os_reason(error)}", "set TMPDIR")
 
     def read(self) -> bytes:
         """The edited data, without a final newline that an editor has added.
@@ -60,7 +60,7 @@ class Draft:
         try:
             text = self.path.read_bytes()
         except OSError as error:
-            raise EditorError(f"cannot read {self.path}: {_reason(error)}; nothing was written")
+            raise EditorError(f"cannot read {self.path}: {os_reason(error)}; nothing was written")
         if self._data and not text:
             # For example, the editor ran out of disk space.
             raise EditorError(
@@ -111,7 +111,7 @@ def run_editor(environment: Environment, path: Path) -> None:
         with _signals_ignored(), subprocess.Popen(command, env=variables, stdout=stdout) as process:
             code = process.wait()
     except OSError as error:
-        raise EditorError(f"cannot start the editor: {_reason(error)}")
+        raise EditorError(f"cannot start the editor: {os_reason(error)}")
     if code != 0:
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         raise EditorError(
@@ -132,7 +132,3 @@ def _signals_ignored() -> Iterator[None]:
     finally:
         for number, handler in before:
             signal.signal(number, handler)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import os_reason
 
 # The server takes no single value above its proto-max-bulk-len, 512 MB unless it is set.
 ITEM_BYTES_MAX = 512 * 1024 * 1024
@@ -46,5 +47,5 @@ class _Input:
 
 
 def _unreadable(name: str, error: OSError) -> InvalidArgument:
-    reason = (error.strerror or str(error)).lower()
+    reason = os_reason(error)
     return InvalidArgument(f"cannot read {name}: {reason}", "check the file's name")

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rwq_cli.core.errors import LocalServerError
+from rwq_cli.environment import user_directory
 
 # sun_path holds 104 bytes on macOS and the BSDs, 108 on Linux, including the final NUL. Servers
 # truncate a longer path without an error.
@@ -22,16 +23,12 @@ def default_directory(environ: Mapping[str, str]) -> Path:
     """The data directory of plain `local:`.
 
     Args:
-        environ: The environment; `XDG_STATE_HOME` and `HOME` are read.
+        environ: The environment variables.
 
     Returns:
         `$XDG_STATE_HOME/rwq/local`, or `~/.local/state/rwq/local` if the variable is not set.
     """
-    state = environ.get("XDG_STATE_HOME", "")
-    # The XDG specification says to ignore a relative path.
-    if os.path.isabs(state):
-        return Path(state, "rwq", "local")
-    return Path(environ.get("HOME") or Path.home(), ".local", "state", "rwq", "local")
+    return user_directory(environ, "XDG_STATE_HOME", ".local/state") / "rwq" / "local"
 
 
 class DataDirectory:

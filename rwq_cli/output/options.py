@@ -27,6 +27,21 @@ class OutputFormat(StrEnum):
         """Whether it is a table."""
         return self in (OutputFormat.TABLE, OutputFormat.WIDE)
 
+    @property
+    def is_json(self) -> bool:
+        """Whether it is JSON, in one piece or in lines."""
+        return self in (OutputFormat.JSON, OutputFormat.JSONL)
+
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether it has every field of every record."""
+        return self.is_json or self is OutputFormat.CSV
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is nothing but data or IDs, so that the rest is said on stderr."""
+        return self in (OutputFormat.DATA, OutputFormat.IDS)
+
 
 class OutputOptions(NamedTuple):
     """Where and how to write.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # These name failures themselves.
-_FOR_PROGRAMS = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV)
 
 
 def render(report: Report, options: OutputOptions) -> Code:
@@ -255,7 +254,7 @@ def _render_batch(
             environment.error(f"interrupted: {_summary(report, part)}")
         raise
     options.end_progress()
-    if output not in _FOR_PROGRAMS:
+    if not output.is_for_programs:
         for line in report.failure_lines():
             environment.error(line)
     if report.first_records and (output.is_for_people or output is OutputFormat.PLAIN):

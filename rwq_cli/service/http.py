@@ -8,6 +8,7 @@ from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import os_reason
 from rwq_cli.output.exposition import CONTENT_TYPE
 
 # A client that sends or reads nothing for this long is dropped.
@@ -50,7 +51,7 @@ class HttpServer:
         try:
             self._server = _Server(address, self)
         except (OSError, UnicodeError, OverflowError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            reason = os_reason(error)
             raise InvalidArgument(
                 f"cannot listen on {_host_port(*address)}: {reason}", "give another --listen"
             ) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
 from rwq_cli.output.export_file import MarkWord
@@ -85,7 +86,7 @@ def undo_files(
             # It was renamed or deleted meanwhile.
             continue
         except OSError as error:
-            unreadable(path, (error.strerror or str(error)).lower())
+            unreadable(path, os_reason(error))
             continue
         if entry is not None and queue in (None, entry.queue):
             yield entry

@@ -34,6 +34,7 @@ from typing import BinaryIO
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.environment import os_reason, user_directory
 from rwq_cli.output.export_file import Header, Mark, MarkWord, entry_line, header_line, mark_line
 
 SUFFIX = ".jsonl"
@@ -50,9 +51,7 @@ class UndoFileError(RwqError):
 
 def undo_directory(variables: Mapping[str, str]) -> Path:
     """The directory of undo files: `$XDG_STATE_HOME/rwq/undo`, or `~/.local/state/rwq/undo`."""
-    from rwq_cli.local.directory import default_directory
-
-    return default_directory(variables).parent / "undo"
+    return user_directory(variables, "XDG_STATE_HOME", ".local/state") / "rwq" / "undo"
 
 
 def unwritable_because(directory: Path) -> str | None:
@@ -142,7 +141,7 @@ class UndoFile:
                 self._append(self._pending + lines)
             self._pending = b""
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_reason(error)
             raise UndoFileError(
                 f"cannot write the undo file {self.path or self._directory}: {reason}",
                 "nothing is removed or changed before it is written: make room there, "

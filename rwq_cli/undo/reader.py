@@ -13,6 +13,7 @@ from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.importing import Line
 from rwq_cli.core.state.snapshot import End, ItemSnapshot
+from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
 from rwq_cli.output.escape import escaped
@@ -86,7 +87,7 @@ class UndoReader:
             file: BinaryIO = self.path.open("r+b")
         except OSError as error:
             file = self.path.open("rb")
-            self.unrecorded = (error.strerror or str(error)).lower()
+            self.unrecorded = os_reason(error)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -241,7 +242,7 @@ class UndoReader:
             os.fsync(self._file.fileno())
             self._end += len(lines)
         except OSError as error:
-            self.unrecorded = (error.strerror or str(error)).lower()
+            self.unrecorded = os_reason(error)
             self._cut(self._end)
 
     def _cut(self, end: int) -> None:
@@ -263,7 +264,7 @@ def _either(one: bytes, other: bytes) -> bytes:
 
 
 def _unreadable(path: Path, error: OSError) -> InvalidArgument:
-    reason = (error.strerror or str(error)).lower()
+    reason = os_reason(error)
     return InvalidArgument(f"cannot read {path}: {reason}", "check the file's name")
 
 

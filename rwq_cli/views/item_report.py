@@ -61,8 +61,7 @@ def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
     """The report of `rwq show`: one item, or several."""
 
     def note(record: Shown, output: OutputFormat) -> str | None:
-        is_silent = output in (OutputFormat.DATA, OutputFormat.IDS)
-        if is_silent and not record.item.state.has_data:
+        if output.is_bare and not record.item.state.has_data:
             return f"no such item: {escaped(record.item.item_id)}"
         return None
 

@@ -15,7 +15,6 @@ from rwq_cli.output.report import Records, Row, Section, View
 # Wrapping some megabytes for a terminal would take minutes.
 _SHOWN_BYTES = 16 * 1024
 # The formats that show only the result.
-_BARE = (OutputFormat.DATA, OutputFormat.IDS)
 
 
 def result_report(
@@ -46,14 +45,14 @@ def result_report(
 def _note(lookup: ResultLookup, output: OutputFormat) -> str | None:
     """A note on what the output does not show."""
     if lookup.result is None:
-        return _missing(lookup) if output in _BARE else None
+        return _missing(lookup) if output.is_bare else None
     shown = escaped(lookup.item_id)
     if lookup.state is not State.GONE:
         return (
             f"note: {shown} was added again, and is {lookup.state.value} now; this is the "
             "result of the earlier item"
         )
-    if lookup.result.verdict is Verdict.REJECTED and output in _BARE:
+    if lookup.result.verdict is Verdict.REJECTED and output.is_bare:
         return f"note: {shown} was rejected"
     return None
 

@@ -26,8 +26,7 @@ def wait_report(results: Iterable[WaitResult], *, one: bool) -> Records[WaitResu
             yield waited
 
     def note(waited: WaitResult, output: OutputFormat) -> str | None:
-        is_silent = output in (OutputFormat.DATA, OutputFormat.IDS)
-        return "timed out" if is_silent and not waited.reached else None
+        return "timed out" if output.is_bare and not waited.reached else None
 
     return Records(
         view=View(

@@ -148,7 +148,7 @@ class TestYes:
         url: str | None,
     ) -> None:
         for has_terminal, expected in ((True, at_terminal), (False, in_script)):
-            monkeypatch.setattr("rwq_cli.cli.confirm._has_terminal", lambda h=has_terminal: h)
+            monkeypatch.setattr("rwq_cli.cli.confirm.has_terminal", lambda h=has_terminal: h)
             run = settings(context, url=url, **given)
             assert not is_confirmed(run, yes=False) or given
             if expected is None:

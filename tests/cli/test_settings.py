@@ -129,7 +129,7 @@ class TestLabel:
 
 class TestGuard:
     def test_a_named_context_guards_itself(self, settings: Callable[..., Settings]) -> None:
-        guard = settings({"context": "named"}).guard
+        guard = settings({"context": "named"}).protecting_context
         assert guard is not None
         assert guard.name == "named"
 
@@ -151,14 +151,14 @@ class TestGuard:
     ) -> None:
         for found in (settings({"url": url}), settings(RWQ_URL=url) if url else None):
             if found is not None:
-                guard = found.guard
+                guard = found.protecting_context
                 assert (None if guard is None else guard.name) == name
 
     def test_without_a_file_nothing_is_read(self, tmp_path: Path) -> None:
         out = io.BytesIO()
         environment = Environment({"HOME": str(tmp_path)}, io.BytesIO(), out, out)
         settings = Settings(environment)
-        assert settings.guard is None
+        assert settings.protecting_context is None
         assert "contexts" not in vars(settings)
 
 

@@ -63,7 +63,7 @@ def test_a_command_that_hangs_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_terminal: bool
 ) -> None:
     monkeypatch.setattr(password, "TIMEOUT_S", 0.2)
-    monkeypatch.setattr(password, "_has_terminal", lambda: has_terminal)
+    monkeypatch.setattr(password, "has_terminal", lambda: has_terminal)
     with pytest.raises(PasswordCommandFailed, match=r"did not end within 0\.2 s"):
         printed_by(f"echo x; sleep 1; touch {tmp_path}/alive")
     time.sleep(1.0)
