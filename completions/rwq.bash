@@ -88,13 +88,13 @@ __rwq_table() {
         rwq_sort=$rwq_fields
         ;;
     ls)
-        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --data --all-queues --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
+        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --data --watch=OTHER --all-queues --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
         rwq_arguments+=(waiting,processing,leased,abandoned,delayed,buried,all)
         rwq_fields=queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,lease,due_ms,buried_ms,reason,reason_b64,returns,data_json,lease_holder,lease_ttl_ms
         rwq_sort=$rwq_fields
         ;;
     leases)
-        rwq_options=(--holder=HOLDER --mine -n=OTHER --limit=OTHER --data --all-queues -0 --null)
+        rwq_options=(--holder=HOLDER --mine -n=OTHER --limit=OTHER --data --watch=OTHER --all-queues -0 --null)
         rwq_fields=queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,lease,due_ms,buried_ms,reason,reason_b64,returns,data_json,lease_holder,lease_ttl_ms
         rwq_sort=$rwq_fields
         ;;
@@ -105,12 +105,12 @@ __rwq_table() {
         rwq_sort=$rwq_fields
         ;;
     stats)
-        rwq_options=(--fast --deep --all-queues)
+        rwq_options=(--fast --deep --watch=OTHER --all-queues)
         rwq_fields=queue,queue_b64,waiting,processing,leased,held,abandoned,delayed,due,buried,returned,orphaned,unlisted,duplicated,ghosts,stray_leases,wrong_types,returns,results,oldest_waiting_seconds,lease_soonest_ms,lease_latest_ms,payload_sampled,payload_min_bytes,payload_median_bytes,payload_max_bytes
         rwq_sort=$rwq_fields
         ;;
     queues)
-        rwq_options=(-0 --null)
+        rwq_options=(--watch=OTHER -0 --null)
         rwq_arguments+=(QUEUE)
         rwq_fields=queue,queue_b64,waiting,processing,leased,held,abandoned,delayed,due,buried,returned,orphaned,unlisted,duplicated,ghosts,stray_leases,wrong_types,returns,results,oldest_waiting_seconds,lease_soonest_ms,lease_latest_ms,payload_sampled,payload_min_bytes,payload_median_bytes,payload_max_bytes
         rwq_sort=$rwq_fields

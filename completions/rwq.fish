@@ -59,15 +59,15 @@ function __rwq_read_command
         case 'undo'
             set options anywhere list prune older-than= yes dry-run 0/null
         case 'ls'
-            set options n/limit= offset= tail data all-queues state= match= where= id-glob= older-than= 0/null
+            set options n/limit= offset= tail data watch= all-queues state= match= where= id-glob= older-than= 0/null
         case 'leases'
-            set options holder= mine n/limit= data all-queues 0/null
+            set options holder= mine n/limit= data watch= all-queues 0/null
         case 'show'
             set options data eta= 0/null
         case 'stats'
-            set options fast deep all-queues
+            set options fast deep watch= all-queues
         case 'queues'
-            set options 0/null
+            set options watch= 0/null
         case 'wait'
             set options until-empty below= id= timeout= all-queues
         case 'clean light'
@@ -486,6 +486,7 @@ complete -c rwq -n '__rwq_at ls' -s n -l limit -x -d 'How many at most; 0 for al
 complete -c rwq -n '__rwq_at ls' -l offset -x -d 'Skip the first N'
 complete -c rwq -n '__rwq_at ls' -l tail -d 'Start at the other end: newest first'
 complete -c rwq -n '__rwq_at ls' -l data -d 'Read whole payloads, for json, jsonl and csv'
+complete -c rwq -n '__rwq_at ls' -l watch -x -d 'Show it again about this often: on a terminal in place, elsewhere as further records'
 complete -c rwq -n '__rwq_at ls' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
 complete -c rwq -n '__rwq_at ls' -l match -x -d 'Only items whose data matches'
@@ -500,6 +501,7 @@ complete -c rwq -n '__rwq_at leases' -l holder -x -a '(__rwq_names holder)' -d '
 complete -c rwq -n '__rwq_at leases' -l mine -d 'Only the leases of this session'
 complete -c rwq -n '__rwq_at leases' -s n -l limit -x -d 'How many at most; 0 for all'
 complete -c rwq -n '__rwq_at leases' -l data -d 'Read whole payloads, for json, jsonl and csv'
+complete -c rwq -n '__rwq_at leases' -l watch -x -d 'Show it again about this often: on a terminal in place, elsewhere as further records'
 complete -c rwq -n '__rwq_at leases' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 complete -c rwq -n '__rwq_at leases' -s 0 -l null -d 'End each record of -o ids and -o data with NUL, and do not escape it'
 
@@ -512,9 +514,11 @@ complete -c rwq -n '__rwq_at_argument show' -a '(__rwq_names item all)'
 # rwq stats
 complete -c rwq -n '__rwq_at stats' -l fast -d 'Read only lengths, in constant time'
 complete -c rwq -n '__rwq_at stats' -l deep -d 'Walk the whole queue, to also count orphans, duplicates, ghosts, stray leases, wrong types, results, and the returns of items that still exist'
+complete -c rwq -n '__rwq_at stats' -l watch -x -d 'Show it again about this often: on a terminal in place, elsewhere as further records'
 complete -c rwq -n '__rwq_at stats' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 
 # rwq queues
+complete -c rwq -n '__rwq_at queues' -l watch -x -d 'Show it again about this often: on a terminal in place, elsewhere as further records'
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d 'End each name of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at_argument queues; and test $__rwq_count -eq 0' -a '(__rwq_names queue)'
 

@@ -322,5 +322,6 @@ def warn_of_idle_reset(
     if selection.needs_data and queues and not queues[0].connection.set_no_touch():
         name = "--where" if selection.match is None else "--match"
         settings.environment.note(
-            f"note: {name} resets idle times: on this server, reading an item's data counts as use"
+            f"note: {name} resets idle times: on this server, reading an item's data counts as use",
+            once=True,
         )

@@ -18,7 +18,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# A scan of all keys is not repeated earlier.
 _FIND_EVERY_S = 30.0
+
+
+def found_at_times(find: Callable[[], T]) -> Callable[[], T]:
+    """A function that finds something at the first call, and again if 30 s have passed."""
+    known: list[T] = []
+    found_s = 0.0
+
+    def find_or_remember() -> T:
+        nonlocal found_s
+        now_s = monotonic()
+        if not known or now_s - found_s >= _FIND_EVERY_S:
+            known[:], found_s = [find()], now_s
+        return known[0]
+
+    return find_or_remember
 
 
 @dataclass(eq=False, repr=False)
@@ -79,7 +95,7 @@ class OpenQueues:
 class QueueFinder:
     """Finds the queues that the settings name, or that match their patterns, any number of times.
 
-    All keys are scanned for patterns, but not more often than every 30 s.
+    For patterns, all keys are scanned; see `found_at_times`.
 
     Args:
         settings: The settings; see `open_connection`.
@@ -104,17 +120,14 @@ class QueueFinder:
         has_patterns = all_queues or any(map(is_glob, self._words))
         self._named = [] if has_patterns else open_queues(settings)
         self.connection = self._named[0].connection if self._named else open_connection(settings)
-        self._found: OpenQueues | None = None
-        self._found_s = 0.0
+        self._found = found_at_times(self._find)
 
     def find(self) -> OpenQueues:
         """The queues."""
         if self._named:
             return OpenQueues(self._named, is_one=len(self._named) == 1, are_found=False)
-        now_s = monotonic()
-        if self._found is None or now_s - self._found_s >= _FIND_EVERY_S:
-            self._found, self._found_s = self._find(), now_s
-        return OpenQueues(self._found.queues, self._found.is_one, self._found.are_found)
+        found = self._found()
+        return OpenQueues(found.queues, found.is_one, found.are_found)
 
     def _find(self) -> OpenQueues:
         from rwq_cli.core.inspect.queues import matching_queues, queue_names

@@ -129,6 +129,14 @@ ListenOption = Annotated[
     Address | None,
     option("--listen HOST:PORT", "Serve /healthz and /metrics (Prometheus) there.", _address),
 ]
+WatchOption = Annotated[
+    Duration | None,
+    option(
+        "--watch DUR",
+        "Show it again about this often: on a terminal in place, elsewhere as further records.",
+        interval,
+    ),
+]
 NotifyOption = Annotated[
     bool, option("--notify", "Tell systemd when it is ready, stops, and still works (watchdog).")
 ]

@@ -57,6 +57,7 @@ def _noting(
             is_said = True
             if not queues[0].connection.set_no_touch():
                 settings.environment.note(
-                    f"note: on this server, reading an item resets its idle time; {consequence}"
+                    f"note: on this server, reading an item resets its idle time; {consequence}",
+                    once=True,
                 )
         yield record

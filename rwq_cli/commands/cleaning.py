@@ -74,7 +74,8 @@ class CleaningProcess:
         self._finder = QueueFinder(settings, all_queues=all_queues, changes=True)
         self._queues: list[WorkQueue] = []
         self._tally = CleanTally()
-        scraper = QueueScraper(self._finder.connection)
+        connection = self._finder.connection
+        scraper = QueueScraper(connection)
         self._supervision = Supervision(
             notifies=schedule.notifies,
             address=schedule.listen,
@@ -82,6 +83,8 @@ class CleaningProcess:
             metrics=lambda: [*scraper.read(self._queues), *clean_metrics(self._tally)],
         )
         self._clock = BeatingClock(SystemClock(), self._supervision.beat)
+        self._progress = BeatingProgress(connection.progress, self._supervision.beat)
+        connection.progress = self._progress
         self._rounds = Rounds(
             schedule.every,
             self._clock,
@@ -95,9 +98,7 @@ class CleaningProcess:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        connection = self._finder.connection
         with ending_on_terminate(), self._supervision:
-            connection.progress = BeatingProgress(connection.progress, self._supervision.beat)
             self._note_start()
             yield
 
@@ -136,7 +137,8 @@ class CleaningProcess:
         opened = self._finder.find()
         self._queues = opened.queues
         for queue in opened.queues:
-            queue.clock = self._clock
+            # On a cluster, each queue has a connection of its own.
+            queue.clock, queue.connection.progress = self._clock, self._progress
         return opened
 
     def _counting(

@@ -10,16 +10,24 @@ import typer
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.choosing import Criteria, warn_of_idle_reset
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.open_queues import open_matching_queues
-from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, option
+from rwq_cli.cli.open_queues import QueueFinder
+from rwq_cli.cli.options import (
+    NULL_RECORDS,
+    AllQueuesOption,
+    DataOption,
+    LimitOption,
+    WatchOption,
+    option,
+)
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.unread import noting_unread_sizes
+from rwq_cli.cli.watching import watched
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.inspect.listing import Selection, Source
 from rwq_cli.core.inspect.selection import source_of
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.report import Report
+from rwq_cli.output.report import Records, Report
 from rwq_cli.views.items import columns_for, plain_names
 from rwq_cli.views.listing import listing_report
 
@@ -56,6 +64,7 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
         "rwq ls -q jobs",
         "rwq ls processing -q jobs -n 0 -o jsonl",
         "rwq ls -q jobs --where user=42 --older-than 1h -o ids",
+        "rwq ls buried -q jobs --watch 5s",
     ),
     reads_only=True,
     null=NULL_RECORDS,
@@ -83,6 +92,7 @@ def ls(
     offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
     tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
     data: DataOption = False,
+    watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
     selection: Annotated[Selection, Criteria()],
 ) -> Report:
@@ -95,8 +105,7 @@ def ls(
     if which in _ONE_STATE:
         one_state = frozenset({_ONE_STATE[which]})
         selection = replace(selection, states=one_state & (states or one_state))
-    opened = open_matching_queues(settings, all_queues=all_queues)
-    warn_of_idle_reset(settings, opened.queues, selection)
+    finder = QueueFinder(settings, all_queues=all_queues)
     # A larger number than the longest list has the same meaning, but overflows in the server.
     first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
     # An ID that is in processing twice is one item, so its entries have to be compared.
@@ -118,16 +127,21 @@ def ls(
         found = queue.listed_ids(source, limit=last, offset=first, tail=tail)
         return noting_absence(settings, queue, found)
 
-    listed = opened.each(settings, items)
-    return listing_report(
-        opened.label,
-        noting_unread_sizes(settings, opened.queues, listed, data=data or settings.needs_data),
-        columns_for(which, lambda: opened.queues[0].now_ms()),
-        noun="items" if which in (None, Which.ALL) else f"{which} items",
-        source=source,
-        lengths=lambda: opened.each(settings, lambda queue: [queue.lengths()]),
-        is_selected=is_selected,
-        filters=not selection.is_all,
-        has_queue=not opened.is_one,
-        id_batches=opened.each(settings, ids) if needs_ids_only else None,
-    )
+    def report() -> Records[Item]:
+        opened = finder.find()
+        warn_of_idle_reset(settings, opened.queues, selection)
+        listed = opened.each(settings, items)
+        return listing_report(
+            opened.label,
+            noting_unread_sizes(settings, opened.queues, listed, data=data or settings.needs_data),
+            columns_for(which, lambda: opened.queues[0].now_ms()),
+            noun="items" if which in (None, Which.ALL) else f"{which} items",
+            source=source,
+            lengths=lambda: opened.each(settings, lambda queue: [queue.lengths()]),
+            is_selected=is_selected,
+            filters=not selection.is_all,
+            has_queue=not opened.is_one,
+            id_batches=opened.each(settings, ids) if needs_ids_only else None,
+        )
+
+    return watched(settings, watch, finder.connection, report)

@@ -8,7 +8,10 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.open_queues import found_at_times
+from rwq_cli.cli.options import WatchOption
 from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import queue_names
@@ -25,7 +28,7 @@ app = CommandModule()
     help="List the queues of this server with their counts. All keys are scanned; a queue "
     "whose items are all orphaned is not found. Abandoned items are counted only in queues with at "
     f"most {PAGE_SIZE:,} items in processing; rwq stats always counts them.",
-    examples=("rwq queues", "rwq queues 'mail:*' -o json"),
+    examples=("rwq queues", "rwq queues 'mail:*' -o json", "rwq queues --watch 5s"),
     reads_only=True,
     plain={"a queue": ", ".join(column.name for column in queues_view().plain_columns)},
     null="End each name of -o ids with NUL, and do not escape it.",
@@ -38,20 +41,26 @@ def queues(
             metavar="[PATTERN]", parser=os.fsencode, help="Only names that match this glob."
         ),
     ] = None,
+    watch: WatchOption = None,
 ) -> Report:
     connection = open_connection(settings)
     wanted = glob_pattern(b"*" if pattern is None else pattern)
 
+    names = found_at_times(lambda: queue_names(connection))
+
     def counted() -> Iterator[Counts]:
         connection.set_no_touch()
-        for name in filter(wanted.match, queue_names(connection)):
+        for name in filter(wanted.match, names()):
             try:
                 yield WorkQueue(connection, name).lengths_and_abandoned()
             except WrongType as error:
-                settings.environment.error(f"skipped: {error.message}")
+                settings.environment.error(f"skipped: {error.message}", once=True)
 
-    return Records(
-        view=queues_view(),
-        records=counted(),
-        empty="No queues on this server." if pattern is None else "No such queues.",
-    )
+    def report() -> Records[Counts]:
+        return Records(
+            view=queues_view(),
+            records=counted(),
+            empty="No queues on this server." if pattern is None else "No such queues.",
+        )
+
+    return watched(settings, watch, connection, report)

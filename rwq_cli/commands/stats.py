@@ -5,13 +5,14 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.open_queues import open_matching_queues
-from rwq_cli.cli.options import AllQueuesOption, option
+from rwq_cli.cli.open_queues import QueueFinder
+from rwq_cli.cli.options import AllQueuesOption, WatchOption, option
 from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.report import Report
+from rwq_cli.output.report import Records, Report
 from rwq_cli.views.counts import stats_report
 
 app = CommandModule()
@@ -23,6 +24,7 @@ app = CommandModule()
         "rwq stats -q jobs",
         "rwq stats -q jobs --fast -o json",
         "rwq stats -q 'mail:*' --deep",
+        "rwq stats -q jobs --watch 2s",
     ),
     reads_only=True,
 )
@@ -37,21 +39,26 @@ def stats(
             "types, results, and the returns of items that still exist.",
         ),
     ] = False,
+    watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
 ) -> Report:
     if fast and deep:
         raise InvalidArgument("--fast and --deep cannot be used together", "use one of them")
-    opened = open_matching_queues(settings, all_queues=all_queues)
+    finder = QueueFinder(settings, all_queues=all_queues)
 
     def count(queue: WorkQueue) -> Iterator[Counts]:
         counts = queue.lengths() if fast else queue.counts(deep=deep)
         return noting_absence(settings, queue, [counts], lambda counts: counts.is_empty)
 
-    counted = opened.each(settings, count)
-    if not fast:
-        from rwq_cli.cli.unread import noting_unsampled_sizes
+    def report() -> Records[Counts]:
+        opened = finder.find()
+        counted = opened.each(settings, count)
+        if not fast:
+            from rwq_cli.cli.unread import noting_unsampled_sizes
 
-        counted = noting_unsampled_sizes(
-            settings, opened.queues, counted, lambda counts: counts.waiting > 0
-        )
-    return stats_report(counted, fast=fast, deep=deep, one=opened.is_one)
+            counted = noting_unsampled_sizes(
+                settings, opened.queues, counted, lambda counts: counts.waiting > 0
+            )
+        return stats_report(counted, fast=fast, deep=deep, one=opened.is_one)
+
+    return watched(settings, watch, finder.connection, report)

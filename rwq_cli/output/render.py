@@ -1,6 +1,7 @@
 """Writes a report in the requested format."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -9,7 +10,17 @@ from rwq_cli.exit_codes import Code, ExitStatus
 from rwq_cli.output.encode import to_indented_json, to_json
 from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.report import Batch, Endless, Records, Report, Several, Stream, Text, View
+from rwq_cli.output.report import (
+    Batch,
+    Endless,
+    Records,
+    Report,
+    Several,
+    Stream,
+    Text,
+    View,
+    Watch,
+)
 
 if TYPE_CHECKING:
     from rwq_cli.output.screen import Piece
@@ -36,6 +47,8 @@ def render(report: Report, options: OutputOptions) -> Code:
         return _render_several(report, options)
     if isinstance(report, Endless):
         return _render_endless(report, options)
+    if isinstance(report, Watch):
+        return _render_watch(report, options)
     return _render_text(report, options)
 
 
@@ -111,6 +124,55 @@ def _render_endless(report: Endless, options: OutputOptions) -> ExitStatus:
             # Raises if nobody reads the results any more.
             environment.stdout.flush()
     return ExitStatus.OK
+
+
+def _render_watch(report: Watch, options: OutputOptions) -> ExitStatus:
+    environment = options.environment
+    with report.running:
+        if environment.stdout_is_terminal and options.format.is_for_people:
+            _watch_on_terminal(report, options)
+        else:
+            part = _Part("", SharedWriter(_COUNTS, options), is_first=False)
+            for _ in report.rounds:
+                try:
+                    _render_tick(report.make(), options, part)
+                except ServerError as error:
+                    report.failed(error)
+                environment.stdout.flush()
+    return ExitStatus.OK
+
+
+def _render_tick(report: Records[Any], options: OutputOptions, part: _Part) -> None:
+    if options.format.is_for_people:
+        _render_records(report, options)
+        options.environment.stdout.write(b"\n")
+    else:
+        # A line for each record, so that those of one tick and of the next do not differ.
+        lines = replace(report, is_one=False, describes=False, footer=lambda _: None)
+        _render_records(lines, options, part)
+
+
+def _watch_on_terminal(report: Watch, options: OutputOptions) -> None:
+    import signal
+
+    from rwq_cli.output.live import LiveScreen, captured
+    from rwq_cli.output.screen import styled
+
+    frame, screen = b"", LiveScreen(options.environment)
+    signal.signal(signal.SIGCONT, lambda *_: screen.resume())
+    try:
+        for _ in report.rounds:
+            line, style = report.status(), "dim"
+            try:
+                with captured(options.environment) as written:
+                    render(report.make(), options)
+                frame = written.getvalue()
+            except ServerError as error:
+                report.failed(error)
+                line, style = f"{line}: {error.message}", "red"
+            screen.draw(frame, (styled(line, style) if options.colour else line).encode())
+    finally:
+        screen.end()
 
 
 def _render_records(

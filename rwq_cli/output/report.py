@@ -362,6 +362,24 @@ class Endless(NamedTuple):
     running: AbstractContextManager[object]
 
 
+class Watch(NamedTuple):
+    """A report that is made and written again and again, until the process is stopped.
+
+    Attributes:
+        make: Makes the report.
+        rounds: Says when it is time.
+        failed: Called if the server fails; raises the error if that is the end.
+        status: Returns a line on the time, for a terminal.
+        running: What lasts as long as it is watched.
+    """
+
+    make: Callable[[], Records[Any]]
+    rounds: Iterable[int]
+    failed: Callable[[ServerError], None]
+    status: Callable[[], str]
+    running: AbstractContextManager[object]
+
+
 class Text(NamedTuple):
     """Text that is the result itself.
 
@@ -372,4 +390,4 @@ class Text(NamedTuple):
     text: str
 
 
-Report = Records[Any] | Batch[Any] | Stream[Any] | Several | Endless | Text
+Report = Records[Any] | Batch[Any] | Stream[Any] | Several | Endless | Watch | Text

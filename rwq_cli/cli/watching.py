@@ -1,0 +1,61 @@
+"""`--watch`: a command's report, made and written again and again."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rwq_cli.cli.interrupts import ending_on_terminate
+from rwq_cli.cli.options import Duration
+from rwq_cli.cli.settings import Settings
+from rwq_cli.core.server.connection import Connection
+from rwq_cli.output.report import Records, Report, Watch
+
+
+def watched(
+    settings: Settings,
+    every: Duration | None,
+    connection: Connection,
+    make: Callable[[], Records[Any]],
+) -> Report:
+    """The report of a command that has `--watch`.
+
+    Args:
+        settings: The settings.
+        every: The time between two reports; None for one report.
+        connection: The server.
+        make: Makes one report.
+
+    Raises:
+        InvalidArgument: The output format needs an end.
+    """
+    if every is None:
+        return make()
+    settings.check_endless("--watch")
+    from rwq_cli.core.clock import SystemClock
+    from rwq_cli.service.rounds import Rounds
+    from rwq_cli.views.watching import with_time
+
+    # Progress would be drawn over the report.
+    settings.end_progress()
+    environment = settings.environment
+    is_live = environment.stdout_is_terminal and settings.output.is_for_people
+
+    def note(line: str) -> None:
+        # On a terminal it is below the report.
+        if not is_live:
+            environment.error(f"rwq: {line}")
+
+    def make_with_time() -> Records[Any]:
+        seconds, microseconds = connection.call("TIME")
+        report = make()
+        report.view = with_time(report.view, int(seconds) * 1000 + int(microseconds) // 1000)
+        return report
+
+    rounds = Rounds(every, SystemClock(), note=note, is_exact=True)
+    return Watch(
+        make_with_time,
+        rounds,
+        rounds.failed,
+        lambda: time.strftime(f"%H:%M:%S, every {every}"),
+        ending_on_terminate(),
+    )
