@@ -9,7 +9,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
-from rwq_cli.core.items.purge import Leftovers
+from rwq_cli.core.items.purge import PurgedResults
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
@@ -39,35 +39,35 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
         queue.connection.progress.hide()
         confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
     undo = open_undo_file(settings, queue, "purge")
-    leftovers = Leftovers()
+    purged = PurgedResults()
     report = removal_report(
         settings,
         queue,
-        queue.purge(undo, leftovers=leftovers, dry_run=dry_run),
+        queue.purge(undo, results=purged, dry_run=dry_run),
         undo,
         success=Status.REMOVED,
         failures=(),
         dry_run=dry_run,
     )
 
-    def with_leftovers(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
+    def with_notes(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
         is_empty = True
         for batch in batches:
             is_empty = is_empty and not len(batch)
             yield batch
-        if is_empty and not (leftovers.results or leftovers.others or leftovers.is_unknown):
+        if is_empty and not (purged.results or purged.others or purged.is_unknown):
             note_if_absent(settings, queue)
-        if leftovers.is_unknown:
+        if purged.is_unknown:
             settings.environment.note("rwq: this user may not access results; they are kept")
-        elif leftovers.others:
+        elif purged.others:
             keys = (
                 "1 key has the name of a result but is not one"
-                if leftovers.others == 1
-                else f"{leftovers.others:,} keys have names of results but are not results"
+                if purged.others == 1
+                else f"{purged.others:,} keys have names of results but are not results"
             )
             settings.environment.note(f"rwq: {keys}; kept")
 
     report.extra_success = frozenset({"results"})
-    report.batches = with_leftovers(report.batches)
-    report.extra = lambda: {"results": leftovers.results}
+    report.batches = with_notes(report.batches)
+    report.extra = lambda: {"results": purged.results}
     return report

@@ -17,8 +17,16 @@ BATCH_ITEMS = 500
 # Longer than any list. Larger numbers would overflow in the server.
 LONGEST_LIST = 2**62
 BATCH_BYTES = 4 * 1024 * 1024
+# In one call that adds or deletes a key or two for each item: while the server resizes its key
+# table, each key takes up to fifteen microseconds instead of two.
+BATCH_WRITES = 250
 # LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
 SCAN_BUDGET_ENTRIES = 500_000
+# Looking up one ID scans the whole lists; reading them in pages costs about as much as this many.
+FEW_IDS = 30
+# A stream of IDs is read in blocks of this many, so that memory stays bounded while one walk over
+# a list serves a whole block.
+BLOCK_IDS = 200_000
 
 
 def in_batches(

@@ -90,6 +90,10 @@ class Lease:
         return self.ttl_ms is not None
 
 
+# Larger scores are not times: they may be infinite, or not exact to the millisecond.
+TIME_MS_MAX = 2**53
+
+
 class Due(NamedTuple):
     """When a delayed item is due, by the server's clock. A time in the past means at once.
 

@@ -18,8 +18,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, Verdict
 from rwq_cli.core.items.importing import Line
 from rwq_cli.core.items.results import RESULT_TTL_S
-from rwq_cli.core.model import Lease, State
-from rwq_cli.core.state.rules import TIME_MS_MAX
+from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input

@@ -13,7 +13,7 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, Verdict
 from rwq_cli.core.items.importing import Line, OnConflict
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.purge import Leftovers
+from rwq_cli.core.items.purge import PurgedResults
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItem, State
@@ -58,8 +58,8 @@ def _add(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
 
 
 def _purge(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    left = Leftovers()
-    found = queue.purge(NoJournal(), leftovers=left, dry_run=dry_run)
+    left = PurgedResults()
+    found = queue.purge(NoJournal(), results=left, dry_run=dry_run)
     return [*sorted((o.item_id, o.status.value) for o in found), left]
 
 

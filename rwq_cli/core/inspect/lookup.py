@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
     BATCH_ITEMS,
+    FEW_IDS,
     LONGEST_LIST,
     SCAN_BUDGET_ENTRIES,
     ids_per_call,
@@ -19,8 +20,6 @@ from rwq_cli.core.state.rules import Facts
 
 # In longer lists, one LPOS would block the server for too long.
 LPOS_LENGTH_MAX = 1_000_000
-# Reading a list in pages costs about as much as this many LPOS.
-_FEW_IDS = 30
 # IDs are looked up by name if this many calls are enough: a walk takes several round trips for each
 # list, even for short lists.
 _CALLS = 4
@@ -82,7 +81,7 @@ def look_up(
         lists = (keys.main, keys.processing, keys.cleaning)
         lengths = queue.call_all([("LLEN", key) for key in lists])
     length = sum(lengths)
-    is_quick = len(ids) <= _FEW_IDS or len(ids) * length <= _CALLS * SCAN_BUDGET_ENTRIES
+    is_quick = len(ids) <= FEW_IDS or len(ids) * length <= _CALLS * SCAN_BUDGET_ENTRIES
     if is_quick and max(lengths) <= LPOS_LENGTH_MAX:
         yield from _by_name(queue, ids, length, fingerprints)
     else:

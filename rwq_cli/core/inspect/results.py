@@ -155,17 +155,11 @@ class ResultCount:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._results: set[bytes] = set()
-        self._others: set[bytes] = set()
 
     @property
     def results(self) -> int:
         """How many results there are."""
         return len(self._results)
-
-    @property
-    def others(self) -> int:
-        """How many keys are named like results but are not results."""
-        return len(self._others)
 
     def add(self, ids: Sequence[bytes]) -> None:
         """Count the result keys of some IDs.
@@ -176,5 +170,3 @@ class ResultCount:
         for item_id, kind in zip(ids, result_kinds(self._queue, ids), strict=True):
             if kind == KIND_RESULT:
                 self._results.add(item_id)
-            elif kind != KIND_NONE:
-                self._others.add(item_id)

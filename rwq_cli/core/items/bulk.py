@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, 
 from os import urandom
 from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_ITEMS, Flush, ids_per_call, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, BLOCK_IDS, FEW_IDS, Flush, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.inspect.lookup import look_up
@@ -23,11 +23,6 @@ from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.seen import Seen
 
-# Looking up one ID scans the whole lists; reading them in pages costs about thirty times as much.
-FEW_IDS = 30
-# IDs are taken from their stream in blocks of this many, so that memory stays bounded while one
-# walk over the lists serves a whole block.
-_BLOCK_IDS = 200_000
 # How many walks over the lists look for IDs, before they are looked up by name.
 _WALKS = 3
 # Pages of processing that are read ahead.
@@ -281,7 +276,7 @@ def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[li
     """Split a stream of IDs into blocks; a `FLUSH` ends a block, unless all are read at once."""
     if all_at_once:
         return iter([[item_id for item_id in ids if not isinstance(item_id, Flush)]])
-    return in_batches(ids, items_max=_BLOCK_IDS)
+    return in_batches(ids, items_max=BLOCK_IDS)
 
 
 def new_mark() -> bytes:

@@ -7,12 +7,11 @@ from itertools import chain, groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rwq_cli.core.batches import Flush, ids_per_call
+from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush, ids_per_call
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
 from rwq_cli.core.inspect.results import Result, read_result_keys
-from rwq_cli.core.items.bulk import FEW_IDS
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
@@ -27,8 +26,7 @@ from rwq_cli.core.state.snapshot import (
     read_snapshots,
 )
 
-# One call takes the server about two milliseconds.
-RESTORE_ITEMS = 250
+RESTORE_ITEMS = BATCH_WRITES
 # What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist.
 _NEVER, _OTHER = "-", "other"
 

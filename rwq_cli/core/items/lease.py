@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of
@@ -17,9 +17,7 @@ from rwq_cli.core.model import Item, Lease, State, Status
 from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.state.probe import returns_from
 
-# Two new keys for each item: while the server resizes its key table, each takes up to fifteen
-# microseconds instead of two.
-LEASE_ITEMS = 250
+LEASE_ITEMS = BATCH_WRITES
 # Entries that a call examines in addition to the wanted items, in case some are ghosts.
 _SPARE_ENTRIES = 32
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.

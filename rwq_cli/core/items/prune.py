@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from rwq_cli.core.batches import BATCH_ITEMS, ids_per_call, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, FEW_IDS, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.items.bulk import FEW_IDS
 
 
 def prune(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import BLOCK_IDS, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor, lengths_of, walk_scheduled
@@ -25,12 +25,9 @@ from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.probe import probe
 
-# IDs of processing are read in blocks of this many, so that memory stays bounded.
-_BLOCK_IDS = 200_000
-
 
 @dataclass(slots=True)
-class Leftovers:
+class PurgedResults:
     """What a purge did with the result keys.
 
     Attributes:
@@ -49,7 +46,7 @@ def purge(
     journal: Journal,
     *,
     grace_s: float = 1.0,
-    leftovers: Leftovers | None = None,
+    results: PurgedResults | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
     """Remove all items that are in the queue now, and then every key that belongs to no item.
@@ -63,7 +60,7 @@ def purge(
         queue: The queue.
         journal: The journal to write items and results to first.
         grace_s: Seconds between the two looks at items in no list.
-        leftovers: Counts the results.
+        results: Counts the results.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of
             items.
 
@@ -73,7 +70,7 @@ def purge(
     Returns:
         For each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data was replaced.
     """
-    run = _Purge(queue, journal, grace_s, leftovers or Leftovers(), dry_run)
+    run = _Purge(queue, journal, grace_s, results or PurgedResults(), dry_run)
     return Outcomes(run.batches())
 
 
@@ -88,12 +85,12 @@ class _Purge:
     """One run of `purge`."""
 
     def __init__(
-        self, queue: Queue, journal: Journal, grace_s: float, leftovers: Leftovers, dry_run: bool
+        self, queue: Queue, journal: Journal, grace_s: float, results: PurgedResults, dry_run: bool
     ) -> None:
         self._queue = queue
         self._journal = journal
         self._grace_s = grace_s
-        self._leftovers = leftovers
+        self._purged = results
         self._dry_run = dry_run
         self._remover = Remover(queue, journal, dry_run=dry_run)
         # IDs that were not where they were seen.
@@ -164,7 +161,7 @@ class _Purge:
         left, skipped = int(queue.call("LLEN", processing)), 0
         while left > 0:
             block: list[bytes] = []
-            while left > 0 and len(block) < _BLOCK_IDS:
+            while left > 0 and len(block) < BLOCK_IDS:
                 end = skipped + len(block)
                 page = queue.call("LRANGE", processing, -(end + min(left, PAGE_SIZE)), -(end + 1))
                 if not page:
@@ -223,12 +220,12 @@ class _Purge:
                     if not self._dry_run and results:
                         self._journal.write_results(results)
                         delete_results(queue, results)
-                    self._leftovers.results += len(results)
+                    self._purged.results += len(results)
                     queue.progress.advance(len(results))
             except PermissionDenied:
-                self._leftovers.is_unknown = True
+                self._purged.is_unknown = True
                 return
-        self._leftovers.others = len(others)
+        self._purged.others = len(others)
 
     def _remove_leftovers(self) -> None:
         """Delete the remaining keys that belong to no item."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from rwq_cli.core.batches import Flush
+from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Operation, apply_unless_in_transit
@@ -11,9 +11,7 @@ from rwq_cli.core.items.schedule import Delay, schedule
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
 
-# Two keys of each item are deleted: while the server shrinks its key table, each takes up to
-# fifteen microseconds instead of two.
-_RELEASE_ITEMS = 250
+_RELEASE_ITEMS = BATCH_WRITES
 
 
 def release(

@@ -6,10 +6,10 @@ Items are written to a journal before they are removed, so that they can be rest
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rwq_cli.core.batches import Flush
+from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush
 from rwq_cli.core.errors import ConnectionLost, NotSupported, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import FEW_IDS, BulkRun, new_mark
+from rwq_cli.core.items.bulk import BulkRun, new_mark
 from rwq_cli.core.items.importing import Line
 from rwq_cli.core.items.journal import Journal, NoJournal
 from rwq_cli.core.keys import QueueKeys, hash_tag
@@ -25,7 +25,7 @@ from rwq_cli.core.state.snapshot import (
 )
 
 # Each takes the server about four microseconds, plus one scan of at most half of the list.
-REMOVE_ITEMS = 250
+REMOVE_ITEMS = BATCH_WRITES
 _TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
 # Matches no data.
 _OTHER_DATA = "-"

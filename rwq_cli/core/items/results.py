@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rwq_cli.core.batches import BATCH_BYTES, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, Verdict, read_result_keys
 from rwq_cli.core.model import State
 
 RESULT_TTL_S = 3600.0
-# Each result is a new key: while the server resizes its key table, that takes up to fifteen
-# microseconds instead of two.
-_KEPT_ITEMS = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class ResultOptions:
     @property
     def items_max(self) -> int:
         """The maximum number of items for one call."""
-        return max(1, min(_KEPT_ITEMS, BATCH_BYTES // max(1, len(self.result or b""))))
+        return max(1, min(BATCH_WRITES, BATCH_BYTES // max(1, len(self.result or b""))))
 
 
 def result_args(options: ResultOptions | None) -> tuple[object, ...]:

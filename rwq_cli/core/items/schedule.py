@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rwq_cli.core.batches import Flush
+from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
@@ -15,9 +15,7 @@ from rwq_cli.core.state.expected import ANY, Expected
 # The guard of a buried item holds the reason twice, once under each lease name.
 REASON_BYTES_MAX = 1024
 NO_REASON = b"by hand"
-# Two keys of each item are added or deleted: while the server resizes its key table, each takes up
-# to fifteen microseconds instead of two.
-_SCHEDULE_ITEMS = 250
+_SCHEDULE_ITEMS = BATCH_WRITES
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
 from rwq_cli.core.keys import (
     BURIED_GUARD,
     CLEANING_GUARD,
@@ -17,7 +18,7 @@ from rwq_cli.core.keys import (
     SETTLING_GUARD,
     QueueKeys,
 )
-from rwq_cli.core.model import STATE_CODES, STATUS_CODES
+from rwq_cli.core.model import STATE_CODES, STATUS_CODES, TIME_MS_MAX
 
 # The libraries that each library and each operation includes.
 INCLUDES: dict[str, tuple[str, ...]] = {
@@ -228,10 +229,12 @@ IDENTITY_DIGITS = 12
 # The fingerprint of larger data covers only both ends and the length: hashing takes two
 # milliseconds per megabyte.
 FINGERPRINT_BYTES = 4 * 1024 * 1024
-# The constants that a library shares with Python.
+# The constants that a library or an operation shares with Python.
 _CONSTANTS = {
+    "facts": {"SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES},
     "identity": {"IDENTITY_DIGITS": IDENTITY_DIGITS},
     "expected": {"FINGERPRINT_BYTES": FINGERPRINT_BYTES},
+    "ops/restore_guards": {"TIME_MS_MAX": TIME_MS_MAX},
 }
 _HERE = Path(__file__).parent
 
@@ -278,8 +281,8 @@ def load_script(name: str) -> Script:
     checks_all = operation == "ops/access"
     if checks_all or "marks" in libraries:
         tables.append(f"local MARKS_AT = {_MARKS_AT.get(operation, 1)}")
-    for library in libraries:
-        constants = _CONSTANTS.get(library, {})
+    for each in (*libraries, operation):
+        constants = _CONSTANTS.get(each, {})
         tables += [f"local {constant} = {value}" for constant, value in constants.items()]
     tables.append(_guards())
     tables += [

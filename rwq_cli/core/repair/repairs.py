@@ -6,7 +6,7 @@ and skips IDs that are no longer broken.
 
 from collections.abc import Collection, Iterable, Iterator
 
-from rwq_cli.core.batches import BATCH_ITEMS
+from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Operation, apply
 from rwq_cli.core.model import OutcomeBatch, State, Status
@@ -16,9 +16,7 @@ from rwq_cli.core.state.seen import Seen
 LOST_REASON = b"its reason was lost with its guard"
 # The script argument for a `bury_after` of None.
 _NEVER = -1
-# Two new keys for each item: while the server resizes its key table, each takes up to fifteen
-# microseconds instead of two.
-_REPAIR_ITEMS = 250
+_REPAIR_ITEMS = BATCH_WRITES
 
 
 def repair(

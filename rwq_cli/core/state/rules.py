@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from math import inf
 
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
-from rwq_cli.core.model import Lease, State
+from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 
-# Larger scores are not times: they may be infinite, or not exact to the millisecond.
-TIME_MS_MAX = 2**53
 _GUARDS = frozenset({DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD})
 
 

@@ -12,7 +12,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Verdict
@@ -46,9 +46,7 @@ _REPLY_S_MIN = 0.5
 _LOOK_S = 1.0
 # A push onto one of a few queues is noticed at once; each takes a link that is blocked.
 _WATCHED_QUEUES = 8
-# Each job changes two keys: while the server resizes its key table, each takes up to fifteen
-# microseconds instead of two.
-_JOBS_PER_CALL = 250
+_JOBS_PER_CALL = BATCH_WRITES
 # All IDs are in processing, and have no conditions but their holder.
 _PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(b""), *ANY.args())
 

@@ -118,14 +118,13 @@ end
 -- Each ID costs a scan of `cleaning`. If that would block the server for more than a few milliseconds,
 -- because a 0.1 cleaner left a long list, the entries stay there: workers ignore entries without data, and
 -- the next clean removes them page by page.
-local CLEANING_ENTRIES_MAX = 500000
 local function forget_entries(ids)
   for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
     if present[key] then
       for_all(command, key, ids)
     end
   end
-  if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= CLEANING_ENTRIES_MAX then
+  if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= SCAN_BUDGET_ENTRIES then
     for _, id in ipairs(ids) do
       redis.call('LREM', cleaning, 0, id)
     end

@@ -16,8 +16,6 @@ local holder, lease_ms = arg(1), arg(2)
 local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg(6) == '1'
 local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
 
--- LPOS compares about 100 entries in a microsecond, so this is about 5 ms of one call.
-local SCAN_BUDGET = 500000
 local PROMOTE_MAX = 100
 -- Leases are read for this many entries at once; hardly any waiting item has one.
 local CHUNK = 32
@@ -28,7 +26,7 @@ local now_ms = present[delayed] and clock_ms() or 0
 
 -- Items to promote, the earliest due first, and entries of Q:delayed to remove.
 local promoted, stale, entries, due_facts = {}, {}, {}, {}
-local promote_max = math.floor(SCAN_BUDGET / (main_length + processing_length + 1))
+local promote_max = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
 promote_max = math.max(1, math.min(PROMOTE_MAX, promote_max))
 if present[delayed] and not dry_run then
   local ids = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', 0, promote_max)
@@ -80,7 +78,7 @@ local function read(id)
   return data
 end
 
-local lookups_left = math.max(1, math.floor(SCAN_BUDGET / (processing_length + 1)))
+local lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (processing_length + 1)))
 local reply, leased, seen = { 0, 0, -1, {} }, {}, {}
 local examined, bytes, stopped = 0, 0, false
 

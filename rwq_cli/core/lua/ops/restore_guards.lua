@@ -5,7 +5,6 @@
 -- arg 6..   IDs, each once
 -- Returns the outcomes of `outcome_reply`: guarded, skipped for what needs no guard or is never due,
 -- elsewhere.
-local TIME_MS_MAX = 2 ^ 53
 local lost_reason, ids = arg(5), args_from(6)
 local facts, now_ms = read_facts(ids, claim), clock_ms()
 locate(ids, facts)
