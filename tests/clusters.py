@@ -131,6 +131,16 @@ class PrivateCluster:
         """Whether a node is a primary now."""
         return bool(self.call(number, "ROLE")[0] == b"master")
 
+    def replica_of(self, number: int) -> int:
+        """The number of the replica of a primary."""
+        (line,) = self.call(number, "CLUSTER", "REPLICAS", self.ids[number])
+        text = line if isinstance(line, str) else line.decode()
+        return self.ids.index(text.split()[0])
+
+    def is_replicated(self, number: int) -> bool:
+        """Whether the replica of a primary has everything that the primary has."""
+        return _is_replicated(self.nodes[number].client(password=self.password))
+
     def is_ok(self) -> bool:
         """Whether every node that runs knows that all slots are served, and replicas follow."""
         return all(
@@ -254,6 +264,12 @@ class Moving:
         cluster.moving.remove(self)
 
 
+def _is_replicated(primary: redis.Redis) -> bool:
+    with primary:
+        info = primary.info("replication")
+    return bool(info.get("slave0", {}).get("offset") == info["master_repl_offset"])
+
+
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -309,10 +325,7 @@ class PrivateSentinels:
 
     def is_replicated(self) -> bool:
         """Whether the replica has everything that the primary has."""
-        with self.primary().client(password=self.password) as client:
-            info = client.info("replication")
-        replica = info.get("slave0", {})
-        return bool(replica.get("offset") == info["master_repl_offset"])
+        return _is_replicated(self.primary().client(password=self.password))
 
     def is_ready(self) -> bool:
         """Whether each Sentinel sees the others, a primary and its replica."""

@@ -269,21 +269,24 @@ class Connection:
         return self._options.no_touch is True
 
     @contextmanager
-    def deadline(self, seconds: float) -> Iterator[None]:
+    def deadline(self, seconds: float, *, is_patient: bool = True) -> Iterator[None]:
         """Within the block, limit the thread's wait for a reply to a deadline plus a grace period.
 
         A write has a grace period of 2 s, anything else one of 0.3 s.
 
         Args:
             seconds: The deadline, from now; 0 or infinity for none.
+            is_patient: Whether a failover, or the move of a queue, is waited for beyond it.
         """
         limits = self._options.limits
-        outer_s = limits.deadline_s
-        limits.deadline_s = min(outer_s, monotonic() + seconds if seconds else inf)
+        outer = limits.deadline_s, limits.patience_s
+        limits.deadline_s = min(limits.deadline_s, monotonic() + seconds if seconds else inf)
+        if not is_patient:
+            limits.patience_s = limits.deadline_s
         try:
             yield
         finally:
-            limits.deadline_s = outer_s
+            limits.deadline_s, limits.patience_s = outer
 
     def close(self) -> None:
         """Close all idle links; the next command opens one again."""

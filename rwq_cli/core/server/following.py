@@ -106,7 +106,7 @@ class Patience:
             Whether there is time for another attempt.
         """
         shared, waited_s = self._shared, monotonic() - self._began_s
-        left_s = min(shared.patience_s, shared.options.limits.deadline_s - self._began_s) - waited_s
+        left_s = min(shared.patience_s, shared.options.limits.patience_s - self._began_s) - waited_s
         if shared.stop.requested:
             raise KeyboardInterrupt
         if left_s <= 0:

@@ -41,9 +41,11 @@ class _Limits(local):
     Attributes:
         deadline_s: The caller's deadline, on the clock of `time.monotonic`.
         grace_s: How far a reply may pass the deadline.
+        patience_s: The deadline for waiting for a failover, on the same clock.
     """
 
     deadline_s = inf
+    patience_s = inf
     grace_s = READ_GRACE_S
 
 

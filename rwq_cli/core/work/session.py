@@ -551,7 +551,7 @@ class WorkSession:
         left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
         error: ServerError | None = None
         try:
-            with self._connection.deadline(max(_REPLY_S_MIN, left_s)):
+            with self._connection.deadline(max(_REPLY_S_MIN, left_s), is_patient=False):
                 replies = self._connection.call_all(map(self._touch, batches), return_errors=True)
         except ServerError as failure:
             replies = [failure] * len(batches)
