@@ -83,6 +83,7 @@ FEATURES: dict[str, tuple[Callable[[redis.Redis], bool], str]] = {
         lambda client: _knows(client, "PEXPIRETIME", "x"),
         "no PEXPIRETIME (Redis before 7.0), by which the test compares keys",
     ),
+    "functions": (lambda client: _knows(client, "FUNCTION", "LIST"), "no functions (before 7.0)"),
     "acl-check": (
         _checks_permissions,
         "scripts cannot ask for permissions (Redis before 7.0)",

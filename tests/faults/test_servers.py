@@ -47,6 +47,7 @@ def test_scripts_are_sent_again_if_the_server_forgets_them(
     assert stage.check(verb, result) == "done"
 
 
+@pytest.mark.needs("functions")
 def test_functions_do_not_matter(stage: Stage, raw: redis.Redis) -> None:
     (verb, *_) = _ACTING
     stage.arrange(verb)
@@ -84,7 +85,11 @@ def test_a_client_that_is_killed_loses_nothing(stage: Stage, raw: redis.Redis, v
 def sleepy(
     start_server: StartServer, stage_at: Callable[[PrivateServer], Stage]
 ) -> tuple[Stage, PrivateServer]:
-    server = start_server("--enable-debug-command", "yes")
+    try:
+        server = start_server("--enable-debug-command", "yes")
+    except RuntimeError:
+        # Before Redis 7.0 it needs no permission.
+        server = start_server()
     return stage_at(server), server
 
 
@@ -239,7 +244,8 @@ def test_a_user_without_one_command_does_all_or_nothing(
         raw.execute_command("ACL", "SETUSER", "lacking", *rules)
         result = stage.run(verb, "-u", f"unix://lacking:pw@{server.socket}")
         came_to = stage.check(verb, result)
-        assert came_to == "done" or f"'{command}" in result.notes, (command, result)
+        # Of what a script may not run, Redis 7.0 does not say the name.
+        assert came_to == "done" or "denied permission" in result.notes, (command, result)
     raw.execute_command("ACL", "DELUSER", "lacking")
 
 

@@ -32,6 +32,7 @@ KINDS: tuple[Cast, ...] = (
     ("kick", "a"),
     ("light_clean",),
     ("deep_clean",),
+    ("deep_clean_of_many", SESSION),
 )
 
 
@@ -50,6 +51,14 @@ def pairs_of_casts() -> Iterator[tuple[Cast, ...]]:
         pairs = {pair for pair in pairs if any(name not in UPSTREAM for name, *_ in pair)}
         if len(pairs - met) >= min(3, len(pairs)) and pairs:
             met |= pairs
+            yield _with_sessions(kinds)
+
+
+def duels(*, every: bool) -> Iterator[tuple[Cast, ...]]:
+    """Two programs: every two, or our longest with each."""
+    longest = KINDS[-1]
+    for kinds in combinations_with_replacement(KINDS, 2):
+        if every or longest in kinds:
             yield _with_sessions(kinds)
 
 
@@ -85,6 +94,7 @@ BEGINNINGS: dict[str, Frozen] = {
     "a is delayed": made(delayed={"a": "later"}, **_under("delayed")),
     "a is due": made(delayed={"a": "due"}, **_under("delayed")),
     "a is buried": made(buried={"a"}, **_under("buried")),
+    "a is buried, and has lost one guard": made(buried={"a"}, old={"a": "buried"}),
     "a is an orphan": made(),
     "a is in the hand of a dead cleaner of 0.1": made(cleaning=["a"]),
     "a waits, and a dead cleaner of 0.1 has noted it": made(main=["b", "a"], cleaning=["a"]),

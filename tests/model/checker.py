@@ -24,6 +24,7 @@ SCRIPTS = frozenset(
     (
         *("add", "lease", "lease_id", "complete", "remove", "touch", "release", "schedule"),
         *("push_scheduled", "repair", "restore_guards", "prune"),
+        *("claim", "unclaim", "repair_unlisted"),
     )
 )
 # Which of them may bring back a delayed item before its time, or a buried one.
@@ -255,8 +256,12 @@ def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
             _check_data(name, before, after, item_id, reply)
             _check_half_steps(name, before, after, item_id)
             _check_schedule(name, args, before, after, item_id)
-            if name in ("repair", "prune", "restore_guards"):
+            if name in ("repair", "prune", "restore_guards", "claim"):
                 _check_clean(before, after, item_id)
+            elif name == "repair_unlisted":
+                own = Queue(before.frozen())
+                own.unclaim(IDS, args[-1])
+                _check_clean(own, after, item_id)
     elif name == "exists_lease" and not reply:
         lease_name, item_id = args
         if item_id in before.guarded:
@@ -323,6 +328,9 @@ def _check_half_steps(name: str, before: Queue, after: Queue, item_id: str) -> N
     if name == "add" and "a ghost" in known:
         # An add looks for its ID in no list: that would cost the lists' length.
         new -= {"a duplicate", "listed and scheduled"}
+    if name == "unclaim":
+        # As it was before the claim.
+        new.discard("an orphan")
     if new:
         raise Violation(f"{name} made {item_id} {', '.join(sorted(new))}")
 

@@ -163,6 +163,15 @@ def light_clean() -> Program:
 
 
 def deep_clean() -> Program:
+    yield from _deep_clean("")
+
+
+def deep_clean_of_many(mark: str) -> Program:
+    """With more than a few orphans: they are claimed before the lists are read again."""
+    yield from _deep_clean(mark)
+
+
+def _deep_clean(mark: str) -> Program:
     abandoned, ghosts = yield from _broken_in_processing()
     found = yield from _survey()
     unguarded = yield from _unguarded()
@@ -176,7 +185,9 @@ def deep_clean() -> Program:
         ("duplicated", found["duplicated"]),
     ):
         left = tuple((i, life if state != "ghost" else None) for i, life in seen if i not in done)
-        if left:
+        if left and mark and state == "orphaned":
+            done |= yield from _repair_claimed(left, mark)
+        elif left:
             done |= _done((yield "repair", (state,), left))
     done |= due
     if stale := tuple(i for i, _ in found["cleaning"] if i not in due):
@@ -191,6 +202,24 @@ def deep_clean() -> Program:
             yield "prune", which, ids
     if ids := tuple(i for i in unguarded if i not in done):
         yield "restore_guards", ids
+
+
+def _repair_claimed(
+    seen: Sequence[tuple[str, Any]], mark: str
+) -> Generator[Command, Any, set[str]]:
+    done: set[str] = set()
+    if claimed := (yield "claim", tuple(i for i, _ in seen), mark):
+        listed = {*(yield "lrange", "main"), *(yield "lrange", "processing")}
+        if found := tuple(i for i in claimed if i in listed):
+            yield "unclaim", found, mark
+        if left := tuple((i, life) for i, life in seen if i in claimed and i not in listed):
+            outcomes = yield "repair_unlisted", left, mark
+            done = {i for i, status in outcomes if status == "returned"}
+            if stays := tuple(i for i, _ in left if i not in done):
+                yield "unclaim", stays, mark
+    if left := tuple((i, life) for i, life in seen if i not in done):
+        done |= _done((yield "repair", ("orphaned",), left))
+    return done
 
 
 def _distinct(ids: Sequence[str]) -> tuple[str, ...]:
@@ -292,6 +321,7 @@ PROGRAMS: dict[str, Callable[..., Program]] = {
         kick,
         light_clean,
         deep_clean,
+        deep_clean_of_many,
     )
 }
 UPSTREAM = ("produce", "work", "light_clean_later", "light_clean_node", "light_clean_first")

@@ -13,9 +13,9 @@ from rwq_cli.core.lua import IDENTITY_DIGITS, load_script, queue_args, queue_key
 from rwq_cli.core.model import STATE_CODES, STATUS_CODES, State
 from rwq_cli.core.state.expected import fingerprint
 from tests.live.raw_keys import LOOK, RawKeys, raw_keys_of
-from tests.model.keys import IDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
+from tests.model.keys import GUARDS, IDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
 from tests.model.programs import Command
-from tests.model.scripts import Queue
+from tests.model.scripts import CLAIM, Queue
 
 NAME = b"jobs"
 KEYS = QueueKeys(NAME)
@@ -79,7 +79,7 @@ def model_of(seen: RawKeys, now_ms: float) -> Frozen:
     for (item_id, kind), holder in seen.leases.items():
         name = "new" if kind == "lease" else "old"
         guard = holder.split(b":")[0].removeprefix(b"rwq-").decode()
-        queue.leases(name)[item_id.decode()] = guard if b":" in holder else holder.decode()
+        queue.leases(name)[item_id.decode()] = guard if guard in GUARDS else holder.decode()
     for item_id, due_ms in seen.delayed.items():
         queue.delayed[item_id.decode()] = "later" if due_ms > now_ms else "due"
     queue.buried = {item_id.decode() for item_id in seen.buried}
@@ -126,6 +126,12 @@ def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
             expected, seen = args
             ids = [word for i, life in seen for word in (i, _identity(i, life))]
             return name, (*_BY_NAME, ";".join(expected), "", "1", -1, *ids)
+        case "claim" | "unclaim":
+            lasts_ms = (SESSION_S * 1000,) if name == "claim" else ()
+            return name, (CLAIM + args[1], *lasts_ms, *args[0])
+        case "repair_unlisted":
+            ids = [word for i, life in args[0] for word in (i, _identity(i, life))]
+            return "repair", ("unlisted", 0, 0, args[1], "orphaned", "", "1", -1, *ids)
         case "restore_guards":
             return name, (*_BY_NAME, "lost", *args[0])
         case "prune":
@@ -149,8 +155,10 @@ def meaning(command: Command, reply: Any) -> Any:
             state = reply[0].decode()
             refused = "leased" if state in ("held", "unlisted") else state
             return ((args[0], refused if state in _REFUSALS else "taken"),)
-        case "prune":
+        case "prune" | "claim":
             return tuple(item_id.decode() for item_id in reply)
+        case "unclaim":
+            return reply
         case "states":
             codes, fingerprints = (part.decode() for part in reply)
             states = [_STATE[code] for code in codes]
@@ -163,7 +171,7 @@ def meaning(command: Command, reply: Any) -> Any:
             ghosts = tuple(i for i, state in named if state is State.GHOST)
             return tuple(zip(abandoned, known, strict=True)), ghosts
         case _:
-            ids = args[-1] if isinstance(args[-1], tuple) else (args[0],)
+            ids = next((arg for arg in args[::-1] if isinstance(arg, tuple)), (args[0],))
             ids = tuple(i if isinstance(i, str) else i[0] for i in ids)
             statuses = (_STATUS[code] for code in reply[0].decode())
             return tuple(zip(ids, statuses, strict=True))

@@ -17,6 +17,8 @@ MUTATIONS = (
     "a promotion leaves the entry",
 )
 Outcomes = tuple[tuple[str, str], ...]
+# The lease under which a clean keeps an orphan to itself begins with this.
+CLAIM = "rwq-clean:"
 
 
 def is_session(holder: str | None) -> bool:
@@ -315,8 +317,11 @@ class Queue(Keys):
             return None
         if item_id not in self.data:
             return "stale"
-        if self.session(item_id):
+        session = self.session(item_id)
+        if session:
             listed = item_id in self.main or item_id in self.processing
+            if session.startswith(CLAIM):
+                return None
             return None if which == "delayed" and not listed else "leased"
         state = self.state(item_id)
         if which == "delayed" and state == "buried":
@@ -398,6 +403,53 @@ class Queue(Keys):
             [e for n, e in enumerate(entries) if e != item_id or (entries is keeps and n == at)]
             for entries in (self.main, self.processing)
         )
+
+    def claim(self, ids: Sequence[str], mark: str) -> tuple[str, ...]:
+        """Lease orphans, so that nobody else pushes them while the lists are read again."""
+        claimed = []
+        for item_id in ids:
+            held = [leases.get(item_id) for leases in (self.new, self.old)]
+            if item_id not in self.data or self.session(item_id) or self.is_guarded(item_id):
+                continue
+            if "settling" in held:
+                continue
+            claimed.append(item_id)
+            for leases in (self.new, self.old):
+                if leases.get(item_id) not in ("delayed", "buried"):
+                    leases[item_id] = CLAIM + mark
+            self.guarded[item_id] = "claimed"
+        return tuple(claimed)
+
+    def unclaim(self, ids: Sequence[str], mark: str) -> int:
+        deleted = 0
+        for item_id in ids:
+            for leases in (self.new, self.old):
+                if leases.get(item_id) == CLAIM + mark:
+                    del leases[item_id]
+                    self.guarded.pop(item_id, None)
+                    deleted += 1
+        return deleted
+
+    def repair_unlisted(self, seen: Sequence[tuple[str, int | None]], mark: str) -> Outcomes:
+        """Return orphans that were claimed, unless they were pushed since the lists were read."""
+        return tuple((i, self._repair_unlisted(i, life, mark)) for i, life in seen)
+
+    def _repair_unlisted(self, item_id: str, life: int | None, mark: str) -> str:
+        held = [leases.get(item_id) for leases in (self.new, self.old)]
+        if item_id in self.main or item_id in self.processing:
+            return "elsewhere"
+        without = Queue(self.frozen())
+        without.unclaim([item_id], mark)
+        if without.state(item_id) != "orphaned" or (life and self.data[item_id] != life):
+            return "skipped"
+        claimed = CLAIM + mark in held and all(
+            holder in (CLAIM + mark, "delayed", "buried") for holder in held
+        )
+        if not claimed:
+            return "elsewhere"
+        self.returns[item_id] = self.returns.get(item_id, 0) + 1
+        self._push_settled(item_id)
+        return "returned"
 
     def restore_guards(self, ids: Sequence[str]) -> Outcomes:
         statuses = []
