@@ -83,13 +83,7 @@ def complete(
         raise InvalidArgument(
             "stdin cannot hold both the IDs and the result", "put one of them in a file"
         )
-    result_options = None
-    if result is not None or rejected or result_ttl_s is not None:
-        result_options = ResultOptions(
-            result=None if result is None else read_result(settings.environment, result),
-            verdict=Verdict.REJECTED if rejected else Verdict.COMPLETED,
-            ttl_ms=round(1000 * (RESULT_TTL_S if result_ttl_s is None else result_ttl_s)),
-        )
+    result_options = _result_options(settings, result, result_ttl_s, rejected=rejected)
     queue = open_queue(settings)
     owners = None
     if choice.mine:
@@ -131,3 +125,16 @@ def complete(
             settings, queue, report, undo, stopped="stopped; items may have been completed"
         )
     return report
+
+
+def _result_options(
+    settings: Settings, file: str | None, ttl_s: float | None, *, rejected: bool
+) -> ResultOptions | None:
+    """What the options say of the result; None if there is to be none."""
+    if file is None and ttl_s is None and not rejected:
+        return None
+    return ResultOptions(
+        result=None if file is None else read_result(settings.environment, file),
+        verdict=Verdict.REJECTED if rejected else Verdict.COMPLETED,
+        ttl_ms=round(1000 * (RESULT_TTL_S if ttl_s is None else ttl_s)),
+    )

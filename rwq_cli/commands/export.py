@@ -8,7 +8,7 @@ from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import place_of
-from rwq_cli.cli.open_queues import open_matching_queues
+from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
@@ -63,75 +63,92 @@ def export(
     opened = open_matching_queues(settings, all_queues=all_queues)
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")
-    has_results = choice.is_whole_queue and settings.output in _WITH_RESULTS and not settings.fields
-    runs: list[Export] = []
-    empty: list[WorkQueue] = []
-    named: frozenset[bytes] = frozenset()
+    return _Run(settings, choice, opened).report()
 
-    def begin(queue: WorkQueue) -> Export:
-        nonlocal named
+
+class _Run:
+    """An export of one or several queues."""
+
+    def __init__(self, settings: Settings, choice: Choice, opened: OpenQueues) -> None:
+        self._settings = settings
+        self._choice = choice
+        self._opened = opened
+        self._has_results = (
+            choice.is_whole_queue and settings.output in _WITH_RESULTS and not settings.fields
+        )
+        self._exports: list[Export] = []
+        self._empty: list[WorkQueue] = []
+        # The IDs on the command line.
+        self._named: frozenset[bytes] = frozenset()
+
+    def report(self) -> Report:
+        queues, is_one = self._opened.queues, self._opened.is_one
+        # The header of several queues comes before the first is read.
+        first = self._begin(queues[0]) if is_one else None
+        if first is not None:
+            header = Header(first.queue, first.exported_ms)
+        else:
+            header = Header(b"", queues[0].now_ms() if queues else 0)
+        return Stream(
+            view=item_view(),
+            batches=self._batches(first),
+            header=header_line(header),
+            line=lambda entry: entry_line(entry[1], None if is_one else entry[0]),
+            summary=self._summary,
+            status=self._status,
+        )
+
+    def _begin(self, queue: WorkQueue) -> Export:
         chosen: frozenset[bytes] | None = None
-        if not choice.is_whole_queue:
-            ids = choice.chosen(queue, settings).ids
+        if not self._choice.is_whole_queue:
+            ids = self._choice.chosen(queue, self._settings).ids
             chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
-            named = chosen if choice.by_name else named
-        runs.append(queue.export(chosen))
-        return runs[-1]
+            self._named = chosen if self._choice.by_name else self._named
+        self._exports.append(queue.export(chosen))
+        return self._exports[-1]
 
-    # The header of several queues comes before the first is read.
-    first = begin(opened.queues[0]) if opened.is_one else None
-
-    def everything() -> Iterator[Sequence[_Entry]]:
-        for queue in opened.queues:
-            run = first or begin(queue)
+    def _batches(self, first: Export | None) -> Iterator[Sequence[_Entry]]:
+        choice = self._choice
+        # A selection by options has its own note.
+        is_selected = not (choice.by_name or choice.is_whole_queue)
+        for queue in self._opened.queues:
+            run = first or self._begin(queue)
             is_empty = True
-            for batch in _entries(settings, run, has_results=has_results):
+            for batch in _entries(self._settings, run, has_results=self._has_results):
                 is_empty = is_empty and not batch
                 yield [(queue.name, entry) for entry in batch]
-            # A selection by options has its own note.
-            is_selected = not (choice.by_name or choice.is_whole_queue)
             if is_empty and not (is_selected or run.skipped.wrong_keys):
-                empty.append(queue)
+                self._empty.append(queue)
 
-    def missing(exported: int) -> int:
+    def _missing(self, exported: int) -> int:
         """How many of the named items do not exist."""
-        return len(named) - exported - _wrong_types(runs) if choice.by_name else 0
+        if not self._choice.by_name:
+            return 0
+        return len(self._named) - exported - _wrong_types(self._exports)
 
-    def summary(written: int) -> str:
-        results = sum(run.results_read for run in runs)
+    def _summary(self, written: int) -> str:
+        settings, opened = self._settings, self._opened
+        results = sum(run.results_read for run in self._exports)
         exported = written - results
-        for queue in empty:
+        for queue in self._empty:
             note_if_absent(settings, queue)
-        for key in chain.from_iterable(run.skipped.wrong_keys for run in runs):
+        for key in chain.from_iterable(run.skipped.wrong_keys for run in self._exports):
             settings.environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
-        not_found = missing(exported)
+        not_found = self._missing(exported)
         counts = f", missing {human.count(not_found)}" if not_found else ""
         if results:
             counts += f", results {human.count(results)}"
-        place = "" if opened.is_one else f" from {opened.label}"
+        origin = "" if opened.is_one else f" from {opened.label}"
         if not settings.is_implied:
-            place = place_of(settings, opened.label)
-        skipped = _skipped_text(runs, has_missing=choice.by_name)
+            origin = place_of(settings, opened.label)
+        skipped = _skipped_text(self._exports, has_missing=self._choice.by_name)
         done = f"exported {human.count(exported)}" if exported else "nothing exported"
-        return f"{done}{counts}{place}{skipped}"
+        return f"{done}{counts}{origin}{skipped}"
 
-    def status(exported: int) -> ExitStatus:
-        if not (_wrong_types(runs) or missing(exported)):
+    def _status(self, exported: int) -> ExitStatus:
+        if not (_wrong_types(self._exports) or self._missing(exported)):
             return ExitStatus.OK
         return ExitStatus.PARTIAL if exported else ExitStatus.NO
-
-    if first is not None:
-        header = Header(first.queue, first.exported_ms)
-    else:
-        header = Header(b"", opened.queues[0].now_ms() if opened.queues else 0)
-    return Stream(
-        view=item_view(),
-        batches=everything(),
-        header=header_line(header),
-        line=lambda entry: entry_line(entry[1], None if opened.is_one else entry[0]),
-        summary=summary,
-        status=status,
-    )
 
 
 def _entries(

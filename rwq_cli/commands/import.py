@@ -76,18 +76,59 @@ def import_(
         _confirm(settings, connection, source)
     reader = ExportReader(source, strict=strict, report=report_bad_line(settings, file))
 
-    def report(
-        queue: WorkQueue, lines: Iterable[Line | Flush], rejected_before: int = 0
+    return _Import(settings, connection, reader, on_conflict, dry_run=dry_run).report()
+
+
+class _Import:
+    """An import into one queue, or into each queue of an export of several."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        connection: "Connection",
+        reader: ExportReader,
+        on_conflict: OnConflict,
+        *,
+        dry_run: bool,
+    ) -> None:
+        self._settings = settings
+        self._reader = reader
+        self._parts = _parts(settings, connection, reader)
+        self._on_conflict = on_conflict
+        self._dry_run = dry_run
+
+    def report(self) -> Report:
+        if not self._reader.header.queue:
+            return Several(self._into_several())
+        ((queue, lines),) = self._parts
+        one = self._into(queue, lines)
+        one.batches = _then(one.batches, lambda: self._forget_marks([queue]))
+        return one
+
+    def _into_several(self) -> Iterator[tuple[str, Batch[Outcome]]]:
+        queues: dict[bytes, WorkQueue] = {}
+        rejected = 0
+        for queue, lines in self._parts:
+            queues.setdefault(queue.name, queue)
+            yield escaped(queue.name), self._into(queue, lines, rejected)
+            rejected = self._reader.rejected
+        self._forget_marks(queues.values())
+        if rejected < self._reader.rejected:
+            raise InvalidArgument("no line of this export can be used", "see the errors above")
+
+    def _into(
+        self, queue: WorkQueue, lines: Iterable[Line | Flush], rejected_before: int = 0
     ) -> Batch[Outcome]:
+        settings, reader = self._settings, self._reader
         results = ResultTally()
         undo = open_undo_file(settings, queue, "import")
         restored = queue.restore(
             lines,
-            on_conflict=on_conflict,
+            on_conflict=self._on_conflict,
             file_id=reader.file_id,
             results=results,
-            journal=undo if on_conflict is OnConflict.REPLACE else None,
-            dry_run=dry_run,
+            journal=undo if self._on_conflict is OnConflict.REPLACE else None,
+            dry_run=self._dry_run,
         )
         batch = restore_report(
             queue.name,
@@ -101,36 +142,18 @@ def import_(
                 "overwrites it"
             },
             extra=lambda: {"rejected": reader.rejected - rejected_before, "imported-before": 0},
-            dry_run=dry_run,
+            dry_run=self._dry_run,
         )
         batch.fields["undo_file"] = None
         stopped, restored_by_undo = "stopped after replacing some items", "what was replaced"
         closed_at_end(settings, queue, batch, undo, stopped=stopped, restored=restored_by_undo)
         return batch
 
-    def forget(queues: Iterable[WorkQueue]) -> None:
-        if reader.file_id is not None and not (dry_run or reader.is_stopped):
+    def _forget_marks(self, queues: Iterable[WorkQueue]) -> None:
+        """Delete what an interrupted import would be resumed by."""
+        if self._reader.file_id is not None and not (self._dry_run or self._reader.is_stopped):
             for queue in queues:
-                forget_marks(queue, reader.file_id)
-
-    if reader.header.queue:
-        ((queue, lines),) = _parts(settings, connection, reader)
-        one = report(queue, lines)
-        one.batches = _then(one.batches, lambda: forget([queue]))
-        return one
-
-    def reports() -> Iterator[tuple[str, Batch[Outcome]]]:
-        queues: dict[bytes, WorkQueue] = {}
-        rejected = 0
-        for queue, lines in _parts(settings, connection, reader):
-            queues.setdefault(queue.name, queue)
-            yield escaped(queue.name), report(queue, lines, rejected)
-            rejected = reader.rejected
-        forget(queues.values())
-        if rejected < reader.rejected:
-            raise InvalidArgument("no line of this export can be used", "see the errors above")
-
-    return Several(reports())
+                forget_marks(queue, self._reader.file_id)
 
 
 def _parts(

@@ -91,22 +91,31 @@ def undo(
     yes: Annotated[bool, option("--yes", "Do not ask before --prune deletes files.")] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    wanted = settings.queue if settings.given.get("queue") else None
-    if list_ or prune:
-        if list_ and prune:
-            raise InvalidArgument("--list and --prune cannot be used together", "use one of them")
-        if file is not None or anywhere:
-            name = "a file" if file is not None else "--anywhere"
-            raise InvalidArgument(f"{name} cannot be used with --list or --prune", "leave it out")
-        if prune and older_than_s is None:
-            raise InvalidArgument("--prune needs --older-than", "such as --older-than 30d")
-        entries = _entries(settings, wanted, older_than_s or 0.0)
-        if list_:
-            directory = undo_directory(settings.environment.variables)
-            return undo_files_report(entries, directory)
-        return _pruned(list(entries), yes=yes, dry_run=dry_run)
-    if older_than_s is not None:
-        raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
+    if list_ and prune:
+        raise InvalidArgument("--list and --prune cannot be used together", "use one of them")
+    if not (list_ or prune):
+        if older_than_s is not None:
+            raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
+        return _restore(settings, file, anywhere=anywhere, dry_run=dry_run)
+    if file is not None or anywhere:
+        name = "a file" if file is not None else "--anywhere"
+        raise InvalidArgument(f"{name} cannot be used with --list or --prune", "leave it out")
+    if prune and older_than_s is None:
+        raise InvalidArgument("--prune needs --older-than", "such as --older-than 30d")
+    entries = _entries(settings, _named_queue(settings), older_than_s or 0.0)
+    if list_:
+        return undo_files_report(entries, undo_directory(settings.environment.variables))
+    return _pruned(list(entries), yes=yes, dry_run=dry_run)
+
+
+def _named_queue(settings: Settings) -> bytes | None:
+    """The queue of `-q`; None without that."""
+    return settings.queue if settings.given.get("queue") else None
+
+
+def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: bool) -> Report:
+    """Undo what a file has; without a file, the latest one."""
+    wanted = _named_queue(settings)
     connection = open_connection(settings)
     if file is None and not anywhere and settings.queues:
         # The latest one of this queue, also if RWQ_QUEUE or the context names it.
@@ -124,7 +133,7 @@ def undo(
     run = UndoRun(reader, queue, dry_run=dry_run)
     verb = reader.origin.verb
     # Only what was moved can have a lease.
-    came_to = queue if reader.origin.to is None else WorkQueue(connection, reader.origin.to)
+    destination = queue if reader.origin.to is None else WorkQueue(connection, reader.origin.to)
 
     def suffix() -> str:
         place = f"; {verb} of {escaped(queue.name)}, from {_shown(reader.path)}"
@@ -135,11 +144,11 @@ def undo(
         run.batches(),
         run.results,
         words=_WORDS,
-        leases=came_to.effective_leases,
+        leases=destination.effective_leases,
         naming=naming(settings, queue),
         reasons={
             Status.CONFLICT: "it exists with other data, and is left as it is",
-            Status.MISSING: f"it is not in {escaped(came_to.name)} any more",
+            Status.MISSING: f"it is not in {escaped(destination.name)} any more",
             Status.NOT_OWNER: "try again when it is free",
         },
         counted=("restored", "already-there", "conflicts", "rejected"),
@@ -182,8 +191,7 @@ def _pruned(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
             # Somebody was faster.
             return True
         except OSError as error:
-            reason = os_reason(error)
-            raise UndoFileError(f"cannot delete {_shown(entry.path)}: {reason}")
+            raise UndoFileError(f"cannot delete {_shown(entry.path)}: {os_reason(error)}")
 
     return pruned_report(entries, delete_file, dry_run=dry_run)
 

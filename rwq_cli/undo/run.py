@@ -88,12 +88,12 @@ class UndoRun:
             dry_run=self._dry_run,
         ).batches
 
-    def _move_back(self, came_to: bytes) -> Iterator[OutcomeBatch]:
+    def _move_back(self, moved_to: bytes) -> Iterator[OutcomeBatch]:
         reader = self._reader
         numbers = {line.entry.item_id: line.number for line in reader.items()}
         restored = bytearray(max(numbers.values(), default=0) // 8 + 1)
         moved = self._queue.move_back(
-            reader.items, came_to, file_id=reader.file_id, dry_run=self._dry_run
+            reader.items, moved_to, file_id=reader.file_id, dry_run=self._dry_run
         ).batches
         for batch in self._counted(moved):
             for item_id in batch.ids_with(*_RESTORED):

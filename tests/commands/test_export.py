@@ -223,4 +223,4 @@ def test_the_summary_names_queue_and_server_of_the_command_line(
     place = f"(jobs on {server.url})"
     assert rwq("export", "-q", "jobs").notes == f"exported 1 {place}\n"
     foreign.raw.lpush("jobs:queue", "ghost")
-    assert rwq("export", "-q", "jobs").notes == f"exported 1 {place}; left out 1 without data\n"
+    assert rwq("export", "-q", "jobs").notes == f"exported 1 {place}; skipped 1 without data\n"

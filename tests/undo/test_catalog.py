@@ -191,6 +191,7 @@ class TestPrune:
             "dry_run": False,
             "deleted": 2,
             "in_use": 0,
+            "failures": [],
         }
         assert undo_files(rwq) == []
 

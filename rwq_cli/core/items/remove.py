@@ -135,7 +135,7 @@ def move(
 def move_back(
     queue: Queue,
     lines: Callable[[], Iterable[Line]],
-    came_to: bytes,
+    moved_to: bytes,
     *,
     file_id: bytes | None = None,
     dry_run: bool = False,
@@ -147,7 +147,7 @@ def move_back(
     Args:
         queue: The queue to move them back to.
         lines: Gives the items as they were; called twice.
-        came_to: The name of the queue that they were moved to.
+        moved_to: The name of the queue that they were moved to.
         file_id: The SHA-256 of the file, whose lines are marked as by `restore`; None to mark none.
         dry_run: Change nothing, and report what would be done.
 
@@ -158,14 +158,14 @@ def move_back(
         For each item the same as `move`, or `ALREADY_THERE` if it is back; `IMPORTED_BEFORE` if an
         interrupted run has moved it back.
     """
-    _check_same_slot(queue, came_to)
+    _check_same_slot(queue, moved_to)
     saved: dict[bytes, str] = {}
     numbers: dict[bytes, int] = {}
     for number, item, _ in lines():
         assert isinstance(item, ItemSnapshot)
         saved[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
     remover = Remover(
-        queue.sibling(came_to),
+        queue.sibling(moved_to),
         NoJournal(),
         Destination(queue.keys),
         saved=saved,
