@@ -3,7 +3,7 @@
 import random
 
 _FIRST_S = 0.5
-_LONGEST_S = 30.0
+_LONGEST_S = 10.0
 _SPREAD = 0.2
 
 

@@ -1,0 +1,221 @@
+"""The files of docs/recipes: what their formats allow, and run as they stand."""
+
+import configparser
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Foreign
+from tests.driver import TIMEOUT_S, Rwq, next_line
+from tests.service.managers import Manager
+
+RECIPES = Path(__file__).parents[2] / "docs" / "recipes"
+README = (RECIPES.parents[1] / "README.md").read_text("utf-8")
+UNITS = sorted((RECIPES / "systemd").iterdir())
+MANIFESTS = sorted((RECIPES / "kubernetes").iterdir())
+PROGRAM = "/usr/local/bin/rwq"
+
+
+def test_the_readme_names_every_file() -> None:
+    for path in filter(Path.is_file, RECIPES.rglob("*")):
+        assert f"docs/recipes/{path.relative_to(RECIPES)}" in README
+
+
+def environment(rwq: Rwq, pairs: dict[str, str]) -> dict[str, str]:
+    """The variables that a recipe sets; the server is that of the test."""
+    assert pairs["RWQ_QUEUE"] == "jobs"
+    return {**pairs, "RWQ_URL": rwq.variables["RWQ_URL"]}
+
+
+def unit(path: Path) -> configparser.RawConfigParser:
+    class Many(dict[str, Any]):
+        """A setting that is given several times has all of its values."""
+
+        def __setitem__(self, key: str, value: Any) -> None:
+            if key in self and isinstance(value, list):
+                self[key].extend(value)
+            else:
+                super().__setitem__(key, value)
+
+    parser = configparser.RawConfigParser(dict_type=Many, strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(path)
+    return parser
+
+
+class TestSystemd:
+    @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
+    def test_the_units_are_valid(self) -> None:
+        result = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", *map(str, UNITS)],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        missing = re.compile(r".*: Command /\S+ is not executable: No such file or directory")
+        assert [line for line in result.stderr.splitlines() if not missing.fullmatch(line)] == []
+
+    def test_the_cleaning_process_is_ready_and_stops(
+        self, rwq: Rwq, foreign: Foreign, tmp_path: Path
+    ) -> None:
+        foreign.abandoned(b"1")
+        service = unit(RECIPES / "systemd" / "rwq-clean.service")["Service"]
+        program, *words = shlex.split(service["ExecStart"])
+        assert (program, service["Type"]) == (PROGRAM, "notify")
+        pairs = dict(pair.split("=", 1) for pair in service["Environment"].splitlines())
+        manager = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
+        variables = environment(rwq, pairs) | {"NOTIFY_SOCKET": manager.name}
+        process = rwq.start(*words, variables=variables)
+        assert manager.received() == b"READY=1"
+        assert manager.received() == b"STATUS=jobs: returned 1 in 1 round"
+        process.terminate()
+        assert manager.received() == b"STOPPING=1"
+        assert process.wait(TIMEOUT_S) == 0
+        manager.close()
+
+    def test_the_deep_clean_of_the_timer_runs(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.data(b"1")
+        timer = unit(RECIPES / "systemd" / "rwq-clean-deep.timer")["Timer"]
+        assert timer["OnCalendar"] == "*-*-* 00/6:00:00"
+        service = unit(RECIPES / "systemd" / "rwq-clean-deep.service")["Service"]
+        program, *words = shlex.split(service["ExecStart"])
+        assert program == PROGRAM
+        result = rwq(*words)
+        assert result.as_tuple() == (0, "", "returned 1\n")
+
+
+def test_each_line_of_the_crontab_runs(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"1")
+    foreign.data(b"2")
+    lines = (RECIPES / "cron" / "rwq.crontab").read_text("utf-8").splitlines()
+    kept = [line for line in lines if line and not line.startswith("#")]
+    pairs = dict(line.split("=", 1) for line in kept if re.match(r"[A-Z_]+=", line))
+    commands = []
+    for line in kept[len(pairs) :]:
+        *times, command = line.split(maxsplit=5)
+        assert all(re.fullmatch(r"[0-9*/,-]+", time) for time in times)
+        # cron makes newlines of them.
+        assert "%" not in command
+        commands.append(command)
+    variables = environment(rwq, pairs)
+    del variables["PATH"]
+    results = [rwq.shell(command, variables) for command in commands]
+    assert [(each.code, each.text, each.notes) for each in results] == [
+        (0, "", "returned 1\n"),
+        (0, "", "returned 1\n"),
+        (0, "", ""),
+    ]
+
+
+class TestDocker:
+    def test_the_container_runs_the_cleaning_process(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"1")
+        docker = rwq.home / "docker"
+        docker.write_text(
+            '#!/bin/sh\necho "$@" >&2\nwhile [ "$1" != rwq ]; do shift; done; shift\n'
+            'set -- "$@" --listen 127.0.0.1:0 --grace 0\nexec python -m rwq_cli "$@"\n'
+        )
+        docker.chmod(0o755)
+        path = f"{rwq.home}:{Path(sys.executable).parent}:/usr/bin:/bin"
+        process = rwq.start(
+            command=["sh", str(RECIPES / "docker" / "run.sh")],
+            variables={"PATH": path},
+            bufsize=0,
+        )
+        assert next_line(process.stderr).startswith(b"run --rm --name rwq-clean -e RWQ_URL=unix://")
+        lines = [next_line(process.stderr) for _ in range(3)]
+        assert lines[0].startswith(b"rwq: a light clean every 30s, a deep one every 6h, on unix://")
+        assert lines[1].startswith(b"rwq: listening on http://127.0.0.1:")
+        assert lines[2] == b"returned 1\n"
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0
+
+    def test_the_image_has_rwq_as_its_program(self) -> None:
+        lines = (RECIPES / "docker" / "Dockerfile").read_text("utf-8").splitlines()
+        words = [line.split()[0] for line in lines if line and not line.startswith("#")]
+        assert words == ["FROM", "COPY", "RUN", "USER", "ENTRYPOINT"]
+        assert lines[-1] == 'ENTRYPOINT ["rwq"]'
+
+
+def documents(path: Path) -> list[Any]:
+    yaml = pytest.importorskip("yaml")
+    return list(yaml.safe_load_all(path.read_text("utf-8")))
+
+
+# The fields that a recipe may have, from the references of Kubernetes and KEDA.
+FIELDS = {
+    *("apiVersion", "kind", "metadata", "spec", "name", "labels", "annotations"),
+    *("replicas", "selector", "matchLabels", "template", "terminationGracePeriodSeconds"),
+    *("containers", "image", "args", "command", "env", "value", "valueFrom", "secretKeyRef"),
+    *("key", "optional", "ports", "containerPort", "livenessProbe", "httpGet", "path", "port"),
+    *("periodSeconds", "timeoutSeconds", "resources", "requests", "limits", "cpu", "memory"),
+    *("securityContext", "allowPrivilegeEscalation", "readOnlyRootFilesystem", "runAsNonRoot"),
+    *("runAsUser", "schedule", "concurrencyPolicy", "startingDeadlineSeconds", "jobTemplate"),
+    *("backoffLimit", "restartPolicy", "scaleTargetRef", "minReplicaCount", "maxReplicaCount"),
+    *("pollingInterval", "cooldownPeriod", "triggers", "type", "address", "listName"),
+    *("listLength", "activationListLength", "authenticationRef", "secretTargetRef", "parameter"),
+    *("volumes", "volumeMounts", "mountPath", "emptyDir"),
+}
+VERSIONS = {
+    "Deployment": "apps/v1",
+    "CronJob": "batch/v1",
+    "ScaledObject": "keda.sh/v1alpha1",
+    "TriggerAuthentication": "keda.sh/v1alpha1",
+}
+# Their keys are names.
+_OPEN = ("labels", "annotations", "matchLabels")
+
+
+def fields(value: Any) -> set[str]:
+    """The names of all fields in a document."""
+    if isinstance(value, list):
+        return {name for each in value for name in fields(each)}
+    if not isinstance(value, dict):
+        return set()
+    inner = {name for key, each in value.items() if key not in _OPEN for name in fields(each)}
+    return set(value) | inner
+
+
+def container(document: Any) -> Any:
+    spec = document["spec"]
+    while "containers" not in spec:
+        spec = (spec.get("template") or spec.get("jobTemplate"))["spec"]
+    (found,) = spec["containers"]
+    return found
+
+
+class TestKubernetes:
+    @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
+    def test_the_fields_are_known(self, path: Path) -> None:
+        for document in documents(path):
+            assert document["apiVersion"] == VERSIONS[document["kind"]]
+            assert fields(document) - FIELDS == set()
+
+    def test_the_cleaning_process_is_alive(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.abandoned(b"1")
+        (deployment,) = documents(RECIPES / "kubernetes" / "clean-deployment.yaml")
+        labels = deployment["spec"]["selector"]["matchLabels"]
+        assert deployment["spec"]["template"]["metadata"]["labels"] == labels
+        found = container(deployment)
+        (port,) = (each["containerPort"] for each in found["ports"])
+        assert found["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
+        words = [word.replace(f":{port}", "127.0.0.1:0") for word in found["args"]]
+        assert words != found["args"]
+        process = rwq.start(*words, bufsize=0)
+        lines = [next_line(process.stderr).decode() for _ in range(3)]
+        assert lines[2] == "returned 1\n"
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0
+
+    def test_the_deep_clean_of_the_cron_job_runs(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.data(b"1")
+        (job,) = documents(RECIPES / "kubernetes" / "deep-clean-cronjob.yaml")
+        assert re.fullmatch(r"\S+ \S+ \S+ \S+ \S+", job["spec"]["schedule"])
+        assert rwq(*container(job)["args"]).as_tuple() == (0, "", "returned 1\n")
