@@ -26,7 +26,7 @@ def noting_absence(
         results: What the command found.
         is_nothing: Whether a result stands for nothing; None if each is something.
     """
-    # Without an item to look for, nothing can be missing.
+    # Without results, a listing has found nothing; a lookup had no items to look for.
     found_nothing = is_nothing is None
     has_found = False
     for result in results:

@@ -48,8 +48,8 @@ class Manual:
         examples: Command lines that work.
         exits: The meanings of exit codes that are specific to this command.
         reads_only: Whether it changes nothing on the server.
-        works_read_only: Whether it is allowed in a read-only context without `--write`: it finds
-            out by itself what it must not do there.
+        works_read_only: Whether it is allowed in a read-only context without `--write`: it checks
+            itself which of its actions change the server.
         monitors: Whether its exit codes are those of monitoring plugins, all of them in `exits`,
             and its errors are one line on stdout, with the code `UNKNOWN`.
         plain: The columns of `-o plain`, by what a line stands for.
@@ -89,7 +89,7 @@ _YES_FOR = "--yes="
 def _without_yes_for(words: Sequence[str], settings: Any) -> list[str]:
     """The words with `--yes` in place of `--yes=NAME`, whose name is kept among the settings.
 
-    A flag takes no value, and an option with a value would take the ID behind `--yes` for its own.
+    A flag takes no value, and an option with a value would take the ID after `--yes` as its value.
     """
     end = words.index("--") if "--" in words else len(words)
     for word in words[:end]:
@@ -228,7 +228,7 @@ class CommandModule:
         null: str | None = None,
         plain: Mapping[str, str] | None = None,
     ) -> "Callable[[Function], Function]":
-        """Declare a command; see `Manual`. `null` is the help of its option `-0`; None for none."""
+        """Declare a command; see `Manual`. `null` is the help of its option `-0`, if it has one."""
         manual = Manual(examples, exits or {}, reads_only, works_read_only, monitors, plain or {})
 
         def declare(function: "Function") -> "Function":

@@ -21,7 +21,7 @@ class Password(NamedTuple):
     """A password outside the URL.
 
     Attributes:
-        value: The password; None for none.
+        value: The password; None if there is none.
         origin: Where it comes from, such as `RWQ_PASSWORD`.
         is_first: Whether it is preferred to one in the URL.
     """

@@ -153,7 +153,6 @@ IdsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one per line."),
 ]
-# The help of `-0`.
 NULL_IDS = "End each ID of -o ids with NUL, and do not escape it."
 NULL_RECORDS = "End each record of -o ids and -o data with NUL, and do not escape it."
 NULL_IDS_BOTH_WAYS = "IDs end with NUL, on stdin and with -o ids."

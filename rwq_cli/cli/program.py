@@ -17,7 +17,7 @@ from rwq_cli.core.errors import AuthenticationFailed, RwqError, ServerError, Unr
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
 
-# -o, alone or behind flags that take no value: -o json, -ojson, -vo json.
+# -o, alone or after flags that take no value: -o json, -ojson, -vo json.
 _SHORT_OUTPUT = re.compile(r"-[vQ0]*o(.*)", re.DOTALL)
 
 

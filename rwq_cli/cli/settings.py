@@ -172,7 +172,7 @@ class Settings:
         """Whether results have colour.
 
         Raises:
-            InvalidArgument: `--color` is none of its values.
+            InvalidArgument: `--color` has an unknown value.
         """
         return self.wants_colour(is_terminal=self.environment.stdout_is_terminal)
 
@@ -300,7 +300,7 @@ class Settings:
     def protecting_context(self) -> "Context | None":
         """The context whose protection applies: the one that was named, else that of the address.
 
-        Of several contexts with this address, it is the most protected one. None for none.
+        Of several contexts with this address, it is the most protected one. None if there is none.
         """
         url, _, context = self.server
         if context is not None or not self._has_contexts:
@@ -364,7 +364,7 @@ class Settings:
 
     @property
     def is_implied(self) -> bool:
-        """Whether the environment names both server and queue: nobody needs to be told."""
+        """Whether the environment names both server and queue, so that messages need not."""
         return self.server.origin in _VARIABLES and self.queue_origin == "RWQ_QUEUE"
 
     @property

@@ -27,7 +27,6 @@ class CheckFormat(StrEnum):
     PROMETHEUS = "prometheus"
 
 
-# The condition of each limit, for the help.
 _CONDITIONS = {
     Measure.WAITING: "more items wait",
     Measure.AGE: "the next item has waited longer",

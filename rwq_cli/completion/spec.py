@@ -175,8 +175,7 @@ def _command(command: Any, path: tuple[str, ...]) -> Command:
 
 
 def _with_subjects(root: Command) -> Command:
-    """The same, with all commands and topics as subcommands of those that take them as arguments:
-    so they are completed as commands are."""
+    """Add all commands and topics as subcommands of `help` and `man`, to be completed alike."""
 
     def subject(command: Command, prefix: tuple[str, ...]) -> Command:
         inner = tuple(subject(one, prefix) for one in command.commands)

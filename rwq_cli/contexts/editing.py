@@ -97,9 +97,9 @@ def use_context(path: Path, name: str) -> Contexts:
 
 
 def _put(table: Any, key: str, value: str | bool) -> None:
-    """Set a key; a new one comes behind the last key: a comment at the end may be of what follows.
+    """Set a key; a new one is inserted right after the last key.
 
-    tomlkit would append it behind that comment.
+    tomlkit would append it after a comment at the end, which may belong to what follows.
     """
     last = next((each for each, _ in reversed(table.value.body) if each is not None), None)
     if key in table or last is None:
@@ -120,7 +120,7 @@ def _table(parent: Any, name: str, *, is_super_table: bool = False) -> Any:
 def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument], None]) -> Contexts:
     """Change the file under a lock, and return its new contents.
 
-    A link stays: what it leads to is replaced. An editor knows no lock, so the file is compared
+    A symlink is kept, and its target is replaced. Editors take no lock, so the file is compared
     before it is replaced.
     """
     real = Path(os.path.realpath(path))

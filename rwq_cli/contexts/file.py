@@ -47,8 +47,8 @@ class Contexts(NamedTuple):
     Attributes:
         path: The file, which may not exist.
         by_name: The contexts, in the order of the file.
-        current: The name of the current context; None for none.
-        previous: The name of the one before it; None for none.
+        current: The name of the current context; None if there is none.
+        previous: The name of the one before it; None if there is none.
         is_readable_by_others: Whether the file's mode lets other users read it.
     """
 

@@ -36,10 +36,10 @@ class Context(NamedTuple):
     Attributes:
         name: Its name.
         url: The server's URL.
-        queue: The queue if none is named; None for none.
-        password_command: A shell command that prints the password; None for none.
-        password_file: A file whose first line is the password; None for none.
-        color: The colour of its name; None for none.
+        queue: The queue if none is named; None if there is none.
+        password_command: A shell command that prints the password; None if there is none.
+        password_file: A file whose first line is the password; None if there is none.
+        color: The colour of its name; None if there is none.
         read_only: Whether commands that change the server need `--write`.
         protect: What destructive commands ask.
     """

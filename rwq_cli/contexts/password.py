@@ -48,7 +48,7 @@ def password_of(context: Context, file: Path) -> str | None:
 
     Args:
         context: The context.
-        file: The file of contexts; a relative `password_file` is beside it.
+        file: The file of contexts; a relative `password_file` is in its directory.
 
     Raises:
         InvalidArgument: Its password file cannot be read.
@@ -64,7 +64,7 @@ def password_of(context: Context, file: Path) -> str | None:
 
 def _run(name: str, command: str) -> str:
     """Run a password command and return the one line that it prints."""
-    # On a terminal it may ask for a passphrase, which only the foreground's process group can.
+    # On a terminal it may ask for a passphrase, which only the foreground process group can do.
     process = subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdin=subprocess.DEVNULL,

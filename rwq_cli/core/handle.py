@@ -26,7 +26,7 @@ class Queue:
             to its slot.
         name: The queue's name, which is the prefix of its keys; text is encoded as UTF-8.
         holder: The value of the leases that are taken through this handle; None for a random one.
-        clock: The clock, which tests replace.
+        clock: The clock; tests pass a fake one.
 
     Raises:
         InvalidArgument: The name is empty.

@@ -1,7 +1,7 @@
 r"""Writes a page as roff, with the `man` macros that groff and mandoc share.
 
-All text is escaped so that it reads, and can be copied, exactly as it was written: roff would make
-a hyphen of `-`, and quotation marks, accents or requests of other characters.
+All text is escaped so that it reads, and can be copied, exactly as it was written: roff would turn
+`-` into a hyphen, and other characters into quotation marks, accents or requests.
 """
 
 from collections.abc import Iterator

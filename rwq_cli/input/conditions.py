@@ -153,7 +153,7 @@ def _check_inside(inner: _Type, nodes: Iterable[_Node]) -> _Check:
 
 
 def exists(text: bytes | None) -> bool:
-    """Whether there is a value other than null and false, as jq's `select` has it."""
+    """Whether there is a value other than null and false, as in jq's `select`."""
     return text not in (None, b"null", b"false")
 
 

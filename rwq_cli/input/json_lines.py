@@ -53,7 +53,7 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
 
     Args:
         line: The line.
-        due: The due time of items that have no `delay`; None for none.
+        due: The due time of items that have no `delay`; None if there is none.
 
     Raises:
         BadRecord: It is not such an object.
@@ -80,7 +80,7 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
 
 
 def field_of(data: bytes, name: str) -> bytes:
-    """Return a field of data that are a JSON object.
+    """Return a field of data that is a JSON object.
 
     Raises:
         BadRecord: The data is not an object, or the field is missing, null or empty.

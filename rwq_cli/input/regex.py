@@ -9,7 +9,7 @@ def compile_regex(text: AnyStr) -> "re.Pattern[AnyStr]":
     """Compile a regular expression, without Python's warnings about syntax of its future versions.
 
     Raises:
-        re.error: It is not one.
+        re.error: The text is not a valid regular expression.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

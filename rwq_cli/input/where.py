@@ -63,7 +63,7 @@ def parse_condition(text: str) -> Condition:
     """The condition of an expression.
 
     Raises:
-        BadExpression: It is none.
+        BadExpression: The text is not a valid condition.
     """
     return _Parser(text).condition()
 

@@ -14,7 +14,7 @@ from rwq_cli.local.directory import DataDirectory
 
 # The program reads its settings and forks before it returns.
 _LAUNCH_TIMEOUT_S = 30.0
-# No others: a password in the environment would stay readable while the server runs.
+# Only these: a password in the environment would stay readable while the server runs.
 _PASSED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 _LOG_LINES_SHOWN = 3

@@ -29,7 +29,7 @@ class UndoOrigin:
         to: For `mv`, the queue that they were moved to; else None.
         written_sha256: For `edit` and `set`, the SHA-256 of the new data, in hexadecimal; else
             None.
-        context: The name of the server's context then; None for none.
+        context: The name of the server's context then; None if there is none.
     """
 
     verb: str

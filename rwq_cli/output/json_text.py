@@ -22,7 +22,7 @@ def check_utf8(data: bytes) -> None:
 
 
 def json_text(data: bytes) -> JsonText | None:
-    """JSON data on one line; None if they are not JSON."""
+    """JSON data on one line; None if it is not JSON."""
     try:
         return JsonText(reformat(bytes(value_of(data)), indent=0).decode())
     except (ValueError, RecursionError):

@@ -51,7 +51,7 @@ class OutputOptions(NamedTuple):
         format: The output format.
         colour: Whether colour may be used on a terminal.
         null_separated: Whether `ids` and `data` end each record with NUL; IDs are not escaped then.
-        progress: The progress line, which ends before results are written; None for none.
+        progress: The progress line, which ends before results are written; None if there is none.
         is_default: Whether no format was requested.
         fields: The fields to write, in this order; None for all.
         sort: The field to sort by; None for the order in which the records are read.

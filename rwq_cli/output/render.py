@@ -76,7 +76,6 @@ class _Part(NamedTuple):
         return f"{self.name}: {line}" if self.name else line
 
 
-# The record of a batch's counts.
 _COUNTS: View[dict[str, Any]] = View(lambda counts: counts, lambda _counts: None, {})
 
 

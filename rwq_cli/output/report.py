@@ -24,7 +24,6 @@ COMMAND_STYLE = "cyan"
 Row = tuple[str, str, str | None]
 
 
-# How a note on a dry run begins.
 DRY_RUN = "dry run: "
 # What a dry run would do, by what the run itself says that it has done.
 _INFINITIVES = {
@@ -48,7 +47,6 @@ _INFINITIVES = {
     "skipped": "skip",
     "touched": "touch",
 }
-# How many failures of a batch are named.
 NAMED_FAILURES = 5
 # How many items a dry run names.
 NAMED_RECORDS = 5
@@ -82,8 +80,8 @@ class Column(NamedTuple, Generic[T]):
         raw: The field for `-o plain`; None if it is unknown or does not apply.
         human: The cell of a table; None for the same as the field.
         right: Whether it is right-aligned.
-        style: The style of a cell, such as `red`; None for none.
-        field: The name of the field in JSON and CSV; empty for the title in small letters.
+        style: The style of a cell, such as `red`; None if there is none.
+        field: The name of the field in JSON and CSV; empty for the title in lower case.
         rank: In which order columns are left out on a narrow terminal, from 1; 0 for never.
             Up to LAST_EXTRA they are extras.
         cut: Where its cells are cut on a narrow terminal; None for nowhere.
@@ -147,7 +145,7 @@ class View(NamedTuple, Generic[T]):
     overview: Sequence[Column[T]] = ()
 
 
-# Without a comparison and a representation a class is created in half the time, at every start.
+# Without eq and repr the class is created in half the time, at every start.
 @dataclass(eq=False, repr=False)
 class Records(Generic[T]):
     """Records, read while they are written.

@@ -18,8 +18,7 @@ T = TypeVar("T")
 
 # Rows that are read before the first one is written; longer tables are fitted piece by piece.
 _ROWS_AT_ONCE = 10_000
-# The minimum width of prose.
-_LEAST_PROSE = 20
+_MIN_PROSE_WIDTH = 20
 _EMPTY = frozenset({"", "-"})
 _GAP = " " * GUTTER
 
@@ -116,7 +115,7 @@ def _section_lines(section: Section, screen: Screen) -> Iterator[list[Piece]]:
     if section.title:
         yield [(section.title, "bold")]
     margin = max((width(label) for label, _, _ in section.rows), default=0)
-    room = max(_LEAST_PROSE, screen.width - margin - GUTTER)
+    room = max(_MIN_PROSE_WIDTH, screen.width - margin - GUTTER)
     digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
     for label, value, style in section.rows:
         if section.numbers and value[:1].isdigit():

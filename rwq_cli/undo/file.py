@@ -4,14 +4,14 @@ An undo file is an export, under the user's state directory: items, then results
 import of it, which marks restored lines on the server; the file itself records only that an undo
 has begun, and how it ended. The file of `edit` and `set` has one item, with its old data; the
 header has the SHA-256 of the new data, and an undo replaces only that. It needs no marks on the
-server. In the file of `complete`, items that a session held wait, next to be leased: so they come
-back. Marks stand between the items:
+server. In the file of `complete`, items that a session held are recorded as waiting at the front,
+because that is how they are restored. Control lines between the items:
 
 - `"kept": true` cancels the lines of that item above it: it was not removed.
 - `"written": text` follows a line of an import: what replaced it, as in `Journal`. An undo replaces
   only that, as for `edit`.
 - `"taken": n`: the n items above it that are not cancelled were removed. The items after the last
-  such mark are in doubt: the writer may have died before removing them.
+  such line are in doubt: the writer may have died before removing them.
 - `"begun": true`: an undo may have restored any of the lines. It is not part of the file's ID,
   under which the marks on the server are stored.
 - `"restored": true` lists the lines that an incomplete undo has restored.

@@ -210,7 +210,7 @@ class UndoReader:
             self._append(BEGUN_LINE)
 
     def withdraw(self) -> None:
-        """Undo `begin`, because nothing was restored."""
+        """Cancel `begin`, because nothing was restored."""
         if self._begun_at is not None:
             self._cut(self._begun_at)
 

@@ -25,7 +25,7 @@ class CheckedServer:
     Attributes:
         server: The server's URL, masked.
         context: The context's name; None if the server was named by its URL.
-        queue: The queue for which the user's permissions were checked; None for none.
+        queue: The queue for which the user's permissions were checked; None if there is none.
         access: What can be done there.
         no_undo_because: Why `rwq undo` will not work; None if it will.
     """

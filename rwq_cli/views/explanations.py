@@ -51,7 +51,7 @@ def explain(
         queue: The queue's name.
         item_report: The facts.
         forecast: When it will be leased; None if unknown.
-        result: The result under the ID; None for none.
+        result: The result under the ID; None if there is none.
         wrong_keys: Further keys of a wrong type.
         lines: Makes the command lines.
     """

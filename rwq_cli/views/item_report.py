@@ -27,7 +27,7 @@ class Shown:
         item: The item.
         report: The facts.
         forecast: When it will be leased; None without `--eta`, or if it is not waiting.
-        result: The result under this ID; None for none.
+        result: The result under this ID; None if there is none.
         wrong_result: The result's key with its type, if that is the wrong one.
         lines: Makes the command lines.
     """

@@ -196,7 +196,7 @@ def _json_text(data: bytes) -> JsonText | None:
 ITEM_NESTED = {"lease": ("holder", "ttl_ms")}
 
 
-# Scripts count fields: the ID is the first, and the queue, if there are several, the last.
+# Scripts address fields by number: the ID is the first, and the queue, of several, the last.
 _PLACES_IN_PLAIN = {ID.name: -1, QUEUE.name: 1}
 
 

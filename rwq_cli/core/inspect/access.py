@@ -1,4 +1,4 @@
-"""What a server can do and its user may do, found out without changing anything."""
+"""Probes what a server supports and what its user may do, without changing anything."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class ServerAccess:
         latency_ms: The shortest of a few round trips, milliseconds.
         user: The user's name; None if the server does not say.
         has_no_touch: Whether reads can be kept from resetting idle times.
-        no_times_because: Why the times of items are not to be had; None if they are.
+        no_times_because: Why idle times are unavailable; None if they are available.
         denied: The commands of rwq that the user may not run, each with the reason; None if the
             server cannot be asked, or no queue was named.
     """
@@ -62,7 +62,7 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
 
     Args:
         connection: The server.
-        queue: The queue for whose keys the user's permissions are checked; None for none.
+        queue: The queue for whose keys the user's permissions are checked; None if there is none.
 
     Raises:
         ServerError: The server could not be reached, or was lost.

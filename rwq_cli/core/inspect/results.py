@@ -31,8 +31,8 @@ class Result:
         item_id: The item's ID.
         verdict: Whether it was completed or given up.
         completed_ms: The time of completion by the server's clock, unix ms.
-        holder: The holder of its lease at that time; None for none.
-        result: The data of the result; None if it has none, or if they were not read.
+        holder: The holder of its lease at that time; None if there is none.
+        result: The data of the result; None if it has none, or if it was not read.
         result_bytes: The size of the data; None if it has none.
         ttl_ms: Milliseconds until it expires; None for no expiry.
     """
@@ -54,7 +54,7 @@ class ResultKey(NamedTuple):
         has_item: Whether an item with this ID exists.
         kind: `KIND_NONE`, `KIND_RESULT`, or the type of a key that is not a result. A hash may
             belong to a queue whose name begins like this queue's result keys.
-        result: The result; None for none.
+        result: The result; None if there is none.
     """
 
     item_id: bytes

@@ -35,7 +35,7 @@ class Survey:
         stale_schedule: Items in main or in processing that are also in the delayed or buried sorted
             set, with the set's name.
         stale_returns: IDs with a count of returns that have no data.
-        seen: The orphaned and duplicated items, so that the second look recognises them.
+        seen: The orphaned and duplicated items, so that the second look recognizes them.
     """
 
     orphaned: list[bytes] = field(default_factory=list)

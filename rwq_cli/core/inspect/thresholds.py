@@ -41,8 +41,8 @@ class Limits:
     """The limits of a measure.
 
     Attributes:
-        warn: The warning limit: seconds for an age, else a count; None for none.
-        critical: The critical limit; None for none.
+        warn: The warning limit: seconds for an age, else a count; None if there is none.
+        critical: The critical limit; None if there is none.
     """
 
     warn: float | None = None

@@ -32,8 +32,8 @@ def add(
         queue: The queue.
         data: Its payload.
         item_id: Its ID; None for a random one.
-        delay_s: The delay by the server's clock, seconds; None for none.
-        at_ms: The due time by the server's clock, unix ms; None for none.
+        delay_s: The delay by the server's clock, seconds; None if there is none.
+        at_ms: The due time by the server's clock, unix ms; None if there is none.
 
     Raises:
         InvalidArgument: The ID is empty, or both a delay and a due time are given.

@@ -34,9 +34,9 @@ def complete(
         ids: The IDs; read in batches.
         owner: Complete only items whose lease this holder, or one of these, still has; None for
             any.
-        result_options: The result to keep for each; None for none.
+        result_options: The result to keep for each; None if there is none.
         expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
-        journal: The journal to write the items to first; see `complete_saved`. None for none.
+        journal: The journal to write the items to first, if any; see `complete_saved`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:

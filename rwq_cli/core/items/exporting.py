@@ -25,7 +25,7 @@ class Export:
     """The items and results of a queue.
 
     Each ID is kept until the end, so that no item comes twice: about 110 MB for a million IDs. If
-    items were chosen, only their IDs are kept. Data are kept only for the current batch.
+    items were chosen, only their IDs are kept. Data is kept only for the current batch.
 
     Args:
         queue: The queue.

@@ -79,11 +79,11 @@ def restore(
 ) -> Outcomes:
     """Restore items and results, in their order; memory does not grow with the stream.
 
-    An ID that exists with the same data is already there, wherever it is: a worker may have leased
-    it since. A result is restored if there is none; an existing one stays, unless `on_conflict` is
-    `REPLACE`. The script that restores a line also marks it, in a bitmap on the server. So a run
-    after an interruption resumes where the first one stopped, and never restores an item that was
-    completed in between. At the end, the caller calls `forget_marks`.
+    An ID that exists with the same data counts as already there, in any state: a worker may have
+    leased it since. A result is restored if there is none; an existing one stays, unless
+    `on_conflict` is `REPLACE`. The script that restores a line also marks it, in a bitmap on the
+    server. So a run after an interruption resumes where the first one stopped, and never restores
+    an item that was completed in between. At the end, the caller calls `forget_marks`.
 
     An ID without data may still be in a list. That entry is removed first; otherwise the item
     would be listed twice. A few IDs are looked up by name; for more, the lists are read once.
@@ -98,7 +98,7 @@ def restore(
             must then come in reverse order.
         file_id: The SHA-256 of the file; None to mark nothing.
         results: Counts the results.
-        journal: The journal to write items and results to before they are replaced; None for none.
+        journal: The journal to write items and results to before they are replaced, if any.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of
             lines, because an ID may be repeated.
 

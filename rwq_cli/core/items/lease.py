@@ -24,7 +24,7 @@ _SPARE_ENTRIES = 32
 _WAIT_SLICE_S = 1.0
 # Due items whose data a dry run reads at once.
 _DUE_ITEMS = 16
-# How many elements of a reply come before the items.
+# As many elements as come before the items in a reply of `lua/ops/lease.lua`.
 _HEAD = 4
 
 Shuffle = Callable[[list[Queue]], object]

@@ -212,7 +212,7 @@ class Remover:
         destination: The queue to move them to; None to remove them.
         expected: The conditions that the items must still meet.
         saved: The fingerprints of items that are already in a file; None to read and write them.
-        marks: The bitmap of restored lines; None for none.
+        marks: The bitmap of restored lines; None if there is none.
         dry_run: Change nothing, and report what would be done.
 
     Attributes:

@@ -17,7 +17,7 @@ class ResultOptions:
     """The result to keep for each item that a call completes.
 
     Attributes:
-        result: The data of the result, the same for each item; None for none.
+        result: The data of the result, the same for each item; None if there is none.
         verdict: `REJECTED` for items that were given up.
         ttl_ms: How long to keep the result, milliseconds, at least 1.
 

@@ -48,7 +48,7 @@ def set_data(
         queue: The queue.
         item: The item as `read_item` gave it.
         data: The new data.
-        journal: The journal to write the item to first; None for none.
+        journal: The journal to write the item to first; None if there is none.
         dry_run: Change nothing, and report what would be done.
 
     Raises:

@@ -108,7 +108,7 @@ def diagnose(
     left = {code: without(ids, fixed.get(code, ())) for code, ids in found.items()}
     if fixed and not dry_run:
         # Other clients may have fixed the rest, or it is gone. The fixes rotate processing, so
-        # places in it mean nothing now.
+        # the positions that the first look saw are no longer valid.
         left, _ = _second_look(queue, _by_id(left), Seen())
     for code, ids in found.items():
         remaining = left.get(code, {})
@@ -170,7 +170,7 @@ def _wrong_structures(queue: Queue) -> Tally:
 def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) -> _Suspects:
     """All IDs that look broken, including items between two commands of their worker.
 
-    `seen` records the items, so that the second look recognises them.
+    `seen` records the items, so that the second look recognizes them.
     """
     keys, suspects = queue.keys, _Suspects()
     leases = (keys.lease_prefix, keys.old_lease_prefix)

@@ -37,17 +37,17 @@ class Server:
         url: `redis://`, `rediss://` or `unix://`, optionally with user, password and database;
             `redis+sentinel://h1,h2/SERVICE/DB` or `redis+cluster://h1,h2`, or the same with
             `rediss`.
-        password: The password if the URL has none; None for none.
+        password: The password if the URL has none; None if there is none.
         password_first: Prefer `password` to the password in the URL.
         tls_ca: A file with the certificate authorities to trust; None for the system's.
-        tls_cert: A file with the client's certificate; None for none.
-        tls_key: A file with the client's key; None for none, or if it is in `tls_cert`.
+        tls_cert: A file with the client's certificate; None if there is none.
+        tls_key: A file with the client's key; None if there is none, or if it is in `tls_cert`.
         tls_insecure: Accept any server certificate.
         connect_timeout_s: The timeout for connecting, seconds.
         reply_timeout_s: The timeout for one reply, seconds.
         patience_s: How long a command waits for a failover, or until a queue has moved to another
             node of a cluster, seconds.
-        sentinel_password: The password of the Sentinels if the URL has none; None for none.
+        sentinel_password: The password of the Sentinels if the URL has none; None if there is none.
     """
 
     url: str = field(repr=False)

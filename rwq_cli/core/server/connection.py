@@ -197,7 +197,7 @@ class Connection:
         """Run lists of commands, each in MULTI and EXEC, sending ahead of the replies.
 
         For work that needs no decision on the server: passing data through a script costs twice
-        as much as storing them.
+        as much as storing it.
 
         Args:
             transactions: The commands of each; None means that the source pauses.

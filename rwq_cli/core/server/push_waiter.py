@@ -25,7 +25,7 @@ class PushWaiter:
 
     Args:
         lists: The keys of the lists, each with its server, whose other calls are not blocked.
-        interrupt: A file descriptor that ends a wait when it becomes readable; None for none.
+        interrupt: A file descriptor that ends a wait when it becomes readable, if any.
     """
 
     def __init__(self, lists: Mapping[bytes, Connection], *, interrupt: int | None = None) -> None:

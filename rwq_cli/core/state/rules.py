@@ -26,7 +26,7 @@ class Facts:
         in_cleaning: How often it is in the list of a 0.1 cleaner.
         new_lease: The lease under the name of 0.2 and later, or None. A key of the wrong type is a
             lease with an empty holder.
-        old_lease: The lease under the name of 0.1, or None; likewise.
+        old_lease: The lease under the name of 0.1, or None. A key of the wrong type counts alike.
         due_ms: Its score in the delayed sorted set, unix ms, or None.
         buried_ms: Its score in the buried sorted set, unix ms, or None.
         now_ms: The server's clock at that instant, unix ms.

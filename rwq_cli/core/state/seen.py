@@ -1,4 +1,4 @@
-"""Recognising, in a second look, the items that a first look saw."""
+"""Recognizing, in a second look, the items that a first look saw."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

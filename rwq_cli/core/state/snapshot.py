@@ -44,7 +44,7 @@ class ItemSnapshot:
         item_id: The ID.
         data: The payload.
         state: Its state.
-        place: The structure that it is in; None for none.
+        place: The structure that it is in; None if there is none.
         lease: The effective lease, or None.
         due_ms: Due time in unix ms if it is in the delayed zset and not waiting, else None. The
             fraction keeps the order of items with the same due time.

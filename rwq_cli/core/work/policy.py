@@ -28,7 +28,7 @@ class Done:
     """The job succeeded: complete its item.
 
     Attributes:
-        result: The result to keep; None for none.
+        result: The result to keep; None if there is none.
     """
 
     result: bytes | None = None

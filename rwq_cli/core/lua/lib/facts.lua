@@ -154,7 +154,7 @@ local function outcome_reply(ids, statuses, facts)
   return { table.concat(codes), unpack(holders) }
 end
 
--- The value of a lease key as a reply.
+-- The value of a lease key as a reply; '' also for a wrong type, because its holder cannot be read.
 local function text_of(value)
   return value and value ~= true and value or ''
 end

@@ -1,4 +1,4 @@
--- Recognising items: an item may be completed, and a new one added under its ID, between two looks.
+-- Recognizing items: an item may be completed, and a new one added under its ID, between two looks.
 
 -- Larger data is identified by both ends and the length.
 local END_BYTES = 256

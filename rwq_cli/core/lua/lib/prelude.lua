@@ -85,7 +85,7 @@ local function prefixed(prefix, ids)
   return made
 end
 
--- The server's clock, unix ms, with microseconds behind the point.
+-- The server's clock, unix ms, with microseconds after the decimal point.
 local function clock_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + time[2] / 1000

@@ -1,7 +1,7 @@
 -- What this user may not do: asked of the server's ACL, by the groups of NEEDS. Writes nothing.
 --
 -- arg(1)   the key of the marks of an undo
--- arg(8)   of a queue to move to, as of `remove`: main, processing, delayed, buried, returns, and the
+-- arg(8)   of a queue to move to, as for `remove`: main, processing, delayed, buried, returns, and the
 --          prefixes of the data keys, of the lease keys and of the old lease keys
 -- Returns a flat list of the groups that are denied, each with the first denied command and its key;
 -- nil where the server cannot be asked, before Redis 7.

@@ -52,7 +52,7 @@ if present[delayed] and not dry_run then
   end
 end
 
--- The entries to examine, next first: those of main, then the promoted ones, which are pushed behind them.
+-- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
 local candidates = {}
 local page = redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1))
 for at = #page, 1, -1 do

@@ -1,8 +1,9 @@
--- Repair IDs that looked broken in the same way twice, a grace period apart, and still do.
+-- Repair IDs that looked broken in the same way twice, a grace period apart, and still do. Without states,
+-- remove stale entries of Q:delayed and Q:buried.
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';'; '' for
---           an item in a list with an entry in Q:delayed or Q:buried
+-- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';'; '' to
+--           remove the entry in Q:delayed or Q:buried of an item that is in a list
 -- arg 6     '': no minimum idle time, see `lib/expected.lua`
 -- arg 7     '1' if each ID is followed by its fingerprint in the first look, '' for none; else '0'
 -- arg 8     an item that was already returned this often is buried instead; -1 for never
