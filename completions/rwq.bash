@@ -14,7 +14,7 @@ __rwq_table() {
     rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER rwq_fields= rwq_sort=
     case $1 in
     '')
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion
         rwq_options=(-V --version)
         ;;
     add)
@@ -115,6 +115,9 @@ __rwq_table() {
         rwq_fields=queue,queue_b64,waiting,processing,leased,held,abandoned,delayed,due,buried,returned,orphaned,unlisted,duplicated,ghosts,stray_leases,wrong_types,returns,results,oldest_waiting_seconds,lease_soonest_ms,lease_latest_ms,payload_sampled,payload_min_bytes,payload_median_bytes,payload_max_bytes
         rwq_sort=$rwq_fields
         ;;
+    top)
+        rwq_options=(--every=OTHER)
+        ;;
     wait)
         rwq_options=(--until-empty --below=OTHER --id=ITEM:all --timeout=OTHER --all-queues)
         rwq_fields=queue,queue_b64,reached,waiting,processing,delayed,buried,remaining,waited_seconds
@@ -152,7 +155,7 @@ __rwq_table() {
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     help)
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
         ;;
     'help clean')
         rwq_commands=light,deep
@@ -164,7 +167,7 @@ __rwq_table() {
         rwq_commands=start,stop,status
         ;;
     man)
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
+        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
         rwq_options=(--install --dir=DIRECTORY)
         ;;
     'man clean')

@@ -68,6 +68,8 @@ function __rwq_read_command
             set options fast deep watch= all-queues
         case 'queues'
             set options watch= 0/null
+        case 'top'
+            set options every=
         case 'wait'
             set options until-empty below= id= timeout= all-queues
         case 'clean light'
@@ -312,6 +314,7 @@ complete -c rwq -n '__rwq_at' -a 'leases' -d 'List the items in processing, who 
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
 complete -c rwq -n '__rwq_at' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at' -a 'queues' -d 'List the queues of this server with their counts'
+complete -c rwq -n '__rwq_at' -a 'top' -d 'Show queues live, on the whole terminal: how many items are in which state, how fast they come and leave, and how long each queue will take'
 complete -c rwq -n '__rwq_at' -a 'wait' -d 'Wait until a queue is empty or short enough, or items are gone; for scripts'
 complete -c rwq -n '__rwq_at' -a 'clean' -d 'Return what dead workers left behind'
 complete -c rwq -n '__rwq_at' -a 'doctor' -d 'Find what is wrong with a queue; --fix fixes what needs no decision'
@@ -522,6 +525,9 @@ complete -c rwq -n '__rwq_at queues' -l watch -x -d 'Show it again about this of
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d 'End each name of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at_argument queues; and test $__rwq_count -eq 0' -a '(__rwq_names queue)'
 
+# rwq top
+complete -c rwq -n '__rwq_at top' -l every -x -d 'How often to look; less often at a slow server'
+
 # rwq wait
 complete -c rwq -n '__rwq_at wait' -l until-empty -d 'Until no item waits, is in processing or is delayed; buried items do not count. This is the default'
 complete -c rwq -n '__rwq_at wait' -l below -x -d 'Until fewer than N items wait'
@@ -622,6 +628,7 @@ complete -c rwq -n '__rwq_at help' -a 'leases' -d 'List the items in processing,
 complete -c rwq -n '__rwq_at help' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
 complete -c rwq -n '__rwq_at help' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at help' -a 'queues' -d 'List the queues of this server with their counts'
+complete -c rwq -n '__rwq_at help' -a 'top' -d 'Show queues live, on the whole terminal: how many items are in which state, how fast they come and leave, and how long each queue will take'
 complete -c rwq -n '__rwq_at help' -a 'wait' -d 'Wait until a queue is empty or short enough, or items are gone; for scripts'
 complete -c rwq -n '__rwq_at help' -a 'clean' -d 'Return what dead workers left behind'
 complete -c rwq -n '__rwq_at help' -a 'doctor' -d 'Find what is wrong with a queue; --fix fixes what needs no decision'
@@ -678,6 +685,7 @@ complete -c rwq -n '__rwq_at man' -a 'leases' -d 'List the items in processing, 
 complete -c rwq -n '__rwq_at man' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
 complete -c rwq -n '__rwq_at man' -a 'stats' -d 'Count a queue\'s items by state, with ages, leases and sizes'
 complete -c rwq -n '__rwq_at man' -a 'queues' -d 'List the queues of this server with their counts'
+complete -c rwq -n '__rwq_at man' -a 'top' -d 'Show queues live, on the whole terminal: how many items are in which state, how fast they come and leave, and how long each queue will take'
 complete -c rwq -n '__rwq_at man' -a 'wait' -d 'Wait until a queue is empty or short enough, or items are gone; for scripts'
 complete -c rwq -n '__rwq_at man' -a 'clean' -d 'Return what dead workers left behind'
 complete -c rwq -n '__rwq_at man' -a 'doctor' -d 'Find what is wrong with a queue; --fix fixes what needs no decision'

@@ -44,6 +44,7 @@ ROOMS = (
     "help",
     "cli",
     "completion",
+    "top",
     "commands",
 )
 

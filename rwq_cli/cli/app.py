@@ -18,7 +18,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("lease", "complete", "result", "touch", "release", "bury", "kick"),
         *("edit", "set", "rm", "mv", "purge", "undo"),
     ),
-    "Inspecting": ("ls", "leases", "show", "stats", "queues", "wait"),
+    "Inspecting": ("ls", "leases", "show", "stats", "queues", "top", "wait"),
     "Maintenance": ("clean", "doctor", "check", "export", "import"),
     "Tools": ("help", "man", "context", "local", "demo", "completion"),
 }

@@ -62,7 +62,7 @@ _SYNONYMS = {
     f"{_BURY}; rwq complete --rejected gives one up": "reject",
     _PURGE: "empty flush clear truncate drain flushdb flushall wipe",
     _LIST: "list items dir all jobs messages tasks job",
-    _PEEK: "peek head first top lrange range browse",
+    _PEEK: "peek head first lrange range browse",
     "rwq show shows one item, rwq lease takes the next one": "get read view cat",
     "rwq show describes an item, rwq stats a queue": "describe inspect info details explain why",
     _COUNT: "count len llen length size depth zcard",

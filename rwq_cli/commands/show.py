@@ -18,6 +18,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.ids import read_ids
 from rwq_cli.output.report import Report
+from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.item_report import Shown, show_report
 
 app = CommandModule()
@@ -60,7 +61,14 @@ def show(
     shown = noting_absence(
         settings,
         queue,
-        _look_up(settings, queue, chosen, data=wants_data, eta_s=eta_s),
+        look_up(
+            settings,
+            queue,
+            chosen,
+            command_lines(settings, queue.connection),
+            data=wants_data,
+            eta_s=eta_s,
+        ),
         lambda shown: shown.item.state is State.GONE and shown.result is None,
     )
     return show_report(
@@ -69,16 +77,25 @@ def show(
     )
 
 
-def _look_up(
+def look_up(
     settings: Settings,
     queue: WorkQueue,
     ids: Iterable[bytes | Flush],
+    lines: CommandLines,
     *,
-    data: bool,
-    eta_s: float | None,
+    data: bool = False,
+    eta_s: float | None = None,
 ) -> Iterator[Shown]:
-    """Read everything that is shown of each ID, a page at a time."""
-    lines = command_lines(settings, queue.connection)
+    """Read everything that is shown of each ID, a page at a time.
+
+    Args:
+        settings: The run's settings.
+        queue: The queue.
+        ids: The IDs.
+        lines: Makes the command lines.
+        data: Whether to read whole payloads.
+        eta_s: How long to watch the queue for a forecast, seconds; None for no forecast.
+    """
     may_read_results = True
     for page in in_batches(ids):
         reports = queue.inspect_items(page)

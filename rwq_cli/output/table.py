@@ -54,6 +54,31 @@ def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> 
         screen.print_lines(map(chain.from_iterable, zip(*shown, strict=True)))
 
 
+def table_lines(
+    columns: Sequence[Column[T]], rows: Sequence[T], room: int, widest: list[int]
+) -> tuple[list[Piece], list[list[Piece]]]:
+    """The line of titles and the lines of a table that is drawn again and again.
+
+    Args:
+        columns: All columns; those that do not fit are left out.
+        rows: The records.
+        room: The width of the terminal.
+        widest: The widest cell that each column has had; updated, so that columns only grow.
+    """
+    cells = [_cells(column, rows) for column in columns]
+    for index, texts in enumerate(cells):
+        widest[index] = max(widest[index], width(columns[index].title), *map(width, texts))
+    widths = fit(columns, widest, range(len(columns)), room)
+    last = max(widths)
+    shown = [
+        _fitted(columns[index], cells[index], cell_room, rows, is_last=index == last)
+        for index, cell_room in widths.items()
+    ]
+    return _head(columns, widths)[0], [
+        list(chain.from_iterable(row)) for row in zip(*shown, strict=True)
+    ]
+
+
 def _cells(column: Column[T], rows: Sequence[T]) -> list[str]:
     if column.human is not None:
         return list(map(column.human, rows))
@@ -103,26 +128,26 @@ def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) 
         for section in view.sections(record):
             if not is_first:
                 screen.print_lines([[]])
-            screen.print_lines(_section_lines(section, screen))
+            screen.print_lines(section_lines(section, screen))
             is_first = False
 
 
-def _section_lines(section: Section, screen: Screen) -> Iterator[list[Piece]]:
-    """A title, then right-aligned labels with their values.
+def section_lines(section: Section, console: Console) -> Iterator[list[Piece]]:
+    """A title, then right-aligned labels with their values, for a console of some width.
 
     Prose is wrapped; a command is not, because it is there to be copied.
     """
     if section.title:
         yield [(section.title, "bold")]
     margin = max((width(label) for label, _, _ in section.rows), default=0)
-    room = max(_MIN_PROSE_WIDTH, screen.width - margin - GUTTER)
+    room = max(_MIN_PROSE_WIDTH, console.width - margin - GUTTER)
     digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
     for label, value, style in section.rows:
         if section.numbers and value[:1].isdigit():
             value = value.rjust(digits)
         head: Piece = " " * (margin - width(label)) + label, "dim"
         for line in value.split("\n"):
-            parts = [line] if style == COMMAND_STYLE else wrapped(line, room, screen)
+            parts = [line] if style == COMMAND_STYLE else wrapped(line, room, console)
             for part in parts:
                 yield [head, (_GAP, None), (part, style)]
                 head = " " * margin, None

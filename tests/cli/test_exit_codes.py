@@ -284,9 +284,10 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
 }
 
 
-# Their codes are tested beside them: they start servers, change files, or have codes of monitors.
+# Their codes are tested beside them: they start servers, change files, need a terminal, or have
+# codes of monitors.
 TESTED_ELSEWHERE = {
-    *("local start", "local stop", "local status", "demo", "check"),
+    *("local start", "local stop", "local status", "demo", "check", "top"),
     *("context list", "context show", "context set", "context use", "context rm", "context check"),
 }
 # Purging fails in part only if others write meanwhile, and `completion` only if it cannot write.

@@ -114,7 +114,8 @@ PREPARED = {
 EXAMPLES = [
     example
     for command in ALL
-    if command.path.split()[0] not in ("local", "demo", "completion")
+    # Those of `top` are tested on a terminal.
+    if command.path.split()[0] not in ("local", "demo", "completion", "top")
     for example in command.manual.examples
 ]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.server_status import version_of
 from rwq_cli.core.server.durability import durability_of
 
 if TYPE_CHECKING:
@@ -78,19 +79,13 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
         latencies.append(perf_counter() - started_s)
     info, user = connection.call_all([("INFO", "server"), ("ACL", "WHOAMI")], return_errors=True)
     return ServerAccess(
-        version=_version(info) if isinstance(info, dict) else None,
+        version=version_of(info) if isinstance(info, dict) else None,
         latency_ms=1000 * min(latencies),
         user=user.decode("utf-8", "backslashreplace") if isinstance(user, bytes) else None,
         has_no_touch=connection.set_no_touch(),
         no_times_because=_no_times_because(connection, queue),
         denied=None if queue is None else _denied(queue),
     )
-
-
-def _version(info: Mapping[str, object]) -> str:
-    if "valkey_version" in info:
-        return f"Valkey {info['valkey_version']}"
-    return f"Redis {info.get('redis_version', 'of an unknown version')}"
 
 
 def _no_times_because(connection: "Connection", queue: Queue | None) -> str | None:

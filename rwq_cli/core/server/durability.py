@@ -15,11 +15,15 @@ class Durability:
         maxmemory_bytes: Its memory limit; 0 for none.
         eviction: Its policy at the limit, such as `noeviction` or `allkeys-lru`.
         persists: Whether it saves its data to disk.
+        appends: Whether it does so with an append-only file.
+        is_failing: Whether it could not save its data the last time.
     """
 
     maxmemory_bytes: int | None
     eviction: str | None
     persists: bool | None
+    appends: bool | None = None
+    is_failing: bool = False
 
     @property
     def may_evict(self) -> bool:
@@ -47,4 +51,11 @@ def durability_of(connection: "Connection") -> Durability:
         persists = True
     elif appends is not None and rules is not None:
         persists = bool(rules)
-    return Durability(info.get("maxmemory"), info.get("maxmemory_policy"), persists)
+    outcomes = (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status"))
+    return Durability(
+        info.get("maxmemory"),
+        info.get("maxmemory_policy"),
+        persists,
+        None if appends is None else bool(appends),
+        is_failing="err" in outcomes,
+    )

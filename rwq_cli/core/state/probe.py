@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rwq_cli.core.batches import in_batches
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import IDENTITY_DIGITS
@@ -101,9 +102,40 @@ def states(
     """Read the states of IDs, in order; like `probe`, but the server computes the states."""
     found: list[State] = []
     for batch in in_batches(ids):
-        codes, _ = queue.run("states", in_main, in_processing, 0, *batch)
-        found += map(_STATE_OF_CODE.__getitem__, codes.decode("ascii"))
+        found += _states_from(queue.run("states", in_main, in_processing, 0, *batch))
     return found
+
+
+def states_of_each(
+    wanted: Sequence[tuple[Queue, Sequence[bytes]]], *, in_processing: int = 0
+) -> list[list[State] | ServerError]:
+    """Read the states of IDs of several queues on one connection in one round trip.
+
+    Args:
+        wanted: The queues, each with its IDs.
+        in_processing: As for `probe`.
+
+    Returns:
+        The states, or the refusal, of each.
+    """
+    calls = [(at, batch) for at, (_, ids) in enumerate(wanted) for batch in in_batches(ids)]
+    if not calls:
+        return [[] for _ in wanted]
+    commands = [wanted[at][0].script("states", 0, in_processing, 0, *batch) for at, batch in calls]
+    found: list[list[State] | ServerError] = [[] for _ in wanted]
+    replies = wanted[0][0].call_all(commands, return_errors=True)
+    for (at, _), reply in zip(calls, replies, strict=True):
+        known = found[at]
+        if isinstance(reply, ServerError):
+            found[at] = reply
+        elif not isinstance(known, ServerError):
+            known += _states_from(reply)
+    return found
+
+
+def _states_from(reply: Sequence[bytes]) -> list[State]:
+    """The states from a reply of the script `states`."""
+    return list(map(_STATE_OF_CODE.__getitem__, reply[0].decode("ascii")))
 
 
 def find_broken(

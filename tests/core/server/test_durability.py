@@ -5,6 +5,7 @@ import pytest
 from rwq_cli.core import Connection, Server, connect
 from rwq_cli.core.server.durability import Durability, durability_of
 from tests.conftest import AsUser, StartServer
+from tests.driver import until
 
 
 def durability_at(start_server: StartServer, *options: str) -> Durability:
@@ -18,16 +19,16 @@ def durability_at(start_server: StartServer, *options: str) -> Durability:
 @pytest.mark.parametrize(
     ("options", "expected", "may_evict"),
     [
-        ((), Durability(0, "noeviction", False), False),
-        (("--maxmemory-policy", "allkeys-lru"), Durability(0, "allkeys-lru", False), True),
+        ((), Durability(0, "noeviction", False, False), False),
+        (("--maxmemory-policy", "allkeys-lru"), Durability(0, "allkeys-lru", False, False), True),
         (
             ("--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"),
-            Durability(2**30, "volatile-ttl", False),
+            Durability(2**30, "volatile-ttl", False, False),
             True,
         ),
-        (("--maxmemory", "1gb"), Durability(2**30, "noeviction", False), False),
-        (("--save", "60", "1000"), Durability(0, "noeviction", True), False),
-        (("--appendonly", "yes"), Durability(0, "noeviction", True), False),
+        (("--maxmemory", "1gb"), Durability(2**30, "noeviction", False, False), False),
+        (("--save", "60", "1000"), Durability(0, "noeviction", True, False), False),
+        (("--appendonly", "yes"), Durability(0, "noeviction", True, True), False),
     ],
 )
 def test_settings_of_a_server(
@@ -41,7 +42,7 @@ def test_settings_of_a_server(
 @pytest.mark.parametrize(
     ("denied", "expected"),
     [
-        (("-config",), Durability(0, "noeviction", None)),
+        (("-config",), Durability(0, "noeviction", None, False)),
         (("-info",), Durability(None, None, None)),
         (("-info", "-config"), Durability(None, None, None)),
     ],
@@ -52,6 +53,20 @@ def test_settings_that_the_server_hides_are_unknown(
     found = durability_of(as_user("+@all", *denied))
     assert found == expected
     assert found.may_evict is False
+
+
+def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:
+    # Where nobody may create a file.
+    server = start_server("--dir", "/proc")
+    connection = connect(Server(server.url))
+    try:
+        assert not durability_of(connection).is_failing
+        with server.client() as raw:
+            raw.bgsave()
+            until(lambda: not raw.info("persistence")["rdb_bgsave_in_progress"])
+        assert durability_of(connection).is_failing
+    finally:
+        connection.close()
 
 
 def test_the_fake_server_answers_or_stays_silent(connection: Connection) -> None:

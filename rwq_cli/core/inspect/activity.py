@@ -1,0 +1,227 @@
+"""How fast queues fill and drain, from samples of their lengths.
+
+The server counts neither what is added nor what is completed. But a push changes only the left end
+of main, so the place of the ID that was the newest in the last sample is the number of pushes
+since. The rest follows from the lengths.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from rwq_cli.core.errors import ServerError, WrongType
+from rwq_cli.core.handle import Queue
+
+# How far from the left end of main the last sample's newest ID is looked for, in entries: 0.1 ms
+# of the server's time if it is not there.
+PUSHES_MAX = 10_000
+# For each queue, one transaction has six commands.
+QUEUES_PER_CALL = 50
+# Samples that a rate is measured over, and those that are kept.
+_RATE_SAMPLES = 6
+HISTORY_SAMPLES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A queue at one instant.
+
+    Attributes:
+        at_s: When, on the client's monotonic clock, seconds.
+        waiting: Length of the main list.
+        processing: Length of the processing list.
+        delayed: Entries of the delayed sorted set.
+        buried: Entries of the buried sorted set.
+        newest: The ID that was pushed last; None if main is empty.
+        next: The ID that is leased next; None if main is empty.
+        pushed: How many IDs were pushed onto main since the last sample; None if there is none.
+        is_least: Whether there may have been more: the IDs have been leased since.
+    """
+
+    at_s: float
+    waiting: int
+    processing: int
+    delayed: int
+    buried: int
+    newest: bytes | None
+    next: bytes | None
+    pushed: int | None
+    is_least: bool
+
+    @property
+    def total(self) -> int:
+        """Everything in the queue."""
+        return self.waiting + self.processing + self.delayed + self.buried
+
+
+class Rates(NamedTuple):
+    """How fast a queue fills and drains.
+
+    Attributes:
+        in_per_s: IDs per second that were added or returned; None if unknown.
+        left_per_s: IDs per second that left the queue or were returned; None if unknown.
+        is_least: Whether both may be higher.
+        empty_in_s: Seconds until nothing waits any more, if it goes on like this; None if it does
+            not get less.
+    """
+
+    in_per_s: float | None = None
+    left_per_s: float | None = None
+    is_least: bool = False
+    empty_in_s: float | None = None
+
+
+UNKNOWN_RATES = Rates()
+
+
+class Activity:
+    """The last samples of one queue, and what they say."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Sample] = deque(maxlen=HISTORY_SAMPLES)
+
+    def add(self, sample: Sample) -> None:
+        """Add the next sample."""
+        self._samples.append(sample)
+
+    @property
+    def last(self) -> Sample | None:
+        """The latest sample; None for none."""
+        return self._samples[-1] if self._samples else None
+
+    @property
+    def waiting(self) -> list[int]:
+        """How many items waited in each sample, the latest last."""
+        return [sample.waiting for sample in self._samples]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the queue was empty in every sample."""
+        return not any(sample.total for sample in self._samples)
+
+    def rates(self) -> Rates:
+        """The rates over the last few samples."""
+        recent = list(self._samples)[-_RATE_SAMPLES:]
+        if len(recent) < 2:
+            return UNKNOWN_RATES
+        first, last = recent[0], recent[-1]
+        # On a clock that stands still, nothing is fast.
+        passed_s = max(last.at_s - first.at_s, 1e-3)
+        entered = left = 0
+        for before, after in pairwise(recent):
+            came = _came(before, after)
+            entered += came
+            left += max(0, came - (after.total - before.total))
+        drained_per_s = (first.waiting - last.waiting) / passed_s
+        is_least = any(sample.is_least for sample in recent[1:])
+        # Nothing was seen, and nothing is known.
+        is_unknown = is_least and not (entered or left)
+        return Rates(
+            None if is_unknown else entered / passed_s,
+            None if is_unknown else left / passed_s,
+            is_least,
+            last.waiting / drained_per_s if drained_per_s > 0 and last.waiting else None,
+        )
+
+
+def _came(before: Sample, after: Sample) -> int:
+    """How many IDs came into a queue between two samples.
+
+    What is promoted or kicked is pushed, too, but comes from the queue itself.
+    """
+    pushed = after.pushed or 0
+    delayed, buried = after.delayed - before.delayed, after.buried - before.buried
+    return max(0, pushed + delayed + min(0, buried))
+
+
+def read_samples(
+    queues: Sequence[Queue], last: Mapping[bytes, Sample]
+) -> dict[bytes, Sample | WrongType]:
+    """Sample queues, each at one instant, in the same time for queues of any length.
+
+    Args:
+        queues: The queues.
+        last: The last sample of each, by its name; those that have none are sampled the first time.
+
+    Returns:
+        The samples by the names of the queues; an error for one with a key of the wrong type.
+    """
+    found: dict[bytes, Sample | WrongType] = {}
+    for at in range(0, len(queues), QUEUES_PER_CALL):
+        group = queues[at : at + QUEUES_PER_CALL]
+        commands = [_commands(queue, last.get(queue.name)) for queue in group]
+        replies = iter(
+            group[0].call_all(
+                [command for each in commands for command in each],
+                atomic=True,
+                return_errors=True,
+            )
+        )
+        at_s = group[0].clock.monotonic()
+        for queue, each in zip(group, commands, strict=True):
+            own = [next(replies) for _ in each]
+            found[queue.name] = _sample(own, last.get(queue.name), at_s)
+    return found
+
+
+def _commands(queue: Queue, last: Sample | None) -> list[tuple[Any, ...]]:
+    keys = queue.keys
+    commands: list[tuple[Any, ...]] = [
+        ("LLEN", keys.main),
+        ("LLEN", keys.processing),
+        ("ZCARD", keys.delayed),
+        ("ZCARD", keys.buried),
+        ("LINDEX", keys.main, 0),
+        ("LINDEX", keys.main, -1),
+    ]
+    if last is not None and last.newest is not None:
+        commands.append(("LPOS", keys.main, last.newest, "MAXLEN", PUSHES_MAX))
+    return commands
+
+
+def _sample(replies: Iterable[Any], last: Sample | None, at_s: float) -> Sample | WrongType:
+    known = list(replies)
+    for reply in known:
+        if isinstance(reply, WrongType):
+            return reply
+        if isinstance(reply, ServerError):
+            raise reply
+    waiting, processing, delayed, buried, newest, following, *place = known
+    pushed: int | None = None
+    is_least = False
+    if place and place[0] is not None:
+        pushed = place[0]
+    elif last is not None:
+        # Everything that waited has been leased, so what waits now came later, and so did what
+        # is in processing beyond that.
+        is_least = True
+        more = max(0, processing - last.processing - last.waiting)
+        pushed = min(waiting, PUSHES_MAX) + more
+    return Sample(at_s, waiting, processing, delayed, buried, newest, following, pushed, is_least)
+
+
+def next_ages(queues: Sequence[Queue], samples: Mapping[bytes, Sample]) -> dict[bytes, int]:
+    """About how long the next item of each queue has waited, seconds, if the server can tell.
+
+    Args:
+        queues: The queues.
+        samples: Their samples, which name the next items.
+    """
+    wanted = [
+        (queue, following)
+        for queue in queues
+        if queue.name in samples and (following := samples[queue.name].next) is not None
+    ]
+    if not wanted:
+        return {}
+    replies = wanted[0][0].call_all(
+        [("OBJECT", "IDLETIME", queue.keys.item(item_id)) for queue, item_id in wanted],
+        return_errors=True,
+    )
+    return {
+        queue.name: reply
+        for (queue, _), reply in zip(wanted, replies, strict=True)
+        if isinstance(reply, int)
+    }

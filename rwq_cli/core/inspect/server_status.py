@@ -1,0 +1,48 @@
+"""A server's version, memory and persistence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rwq_cli.core.server.durability import Durability, durability_of
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How a server is; None for what it does not say.
+
+    Attributes:
+        version: The server and its version, such as `Valkey 8.1.1`.
+        used_bytes: How much memory it uses.
+        durability: Its eviction and persistence.
+    """
+
+    version: str | None
+    used_bytes: int | None
+    durability: Durability
+
+
+def server_status(connection: "Connection") -> ServerStatus:
+    """Read the status of a server.
+
+    Raises:
+        ServerError: The connection was lost.
+    """
+    server, memory = connection.call_all(
+        [("INFO", "server"), ("INFO", "memory")], return_errors=True
+    )
+    return ServerStatus(
+        version_of(server) if isinstance(server, dict) else None,
+        memory.get("used_memory") if isinstance(memory, dict) else None,
+        durability_of(connection),
+    )
+
+
+def version_of(info: Mapping[str, object]) -> str:
+    """The server and its version, from the section `server` of INFO."""
+    if "valkey_version" in info:
+        return f"Valkey {info['valkey_version']}"
+    return f"Redis {info.get('redis_version', 'of an unknown version')}"

@@ -1,0 +1,169 @@
+"""Runs the commands of rwq on the terminal in place of `rwq top`: what they ask, they ask here."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from rwq_cli.cli.settings import Settings
+from rwq_cli.output.screen import styled
+from rwq_cli.top.terminal import TerminalGuard
+from rwq_cli.views.command_lines import CommandLines
+
+# Options that a command of the same run needs, too.
+_VALUES = (
+    *("password_file", "tls_ca", "tls_cert", "tls_key"),
+    *("connect_timeout", "reply_timeout", "color"),
+)
+_FLAGS = ("tls_insecure", "write", "debug")
+
+
+class Action(NamedTuple):
+    """A command for a queue, or for one of its items.
+
+    Attributes:
+        verb: The command.
+        queue: The queue's name.
+        item_id: The item's ID; None for the queue.
+        options: The options to begin with, which the user may change.
+        is_ready: Whether it runs at once: it changes nothing, or shows first what it changes.
+    """
+
+    verb: str
+    queue: bytes
+    item_id: bytes | None = None
+    options: str = ""
+    is_ready: bool = False
+
+    def line(self, lines: CommandLines, options: str = "") -> str:
+        """The command line, which can be pasted."""
+        verb = f"{self.verb} {options}".rstrip()
+        if self.item_id is None:
+            return lines.of_queue(verb, self.queue)
+        return lines.of_item(verb, self.queue, self.item_id)
+
+    def words(self, options: Sequence[str]) -> tuple[list[str | bytes], bytes]:
+        """The arguments of rwq, and what it reads from stdin: an ID that cannot be an argument."""
+        words: list[str | bytes] = [self.verb, *options, "-q", self.queue]
+        if self.item_id is None:
+            return words, b""
+        if self.item_id == b"-" or b"\0" in self.item_id:
+            return [*words, "-"], self.item_id + b"\n"
+        return [*words, "--", self.item_id], b""
+
+
+class Runner:
+    """Runs commands on the same server, with the same options.
+
+    Args:
+        settings: The run's settings.
+        lines: Makes the command lines.
+        guard: Ends the command if a signal ends the program.
+    """
+
+    def __init__(self, settings: Settings, lines: CommandLines, guard: TerminalGuard) -> None:
+        self.lines = lines
+        self._environment = settings.environment
+        self._options, self._variables = _same_server(settings)
+        self._colour = settings.colour
+        self._guard = guard
+
+    def __call__(self, action: Action, options: Sequence[str]) -> None:
+        """Run a command, show its output, and wait for Enter. The terminal is that of the caller.
+
+        Args:
+            action: The command.
+            options: Its options.
+        """
+        words, stdin = action.words(options)
+        line = f"$ {action.line(self.lines, shlex.join(options))}"
+        self._write(f"\n{styled(line, 'bold') if self._colour else line}\n")
+        with _interrupts_left_to_command():
+            try:
+                self._run([*_program(), *self._options, *words], stdin)
+            except OSError as error:
+                self._write(f"rwq: error: cannot run it: {(error.strerror or '').lower()}\n")
+        if self._guard.signal is None:
+            self._write("\nEnter returns to rwq top. ")
+            _await_enter()
+
+    def _run(self, command: Sequence[str | bytes], stdin: bytes) -> None:
+        given = subprocess.PIPE if stdin else None
+        with subprocess.Popen(command, env=self._variables, stdin=given) as process:
+            self._guard.child = process
+            try:
+                if process.stdin is not None:
+                    with suppress(BrokenPipeError):
+                        process.stdin.write(stdin)
+                        process.stdin.close()
+                process.wait()
+            finally:
+                self._guard.child = None
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):
+            self._environment.stdout.write(text.encode())
+            self._environment.stdout.flush()
+
+
+def _program() -> list[str]:
+    """The words that start this program again."""
+    if os.path.basename(sys.argv[0]) == "__main__.py" or not os.access(sys.argv[0], os.X_OK):
+        return [sys.executable, "-m", "rwq_cli"]
+    return [sys.argv[0]]
+
+
+def _same_server(settings: Settings) -> tuple[list[str], dict[str, str]]:
+    """The options and variables with which another run of rwq reaches the same server."""
+    url, _, context = settings.server
+    variables = dict(settings.environment.variables)
+    # A table, whatever RWQ_OUTPUT says.
+    words = ["-o", "table"]
+    if context is not None:
+        words += ["-c", context.name]
+    else:
+        # Not an argument: it may hold a password.
+        variables["RWQ_URL"] = url
+    for name in _VALUES:
+        if (value := settings.given.get(name)) is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += [f"--{name.replace('_', '-')}" for name in _FLAGS if settings.given.get(name)]
+    return words, variables
+
+
+@contextmanager
+def _interrupts_left_to_command() -> Iterator[None]:
+    """Leave Ctrl-C and Ctrl-\\ to the command, which has the terminal."""
+    numbers = (signal.SIGINT, signal.SIGQUIT)
+    before = [(number, signal.signal(number, lambda *_: None)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _await_enter() -> None:
+    """Wait for Enter, Ctrl-D or Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with suppress(KeyboardInterrupt, OSError, termios.error):
+            # Discard what was typed before the question.
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+            os.read(sys.stdin.fileno(), 1024)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def parse_options(text: str) -> list[str]:
+    """The words of typed options.
+
+    Raises:
+        ValueError: A quotation mark is not closed.
+    """
+    return shlex.split(text)

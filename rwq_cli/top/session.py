@@ -1,0 +1,126 @@
+"""What one run of `rwq top` looks at, and what it may do."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rwq_cli.core.inspect.listing import Source
+from rwq_cli.core.inspect.watching import Overview, QueueRow, QueueWatch
+from rwq_cli.core.model import Counts, Item, State
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.output.report import Column
+from rwq_cli.top.running import Action
+from rwq_cli.views.item_report import Shown
+from rwq_cli.views.items import LEASES_COLUMNS, columns_for, session_lease
+from rwq_cli.views.live import Place
+
+# Items of a list that are read.
+ITEMS_SHOWN = 100
+# Buried items whose reasons are counted.
+_REASONS_READ = 1000
+LISTS = ("leases", "waiting", "delayed", "buried")
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one run looks at, and what it may do.
+
+    Attributes:
+        watch: Samples the queues.
+        first: The first overview.
+        find: Finds the names of the queues, by a scan; None if all were named.
+        handle: Makes the handle of a queue.
+        show: Reads everything about an item.
+        run: Runs a command on the terminal, with these options.
+        command_line: The command line of an action with these options.
+        place: The server.
+        every_s: How often to look, seconds.
+        colour: Whether to use colour.
+        sort: The column that rows are sorted by at first.
+        reverse: Whether the other way round.
+    """
+
+    watch: QueueWatch
+    first: Overview
+    find: Callable[[], Iterable[bytes]] | None
+    handle: Callable[[bytes], WorkQueue]
+    show: Callable[[WorkQueue, bytes], Shown]
+    run: Callable[[Action, Sequence[str]], None]
+    command_line: Callable[[Action, str], str]
+    place: Place
+    every_s: float
+    colour: bool
+    sort: Column[QueueRow]
+    reverse: bool = False
+
+
+class QueueDetail(NamedTuple):
+    """What the screen of a queue shows.
+
+    Attributes:
+        counts: Its counts.
+        which: Which of `LISTS` was read.
+        items: The first items of that list.
+        columns: Their columns.
+        buried: The first buried items.
+    """
+
+    counts: Counts
+    which: str
+    items: Sequence[Item]
+    columns: Sequence[Column[Item]]
+    buried: Sequence[Item]
+
+    @property
+    def total(self) -> int:
+        """How many items the list has."""
+        if self.which == "leases":
+            return self.counts.processing
+        total: int = getattr(self.counts, self.which)
+        return total
+
+
+def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
+    """Read what the screen of a queue shows."""
+    counts = queue.counts()
+    if which == "leases":
+        items = list(queue.leases(limit=ITEMS_SHOWN))
+    else:
+        items = list(queue.items(Source(**_SOURCES[which]), limit=ITEMS_SHOWN))
+    columns: Sequence[Column[Item]] = LEASES_COLUMNS
+    if which != "leases":
+        now_ms = queue.now_ms()
+        columns = columns_for(which, lambda: now_ms)
+    buried: Sequence[Item] = ()
+    if counts.buried:
+        buried = list(queue.items(Source(buried=True), limit=_REASONS_READ, bare=True))
+    return QueueDetail(counts, which, items, columns, buried)
+
+
+_SOURCES = {"waiting": {"main": True}, "delayed": {"delayed": True}, "buried": {"buried": True}}
+
+
+def item_action(verb: str, item: Item) -> Action:
+    """The command for an item, with the options that it needs in its state."""
+    needs_force = session_lease(item) is not None and item.state is not State.ABANDONED
+    options = ["--force"] if needs_force and verb in ("release", "bury") else []
+    if verb == "bury":
+        options.append("--reason ")
+    return Action(verb, item.queue, item.item_id, " ".join(options), is_ready=verb == "edit")
+
+
+# What the commands for a whole queue are given; `edit` needs an item.
+_QUEUE_OPTIONS = {
+    "release": "--state abandoned",
+    "bury": "--state abandoned --reason ",
+    "kick": "--all",
+    "doctor": "",
+}
+
+
+def queue_action(verb: str, queue: bytes) -> Action | None:
+    """The command for a whole queue; None if it needs an item."""
+    options = _QUEUE_OPTIONS.get(verb)
+    if options is None:
+        return None
+    return Action(verb, queue, None, options, is_ready=verb == "doctor")

@@ -1,0 +1,81 @@
+"""Leaves the terminal as it was, whatever ends the program."""
+
+import os
+import signal
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+# After a signal, the program has this long to end by itself.
+_PATIENCE_S = 2.0
+# Bracketed paste, line wrap, resize reports, keyboard protocol, screen, cursor, focus and style.
+_RESET = b"\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l\x1b[0m"
+
+
+class TerminalGuard:
+    """Restores the modes of the terminal when its block ends, or when a signal ends the program.
+
+    The first signal asks the program to leave. If it does not, or if there is a second one, the
+    terminal is restored and the process ends at once.
+
+    Attributes:
+        signal: The signal that ended the program; None for none.
+        leave: Makes the program end; called in the main thread, between two of its instructions.
+        child: A process that has the terminal at the moment; a signal ends it, too.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self.leave: Callable[[], object] | None = None
+        self.child: subprocess.Popen[bytes] | None = None
+        self._modes = termios.tcgetattr(sys.stdin.fileno())
+        self._handlers: list[tuple[int, Any]] = []
+
+    def __enter__(self) -> "TerminalGuard":
+        self._handlers = [(number, signal.signal(number, self._on_signal)) for number in SIGNALS]
+        return self
+
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
+        for number, handler in self._handlers:
+            signal.signal(number, handler)
+        self.restore(is_clean=error is None)
+
+    def restore(self, *, is_clean: bool) -> None:
+        """Restore the modes of the terminal; unless it was left cleanly, also its screen."""
+        with suppress(OSError, termios.error):
+            if not is_clean:
+                os.write(sys.stderr.fileno(), _RESET)
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, self._modes)
+
+    def raise_signal(self) -> None:
+        """End the process by the signal that ended the program, as its parent expects."""
+        if self.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.signal is not None:
+            signal.signal(self.signal, signal.SIG_DFL)
+            os.kill(os.getpid(), self.signal)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal is not None:
+            self._give_up()
+        self.signal = number
+        if self.child is not None:
+            with suppress(OSError):
+                self.child.send_signal(number)
+        if self.leave is not None:
+            self.leave()
+        patience = threading.Timer(_PATIENCE_S, self._give_up)
+        patience.daemon = True
+        patience.start()
+
+    def _give_up(self) -> None:
+        """End the process now: it hangs, perhaps because the terminal is gone."""
+        assert self.signal is not None
+        self.restore(is_clean=False)
+        os._exit(128 + self.signal)

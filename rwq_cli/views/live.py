@@ -1,0 +1,271 @@
+"""What `rwq top` shows: its columns, its header, and the summary of one queue."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from rwq_cli.core.inspect.server_status import ServerStatus
+from rwq_cli.core.inspect.watching import QueueRow
+from rwq_cli.core.model import Counts, Item
+from rwq_cli.output import human
+from rwq_cli.output.cells import cut, width
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Column, Cut
+from rwq_cli.output.screen import Piece
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_HISTORY_CELLS = 20
+_SEPARATOR = "  "
+# The reasons that a summary names.
+_REASONS = 5
+
+
+def sparkline(values: Sequence[int], cells: int = _HISTORY_CELLS) -> str:
+    """The last values as bars, the highest of them as high as possible; 0 is the lowest bar."""
+    shown = values[-cells:]
+    highest = max(shown, default=0)
+    steps = len(_LEVELS) - 1
+    # Above 0, at least one step.
+    return "".join(
+        _LEVELS[0 if not value else max(1, round(value / highest * steps))] for value in shown
+    ).rjust(cells)
+
+
+def rate(per_s: float | None, *, is_least: bool = False) -> str:
+    """A rate per second; `-` for unknown, `≥` before one that may be higher."""
+    if per_s is None or (is_least and not per_s):
+        return "-"
+    text = f"{per_s:.1f}" if 0 < per_s < 9.95 else f"{round(per_s):,}"
+    return f"≥{text}" if is_least else text
+
+
+def _number(
+    title: str, value: Callable[[QueueRow], int | None], rank: int, style: str | None = None
+) -> Column[QueueRow]:
+    return Column(
+        title,
+        value,
+        lambda row: human.count(value(row)),
+        right=True,
+        style=(lambda row: style if value(row) else None) if style else None,
+        rank=rank,
+    )
+
+
+def _per_s(
+    title: str, field: str, value: Callable[[QueueRow], float | None], rank: int
+) -> Column[QueueRow]:
+    def raw(row: QueueRow) -> int | None:
+        # Sorted to the tenth.
+        per_s = value(row)
+        return None if per_s is None else round(10 * per_s)
+
+    return Column(
+        title,
+        raw,
+        lambda row: rate(value(row), is_least=row.rates.is_least),
+        right=True,
+        field=field,
+        rank=rank,
+    )
+
+
+def _seconds(empty_in_s: float | None) -> int | None:
+    return None if empty_in_s is None else round(empty_in_s)
+
+
+QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
+    Column("QUEUE", lambda row: row.queue, lambda row: escaped(row.queue), cut=Cut.MIDDLE),
+    _number("WAITING", lambda row: row.sample.waiting, 12),
+    _number("RUNNING", lambda row: row.running, 10),
+    _number("ABANDONED", lambda row: row.abandoned, 11, "red"),
+    _number("DELAYED", lambda row: row.sample.delayed, 4),
+    _number("BURIED", lambda row: row.sample.buried, 9, "yellow"),
+    _per_s("IN/S", "in_per_second", lambda row: row.rates.in_per_s, 6),
+    _per_s("LEFT/S", "left_per_second", lambda row: row.rates.left_per_s, 8),
+    Column(
+        "NEXT AGE",
+        lambda row: row.next_age_s,
+        lambda row: human.duration(row.next_age_s),
+        right=True,
+        field="next_age_seconds",
+        rank=7,
+    ),
+    Column(
+        "EMPTY IN",
+        lambda row: _seconds(row.rates.empty_in_s),
+        lambda row: human.duration(_seconds(row.rates.empty_in_s)),
+        right=True,
+        field="empty_in_seconds",
+        rank=5,
+    ),
+    Column(
+        "HISTORY",
+        lambda row: row.sample.waiting,
+        lambda row: sparkline(row.history),
+        style=lambda _row: "cyan",
+        rank=1,
+    ),
+)
+# Those that rows can be sorted by: a history has no order.
+SORT_COLUMNS = QUEUE_COLUMNS[:-1]
+
+
+def sorted_rows(
+    rows: Iterable[QueueRow], column: Column[QueueRow], *, reverse: bool
+) -> list[QueueRow]:
+    """The rows by a column: names from A, numbers from the highest; unknown ones last."""
+    is_number = column.right
+
+    def value(row: QueueRow) -> tuple[bool, int, bytes]:
+        raw = column.raw(row)
+        number = raw if isinstance(raw, int) else 0
+        return raw is None, number if reverse else -number, row.queue
+
+    if is_number:
+        return sorted(rows, key=value)
+    return sorted(rows, key=lambda row: row.queue, reverse=reverse)
+
+
+def sort_columns(chosen: Column[QueueRow], *, reverse: bool) -> list[Column[QueueRow]]:
+    """All columns; a mark in the title shows which one the rows are sorted by."""
+    rises = reverse if chosen.right else not reverse
+    mark = "▲" if rises else "▼"
+    return [
+        column._replace(title=column.title + mark, field=column.name)
+        if column.name == chosen.name
+        else column
+        for column in QUEUE_COLUMNS
+    ]
+
+
+class Place(NamedTuple):
+    """The server that `rwq top` looks at.
+
+    Attributes:
+        label: Its context, else its masked URL; escaped.
+        server: Its masked URL, escaped; empty if that is the label.
+        style: The style of the label.
+        is_read_only: Whether its context is read-only.
+    """
+
+    label: str
+    server: str = ""
+    style: str = "bold"
+    is_read_only: bool = False
+
+
+def header(place: Place, status: ServerStatus | None, room: int) -> list[Piece]:
+    """The server, its version, memory and persistence, as far as they fit."""
+    parts: list[Piece] = []
+    if place.is_read_only:
+        parts.append(("read-only", None))
+    if status is not None:
+        if status.version is not None:
+            parts.append((escaped(status.version.encode()), None))
+        if status.used_bytes is not None:
+            parts.append((_memory(status), _memory_style(status)))
+        parts.append(_persistence(status))
+    if place.server:
+        parts.insert(0, (place.server, None))
+    return fitted([(place.label, place.style), *parts], room)
+
+
+def _memory(status: ServerStatus) -> str:
+    used = human.size(status.used_bytes)
+    limit = status.durability.maxmemory_bytes
+    return f"{used} of {human.size(limit)}" if limit else used
+
+
+def _memory_style(status: ServerStatus) -> str | None:
+    limit, used = status.durability.maxmemory_bytes, status.used_bytes or 0
+    # Writes are refused soon, or keys are evicted.
+    return "red" if limit and used > 0.9 * limit else None
+
+
+def _persistence(status: ServerStatus) -> Piece:
+    durability = status.durability
+    if durability.is_failing:
+        return "cannot save", "red"
+    if durability.persists is None:
+        return "persistence unknown", None
+    if not durability.persists:
+        return "no persistence", "red"
+    return ("append-only file" if durability.appends else "snapshots"), None
+
+
+def fitted(parts: Sequence[Piece], room: int) -> list[Piece]:
+    """The parts in one line; those at the end are left out if they do not fit, the first is cut."""
+    line: list[Piece] = []
+    used = 0
+    for text, style in parts:
+        gap = len(_SEPARATOR) if line else 0
+        if line and used + gap + width(text) > room:
+            break
+        if gap:
+            line.append((_SEPARATOR, None))
+        shown = cut(text, max(1, room - used - gap))
+        line.append((shown, style))
+        used += gap + width(shown)
+    return line
+
+
+def wrapped_parts(parts: Sequence[Piece], room: int) -> list[list[Piece]]:
+    """The parts in as many lines as they need."""
+    lines: list[list[Piece]] = []
+    left = list(parts)
+    while left:
+        line = fitted(left, room)
+        lines.append(line)
+        left = left[(len(line) + 1) // 2 :]
+    return lines
+
+
+# Each with the style of a number above 0.
+_STATES = (
+    ("waiting", None),
+    ("leased", "green"),
+    ("abandoned", "red"),
+    ("held", "red"),
+    ("delayed", None),
+    ("due", "yellow"),
+    ("buried", "yellow"),
+)
+
+
+def state_parts(counts: Counts) -> list[Piece]:
+    """The counts of a queue by state, with ages."""
+    parts: list[Piece] = []
+    for name, style in _STATES:
+        number: int | None = getattr(counts, name)
+        if number or name in ("waiting", "leased", "abandoned", "delayed", "buried"):
+            parts.append((f"{name} {human.count(number)}", style if number else None))
+    if counts.oldest_waiting_s is not None:
+        parts.append((f"next item last used {human.ago(counts.oldest_waiting_s)}", None))
+    if counts.lease_soonest_ms is not None and counts.lease_latest_ms is not None:
+        ends = (counts.lease_soonest_ms / 1000, counts.lease_latest_ms / 1000)
+        when = " to ".join(dict.fromkeys(map(human.duration, ends)))
+        parts.append((f"leases end in {when}", None))
+    return parts
+
+
+def reason_parts(buried: Sequence[Item], total: int) -> list[Piece]:
+    """How many items are buried for each reason, the most frequent first.
+
+    Args:
+        buried: Buried items.
+        total: How many there are; more than these if only the first were read.
+    """
+    if not buried:
+        return []
+    reasons = Counter(item.reason or b"" for item in buried)
+    head = "buried by reason:"
+    if len(buried) < total:
+        head = f"the first {human.count(len(buried))} buried by reason:"
+    parts: list[Piece] = [(head, None)]
+    for reason, count in reasons.most_common(_REASONS):
+        parts.append((f"{human.count(count)} {escaped(reason) or '(none)'}", "yellow"))
+    if len(reasons) > _REASONS:
+        others = sum(reasons.values()) - sum(n for _, n in reasons.most_common(_REASONS))
+        parts.append((f"{human.count(others)} others", None))
+    return parts

@@ -1,0 +1,84 @@
+"""`rwq top` before anything is drawn: what it needs, and what it says without."""
+
+import sys
+
+import pytest
+import redis
+
+from tests.conftest import StartServer
+from tests.driver import Rwq
+
+
+def test_without_a_terminal_it_names_another_command(rwq: Rwq) -> None:
+    result = rwq("top")
+    assert result.as_tuple() == (
+        2,
+        "",
+        "rwq: error: top needs a terminal for stdin, stdout and stderr; use rwq queues\n",
+    )
+
+
+def test_a_dumb_terminal_is_none(rwq: Rwq) -> None:
+    code, shown = rwq.on_terminal("top", variables={"TERM": "dumb"})
+    assert (code, b"top needs a terminal" in shown) == (2, True)
+
+
+def test_without_textual_it_says_how_to_install_it(
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rwq_cli.commands.top.find_spec", lambda _name: None)
+    monkeypatch.setattr("rwq_cli.environment.Environment.stdin_is_terminal", True)
+    monkeypatch.setattr("rwq_cli.environment.Environment.stdout_is_terminal", True)
+    monkeypatch.setattr("rwq_cli.environment.Environment.stderr_is_terminal", True)
+    assert rwq("top").as_tuple() == (
+        2,
+        "",
+        'rwq: error: top needs Textual; pip install "rwq-cli[top]"\n',
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("-o csv", "top draws on the terminal; rwq queues has -o and --fields"),
+        ("--fields queue", "top draws on the terminal; rwq queues has -o and --fields"),
+        ("--every 10ms", "--every is at least 100ms; each tick costs the server time"),
+        ("--every 0", "--every is at least 100ms; each tick costs the server time"),
+        (
+            "--sort size",
+            "no field 'size'; the fields are queue, waiting, running, abandoned, "
+            "delayed, buried, in_per_second, left_per_second, next_age_seconds, empty_in_seconds",
+        ),
+        ("jobs", "top takes no arguments"),
+    ],
+)
+def test_what_cannot_work_is_an_error_in_one_line(rwq: Rwq, words: str, error: str) -> None:
+    code, shown = rwq.on_terminal("top", *words.split())
+    assert code == 2
+    assert shown.decode().startswith(f"rwq: error: {error}")
+    assert shown.count(b"\n") == 1
+
+
+def test_an_unreachable_server_is_an_error_before_anything_is_drawn(
+    rwq: Rwq, start_server: StartServer
+) -> None:
+    server = start_server()
+    server.kill()
+    code, shown = rwq.on_terminal("top", variables={"RWQ_URL": server.url})
+    assert code == 69
+    assert shown.startswith(b"rwq: error: cannot reach")
+    assert shown.count(b"\n") == 1
+
+
+def test_no_other_command_loads_textual(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.lpush("jobs:queue", "a")
+    program = (
+        "import sys; from rwq_cli.cli.program import run; "
+        "from rwq_cli.environment import Environment; "
+        "run(sys.argv[1:], Environment.of_process()); "
+        "assert 'textual' not in sys.modules"
+    )
+    for words in (["--help"], ["top", "--help"], ["top"], ["queues"]):
+        process = rwq.start(*words, command=[sys.executable, "-c", program])
+        _, errors = process.communicate()
+        assert (process.returncode, b"AssertionError" in errors) == (0, False)

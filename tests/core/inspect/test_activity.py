@@ -1,0 +1,175 @@
+"""Rates from samples: what came and went, and what cannot be known."""
+
+import pytest
+import redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.activity import (
+    HISTORY_SAMPLES,
+    PUSHES_MAX,
+    Activity,
+    Rates,
+    Sample,
+    next_ages,
+    read_samples,
+)
+from tests.conftest import FakeClock, Foreign, work_of
+
+
+class Sampled:
+    """Samples the queue of the tests, two seconds apart."""
+
+    def __init__(self, queue: WorkQueue, clock: FakeClock) -> None:
+        self.queue, self.clock, self.activity = queue, clock, Activity()
+
+    def look(self) -> Rates:
+        """Sample the queue, and say what is known of its rates."""
+        last = self.activity.last
+        known = {} if last is None else {self.queue.name: last}
+        sample = read_samples([self.queue], known)[self.queue.name]
+        assert isinstance(sample, Sample)
+        self.activity.add(sample)
+        self.clock.now_s += 2
+        return self.activity.rates()
+
+
+@pytest.fixture
+def sampled(queue: WorkQueue, clock: FakeClock) -> Sampled:
+    return Sampled(queue, clock)
+
+
+def test_one_sample_says_nothing_of_rates(sampled: Sampled, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    assert sampled.look() == Rates()
+
+
+def test_pushes_are_counted_though_as_many_leave(
+    sampled: Sampled, foreign: Foreign, raw: redis.Redis
+) -> None:
+    """Lengths alone would show a queue that stands still."""
+    foreign.waiting(*(b"%d" % number for number in range(10)))
+    sampled.look()
+    foreign.waiting(b"x", b"y", b"z", b"w")
+    for _ in range(4):
+        raw.rpop("jobs:queue")
+    assert sampled.look() == Rates(2.0, 2.0, False, None)
+
+
+def test_what_is_leased_has_not_left(sampled: Sampled, foreign: Foreign, raw: redis.Redis) -> None:
+    foreign.waiting(b"a", b"b", b"c", b"d")
+    sampled.look()
+    raw.lmove("jobs:queue", "jobs:processing", "RIGHT", "LEFT")
+    assert sampled.look() == Rates(0.0, 0.0, False, 6.0)
+
+
+def test_a_queue_that_drains_says_when_it_is_empty(
+    sampled: Sampled, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(10)))
+    sampled.look()
+    raw.rpop("jobs:queue", 4)
+    assert sampled.look() == Rates(0.0, 2.0, False, 3.0)
+
+
+def test_workers_faster_than_the_samples_leave_a_lower_bound(
+    sampled: Sampled, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"a")
+    sampled.look()
+    raw.delete("jobs:queue")
+    foreign.waiting(b"b", b"c")
+    foreign.leased(b"d", b"e", b"f")
+    assert sampled.look() == Rates(2.0, 0.0, True, None)
+
+
+def test_nothing_seen_is_unknown_and_not_zero(sampled: Sampled) -> None:
+    """Between two looks at an empty queue, any number may have passed through it."""
+    sampled.look()
+    assert sampled.look() == Rates(None, None, True, None)
+
+
+def test_a_promotion_or_a_kick_is_nothing_new(
+    sampled: Sampled, queue: WorkQueue, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a")
+    foreign.delayed(b"b", 1)
+    foreign.buried(b"c")
+    sampled.look()
+    list(queue.promote())
+    list(queue.kick([b"c"]))
+    assert sampled.look() == Rates(0.0, 0.0, False, None)
+
+
+def test_a_delayed_item_came_in(sampled: Sampled, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    sampled.look()
+    foreign.delayed(b"b", 9_999_999_999_999)
+    assert sampled.look()[:2] == (0.5, 0.0)
+
+
+def test_more_pushes_than_are_looked_for_are_a_lower_bound(
+    sampled: Sampled, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"a")
+    sampled.look()
+    raw.lpush("jobs:queue", *(b"%d" % number for number in range(PUSHES_MAX)))
+    assert sampled.look() == Rates(PUSHES_MAX / 2, 0.0, True, None)
+
+
+def test_a_key_of_the_wrong_type_is_the_answer_of_its_queue_alone(
+    queue: WorkQueue, raw: redis.Redis
+) -> None:
+    raw.set("bad:queue", "x")
+    raw.lpush("jobs:queue", "a")
+    bad = queue.sibling("bad")
+    found = read_samples([queue, bad], {})
+    assert isinstance(found[b"jobs"], Sample)
+    assert isinstance(found[b"bad"], WrongType)
+
+
+def test_many_queues_cost_a_fixed_number_of_commands_each(
+    queue: WorkQueue, raw: redis.Redis
+) -> None:
+    """However long they are; and no command reads more than one entry."""
+    queues = [queue.sibling(f"q{number}") for number in range(120)]
+    for each in queues:
+        raw.lpush(each.keys.main, *(b"%d" % number for number in range(50)))
+    last = {name: s for name, s in read_samples(queues, {}).items() if isinstance(s, Sample)}
+    before = work_of(raw)
+    assert len(read_samples(queues, last)) == 120
+    after = work_of(raw)
+    calls = {name: count - before.calls.get(name, 0) for name, count in after.calls.items()}
+    expected = {"llen": 240, "zcard": 240, "lindex": 240, "lpos": 120, "multi": 3, "exec": 3}
+    assert {name: calls[name] for name in expected} == expected
+    assert calls.keys() - expected.keys() <= {"info"} | before.calls.keys()
+    assert after.bytes_sent - before.bytes_sent < 120 * 200
+
+
+def test_ages_are_those_of_the_next_items(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    foreign.unused_for(b"a", 300)
+    empty = queue.sibling("none")
+    samples = {
+        name: sample
+        for name, sample in read_samples([queue, empty], {}).items()
+        if isinstance(sample, Sample)
+    }
+    assert next_ages([queue, empty], samples) == {b"jobs": 300}
+
+
+def test_a_history_has_an_end() -> None:
+    activity = Activity()
+    for number in range(2 * HISTORY_SAMPLES):
+        activity.add(Sample(number, number, 0, 0, 0, None, None, None, False))
+    assert activity.waiting == list(range(HISTORY_SAMPLES, 2 * HISTORY_SAMPLES))
+
+
+def test_a_queue_is_idle_once_all_samples_are_empty() -> None:
+    activity = Activity()
+    activity.add(Sample(0, 0, 1, 0, 0, None, None, None, False))
+    for number in range(HISTORY_SAMPLES - 1):
+        activity.add(Sample(number, 0, 0, 0, 0, None, None, None, False))
+    assert not activity.is_idle
+    activity.add(Sample(100, 0, 0, 0, 0, None, None, None, False))
+    assert activity.is_idle

@@ -1,0 +1,124 @@
+"""Watching many queues: what a tick reads, and what it leaves for the next."""
+
+import pytest
+import redis
+
+from rwq_cli.core import ServerError, WorkQueue
+from rwq_cli.core.inspect.activity import HISTORY_SAMPLES
+from rwq_cli.core.inspect.cursor import PAGE_SIZE
+from rwq_cli.core.inspect.watching import SLOW_S, QueueWatch, interval_s
+from tests.conftest import AsUser, FakeClock, Foreign, work_of
+
+
+def watch_of(queue: WorkQueue, *names: bytes) -> QueueWatch:
+    """A watch of these queues on the connection and clock of a queue."""
+    return QueueWatch(queue.sibling, names)
+
+
+def rows_of(watch: QueueWatch) -> dict[bytes, tuple[int, ...]]:
+    """By queue: waiting, running, abandoned (-1 for not counted), delayed and buried."""
+    return {
+        row.queue: (
+            row.sample.waiting,
+            row.running,
+            -1 if row.abandoned is None else row.abandoned,
+            row.sample.delayed,
+            row.sample.buried,
+        )
+        for row in watch.tick().rows
+    }
+
+
+def test_a_row_counts_every_state_once(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"w1", b"w2")
+    foreign.leased(b"l1")
+    foreign.abandoned(b"a1", b"a2")
+    foreign.delayed(b"d1", 9_999_999_999_999)
+    foreign.buried(b"b1")
+    assert rows_of(watch_of(queue, b"jobs", b"none")) == {
+        b"jobs": (2, 1, 2, 1, 1),
+        b"none": (0, 0, 0, 0, 0),
+    }
+
+
+def test_of_a_long_processing_list_nothing_is_read(queue: WorkQueue, raw: redis.Redis) -> None:
+    raw.lpush("jobs:processing", *(b"%d" % number for number in range(PAGE_SIZE + 1)))
+    before = work_of(raw).calls.get("lrange")
+    assert rows_of(watch_of(queue, b"jobs")) == {b"jobs": (0, PAGE_SIZE + 1, -1, 0, 0)}
+    assert work_of(raw).calls.get("lrange") == before
+
+
+def test_abandoned_items_are_counted_a_few_queues_at_a_time(
+    queue: WorkQueue, raw: redis.Redis, clock: FakeClock
+) -> None:
+    """The oldest counts first, so that each queue has its turn."""
+    names = [b"q%d" % number for number in range(5)]
+    ids = [b"%d" % number for number in range(PAGE_SIZE)]
+    for name in names:
+        Foreign(raw, name).abandoned(*ids)
+    watch = watch_of(queue, *names)
+    counted = []
+    for _ in range(4):
+        overview = watch.tick()
+        counted.append([row.abandoned is not None for row in overview.rows].count(True))
+        clock.now_s += 2
+    assert counted == [2, 4, 5, 5]
+    # In the last tick, the counts of the second one were the oldest.
+    assert overview.abandoned_age_s == 4.0
+
+
+def test_a_queue_that_disappears_stays_while_it_has_a_history(
+    queue: WorkQueue, raw: redis.Redis
+) -> None:
+    raw.lpush("jobs:queue", "a")
+    watch = watch_of(queue, b"jobs", b"other")
+    watch.tick()
+    raw.delete("jobs:queue")
+    watch.watch([b"other"])
+    assert [row.queue for row in watch.tick().rows] == [b"jobs", b"other"]
+    for _ in range(HISTORY_SAMPLES):
+        watch.tick()
+    watch.watch([b"other"])
+    assert [row.queue for row in watch.tick().rows] == [b"other"]
+
+
+def test_a_queue_of_the_wrong_type_is_left_out(queue: WorkQueue, raw: redis.Redis) -> None:
+    raw.set("bad:processing", "x")
+    overview = watch_of(queue, b"bad", b"jobs").tick()
+    assert [row.queue for row in overview.rows] == [b"jobs"]
+    assert overview.left_out == ["bad:processing has the wrong type"]
+
+
+def test_the_status_of_the_server_is_read_now_and_then(
+    queue: WorkQueue, raw: redis.Redis, clock: FakeClock
+) -> None:
+    watch = watch_of(queue, b"jobs")
+    status = watch.tick().status
+    assert status is not None
+    assert status.version is not None
+    assert status.used_bytes is not None
+    assert status.durability.persists is False
+    before = work_of(raw).calls["info"]
+    watch.tick()
+    # The two of `work_of`.
+    assert work_of(raw).calls["info"] - before == 2
+    clock.now_s += 60
+    watch.tick()
+    assert work_of(raw).calls["info"] - before > 4
+
+
+def test_nothing_to_watch_is_no_call(queue: WorkQueue) -> None:
+    assert watch_of(queue).tick().rows == ()
+
+
+def test_a_refusal_is_an_error(as_user: AsUser) -> None:
+    queue = WorkQueue(as_user("+info"), b"jobs")
+    with pytest.raises(ServerError, match="denied permission"):
+        watch_of(queue, b"jobs").tick()
+
+
+@pytest.mark.parametrize(
+    ("call_s", "wait_s"), [(0.0, 2.0), (SLOW_S, 2.0), (0.15, 3.0), (60.0, 15.0)]
+)
+def test_a_slow_server_is_asked_less_often(call_s: float, wait_s: float) -> None:
+    assert interval_s(2.0, call_s) == pytest.approx(wait_s)

@@ -1,0 +1,592 @@
+"""The screens and keys of `rwq top`, on a real server, without a terminal."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
+from time import monotonic
+from typing import Any, cast
+
+import pytest
+import redis
+
+from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.top import open_session
+from rwq_cli.core.errors import ConnectionLost
+from rwq_cli.core.inspect.watching import Overview
+from rwq_cli.environment import Environment
+from tests.conftest import Foreign
+from tests.driver import TIMEOUT_S, Rwq
+
+pytest.importorskip("textual")
+
+from textual import events
+from textual.geometry import Region
+from textual.pilot import Pilot
+
+from rwq_cli.top import app as app_module
+from rwq_cli.top.app import TopApp
+from rwq_cli.top.widgets import Lines, Listing
+
+EVERY_S = 0.05
+QUEUES_200 = 200
+
+
+# The keys whose names are not their characters.
+_CHARACTERS = {"slash": "/", "asterisk": "*", "question_mark": "?", "space": " ", "enter": "\r"}
+
+
+class Live:
+    """A running app, and what it shows.
+
+    Attributes:
+        app: The app.
+        pilot: Types keys.
+        ran: The command lines that were run, with their options.
+    """
+
+    def __init__(self, app: TopApp, pilot: Pilot[None], ran: list[str]) -> None:
+        self.app, self.pilot, self.ran = app, pilot, ran
+
+    @property
+    def strips(self) -> list[Any]:
+        """What is drawn, from top to bottom."""
+        found: list[Any] = []
+        for widget in self.app.screen.query("Lines, Listing"):
+            assert isinstance(widget, Lines | Listing)
+            if widget.display and widget.size:
+                found += widget.render_lines(Region(0, 0, *widget.size))
+        return found
+
+    @property
+    def lines(self) -> list[str]:
+        """What is shown, without the blanks at the ends of lines."""
+        return [strip.text.rstrip() for strip in self.strips]
+
+    @property
+    def text(self) -> str:
+        """What is shown as one text."""
+        return "\n".join(self.lines)
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The words of the rows of the list."""
+        listing = self.listing
+        return ["".join(text for text, _ in line).split() for line in listing.lines]
+
+    @property
+    def listing(self) -> Listing:
+        """The list; an empty one while a screen is put together."""
+        found = list(self.app.screen.query(Listing))
+        return found[0] if found else Listing(colour=False)
+
+    @property
+    def names(self) -> list[str]:
+        """The first word of each row."""
+        return [row[0] for row in self.rows]
+
+    async def press(self, *keys: str) -> None:
+        """Type keys, each once the one before is handled; the pilot would wait for much more."""
+        for key in keys:
+            character = key if len(key) == 1 else _CHARACTERS.get(key)
+            self.app.post_message(events.Key(key, character))
+            await self.pilot.pause(0.01)
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Wait until something is so."""
+        deadline = monotonic() + TIMEOUT_S
+        while not condition():
+            assert monotonic() < deadline, f"it shows:\n{self.text}\nit ran: {self.ran}"
+            await self.pilot.pause(0.01)
+
+    async def until_shown(self, text: str) -> None:
+        """Wait until a text is shown."""
+        await self.until(lambda: text in self.text)
+
+
+Story = Callable[[Live], Awaitable[None]]
+
+
+@pytest.fixture
+def play(rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Plays a story on the app. Commands are noted, and not run."""
+    # Without a terminal there is nothing to leave to a command.
+    monkeypatch.setattr(TopApp, "suspend", lambda _app: nullcontext())
+
+    def run(
+        story: Story,
+        *,
+        size: tuple[int, int] = (120, 30),
+        given: dict[str, Any] | None = None,
+        every_s: float = EVERY_S,
+    ) -> None:
+        streams = (io.BytesIO(), io.BytesIO(), io.BytesIO())
+        settings = Settings(Environment(rwq.variables, *streams), given or {"color": "always"})
+
+        @asynccontextmanager
+        async def running() -> AsyncIterator[Live]:
+            ran: list[str] = []
+            session = open_session(settings, every_s, cast(Any, None))
+
+            def note(action: Any, options: Sequence[str]) -> None:
+                ran.append(session.command_line(action, " ".join(options)))
+
+            app = TopApp(replace(session, run=note))
+            async with app.run_test(size=size) as pilot:
+                yield Live(app, pilot, ran)
+
+        async def whole() -> None:
+            async with running() as live:
+                await story(live)
+
+        asyncio.run(whole())
+
+    return run
+
+
+@pytest.fixture
+def filled(foreign: Foreign, raw: redis.Redis) -> None:
+    foreign.waiting(b"w1", b"w2")
+    foreign.leased(b"l1", holder=b"worker-7")
+    foreign.abandoned(b"a1")
+    foreign.delayed(b"d1", 9_999_999_999_999)
+    foreign.buried(b"b1", b"crashes")
+    foreign.buried(b"b2", b"crashes")
+    foreign.buried(b"b3", b"old format")
+    Foreign(raw, b"mail:in").waiting(b"m1", b"m2", b"m3")
+    Foreign(raw, b"mail:out").waiting(b"m1")
+
+
+pytestmark = pytest.mark.usefixtures("filled")
+
+
+def test_a_row_is_a_queue(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        assert live.lines[2].split()[:6] == [
+            *("QUEUE▲", "WAITING", "RUNNING", "ABANDONED", "DELAYED", "BURIED")
+        ]
+        assert [row[:6] for row in live.rows] == [
+            ["jobs", "2", "1", "1", "1", "3"],
+            ["mail:in", "3", "0", "0", "0", "0"],
+            ["mail:out", "1", "0", "0", "0", "0"],
+        ]
+        header = live.lines[0]
+        assert "unix://" in header
+        assert "MiB" in header
+        assert header.endswith("no persistence")
+        assert "3 queues" in live.lines[1]
+
+    play(story)
+
+
+def test_numbers_follow_the_server(play: Callable[..., None], foreign: Foreign) -> None:
+    async def story(live: Live) -> None:
+        foreign.waiting(b"w3", b"w4", b"w5")
+        await live.until(lambda: live.rows[0][1] == "5")
+        await live.until(lambda: float(live.rows[0][6]) > 0)
+        assert "▇" in live.lines[3] or "█" in live.lines[3]
+
+    play(story)
+
+
+def test_a_queue_then_an_item_and_back(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        await live.press("enter")
+        await live.until_shown("worker-7")
+        assert live.rows == [
+            ["a1", "abandoned", "-", "-", "10", "B", "data", "of", "a1"],
+            ["l1", "leased", "worker-7", live.rows[1][3], "10", "B", "data", "of", "l1"],
+        ]
+        assert "jobs  waiting 2  leased 1  abandoned 1  delayed 1  buried 3" in live.text
+        assert "buried by reason:  2 crashes  1 old format" in live.text
+        for first in (["0", "w1"], ["d1", "in"], ["b1"]):
+            await live.press("tab")
+            await live.until(lambda first=first: live.rows and live.rows[0][: len(first)] == first)
+        await live.press("shift+tab")
+        await live.until(lambda: live.names == ["d1"])
+        await live.press("enter")
+        await live.until_shown("It is delayed.")
+        assert "rwq kick" not in live.text
+        await live.press("escape")
+        await live.until(lambda: live.names == ["d1"])
+        await live.press("escape")
+        await live.until(lambda: live.names == ["jobs", "mail:in", "mail:out"])
+
+    play(story)
+
+
+def test_an_item_is_shown_as_by_show(play: Callable[..., None], rwq: Rwq) -> None:
+    async def story(live: Live) -> None:
+        await live.press("enter")
+        await live.until_shown("a1")
+        await live.press("enter")
+        await live.until_shown("light clean returns it")
+        listing = live.listing
+        shown = ["".join(text for text, _ in line).rstrip() for line in listing.lines]
+        expected = rwq("show", "-q", "jobs", "a1", "-o", "table", variables={"COLUMNS": "118"})
+        # Lines with ages and command lines of another environment apart.
+        assert [line for line in shown if "last used" not in line and " rwq " not in line] == [
+            line for line in expected.lines if "last used" not in line and " rwq " not in line
+        ]
+        assert len(shown) == len(expected.lines)
+
+    play(story, given={"url": rwq.variables["RWQ_URL"]})
+
+
+def test_a_filter_is_a_part_of_a_name_or_a_pattern(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        await live.press("slash", *"mail")
+        await live.until(lambda: live.names == ["mail:in", "mail:out"])
+        await live.press("asterisk", "u", "asterisk")
+        await live.until(lambda: live.names == ["mail:out"])
+        # What was typed is no key.
+        await live.press("q")
+        await live.until_shown("No such queues.")
+        await live.press("backspace", "enter", "s")
+        await live.until_shown("filter mail*u*")
+        await live.until_shown("WAITING▼")
+        await live.press("escape")
+        await live.until(lambda: len(live.names) == 3)
+        assert "filter" not in live.lines[1]
+
+    play(story)
+
+
+def test_sorting_goes_from_column_to_column(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        await live.press("s")
+        await live.until(lambda: live.names == ["mail:in", "jobs", "mail:out"])
+        await live.press("S")
+        await live.until(lambda: live.names == ["mail:out", "jobs", "mail:in"])
+        assert "WAITING▲" in live.text
+        await live.press("s", "s")
+        await live.until_shown("ABANDONED▼")
+        assert live.names[0] == "jobs"
+
+    play(story)
+
+
+def test_sort_and_reverse_are_the_first_order(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        assert live.names == ["mail:in", "jobs", "mail:out"]
+
+    play(story, given={"sort": "waiting", "reverse": True})
+
+
+def test_the_cursor_stays_on_its_queue(play: Callable[..., None], raw: redis.Redis) -> None:
+    async def story(live: Live) -> None:
+        await live.press("s")
+        listing = live.listing
+        assert listing.chosen == b"jobs"
+        Foreign(raw, b"mail:out").waiting(b"1", b"2", b"3", b"4", b"5")
+        await live.until(lambda: live.names == ["mail:out", "mail:in", "jobs"])
+        assert listing.chosen == b"jobs"
+
+    play(story)
+
+
+def test_space_freezes(play: Callable[..., None], foreign: Foreign) -> None:
+    async def story(live: Live) -> None:
+        await live.press("space")
+        await live.until_shown("FROZEN")
+        foreign.waiting(b"w3")
+        await live.pilot.pause(5 * EVERY_S)
+        assert live.rows[0][1] == "2"
+        await live.press("space")
+        await live.until(lambda: live.rows[0][1] == "3")
+        assert "FROZEN" not in live.text
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("r", "rwq release --state abandoned"),
+        ("b", "rwq bury --state abandoned --reason"),
+        ("K", "rwq kick --all"),
+    ],
+)
+def test_a_command_for_a_queue_is_shown_before_it_runs(
+    play: Callable[..., None], key: str, line: str
+) -> None:
+    async def story(live: Live) -> None:
+        await live.press(key)
+        await live.until_shown(f"$ {line} -q jobs")
+        assert live.ran == []
+        await live.press("escape")
+        await live.until(lambda: live.rows)
+        assert live.ran == []
+        await live.press(key)
+        await live.until_shown("Enter runs it")
+        await live.press(*" -n 1", "enter")
+        await live.until(lambda: live.ran)
+        assert live.ran == [f"{line} -n 1 -q jobs"]
+
+    play(story, size=(200, 30))
+
+
+@pytest.mark.parametrize(
+    ("tabs", "key", "options"),
+    [
+        (0, "r", "release"),
+        (0, "b", "bury --reason"),
+        (1, "r", "release"),
+        (3, "K", "kick"),
+    ],
+)
+def test_a_command_for_an_item_has_the_options_that_it_needs(
+    play: Callable[..., None], tabs: int, key: str, options: str
+) -> None:
+    first = {0: "a1", 1: "w1", 3: "b1"}[tabs]
+
+    async def story(live: Live) -> None:
+        await live.press("enter", *["tab"] * tabs)
+        await live.until_shown(f"data of {first}")
+        await live.press(key)
+        await live.until_shown(f"$ rwq {options} -q jobs {first}")
+
+    play(story, size=(200, 30))
+
+
+def test_a_leased_item_needs_force(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        await live.press("enter")
+        await live.until_shown("worker-7")
+        await live.press("down", "r")
+        await live.until_shown("$ rwq release --force -q jobs l1")
+        await live.press("escape", "b")
+        await live.until_shown("$ rwq bury --force --reason -q jobs l1")
+        await live.press(*"'it fails'", "enter")
+        await live.until(lambda: live.ran)
+        assert live.ran == ["rwq bury --force --reason it fails -q jobs l1"]
+
+    play(story, size=(200, 30))
+
+
+def test_an_open_quotation_mark_is_pointed_out(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        await live.press("b", "'", "enter")
+        await live.until_shown("no closing quotation")
+        assert live.ran == []
+
+    play(story)
+
+
+def test_edit_and_doctor_run_at_once(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        await live.press("e")
+        await live.until_shown("edit: choose an item")
+        await live.press("d")
+        await live.until(lambda: len(live.ran) == 1)
+        assert live.ran == ["rwq doctor -q jobs"]
+        await live.press("enter")
+        await live.until_shown("worker-7")
+        await live.press("e")
+        await live.until(lambda: len(live.ran) == 2)
+        assert live.ran[1:] == ["rwq edit -q jobs a1"]
+
+    play(story)
+
+
+def test_what_a_command_changed_is_seen_at_once(
+    play: Callable[..., None], raw: redis.Redis
+) -> None:
+    async def story(live: Live) -> None:
+        raw.lpush("jobs:queue", "x")
+        await live.press("d")
+        await live.until(lambda: live.rows[0][1] == "3")
+
+    play(story, every_s=3600)
+
+
+def test_no_name_or_data_is_markup_or_controls_the_terminal(
+    play: Callable[..., None], raw: redis.Redis
+) -> None:
+    name = b"[red]\x1b[2J[/]\xff"
+    evil = Foreign(raw, name)
+    evil.leased(b"[bold]\x1b]0;x\x07", holder=b"[/nothing]\x9b")
+    evil.buried(b"b", b"[link=x]\x1b[31m")
+    shown = r"[red]\x1b[2J[/]\xff"
+
+    async def story(live: Live) -> None:
+        assert live.names == [shown]
+        await live.press("enter")
+        await live.until_shown(r"[bold]\x1b]0;x\x07")
+        assert r"[/nothing]\x9b" in live.text
+        assert r"buried by reason:  1 [link=x]\x1b[31m" in live.text
+        await live.press("enter")
+        await live.until_shown("A worker has leased it.")
+        await live.press("r")
+        await live.until_shown("$ rwq release --force")
+        assert r"$'[red]\x1b[2J[/]\xff'" in live.text
+        assert all(text.isprintable() for text in live.lines)
+
+    play(story, given={"queue": ["[[]red*"]}, size=(200, 40))
+
+
+@pytest.mark.parametrize("columns", [40, 80, 250])
+def test_two_hundred_queues_fit_any_width(
+    play: Callable[..., None], raw: redis.Redis, columns: int
+) -> None:
+    for number in range(QUEUES_200):
+        raw.lpush(f"queue-{number:03}:queue", *range(number + 1))
+
+    async def story(live: Live) -> None:
+        assert len(live.rows) == QUEUES_200 + 3
+        for width in (columns, 61, columns):
+            await live.pilot.resize_terminal(width, 24)
+            await live.until(lambda width=width: live.strips[0].cell_length == width)
+            assert {strip.cell_length for strip in live.strips} == {width}
+            assert live.lines[2].startswith("QUEUE▲")
+            assert "WAITING" in live.lines[2]
+            assert len(live.lines) == 24
+        await live.press("end")
+        assert live.listing.chosen == b"queue-199"
+        await live.until_shown("queue-199")
+
+    play(story, size=(columns, 24))
+
+
+def test_a_lost_server_is_mentioned_and_waited_for(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(live: Live) -> None:
+        watch = live.app._session.watch
+        with monkeypatch.context() as patched:
+
+            def fail() -> Overview:
+                raise ConnectionLost("lost the connection to [b]x: \x1bit is gone")
+
+            patched.setattr(watch, "tick", fail)
+            await live.until_shown(r"trying again: lost the connection to [b]x: \x1bit is gone")
+            assert len(live.rows) == 3
+        await live.until(lambda: "trying again" not in live.text)
+
+    play(story)
+
+
+def test_a_slow_server_is_mentioned_and_read_less_often(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(live: Live) -> None:
+        watch = live.app._session.watch
+        tick, ticks = watch.tick, 0
+
+        def slow() -> Overview:
+            nonlocal ticks
+            ticks += 1
+            return replace(tick(), call_s=0.5)
+
+        monkeypatch.setattr(watch, "tick", slow)
+        await live.until_shown("slow server (0.5s a call): read every 10s")
+        await live.pilot.pause(5 * EVERY_S)
+        assert ticks == 1
+
+    play(story)
+
+
+def test_new_queues_are_found(
+    play: Callable[..., None], raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "SCAN_EVERY_S", EVERY_S)
+
+    async def story(live: Live) -> None:
+        raw.lpush("new:queue", "x")
+        await live.until(lambda: live.names == ["jobs", "mail:in", "mail:out", "new"])
+
+    play(story)
+
+
+def test_named_queues_are_not_looked_for(
+    play: Callable[..., None], raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "SCAN_EVERY_S", EVERY_S)
+    scans = raw.info("commandstats").get("cmdstat_scan")
+
+    async def story(live: Live) -> None:
+        assert live.names == ["jobs", "none"]
+        await live.pilot.pause(5 * EVERY_S)
+        assert raw.info("commandstats").get("cmdstat_scan") == scans
+
+    play(story, given={"queue": ["jobs", "none"]})
+
+
+def test_a_queue_of_the_wrong_type_is_mentioned(
+    play: Callable[..., None], raw: redis.Redis
+) -> None:
+    raw.lpush("bad:queue", "x")
+    raw.set("bad:processing", "x")
+
+    async def story(live: Live) -> None:
+        await live.until_shown("left out: bad:processing has the wrong type")
+        assert live.names == ["jobs", "mail:in", "mail:out"]
+
+    play(story)
+
+
+def test_the_context_has_its_colour(play: Callable[..., None], rwq: Rwq) -> None:
+    file = rwq.home / ".config" / "rwq" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        f'[contexts.prod]\nurl = "{rwq.variables["RWQ_URL"]}"\ncolor = "red"\nread_only = true\n'
+    )
+    file.chmod(0o600)
+
+    async def story(live: Live) -> None:
+        label = next(segment for segment in live.strips[0] if segment.text == "prod")
+        assert label.style is not None
+        assert label.style.color is not None
+        assert label.style.color.name == "red"
+        assert "read-only" in live.lines[0]
+
+    play(story, given={"context": "prod", "color": "always"})
+
+
+def test_without_colour_nothing_is_coloured(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        await live.press("enter")
+        await live.until_shown("worker-7")
+        widgets = list(live.app.screen.query("Lines, Listing"))
+        assert len(widgets) == 6
+        for strip in live.strips:
+            for segment in strip:
+                colour = segment.style.color if segment.style else None
+                assert colour is None or colour.is_default
+
+    play(story, given={"color": "never"})
+
+
+def test_the_keys_are_explained(play: Callable[..., None]) -> None:
+    async def story(live: Live) -> None:
+        await live.press("question_mark")
+        await live.until_shown("go into a queue, then into an item")
+        await live.press("question_mark")
+        await live.until(lambda: live.names[:1] == ["jobs"])
+
+    play(story)
+
+
+def test_no_queue_is_a_sentence(play: Callable[..., None], raw: redis.Redis) -> None:
+    raw.flushall()
+
+    async def story(live: Live) -> None:
+        assert "No queues here." in live.text
+        await live.press("enter", "r", "e", "d", "slash", "x", "enter")
+        assert live.ran == []
+
+    play(story)
+
+
+def test_an_item_that_goes_is_said_to_be_gone(play: Callable[..., None], raw: redis.Redis) -> None:
+    async def story(live: Live) -> None:
+        await live.press("enter")
+        await live.until_shown("worker-7")
+        await live.press("enter")
+        await live.until_shown("abandoned")
+        raw.delete("jobs:item:a1")
+        raw.delete("jobs:processing")
+        await live.until_shown("There is no such item")
+
+    play(story)
