@@ -91,7 +91,9 @@ def _check_usable(settings: Settings) -> None:
         environment.stderr_is_terminal,
     )
     if not all(streams) or environment.variables.get("TERM", "dumb") == "dumb":
-        raise InvalidArgument("top needs a terminal for stdin, stdout and stderr", "use rwq queues")
+        raise InvalidArgument(
+            "top needs a terminal for stdin, stdout and stderr", "use rwq queues --watch 2s"
+        )
     if find_spec("textual") is None:
         raise InvalidArgument("top needs Textual", 'pip install "rwq-cli[top]"')
 
@@ -124,10 +126,13 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
         (shown,) = look_up(settings, queue, [item_id], lines)
         return shown
 
-    def find() -> Iterable[bytes]:
-        return _names(connection, words)
+    # It scans in a thread of its own.
+    scanned = connection.twin(reply_timeout_s=settings.reply_timeout_s)
 
-    watch = QueueWatch(handle, find())
+    def find() -> Iterable[bytes]:
+        return _names(scanned, words)
+
+    watch = QueueWatch(handle, _names(connection, words))
     sort, reverse = _sort(settings)
     return Session(
         watch=watch,
@@ -170,7 +175,7 @@ def _place(settings: Settings, connection: "Connection") -> "Place":
     from rwq_cli.output.escape import escaped
     from rwq_cli.views.live import Place
 
-    guard, is_context = settings.guard, settings.server.context is not None
+    guard, is_context = settings.protecting_context, settings.server.context is not None
     style = f"bold {guard.color}" if guard is not None and guard.color else "bold"
     label = settings.server_label
     if guard is not None and not is_context:

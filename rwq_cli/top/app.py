@@ -225,7 +225,7 @@ class TopApp(App[None]):
             every = human.duration(round(self._every_s, 1))
             parts.append((f"slow server ({took} a call): read every {every}", "yellow"))
         if self.overview.left_out:
-            left_out = escaped(self.overview.left_out[0].encode("utf-8", "surrogateescape"))
+            left_out = escaped(self.overview.left_out[0].message.encode("utf-8", "surrogateescape"))
             more = len(self.overview.left_out) - 1
             parts.append((f"left out: {left_out}{f', and {more} more' if more else ''}", "yellow"))
         age_s = self.overview.abandoned_age_s

@@ -18,7 +18,7 @@ from rwq_cli.views.command_lines import CommandLines
 # Options that a command of the same run needs, too.
 _VALUES = (
     *("password_file", "tls_ca", "tls_cert", "tls_key"),
-    *("connect_timeout", "reply_timeout", "color"),
+    *("connect_timeout", "reply_timeout", "patience", "color"),
 )
 _FLAGS = ("tls_insecure", "write", "debug")
 

@@ -14,7 +14,8 @@ def test_without_a_terminal_it_names_another_command(rwq: Rwq) -> None:
     assert result.as_tuple() == (
         2,
         "",
-        "rwq: error: top needs a terminal for stdin, stdout and stderr; use rwq queues\n",
+        "rwq: error: top needs a terminal for stdin, stdout and stderr; "
+        "use rwq queues --watch 2s\n",
     )
 
 

@@ -6,12 +6,12 @@ since. The rest follows from the lengths.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from rwq_cli.core.errors import ServerError, WrongType
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 
 # How far from the left end of main the last sample's newest ID is looked for, in entries: 0.1 ms
@@ -138,24 +138,27 @@ def _came(before: Sample, after: Sample) -> int:
 
 def read_samples(
     queues: Sequence[Queue], last: Mapping[bytes, Sample]
-) -> dict[bytes, Sample | WrongType]:
+) -> dict[bytes, Sample | ServerError]:
     """Sample queues, each at one instant, in the same time for queues of any length.
 
+    Queues of a cluster are sampled by commands in sequence.
+
     Args:
-        queues: The queues.
+        queues: The queues, on one connection.
         last: The last sample of each, by its name; those that have none are sampled the first time.
 
     Returns:
-        The samples by the names of the queues; an error for one with a key of the wrong type.
+        The samples by the names of the queues, or why a queue could not be sampled.
     """
-    found: dict[bytes, Sample | WrongType] = {}
+    found: dict[bytes, Sample | ServerError] = {}
     for at in range(0, len(queues), QUEUES_PER_CALL):
         group = queues[at : at + QUEUES_PER_CALL]
         commands = [_commands(queue, last.get(queue.name)) for queue in group]
+        connection = group[0].connection.root
         replies = iter(
-            group[0].call_all(
+            connection.call_all(
                 [command for each in commands for command in each],
-                atomic=True,
+                atomic=not connection.is_cluster,
                 return_errors=True,
             )
         )
@@ -181,14 +184,11 @@ def _commands(queue: Queue, last: Sample | None) -> list[tuple[Any, ...]]:
     return commands
 
 
-def _sample(replies: Iterable[Any], last: Sample | None, at_s: float) -> Sample | WrongType:
-    known = list(replies)
-    for reply in known:
-        if isinstance(reply, WrongType):
-            return reply
+def _sample(replies: Sequence[Any], last: Sample | None, at_s: float) -> Sample | ServerError:
+    for reply in replies:
         if isinstance(reply, ServerError):
-            raise reply
-    waiting, processing, delayed, buried, newest, following, *place = known
+            return reply
+    waiting, processing, delayed, buried, newest, following, *place = replies
     pushed: int | None = None
     is_least = False
     if place and place[0] is not None:
@@ -216,7 +216,7 @@ def next_ages(queues: Sequence[Queue], samples: Mapping[bytes, Sample]) -> dict[
     ]
     if not wanted:
         return {}
-    replies = wanted[0][0].call_all(
+    replies = wanted[0][0].connection.root.call_all(
         [("OBJECT", "IDLETIME", queue.keys.item(item_id)) for queue, item_id in wanted],
         return_errors=True,
     )

@@ -41,29 +41,37 @@ def lengths_and_abandoned(queue: Queue) -> Counts:
     if known.processing == 0:
         return replace(known, abandoned=0)
     (abandoned,) = count_abandoned([queue])
+    if isinstance(abandoned, PermissionDenied):
+        return known
+    if isinstance(abandoned, ServerError):
+        raise abandoned
     return replace(known, abandoned=abandoned)
 
 
-def count_abandoned(queues: Sequence[Queue]) -> list[int | None]:
+def count_abandoned(queues: Sequence[Queue]) -> list[int | ServerError]:
     """How many items of each queue are abandoned, in two round trips for all.
 
     Args:
         queues: The queues, on one connection, with at most `PAGE_SIZE` entries in processing.
 
     Returns:
-        The counts; None for a queue whose states this user may not read.
+        The counts, or the refusals.
     """
     if not queues:
         return []
-    pages = queues[0].call_all(
-        [("LRANGE", queue.keys.processing, -PAGE_SIZE, -1) for queue in queues]
+    pages = queues[0].connection.root.call_all(
+        [("LRANGE", queue.keys.processing, -PAGE_SIZE, -1) for queue in queues], return_errors=True
     )
-    wanted = [(queue, list(dict.fromkeys(page))) for queue, page in zip(queues, pages, strict=True)]
-    counts: list[int | None] = []
-    for found in states_of_each(wanted, in_processing=1):
-        if isinstance(found, ServerError) and not isinstance(found, PermissionDenied):
-            raise found
-        counts.append(found.count(State.ABANDONED) if isinstance(found, list) else None)
+    ids = [[] if isinstance(page, ServerError) else list(dict.fromkeys(page)) for page in pages]
+    found = states_of_each(list(zip(queues, ids, strict=True)), in_processing=1)
+    counts: list[int | ServerError] = []
+    for page, states in zip(pages, found, strict=True):
+        if isinstance(page, ServerError):
+            counts.append(page)
+        elif isinstance(states, ServerError):
+            counts.append(states)
+        else:
+            counts.append(states.count(State.ABANDONED))
     return counts
 
 

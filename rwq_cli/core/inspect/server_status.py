@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How a server is; None for what it does not say.
+    """How a server is, or one of a cluster; None for what it does not say.
 
     Attributes:
         version: The server and its version, such as `Valkey 8.1.1`.
-        used_bytes: How much memory it uses.
+        used_bytes: How much memory it uses; None for a cluster, whose servers differ.
         durability: Its eviction and persistence.
     """
 
@@ -34,9 +34,12 @@ def server_status(connection: "Connection") -> ServerStatus:
     server, memory = connection.call_all(
         [("INFO", "server"), ("INFO", "memory")], return_errors=True
     )
+    used = None
+    if isinstance(memory, dict) and not connection.is_cluster:
+        used = memory.get("used_memory")
     return ServerStatus(
         version_of(server) if isinstance(server, dict) else None,
-        memory.get("used_memory") if isinstance(memory, dict) else None,
+        used,
         durability_of(connection),
     )
 

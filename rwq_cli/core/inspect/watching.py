@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from rwq_cli.core.errors import WrongType
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.activity import (
     QUEUES_PER_CALL,
@@ -73,14 +73,14 @@ class Overview:
     Attributes:
         rows: The queues, by name.
         status: The server's status; None if it is not known yet.
-        left_out: Messages about the queues that are left out.
+        left_out: Why some queues are left out.
         call_s: How long a call took.
         abandoned_age_s: How old the oldest count of abandoned items is, seconds.
     """
 
     rows: Sequence[QueueRow] = ()
     status: ServerStatus | None = None
-    left_out: Sequence[str] = ()
+    left_out: Sequence[ServerError] = ()
     call_s: float = 0.0
     abandoned_age_s: float = 0.0
 
@@ -144,13 +144,15 @@ class QueueWatch:
         calls = -(-len(queues) // QUEUES_PER_CALL)
         call_s = (perf_counter() - started_s) / calls
         samples: dict[bytes, Sample] = {}
-        left_out: list[str] = []
+        left_out: list[ServerError] = []
         for name, each in found.items():
-            if isinstance(each, WrongType):
-                left_out.append(each.message)
+            if isinstance(each, ServerError):
+                left_out.append(each)
             else:
                 samples[name] = each
                 self._activities[name].add(each)
+        if left_out and not samples:
+            raise left_out[0]
         started_s = perf_counter()
         ages = next_ages(queues, samples)
         call_s = max(call_s, perf_counter() - started_s)
@@ -191,7 +193,8 @@ class QueueWatch:
             chosen.append(name)
         counts = count_abandoned([self._queues[name] for name in chosen])
         for name, count in zip(chosen, counts, strict=True):
-            self._abandoned[name] = _Abandoned(count, now_s)
+            known = count if isinstance(count, int) else None
+            self._abandoned[name] = _Abandoned(known, now_s)
         return now_s - min(
             (self._counted_at_s(name) for name in pending if name in self._abandoned), default=now_s
         )

@@ -123,7 +123,7 @@ def states_of_each(
         return [[] for _ in wanted]
     commands = [wanted[at][0].script("states", 0, in_processing, 0, *batch) for at, batch in calls]
     found: list[list[State] | ServerError] = [[] for _ in wanted]
-    replies = wanted[0][0].call_all(commands, return_errors=True)
+    replies = wanted[0][0].connection.root.call_all(commands, return_errors=True)
     for (at, _), reply in zip(calls, replies, strict=True):
         known = found[at]
         if isinstance(reply, ServerError):

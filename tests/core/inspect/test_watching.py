@@ -86,7 +86,7 @@ def test_a_queue_of_the_wrong_type_is_left_out(queue: WorkQueue, raw: redis.Redi
     raw.set("bad:processing", "x")
     overview = watch_of(queue, b"bad", b"jobs").tick()
     assert [row.queue for row in overview.rows] == [b"jobs"]
-    assert overview.left_out == ["bad:processing has the wrong type"]
+    assert [each.message for each in overview.left_out] == ["bad:processing has the wrong type"]
 
 
 def test_the_status_of_the_server_is_read_now_and_then(
