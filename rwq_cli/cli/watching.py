@@ -1,12 +1,13 @@
 """`--watch`: a command's report, made and written again and again."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.output.report import Records, Report, Watch
 
@@ -16,6 +17,7 @@ def watched(
     every: Duration | None,
     connection: Connection,
     make: Callable[[], Records[Any]],
+    rated: Callable[[], Iterable[Queue]] | None = None,
 ) -> Report:
     """The report of a command that has `--watch`.
 
@@ -24,6 +26,7 @@ def watched(
         every: The time between two reports; None for one report.
         connection: The server.
         make: Makes one report.
+        rated: Returns the queues whose rates are shown, too; None if the records are no queues.
 
     Raises:
         InvalidArgument: The output format needs an end.
@@ -32,8 +35,9 @@ def watched(
         return make()
     settings.check_endless("--watch")
     from rwq_cli.core.clock import SystemClock
+    from rwq_cli.core.inspect.rates import RateMeter
     from rwq_cli.service.rounds import Rounds
-    from rwq_cli.views.watching import with_time
+    from rwq_cli.views.watching import with_rates, with_time
 
     # Progress would be drawn over the report.
     settings.end_progress()
@@ -45,15 +49,19 @@ def watched(
         if not is_live:
             environment.error(f"rwq: {line}")
 
-    def make_with_time() -> Records[Any]:
+    meter = RateMeter()
+
+    def make_tick() -> Records[Any]:
         seconds, microseconds = connection.call("TIME")
         report = make()
         report.view = with_time(report.view, int(seconds) * 1000 + int(microseconds) // 1000)
+        if rated is not None:
+            report.view = with_rates(report.view, meter.read(rated()))
         return report
 
     rounds = Rounds(every, SystemClock(), note=note, is_exact=True)
     return Watch(
-        make_with_time,
+        make_tick,
         rounds,
         rounds.failed,
         lambda: time.strftime(f"%H:%M:%S, every {every}"),

@@ -46,13 +46,17 @@ def queues(
     connection = open_connection(settings)
     wanted = glob_pattern(b"*" if pattern is None else pattern)
 
-    names = found_at_times(lambda: queue_names(connection))
+    def find() -> list[WorkQueue]:
+        names = filter(wanted.match, queue_names(connection))
+        return [WorkQueue(connection, name) for name in names]
+
+    found = found_at_times(find)
 
     def counted() -> Iterator[Counts]:
         connection.set_no_touch()
-        for name in filter(wanted.match, names()):
+        for queue in found():
             try:
-                yield WorkQueue(connection, name).lengths_and_abandoned()
+                yield queue.lengths_and_abandoned()
             except WrongType as error:
                 settings.environment.error(f"skipped: {error.message}", once=True)
 
@@ -63,4 +67,4 @@ def queues(
             empty="No queues on this server." if pattern is None else "No such queues.",
         )
 
-    return watched(settings, watch, connection, report)
+    return watched(settings, watch, connection, report, found)

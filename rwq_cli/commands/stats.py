@@ -61,4 +61,4 @@ def stats(
             )
         return stats_report(counted, fast=fast, deep=deep, one=opened.is_one)
 
-    return watched(settings, watch, finder.connection, report)
+    return watched(settings, watch, finder.connection, report, lambda: finder.find().queues)

@@ -21,6 +21,14 @@ def size(number: int | None) -> str:
     raise AssertionError
 
 
+def rate(per_s: float | None, *, is_least: bool = False) -> str:
+    """A rate per second; `-` for unknown, `≥` before one that may be higher."""
+    if per_s is None or (is_least and not per_s):
+        return "-"
+    text = f"{per_s:.1f}" if 0 < per_s < 9.95 else f"{round(per_s):,}"
+    return f"≥{text}" if is_least else text
+
+
 def duration(seconds: float | None) -> str:
     """A time span in its two largest units; `-` for unknown."""
     if seconds is None:

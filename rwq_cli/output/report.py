@@ -88,7 +88,7 @@ class Column(NamedTuple, Generic[T]):
     """
 
     title: str
-    raw: Callable[[T], bytes | str | int | None]
+    raw: Callable[[T], bytes | str | float | None]
     human: Callable[[T], str] | None = None
     right: bool = False
     style: Callable[[T], str | None] | None = None

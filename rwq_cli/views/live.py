@@ -31,14 +31,6 @@ def sparkline(values: Sequence[int], cells: int = _HISTORY_CELLS) -> str:
     ).rjust(cells)
 
 
-def rate(per_s: float | None, *, is_least: bool = False) -> str:
-    """A rate per second; `-` for unknown, `≥` before one that may be higher."""
-    if per_s is None or (is_least and not per_s):
-        return "-"
-    text = f"{per_s:.1f}" if 0 < per_s < 9.95 else f"{round(per_s):,}"
-    return f"≥{text}" if is_least else text
-
-
 def _number(
     title: str, value: Callable[[QueueRow], int | None], rank: int, style: str | None = None
 ) -> Column[QueueRow]:
@@ -63,7 +55,7 @@ def _per_s(
     return Column(
         title,
         raw,
-        lambda row: rate(value(row), is_least=row.rates.is_least),
+        lambda row: human.rate(value(row), is_least=row.rates.is_least),
         right=True,
         field=field,
         rank=rank,

@@ -64,7 +64,8 @@ def test_a_record_is_a_line_in_a_pipe(
     columns = [line.split("\t") for line in result.text.splitlines()]
     assert len(columns) == (3 if command == "ls" else 2)
     assert {len(each) for each in columns} == {len(columns[0])}
-    assert all(each[-1].isdecimal() for each in columns)
+    has_rates = command not in ("ls", "leases")
+    assert all(each[-4 if has_rates else -1].isdecimal() for each in columns)
     assert columns[0][0] == {"leases": "l1", "ls": "w1"}.get(command, "jobs")
 
 
@@ -73,8 +74,34 @@ def test_csv_has_one_header(rwq: Rwq, foreign: Foreign, pauses: Callable[..., No
     pauses(lambda: None)
     result = rwq("queues", "--watch", "20s", "-o", "csv")
     header, *lines = result.lines
-    assert header.endswith(",at_ms")
+    assert ",at_ms,in_per_second,left_per_second,empty_in_seconds,rates_are_least" in header
     assert [line.split(",")[0] for line in lines] == ["jobs", "jobs"]
+
+
+@pytest.mark.parametrize("command", ["stats", "stats --fast", "queues", "stats -q jobs -q other"])
+def test_queues_have_rates(
+    rwq: Rwq, foreign: Foreign, pauses: Callable[..., None], command: str
+) -> None:
+    def work() -> None:
+        foreign.waiting(*(b"%d" % number for number in range(40)))
+        foreign.raw.rpop("jobs:queue", 10)
+
+    foreign.waiting(*(b"w%d" % number for number in range(20)))
+    pauses(work)
+    records = rwq(*command.split(), "--watch", "20s", "-o", "jsonl").jsonl
+    first, second = (record for record in records if record["queue"] == "jobs")
+    names = ("in_per_second", "left_per_second", "empty_in_seconds", "rates_are_least")
+    assert [first[name] for name in names] == [None, None, None, False]
+    assert second["left_per_second"] > 0
+    assert second["in_per_second"] == pytest.approx(4 * second["left_per_second"], rel=0.01)
+    assert [second[name] for name in names[2:]] == [None, False]
+
+
+def test_items_have_no_rates(rwq: Rwq, foreign: Foreign, pauses: Callable[..., None]) -> None:
+    foreign.waiting(b"w1")
+    pauses()
+    (record,) = rwq("ls", "--watch", "20s", "-o", "jsonl").jsonl
+    assert "in_per_second" not in record
 
 
 def test_fields_may_include_the_time(
@@ -178,6 +205,15 @@ class TestOnATerminal:
         adding.join()
         ids = [line.split()[1] for line in shown(seen) if "data of" in line]
         assert ids == ["w1", "w2"]
+
+    @pytest.mark.parametrize("command", ["stats", "queues"])
+    def test_it_shows_rates(self, rwq: Rwq, foreign: Foreign, command: str) -> None:
+        foreign.waiting(b"w1")
+        rate = {"stats": b"left 0/s", "queues": b"LEFT/S"}[command]
+        type_in = [(rate, b""), (b", every 30ms", CTRL_C)]
+        code, seen = rwq.on_terminal(command, "--watch", "30ms", type_in=type_in)
+        assert code == 130
+        assert rate.decode() in "\n".join(shown(seen))
 
     def test_it_is_no_longer_than_the_terminal(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%02d" % number for number in range(50)))

@@ -104,3 +104,15 @@ def test_an_instant_has_its_zone(set_zone: Callable[[str], None], name: str, tex
     assert human.when(at_ms, at_ms + 250_000) == f"4m10s ago, {text}"
     assert human.when(at_ms, at_ms - 3_600_000) == f"in 1h, {text}"
     assert human.when(at_ms, at_ms) == f"just now, {text}"
+
+
+@pytest.mark.parametrize(
+    ("per_s", "is_least", "text"),
+    [
+        *[(None, False, "-"), (0.0, False, "0"), (0.0, True, "-")],
+        *[(0.04, False, "0.0"), (3.14, False, "3.1"), (3.14, True, "≥3.1")],
+        *[(9.96, False, "10"), (12345.6, True, "≥12,346")],
+    ],
+)
+def test_rates(per_s: float | None, is_least: bool, text: str) -> None:
+    assert human.rate(per_s, is_least=is_least) == text
