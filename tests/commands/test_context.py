@@ -280,7 +280,7 @@ def test_the_colour_of_a_name_is_another_option(bare_rwq: Rwq) -> None:
     assert result.as_tuple() == (
         2,
         "",
-        "rwq: error: --color cannot be 'red'; it is one of auto, always, never; "
+        "rwq: error: --color cannot be 'red'; it must be one of auto, always, never; "
         "rwq context set --name-color red colours a context\n",
     )
     assert "--name-color" not in bare_rwq("ls", "--color", "pink").notes

@@ -10,7 +10,7 @@ if not redis.acl_check_cmd then
 end
 local reply = {}
 for group, commands in pairs(NEEDS) do
-  for _, words in ipairs(commands) do
+  for _, words in ipairs(commands()) do
     if not redis.acl_check_cmd(unpack(words)) then
       reply[#reply + 1] = group
       reply[#reply + 1] = words[1]
