@@ -4,6 +4,7 @@ How sure the user has to be depends on the server: see `Protection`.
 """
 
 import os
+import re
 import termios
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -16,6 +17,8 @@ from rwq_cli.environment import has_terminal, open_terminal
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 
+_UNLIMITED = 1 << 16
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # From this many items on, the user has to type the queue's name.
 NAME_FROM_ITEMS = 1000
 
@@ -165,6 +168,34 @@ def _server(settings: Settings) -> str:
     return name if settings.server.context is not None else f"{label} (context {name})"
 
 
+def _columns_of(terminal: int) -> int:
+    """The width of a terminal; unlimited if it is unknown."""
+    with suppress(OSError):
+        return os.get_terminal_size(terminal).columns or _UNLIMITED
+    return _UNLIMITED
+
+
+def _wrapped(question: str, columns: int) -> str:
+    """The question on lines that fit, with room for an answer, its last sentence on one of its own.
+
+    Words are not broken.
+    """
+    from rwq_cli.output.cells import width
+
+    if width(_COLOUR.sub("", question)) < columns:
+        return question
+    lines = []
+    for sentence in re.split(r"(?<=\.) (?=[A-Z])", question):
+        lines.append("")
+        for word in sentence.split(" "):
+            longer = f"{lines[-1]} {word}" if lines[-1] else word
+            if lines[-1] and width(_COLOUR.sub("", longer)) >= columns:
+                lines.append(word)
+            else:
+                lines[-1] = longer
+    return "\n".join(lines)
+
+
 def _ask_on_terminal(question: str, yes: str) -> str:
     try:
         terminal = open_terminal()
@@ -176,7 +207,7 @@ def _ask_on_terminal(question: str, yes: str) -> str:
         # Discard what was typed before the question.
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
-        os.write(terminal, question.encode())
+        os.write(terminal, _wrapped(question, _columns_of(terminal)).encode())
         answer = b""
         while not answer.endswith(b"\n"):
             piece = os.read(terminal, 1024)

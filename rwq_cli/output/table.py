@@ -36,13 +36,13 @@ def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> 
         cells = [_cells(column, rows) for column in columns]
         for index, texts in enumerate(cells):
             natural[index] = max(natural[index], *map(width, texts))
-        filled = [
-            index
-            for index, column in enumerate(columns)
-            if options.fields or not (column.rank and _is_empty(column, cells[index], rows))
-        ]
-        widths = {index: natural[index] for index in filled}
+        widths = dict(enumerate(natural))
         if not is_wide:
+            filled = [
+                index
+                for index, column in enumerate(columns)
+                if options.fields or not (column.rank and _is_empty(column, cells[index], rows))
+            ]
             widths = fit(columns, natural, filled, options.environment.width)
         if list(widths) != headed:
             screen.print_lines(_head(columns, widths))

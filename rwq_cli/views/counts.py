@@ -100,8 +100,11 @@ def stats_report(counts: Iterable[Counts], *, fast: bool, deep: bool, one: bool)
 
 def queues_view() -> View[Counts]:
     """The lengths of queues, and their abandoned items."""
-    view = _view(_columns("waiting", "processing", "abandoned", "delayed", "buried"))
-    return view._replace(plain_columns=_columns(*_LENGTHS, "abandoned"))
+    columns = _columns("waiting", "processing", "abandoned", "delayed", "buried")
+    # It knows no other counts.
+    return _view(columns)._replace(
+        plain_columns=_columns(*_LENGTHS, "abandoned"), all_columns=columns
+    )
 
 
 def _view(

@@ -172,9 +172,11 @@ def _fact_rows(record: Shown) -> list[Row]:
         data = f"{size}last used {used}"
     main, processing = _times(facts.in_main), _times(facts.in_processing)
     if report.position is not None:
-        main += f", {human.count(report.position)} ahead of it"
+        ahead = report.position
+        main += f", {human.count(ahead)} ahead of it" if ahead else ", the next"
     if report.processing_places:
-        processing += f", {human.count(report.processing_places[0])} older than it"
+        older = report.processing_places[0]
+        processing += f", {human.count(older)} older than it" if older else ", the oldest"
     rows: list[Row] = [
         ("data", data, None),
         ("main list", main, None),

@@ -314,7 +314,7 @@ class TestConfirmation:
             "complete", "--match", "of w", type_in=[(b"Continue? [y/N] ", b"n\n")]
         )
         assert code == 1
-        assert b"rwq will complete 2 items of jobs and delete their data on unix:" in seen
+        assert b"rwq will complete 2 items of jobs and delete their data on" in seen
         assert b"declined, nothing was changed" in seen
         assert filled.raw.exists("jobs:item:w1") == 1
 

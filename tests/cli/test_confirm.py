@@ -13,6 +13,7 @@ from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
+from rwq_cli.output.cells import width
 from tests.cli.test_settings import configure
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq, until
@@ -327,3 +328,19 @@ class TestOnTerminal:
         assert b"\\x1b[2Jjobs" in seen
         assert b"\x1b[2J" not in seen
         assert foreign.raw.keys() == []
+
+    @pytest.mark.parametrize("columns", [40, 80, 200])
+    def test_a_long_question_breaks_between_words(
+        self, rwq: Rwq, foreign: Foreign, columns: int
+    ) -> None:
+        foreign.waiting(b"a")
+        words = ("-q", "東京 queue of nothing but very long and important items", "purge")
+        Foreign(foreign.raw, words[1].encode()).waiting(b"a")
+        _, seen = rwq.on_terminal(*words, type_in=[(b"[y/N] ", b"n\n")], columns=columns)
+        question, _, _ = seen.decode().partition("[y/N] ")
+        lines = question.split("\r\n")
+        assert " ".join(lines).endswith(
+            "important items on " + rwq.variables["RWQ_URL"] + ". Continue? "
+        )
+        assert all(width(line) < columns for line in lines)
+        assert (len(lines) > 1) is (columns < 200)

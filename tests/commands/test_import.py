@@ -259,7 +259,7 @@ class TestReplace:
         given = None if name == "file" else self.GIVEN
         question = self.QUESTION.format("stdin" if name == "-" else name)
         code, seen = rwq.on_terminal(*words, stdin=given, type_in=[(b"[y/N] ", b"n\n")])
-        assert (code, question.encode() in seen.replace(b"\r\n", b"")) == (1, True)
+        assert (code, question.encode() in seen.replace(b"\r\n", b" ")) == (1, True)
         assert contents(foreign.raw) == before
         code, seen = rwq.on_terminal(*words, stdin=given, type_in=[(b"[y/N] ", b"y\n")])
         assert (code, b"imported 1, already there 1, replaced 2; undo file " in seen) == (0, True)

@@ -22,7 +22,7 @@ def test_no_key_is_left(rwq: Rwq, foreign: Foreign) -> None:
 def test_it_needs_the_name_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(1000)))
     foreign.data(b"orphan")
-    asks = b"rwq will remove all 1,001 items of jobs on unix:"
+    asks = b"rwq will remove all 1,001 items of jobs on"
     before = contents(foreign.raw)
     code, seen = rwq.on_terminal("purge", type_in=[(b"to continue: ", b"y\n")])
     assert (code, asks in seen) == (1, True)

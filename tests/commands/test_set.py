@@ -47,6 +47,7 @@ def test_the_data_come_from_a_file(rwq: Rwq, foreign: Foreign) -> None:
         "undo_file": str(undo_files(rwq)[0]),
         "set": 1,
         "missing": 0,
+        "failures": [],
     }
     assert foreign.raw.get("jobs:item:a") == b"from a file\n"
     after = contents(foreign.raw)

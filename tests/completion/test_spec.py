@@ -87,7 +87,7 @@ def test_the_fields_of_a_command_are_those_that_it_lists(
         assert f"the fields are {', '.join(each.fields.names)}\n" in error, path
         sorting = [*each.path, *more.get(path, ()), "--sort", each.fields.names[0]]
         result = rwq(*sorting, stdin=b'{"rwq_export": 1, "queue": "jobs"}\n')
-        refuses = "--sort and --reverse are for listings" in result.notes
+        refuses = "--sort and --reverse work only for listings" in result.notes
         assert refuses is not each.fields.can_sort, path
 
 

@@ -146,7 +146,7 @@ class TestOrder:
     def test_verbs_have_no_order(self, rwq: Rwq, three: Foreign, words: tuple[str, ...]) -> None:
         result = rwq("complete", "a", *words)
         assert (result.code, result.text) == (2, "")
-        assert "--sort and --reverse are for listings" in result.notes
+        assert "--sort and --reverse work only for listings" in result.notes
         assert three.raw.llen("jobs:queue") == 3
 
 
@@ -166,7 +166,7 @@ class TestWide:
         assert "3 shown of 3 waiting in jobs" in rows[-1]
 
     def test_counts_have_every_column(self, rwq: Rwq) -> None:
-        for words in (("queues",), ("stats",), ("stats", "-q", "jobs", "-q", "other")):
+        for words in (("stats",), ("stats", "-q", "jobs", "-q", "other")):
             lines = rwq(*words, "-o", "wide").lines
             assert lines[0].startswith("QUEUE  WAITING  PROCESSING  LEASED")
             assert "WRONG TYPES" in lines[0]

@@ -211,8 +211,8 @@ class TestRestore:
 
     def test_results_are_restored_in_batches_and_at_a_flush(self, interleaved: Interleaved) -> None:
         sizes: list[int] = []
-        # After the five common arguments: the marks, whether to replace, and nine words each.
-        interleaved.before = lambda _: sizes.append((len(interleaved.words) - 7) // 9)
+        # After the five common arguments: the marks, whether to replace, and ten words each.
+        interleaved.before = lambda _: sizes.append((len(interleaved.words) - 7) // 10)
         given = [a_result(b"%d" % n) for n in range(600)]
         large = [a_result(b"large %d" % n, b"x" * 600_000) for n in range(3)]
         queue = WorkQueue(interleaved, b"jobs")

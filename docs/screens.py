@@ -1,0 +1,194 @@
+"""Writes the pictures in `docs/screens`: what rwq shows on terminals of several widths.
+
+    python -m docs.screens
+
+Each command runs as a process on a terminal of that width, with a server and a home of its own.
+"""
+
+import fcntl
+import io
+import os
+import pty
+import signal
+import struct
+import sys
+import tempfile
+import termios
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import redis
+from rich.cells import chop_cells
+from rich.console import Console
+from rich.terminal_theme import SVG_EXPORT_THEME, TerminalTheme
+from rich.text import Text
+
+from rwq_cli.core import NewItem, Server, WorkQueue, connect
+from rwq_cli.core.items.add import add_many
+from tests.servers import running_server
+
+WIDTHS = (40, 80, 120, 200)
+LIGHT = TerminalTheme(
+    (255, 255, 255),
+    (36, 41, 47),
+    [
+        *((36, 41, 47), (188, 28, 40), (22, 110, 52), (138, 92, 0)),
+        *((9, 80, 190), (120, 60, 180), (20, 108, 122), (110, 118, 126)),
+    ],
+    [
+        *((87, 96, 106), (188, 28, 40), (22, 110, 52), (138, 92, 0)),
+        *((9, 80, 190), (120, 60, 180), (20, 108, 122), (140, 149, 159)),
+    ],
+)
+THEMES = {"dark": SVG_EXPORT_THEME, "light": LIGHT}
+_SHA = "{:064x}"
+_SEED = 0x9E3779B97F4A7C15F39CC0605CEDC834
+
+
+class Screen(NamedTuple):
+    """A picture.
+
+    Attributes:
+        name: The first part of its file's name.
+        line: The command line.
+        asks: Whether the command ends with a question, which is not answered.
+    """
+
+    name: str
+    line: str
+    asks: bool = False
+
+
+SCREENS = (
+    Screen("ls", "rwq ls all"),
+    Screen("leases", "rwq leases"),
+    Screen("show", "rwq show thumbnail-0031"),
+    Screen("stats", "rwq stats"),
+    Screen("doctor", "rwq doctor"),
+    Screen("question", "rwq mv --state abandoned --to quarantine", asks=True),
+    Screen("question-of-many", "rwq purge -q mail-2025", asks=True),
+)
+
+
+def fill(raw: redis.Redis) -> None:
+    """A queue with items in every state, as after a night with a broken host."""
+    queue = WorkQueue(
+        connect(Server(f"unix://{raw.connection_pool.connection_kwargs['path']}")), "mail"
+    )
+    data = {
+        "welcome-8841": '{"to": "ana@example.com", "template": "welcome"}',
+        _SHA.format(_SEED**2 % 2**256): '{"to": "müller@example.org", "template": "invoice"}',
+        "newsletter-2026-11/zürich": '{"to": "jürg@example.ch", "template": "newsletter"}',
+        "receipt-5120": '{"to": "kim@example.com", "template": "receipt"}',
+        "receipt-5121": '{"to": "lee@example.com", "template": "receipt"}',
+    }
+    for item_id, payload in data.items():
+        queue.add(payload.encode(), item_id=item_id.encode())
+    old = queue.sibling(b"mail-2025")
+    list(add_many(old, [NewItem(b"%d" % number, b"{}") for number in range(1201)]))
+    keys = queue.keys
+    held = {
+        "thumbnail-0031": ("worker-3@render-02:4711", 252),
+        "thumbnail-0032": ("worker-4@render-02:4712", 61),
+        _SHA.format(_SEED**3 % 2**256): ("rwq:ana@laptop:9133", 1790),
+    }
+    for item_id, (holder, left_s) in held.items():
+        raw.set(keys.item(item_id.encode()), '{"image": "s3://photos/0031.jpg", "width": 640}')
+        raw.lpush(keys.processing, item_id)
+        for key in (keys.lease(item_id.encode()), keys.old_lease(item_id.encode())):
+            raw.set(key, holder, ex=left_s)
+    for item_id in ("thumbnail-0017", "thumbnail-0018", "invoice-2210"):
+        raw.set(keys.item(item_id.encode()), '{"image": "s3://photos/broken.jpg", "width": 640}')
+        raw.lpush(keys.processing, item_id)
+    raw.hset(keys.returns, mapping={"thumbnail-0017": 3, "thumbnail-0018": 3})
+    queue.add(b'{"to": "late@example.com"}', item_id=b"reminder-17", delay_s=5400)
+    queue.add(b'{"to": "nobody@example.invalid"}', item_id=b"welcome-8702")
+    list(queue.bury([b"welcome-8702"], reason=b"550 5.1.1 no such user"))
+    age(raw, 200)
+
+
+def age(raw: redis.Redis, seconds: int) -> None:
+    """Make the data seem to have been last used some time ago, each a little earlier."""
+    for number, key in enumerate(sorted(raw.scan_iter("mail:item:*"))):
+        idle_s = seconds + 7 * number % 3600
+        raw.restore(key, 0, raw.dump(key), replace=True, idletime=idle_s)
+
+
+def shown(screen: Screen, home: Path, columns: int) -> bytes:
+    """What the command shows on a terminal of this width."""
+    child, terminal = pty.fork()
+    if child == 0:  # pragma: no cover - another process
+        try:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+            variables = {"HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+            command = [sys.executable, "-m", "rwq_cli", *screen.line.split()[1:]]
+            os.execve(sys.executable, command, variables)
+        finally:
+            os._exit(99)
+    seen = b""
+    with suppress(OSError):
+        while piece := os.read(terminal, 1 << 16):
+            seen += piece
+            if screen.asks and seen.endswith(b": "):
+                os.kill(child, signal.SIGKILL)
+                break
+    os.close(terminal)
+    os.waitpid(child, 0)
+    return seen.replace(b"\r\n", b"\n")
+
+
+def terminal_lines(text: Text, columns: int) -> Iterator[Text]:
+    """The lines of a text as a terminal breaks them: anywhere."""
+    for line in text.split("\n", allow_blank=True):
+        ends, end = [], 0
+        for part in chop_cells(line.plain, columns):
+            end += len(part)
+            ends.append(end)
+        yield from line.divide(ends[:-1])
+
+
+def picture(screen: Screen, seen: bytes, columns: int, theme: TerminalTheme) -> str:
+    """The SVG of a terminal with the command line and what it shows."""
+    console = Console(
+        record=True,
+        width=columns,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        legacy_windows=False,
+    )
+    prompt = Text.assemble(("$ ", "bold green"), screen.line)
+    output = Text.from_ansi(seen.decode().rstrip("\n"))
+    for text in (prompt, output):
+        for line in terminal_lines(text, columns):
+            console.print(line, soft_wrap=True)
+    name = f"{screen.name}-{columns}"
+    return console.export_svg(title="rwq", theme=theme, unique_id=name)
+
+
+def main() -> None:
+    """Write every picture."""
+    folder = Path(__file__).parent / "screens"
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as home, running_server() as server:
+        config = Path(home, ".config", "rwq", "config.toml")
+        config.parent.mkdir(parents=True)
+        config.write_text(
+            f'current = "prod"\n\n[contexts.prod]\nurl = "{server.url}"\nqueue = "mail"\n'
+            'color = "red"\nprotect = "type"\n'
+        )
+        config.chmod(0o600)
+        with server.client() as raw:
+            fill(raw)
+        for screen in SCREENS:
+            for columns in WIDTHS:
+                seen = shown(screen, Path(home), columns)
+                for name, theme in THEMES.items():
+                    file = folder / f"{screen.name}-{columns}-{name}.svg"
+                    file.write_text(picture(screen, seen, columns, theme), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
