@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from rwq_cli.cli.command import HELP_SETTINGS, HelpfulGroup, Manual, short_help
+from rwq_cli.cli.command import HELP_SETTINGS, Manual, RwqGroup, short_help
 from rwq_cli.cli.global_options import global_options
 
 # Every command, in the order and under the headings of `rwq --help`.
@@ -25,7 +25,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
 
-class Root(HelpfulGroup):
+class Root(RwqGroup):
     """`rwq` itself: loads a command when it is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002

@@ -99,7 +99,7 @@ def _without_yes_for(words: Sequence[str], settings: Any) -> list[str]:
     return [*kept, *words[end:]]
 
 
-class HelpfulCommand(TyperCommand):
+class RwqCommand(TyperCommand):
     """A command whose help ends with examples and exit codes."""
 
     manual: Manual | None = None
@@ -157,7 +157,7 @@ class HelpfulCommand(TyperCommand):
             )
 
 
-class HelpfulGroup(TyperGroup):
+class RwqGroup(TyperGroup):
     """A command with subcommands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -207,7 +207,7 @@ class CommandModule:
 
     def __init__(self, group_help: str | None = None) -> None:
         self.typer = typer.Typer(
-            cls=None if group_help is None else HelpfulGroup,
+            cls=None if group_help is None else RwqGroup,
             help=group_help,
             add_completion=False,
             rich_markup_mode=None,
@@ -234,7 +234,7 @@ class CommandModule:
         def declare(function: "Function") -> "Function":
             run = _with_settings(function, null)
             run.manual = manual  # type: ignore[attr-defined]
-            self.typer.command(name, cls=HelpfulCommand, help=help)(run)
+            self.typer.command(name, cls=RwqCommand, help=help)(run)
             return function
 
         return declare

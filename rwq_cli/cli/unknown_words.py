@@ -85,7 +85,7 @@ _SYNONYMS = {
     _PAUSE: "pause stop halt freeze",
     _RESUME: "resume unpause start continue unfreeze",
 }
-OUR_WORDS = {word: ours for ours, words in _SYNONYMS.items() for word in words.split()}
+SYNONYM_HINTS = {word: ours for ours, words in _SYNONYMS.items() for word in words.split()}
 
 
 def unknown_command(context: Any, word: str, commands: Sequence[str]) -> UsageError:
@@ -98,7 +98,7 @@ def unknown_command(context: Any, word: str, commands: Sequence[str]) -> UsageEr
     """
     path = context.command_path
     hint = f"see {path} --help"
-    ours = OUR_WORDS.get(word.lower()) if context.parent is None else None
+    ours = SYNONYM_HINTS.get(word.lower()) if context.parent is None else None
     near = get_close_matches(word, commands)
     if ours is not None:
         hint = ours

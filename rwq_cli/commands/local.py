@@ -29,7 +29,7 @@ Directory = Annotated[
 def start(settings: Settings, directory: Directory = None) -> Report:
     server = _server(settings, directory)
     server.ensure_running()
-    return local_report(server.status(), is_no=False)
+    return local_report(server.status(), answer_is_no=False)
 
 
 @app.command(
@@ -40,7 +40,7 @@ def start(settings: Settings, directory: Directory = None) -> Report:
 def stop(settings: Settings, directory: Directory = None) -> Report:
     server = _server(settings, directory)
     was_running = server.stop()
-    return local_report(server.status(), is_no=not was_running)
+    return local_report(server.status(), answer_is_no=not was_running)
 
 
 @app.command(
@@ -51,7 +51,7 @@ def stop(settings: Settings, directory: Directory = None) -> Report:
 )
 def status(settings: Settings, directory: Directory = None) -> Report:
     now = _server(settings, directory).status()
-    return local_report(now, is_no=not now.running)
+    return local_report(now, answer_is_no=not now.running)
 
 
 def _server(settings: Settings, directory: str | None) -> LocalServer:

@@ -32,13 +32,13 @@ from rwq_cli.core.errors import InvalidArgument
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_GUARD = b"rwq-settling:"
-CLEANING_GUARD = b"rwq-clean:"
+CLAIM_PREFIX = b"rwq-clean:"
 # Long enough to read the lists of a very large queue; it expires if rwq dies.
-CLEANING_GUARD_MS = 120_000
+CLAIM_MS = 120_000
 
 # The suffixes of the keys that exist once per queue, and of those that exist once per ID or file.
-STRUCTURES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")
-MEMBERS = (b":item:", b":lease:", b":leased_by_session:", b":result:", b":undo:")
+PER_QUEUE_SUFFIXES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")
+PER_ID_INFIXES = (b":item:", b":lease:", b":leased_by_session:", b":result:", b":undo:")
 
 _GLOB_CHARACTERS = b"*?[]\\^-"
 
@@ -149,8 +149,8 @@ class QueueKeys:
 def is_key_of(key: bytes, names: Sequence[bytes]) -> bool:
     """Whether a key belongs to one of the queues with these names."""
     return any(
-        key.startswith(tuple(name + member for member in MEMBERS))
-        or key in tuple(name + structure for structure in STRUCTURES)
+        key.startswith(tuple(name + infix for infix in PER_ID_INFIXES))
+        or key in tuple(name + suffix for suffix in PER_QUEUE_SUFFIXES)
         for name in names
     )
 

@@ -197,12 +197,12 @@ ITEM_NESTED = {"lease": ("holder", "ttl_ms")}
 
 
 # Scripts address fields by number: the ID is the first, and the queue, of several, the last.
-_PLACES_IN_PLAIN = {ID.name: -1, QUEUE.name: 1}
+_ORDER_IN_PLAIN = {ID.name: -1, QUEUE.name: 1}
 
 
 def plain_order(columns: Sequence[Column[Item]]) -> Sequence[Column[Item]]:
     """The columns of `-o plain`."""
-    return sorted(columns, key=lambda column: _PLACES_IN_PLAIN.get(column.name, 0))
+    return sorted(columns, key=lambda column: _ORDER_IN_PLAIN.get(column.name, 0))
 
 
 def plain_names(columns: Sequence[Column[Item]]) -> str:

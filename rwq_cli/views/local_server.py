@@ -8,14 +8,14 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Records, Row, Section, View
 
 
-def local_report(status: LocalStatus, *, is_no: bool) -> Records[LocalStatus]:
-    """The report of `rwq local`. `is_no`: exit with code 1."""
+def local_report(status: LocalStatus, *, answer_is_no: bool) -> Records[LocalStatus]:
+    """The report of `rwq local`. `answer_is_no` exits with 1."""
     return Records(
         view=View(_fields, lambda _status: None, status, sections=_sections),
         records=[status],
         describes=True,
         is_one=True,
-        is_missing=lambda _status: is_no,
+        is_missing=lambda _status: answer_is_no,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from rwq_cli.cli.app import COMMANDS, all_commands, build_root
-from rwq_cli.cli.unknown_words import DESTRUCTIVE, OUR_WORDS, unknown_command
+from rwq_cli.cli.unknown_words import DESTRUCTIVE, SYNONYM_HINTS, unknown_command
 from tests.driver import Rwq
 
 ELSEWHERE = (
@@ -37,15 +37,15 @@ def hint(word: str) -> str:
 def test_a_word_of_another_program_gets_our_word(rwq: Rwq, word: str) -> None:
     result = rwq(word, "17", "-q", "jobs")
     assert (result.code, result.text) == (2, "")
-    assert result.notes == f"rwq: error: no such command {word!r}; {OUR_WORDS[word]}\n"
+    assert result.notes == f"rwq: error: no such command {word!r}; {SYNONYM_HINTS[word]}\n"
     assert rwq(word.upper()).notes == result.notes.replace(f"'{word}'", f"'{word.upper()}'")
 
 
 def test_no_word_of_another_program_is_a_command_of_ours() -> None:
-    assert not set(OUR_WORDS) & set(COMMANDS)
+    assert not set(SYNONYM_HINTS) & set(COMMANDS)
 
 
-@pytest.mark.parametrize("ours", sorted(set(OUR_WORDS.values())))
+@pytest.mark.parametrize("ours", sorted(set(SYNONYM_HINTS.values())))
 def test_the_hints_name_commands_and_options_that_exist(ours: str) -> None:
     named = COMMAND.findall(ours)
     assert named or ours == "rwq --version"
@@ -59,7 +59,7 @@ def test_the_hints_name_commands_and_options_that_exist(ours: str) -> None:
 
 
 def test_what_removes_an_item_is_not_offered_first() -> None:
-    for word, ours in OUR_WORDS.items():
+    for word, ours in SYNONYM_HINTS.items():
         first = COMMAND.findall(ours)[:1]
         assert first not in ([("rm", "")], [("purge", " --dry-run")]), word
 
@@ -71,7 +71,7 @@ def slips(word: str) -> set[str]:
         head, letter, tail = word[:at], word[at], word[at + 1 :]
         found |= {head + tail, head + letter + letter + tail, head + tail[:1] + letter + tail[1:]}
         found |= {head + other + tail for other in ascii_lowercase}
-    return found - {word, ""} - set(COMMANDS) - set(OUR_WORDS)
+    return found - {word, ""} - set(COMMANDS) - set(SYNONYM_HINTS)
 
 
 def test_a_destructive_command_is_never_suggested_by_likeness() -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import redis
 
-CLEANING_GUARD = b"rwq-clean:"
+CLAIM_PREFIX = b"rwq-clean:"
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_LEASE = b"rwq-settling:"
 _GUARDS = (DELAYED_GUARD, BURIED_GUARD)
 # Nobody works under these.
-_NOBODYS = (CLEANING_GUARD, SETTLING_LEASE)
+_NOBODYS = (CLAIM_PREFIX, SETTLING_LEASE)
 
 # Every key with its value.
 LOOK = """
@@ -158,7 +158,7 @@ class RawKeys:
         return frozenset(
             item_id
             for (item_id, _), holder in self.leases.items()
-            if holder.startswith(CLEANING_GUARD)
+            if holder.startswith(CLAIM_PREFIX)
         )
 
     @property

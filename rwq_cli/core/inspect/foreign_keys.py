@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, result_kinds
-from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
+from rwq_cli.core.keys import PER_ID_INFIXES, PER_QUEUE_SUFFIXES, QueueKeys, is_key_of
 from rwq_cli.core.server.scan import scan_keys
 
 EXAMPLES = 5
@@ -16,11 +16,11 @@ _OWNERS_MAX = 10_000
 # Few of the keys that SCAN examines have the requested type.
 _SCAN_COUNT = 5000
 # Without their colons.
-_STRUCTURES = b"|".join(name.strip(b":") for name in STRUCTURES)
-_MEMBERS = b"|".join(name.strip(b":") for name in MEMBERS)
-_OWNED = re.compile(rb":(?:(?:%b)\Z|(%b):)" % (_STRUCTURES, _MEMBERS), re.DOTALL)
-_MEMBER = re.compile(rb"(?:\A|:)(?:%b):" % _MEMBERS)
-_INSIDE = re.compile(rb":(?:%b)(?=:|\Z)" % _MEMBERS)
+_SUFFIXES = b"|".join(name.strip(b":") for name in PER_QUEUE_SUFFIXES)
+_INFIXES = b"|".join(name.strip(b":") for name in PER_ID_INFIXES)
+_OWNED = re.compile(rb":(?:(?:%b)\Z|(%b):)" % (_SUFFIXES, _INFIXES), re.DOTALL)
+_MEMBER = re.compile(rb"(?:\A|:)(?:%b):" % _INFIXES)
+_INSIDE = re.compile(rb":(?:%b)(?=:|\Z)" % _INFIXES)
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ def find_wrong_keys(queue: Queue) -> WrongKeys:
             for key in page:
                 if not key.startswith((*members, keys.result_prefix)):
                     continue
-                if kind in ("list", "zset") and key.endswith(STRUCTURES):
+                if kind in ("list", "zset") and key.endswith(PER_QUEUE_SUFFIXES):
                     shadowing[key.rpartition(b":")[0]] = None
                 elif not key.startswith(keys.result_prefix):
                     wrong[key] = None
@@ -129,7 +129,7 @@ def _invalid_results(queue: Queue) -> Iterator[bytes]:
     """The result keys that are not results; none if this user may not read them."""
     prefix = len(queue.keys.result_prefix)
     for page in scan_keys(queue.connection, queue.keys.result_pattern, count=_SCAN_COUNT):
-        ids = [key[prefix:] for key in page if not key.endswith(STRUCTURES)]
+        ids = [key[prefix:] for key in page if not key.endswith(PER_QUEUE_SUFFIXES)]
         own = [item_id for item_id in ids if not may_be_in_nested_queue(item_id)]
         try:
             kinds = result_kinds(queue, own)

@@ -48,7 +48,7 @@ def look_up(
     ids: Collection[bytes],
     *,
     main_twice: bool = True,
-    fingerprints: bool = False,
+    identities: bool = False,
 ) -> Iterator[Found]:
     """Look up IDs in both lists, and in the list of 0.1 cleaners.
 
@@ -61,7 +61,7 @@ def look_up(
         ids: The IDs.
         main_twice: Read main again after processing. If False, an item that moves may seem
             duplicated or orphaned, which is good enough for a first look.
-        fingerprints: Whether to read `Facts.fingerprint`.
+        identities: Whether to read `Facts.identity`.
 
     Yields:
         The facts and places of each ID, in order.
@@ -71,7 +71,7 @@ def look_up(
     lengths: list[int]
     if len(ids) <= BATCH_ITEMS:
         lengths, *facts = queue.run(
-            "look_up", SCAN_BUDGET_ENTRIES, LPOS_LENGTH_MAX, int(fingerprints), *ids
+            "look_up", SCAN_BUDGET_ENTRIES, LPOS_LENGTH_MAX, int(identities), *ids
         )
         if facts:
             yield from _found(queue, ids, lengths, facts[0])
@@ -83,9 +83,9 @@ def look_up(
     length = sum(lengths)
     is_quick = len(ids) <= FEW_IDS or len(ids) * length <= _CALLS * SCAN_BUDGET_ENTRIES
     if is_quick and max(lengths) <= LPOS_LENGTH_MAX:
-        yield from _by_name(queue, ids, length, fingerprints)
+        yield from _by_name(queue, ids, length, identities)
     else:
-        yield from _by_walk(queue, ids, lengths[2] > 0, main_twice, fingerprints)
+        yield from _by_walk(queue, ids, lengths[2] > 0, main_twice, identities)
 
 
 def facts_of(
@@ -93,18 +93,18 @@ def facts_of(
     ids: Collection[bytes],
     *,
     main_twice: bool = True,
-    fingerprints: bool = False,
+    identities: bool = False,
 ) -> Iterator[Facts]:
     """The facts about IDs, in order; see `look_up`."""
-    found = look_up(queue, ids, main_twice=main_twice, fingerprints=fingerprints)
+    found = look_up(queue, ids, main_twice=main_twice, identities=identities)
     return (each.facts for each in found)
 
 
 def _by_name(
-    queue: Queue, ids: Collection[bytes], length: int, fingerprints: bool
+    queue: Queue, ids: Collection[bytes], length: int, identities: bool
 ) -> Iterator[Found]:
     batches = list(in_batches(ids, items_max=ids_per_call(length)))
-    calls = [(LONGEST_LIST, LONGEST_LIST, int(fingerprints), *batch) for batch in batches]
+    calls = [(LONGEST_LIST, LONGEST_LIST, int(identities), *batch) for batch in batches]
     for batch, reply in zip(batches, queue.run_each("look_up", calls), strict=True):
         if reply is not REFUSED:
             yield from _found(queue, batch, *reply)
@@ -132,7 +132,7 @@ def _by_walk(
     ids: Collection[bytes],
     has_cleaning: bool,
     main_twice: bool,
-    fingerprints: bool,
+    identities: bool,
 ) -> Iterator[Found]:
     keys, wanted = queue.keys, ids if isinstance(ids, Set) else frozenset(ids)
     queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
@@ -144,7 +144,7 @@ def _by_walk(
     working = _entries(walk_processing(queue, page_size=WALK_ENTRIES), wanted)
     after = _entries(walk(keys.main), wanted) if main_twice else before
     cleaning = _entries(walk(keys.cleaning), wanted) if has_cleaning else {}
-    for facts in probe(queue, ids, fingerprints=fingerprints):
+    for facts in probe(queue, ids, identities=identities):
         item_id = facts.item_id
         seen = before.get(item_id, ()), working.get(item_id, ()), after.get(item_id, ())
         main, processing = _places_after_moves(*seen) if any(seen) else ((), ())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import MEMBERS, STRUCTURES, QueueKeys, is_key_of
+from rwq_cli.core.keys import PER_ID_INFIXES, PER_QUEUE_SUFFIXES, QueueKeys, is_key_of
 from rwq_cli.core.server.scan import scan_keys
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Where the name of a queue may end in a key. A lookahead, because matches may overlap.
 _NAME_ENDS = re.compile(
-    rb"(?=%b)|(?=(?:%b)\Z)" % (b"|".join(MEMBERS), b"|".join(STRUCTURES)), re.DOTALL
+    rb"(?=%b)|(?=(?:%b)\Z)" % (b"|".join(PER_ID_INFIXES), b"|".join(PER_QUEUE_SUFFIXES)), re.DOTALL
 )
 # For each, one transaction reads the types of all its structures.
 _OWNERS_PER_CALL = 50
@@ -32,7 +32,7 @@ def nested_names(queue: Queue) -> tuple[bytes, ...]:
             key
             for page in scan_keys(queue.connection, queue.keys.pattern)
             for key in page
-            if key.endswith(STRUCTURES) and key not in own
+            if key.endswith(PER_QUEUE_SUFFIXES) and key not in own
         ],
     )
 
@@ -83,7 +83,7 @@ def owners_of(keys: QueueKeys, item_id: bytes, prefixes: tuple[bytes, ...]) -> s
         item_id: The ID.
         prefixes: The prefixes of the keys: data, leases, results.
     """
-    if b":" not in item_id and b":" + item_id not in STRUCTURES:
+    if b":" not in item_id and b":" + item_id not in PER_QUEUE_SUFFIXES:
         return set()
     own = len(keys.name) + 1
     return {

@@ -8,7 +8,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.nested_queues import names_among
-from rwq_cli.core.keys import STRUCTURES, is_key_of
+from rwq_cli.core.keys import PER_QUEUE_SUFFIXES, is_key_of
 from rwq_cli.core.model import State
 from rwq_cli.core.server.scan import SCAN_COUNT, scan_keys
 from rwq_cli.core.state.probe import probe
@@ -85,12 +85,12 @@ class Survey:
             self.stale_returns.append(item_id)
         if state is State.ORPHANED:
             self.orphaned.append(item_id)
-            self.seen.note(item_id, facts.fingerprint)
+            self.seen.note(item_id, facts.identity)
         elif state is State.UNLISTED:
             self.unlisted.append(item_id)
         elif state is State.DUPLICATED:
             self.duplicated.append(item_id)
-            self.seen.note(item_id, facts.fingerprint)
+            self.seen.note(item_id, facts.identity)
         elif state is State.HELD and not facts.in_processing:
             self.held.append(item_id)
 
@@ -166,7 +166,7 @@ def survey_facts(
         if facts.has_data:
             totals.returned += 1
             totals.returns += facts.returns or 0
-    yield from facts_of(queue, suspects.keys(), main_twice=False, fingerprints=True)
+    yield from facts_of(queue, suspects.keys(), main_twice=False, identities=True)
 
 
 def _walk_lists(queue: Queue) -> tuple[set[bytes], dict[bytes, None]]:
@@ -242,7 +242,7 @@ def _walk_data(
 def _without_nested_queues(queue: Queue, ids: dict[bytes, None]) -> Iterator[bytes]:
     """The IDs, without those of nested queues, whose keys look like this queue's data keys."""
     keys = queue.keys
-    like_structures = [keys.item(i) for i in ids if keys.item(i).endswith(STRUCTURES)]
+    like_structures = [keys.item(i) for i in ids if keys.item(i).endswith(PER_QUEUE_SUFFIXES)]
     nested = names_among(queue.connection, like_structures)
     return (i for i in ids if not (nested and is_key_of(keys.item(i), nested)))
 

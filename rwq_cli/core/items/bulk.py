@@ -15,7 +15,7 @@ from rwq_cli.core.batches import BATCH_ITEMS, BLOCK_IDS, FEW_IDS, Flush, ids_per
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.inspect.lookup import look_up
-from rwq_cli.core.keys import CLEANING_GUARD, CLEANING_GUARD_MS
+from rwq_cli.core.keys import CLAIM_MS, CLAIM_PREFIX
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.commands import REFUSED
@@ -197,7 +197,7 @@ def apply(
     return run.apply(ids, in_order=in_order)
 
 
-def apply_unless_in_transit(
+def apply_after_second_look(
     queue: Queue,
     operation: Callable[[bool], Operation],
     ids: Iterable[bytes | Flush],
@@ -260,15 +260,15 @@ def _apply_unless_in_transit(
 def _still_the_same(queue: Queue, ids: Collection[bytes], grace_s: float) -> Set[bytes]:
     """Wait for the grace period; return the IDs that still name the same items; see `Seen`."""
     seen = Seen()
-    for found in look_up(queue, ids, fingerprints=True):
-        seen.note(found.facts.item_id, found.facts.fingerprint, *found.processing[:1])
+    for found in look_up(queue, ids, identities=True):
+        seen.note(found.facts.item_id, found.facts.identity, *found.processing[:1])
     queue.clock.sleep(grace_s)
     return {
         found.facts.item_id
-        for found in look_up(queue, ids, fingerprints=True)
+        for found in look_up(queue, ids, identities=True)
         # If it now has a lease or no data, the script reports that.
-        if not found.facts.fingerprint
-        or seen.is_still(found.facts.item_id, found.facts.fingerprint, found.processing)
+        if not found.facts.identity
+        or seen.is_still(found.facts.item_id, found.facts.identity, found.processing)
     }
 
 
@@ -312,7 +312,7 @@ class BulkRun:
     ) -> None:
         self._queue = queue
         self._perform = perform
-        self._claim = CLEANING_GUARD + mark
+        self._claim = CLAIM_PREFIX + mark
         self._doing = doing
         self._pushes = pushes
         self._claims_first = claims_first
@@ -500,7 +500,7 @@ class BulkRun:
         queue = self._queue
         claimed: list[bytes] = []
         for batch in in_batches(ids, items_max=_CLAIM_IDS):
-            claimed += queue.run("claim", self._claim, CLEANING_GUARD_MS, *batch)
+            claimed += queue.run("claim", self._claim, CLAIM_MS, *batch)
         if not claimed:
             return []
         listed = find_places(queue, claimed).listed

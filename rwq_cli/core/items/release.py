@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, apply_unless_in_transit
+from rwq_cli.core.items.bulk import Operation, apply_after_second_look
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.schedule import Delay, schedule
 from rwq_cli.core.model import Outcomes
@@ -62,10 +62,10 @@ def release(
     def operation(is_first_look: bool) -> Operation:
         args = (*policy.args(), int(is_first_look), int(front), 0)
         return Operation(
-            "release", args, "releasing", True, items_max=_RELEASE_ITEMS, expected=expected
+            "release", args, "releasing", pushes=True, items_max=_RELEASE_ITEMS, expected=expected
         )
 
-    batches = apply_unless_in_transit(
+    batches = apply_after_second_look(
         queue,
         operation,
         ids,

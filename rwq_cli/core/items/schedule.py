@@ -7,7 +7,7 @@ from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.items.bulk import Operation, apply, apply_unless_in_transit
+from rwq_cli.core.items.bulk import Operation, apply, apply_after_second_look
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected
@@ -108,10 +108,10 @@ def schedule(
         args = (*policy.args(), int(is_first_look), *how.args(), 0)
         doing = "burying" if isinstance(how, Burial) else "delaying"
         return Operation(
-            "schedule", args, doing, True, items_max=_SCHEDULE_ITEMS, expected=expected
+            "schedule", args, doing, pushes=True, items_max=_SCHEDULE_ITEMS, expected=expected
         )
 
-    batches = apply_unless_in_transit(
+    batches = apply_after_second_look(
         queue,
         operation,
         ids,
@@ -172,7 +172,7 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
 
 def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
     return Operation(
-        "push_scheduled", (which,), doing, True, items_max=_SCHEDULE_ITEMS, expected=expected
+        "push_scheduled", (which,), doing, pushes=True, items_max=_SCHEDULE_ITEMS, expected=expected
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
 from rwq_cli.core.keys import (
     BURIED_GUARD,
-    CLEANING_GUARD,
+    CLAIM_PREFIX,
     DELAYED_GUARD,
     SETTLING_GUARD,
     QueueKeys,
@@ -222,7 +222,7 @@ _GUARDS = {
     "delayed": DELAYED_GUARD,
     "buried": BURIED_GUARD,
     "settling": SETTLING_GUARD,
-    "cleaning": CLEANING_GUARD,
+    "cleaning": CLAIM_PREFIX,
 }
 # How many digits of the SHA-1 of its data identify an item.
 IDENTITY_DIGITS = 12

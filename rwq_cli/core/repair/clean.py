@@ -147,11 +147,11 @@ def broken_in_processing(queue: Queue) -> Suspects:
     """The IDs in processing that look abandoned, or like ghosts."""
     found = Suspects()
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
-    for item_id, state, fingerprint in find_broken(queue, walk_processing(queue)):
+    for item_id, state, identity in find_broken(queue, walk_processing(queue)):
         if state is State.GHOST:
             found.ghosts[item_id] = None
         else:
-            found.abandoned.note(item_id, fingerprint)
+            found.abandoned.note(item_id, identity)
     return found
 
 

@@ -180,7 +180,7 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) 
         if codes := findings_about(facts):
             suspects[facts.item_id] = codes
             if facts.item_id not in seen and not _OF_ONE_ITEM.isdisjoint(codes):
-                seen.note(facts.item_id, facts.fingerprint, *place)
+                seen.note(facts.item_id, facts.identity, *place)
         else:
             suspects.pop(facts.item_id, None)
 
@@ -193,7 +193,7 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) 
             if item_id not in done:
                 fresh.setdefault(item_id, place)
         done.update(fresh)
-        found = probe(queue, fresh, in_processing=1, fingerprints=True)
+        found = probe(queue, fresh, in_processing=1, identities=True)
         for facts, place in zip(found, fresh.values(), strict=True):
             note(facts, place)
     for page in scheduled_ids(queue):
@@ -235,10 +235,10 @@ def _second_look(queue: Queue, suspects: _Suspects, seen: Seen) -> tuple[_Found,
     """The problems that the suspects still have, and the suspects in the list of 0.1 cleaners."""
     found: _Found = {}
     in_cleaning: set[bytes] = set()
-    for facts, _, processing in look_up(queue, suspects.keys(), fingerprints=True):
+    for facts, _, processing in look_up(queue, suspects.keys(), identities=True):
         if facts.in_cleaning:
             in_cleaning.add(facts.item_id)
-        is_same = seen.is_still(facts.item_id, facts.fingerprint, processing)
+        is_same = seen.is_still(facts.item_id, facts.identity, processing)
         for code in findings_about(facts):
             if code in suspects[facts.item_id] and (is_same or code not in _OF_ONE_ITEM):
                 found.setdefault(code, {})[facts.item_id] = None
@@ -324,7 +324,7 @@ _FIXES: Mapping[Code, _Fix] = {
     Code.GHOST: _drop_ghosts,
     Code.EMPTY_ID: _drop_ghosts,
     Code.STALE_SCHEDULE: _repair(),
-    Code.UNGUARDED: lambda queue, ids, _, dry: restore_guards(queue, ids, dry_run=dry),
+    Code.UNGUARDED: lambda queue, ids, _, dry_run: restore_guards(queue, ids, dry_run=dry_run),
     Code.DUE: _promote,
     Code.STALE_CLEANING: lambda queue, ids, _, dry_run: prune_cleaning(queue, ids, dry_run=dry_run),
     Code.STALE_RETURNS: lambda queue, ids, _, dry_run: prune(

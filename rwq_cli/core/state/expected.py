@@ -15,7 +15,8 @@ class Expected:
     Attributes:
         states: The expected states; None for any.
         idle_s: The minimum idle time, seconds; None for any.
-        fingerprints: By ID, the fingerprint of the data that was read; None for any data.
+        fingerprints: By ID, the fingerprint of the data that was read (`repair` compares identities
+            instead, see `Seen`); None for any data.
     """
 
     states: frozenset[State] | None = None

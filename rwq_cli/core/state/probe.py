@@ -25,7 +25,7 @@ def probe(
     *,
     in_main: int = 0,
     in_processing: int = 0,
-    fingerprints: bool = False,
+    identities: bool = False,
 ) -> Iterator[Facts]:
     """Read the facts about IDs, in order, in batches; each batch is read at one instant.
 
@@ -34,15 +34,15 @@ def probe(
         ids: The IDs.
         in_main: How often each is in main, as the caller knows.
         in_processing: How often each is in processing, as the caller knows.
-        fingerprints: Whether to read `Facts.fingerprint`.
+        identities: Whether to read `Facts.identity`.
     """
-    length = FACT_FIELDS + fingerprints
+    length = FACT_FIELDS + identities
     for batch in in_batches(ids):
-        reply = queue.run("probe", int(fingerprints), *batch)
+        reply = queue.run("probe", int(identities), *batch)
         now_ms = int(reply[0])
         for at, item_id in enumerate(batch):
             fields = reply[1 + at * length : 1 + (at + 1) * length]
-            fingerprint = fields.pop() if fingerprints else b""
+            identity = fields.pop() if identities else b""
             yield facts_from(
                 queue.keys,
                 item_id,
@@ -50,7 +50,7 @@ def probe(
                 now_ms,
                 in_main,
                 in_processing,
-                fingerprint=fingerprint,
+                identity=identity,
             )
 
 
@@ -62,7 +62,7 @@ def facts_from(
     in_main: int,
     in_processing: int,
     in_cleaning: int = 0,
-    fingerprint: bytes = b"",
+    identity: bytes = b"",
 ) -> Facts:
     """The facts from a reply of `facts_reply` in `lua/lib/facts.lua`.
 
@@ -74,7 +74,7 @@ def facts_from(
         in_main: How often the ID is in main.
         in_processing: How often it is in processing.
         in_cleaning: How often it is in the list of a 0.1 cleaner.
-        fingerprint: See `Facts`.
+        identity: See `Facts`.
     """
     kind, new, new_ms, old, old_ms, due, buried, returned = fields
     returns = returns_from(returned)
@@ -92,7 +92,7 @@ def facts_from(
         returns,
         wrong_types_from(keys, item_id, kind, new_ms, old_ms),
         returned is not None and returns is None,
-        fingerprint,
+        identity,
     )
 
 
@@ -148,7 +148,7 @@ def find_broken(
         pages: Pages of processing.
 
     Yields:
-        The ID and state of each, and the fingerprint of an abandoned item, else b"".
+        The ID and state of each, and the identity of an abandoned item, else b"".
     """
     sent: deque[list[bytes]] = deque()
 
@@ -162,13 +162,13 @@ def find_broken(
         batch = sent.popleft()
         if reply is REFUSED:
             continue
-        codes, fingerprints = reply
+        codes, identities = reply
         at = 0
         for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
             if code == _ABANDONED:
-                fingerprint = fingerprints[at : at + IDENTITY_DIGITS]
+                identity = identities[at : at + IDENTITY_DIGITS]
                 at += IDENTITY_DIGITS
-                yield item_id, State.ABANDONED, fingerprint
+                yield item_id, State.ABANDONED, identity
             elif code == _GHOST:
                 yield item_id, State.GHOST, b""
 

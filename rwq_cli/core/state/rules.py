@@ -33,7 +33,7 @@ class Facts:
         returns: How often a clean returned it, or a try failed; None for never.
         wrong_types: Its keys of the wrong type, with their types.
         has_invalid_returns: Whether its count of returns is not a number.
-        fingerprint: A fingerprint of the data, if requested and neither a session nor a guard
+        identity: A short digest of the data, if requested and neither a session nor a guard
             protects the item; else b"".
     """
 
@@ -50,7 +50,7 @@ class Facts:
     returns: int | None = None
     wrong_types: Mapping[bytes, str] = field(default_factory=dict)
     has_invalid_returns: bool = False
-    fingerprint: bytes = b""
+    identity: bytes = b""
 
     @property
     def lease(self) -> Lease | None:

@@ -5,16 +5,16 @@ from typing import Any
 
 from rwq_cli.core.lua import IDENTITY_DIGITS
 
-_FINGERPRINT_BITS = 4 * IDENTITY_DIGITS
+_IDENTITY_BITS = 4 * IDENTITY_DIGITS
 _FORMAT = f"0{IDENTITY_DIGITS}x"
-_FINGERPRINT = (1 << _FINGERPRINT_BITS) - 1
+_IDENTITY = (1 << _IDENTITY_BITS) - 1
 # Longer than any list.
 _ANYWHERE = (1 << 40) - 1
-_NOT_SEEN = _ANYWHERE << _FINGERPRINT_BITS
+_NOT_SEEN = _ANYWHERE << _IDENTITY_BITS
 
 
 class Seen(Mapping[bytes, str]):
-    """Fingerprints and places in processing by ID, packed into one integer each.
+    """Identities and places in processing by ID, packed into one integer each.
 
     An item may be completed, and a new one added under its ID, between the two looks. The new item
     has other data, or its entry is further to the left: entries are pushed at the left end, so an
@@ -25,24 +25,24 @@ class Seen(Mapping[bytes, str]):
     def __init__(self) -> None:
         self._values: dict[bytes, int] = {}
 
-    def note(self, item_id: bytes, fingerprint: bytes, place: int = _ANYWHERE) -> None:
+    def note(self, item_id: bytes, identity: bytes, place: int = _ANYWHERE) -> None:
         """Note an item.
 
         Args:
             item_id: The ID.
-            fingerprint: A script's fingerprint of its data; b"" is ignored.
+            identity: Its identity, from a script; b"" is ignored.
             place: Its place in processing, counted from the right end, if known.
         """
-        if fingerprint:
-            self._values[item_id] = place << _FINGERPRINT_BITS | int(fingerprint, 16)
+        if identity:
+            self._values[item_id] = place << _IDENTITY_BITS | int(identity, 16)
 
     def place(self, places: Mapping[bytes, int]) -> None:
         """Note the places of items that have none yet; see `note`."""
         values = self._values
         for item_id in values.keys() & places.keys():
             if values[item_id] >= _NOT_SEEN:
-                place = places[item_id] << _FINGERPRINT_BITS
-                values[item_id] = place | values[item_id] & _FINGERPRINT
+                place = places[item_id] << _IDENTITY_BITS
+                values[item_id] = place | values[item_id] & _IDENTITY
 
     def remove(self, ids: Iterable[bytes]) -> None:
         """Forget items."""
@@ -55,37 +55,33 @@ class Seen(Mapping[bytes, str]):
         Args:
             places: Their places in processing now, counted from the right end.
         """
-        get, bits = self._values.get, _FINGERPRINT_BITS
+        get, bits = self._values.get, _IDENTITY_BITS
         return [i for i, place in places.items() if get(i, _NOT_SEEN) >> bits < place]
 
-    def is_same(self, item_id: bytes, fingerprint: bytes) -> bool:
+    def is_same(self, item_id: bytes, identity: bytes) -> bool:
         """Whether an item has the data that was seen; True if it was not noted."""
         value = self._values.get(item_id)
-        return value is None or (
-            fingerprint != b"" and int(fingerprint, 16) == value & _FINGERPRINT
-        )
+        return value is None or (identity != b"" and int(identity, 16) == value & _IDENTITY)
 
-    def is_still(self, item_id: bytes, fingerprint: bytes, places: Sequence[int]) -> bool:
+    def is_still(self, item_id: bytes, identity: bytes, places: Sequence[int]) -> bool:
         """Whether an ID still names the item that was seen, by its data and its place.
 
         Args:
             item_id: The ID.
-            fingerprint: The fingerprint of its data now.
+            identity: Its identity now.
             places: Its places in processing now, counted from the right end.
         """
-        return self.is_same(item_id, fingerprint) and not (
-            places and self.moved({item_id: places[0]})
-        )
+        return self.is_same(item_id, identity) and not (places and self.moved({item_id: places[0]}))
 
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._values
 
     def get(self, item_id: bytes, default: Any = None) -> Any:
         value = self._values.get(item_id)
-        return default if value is None else format(value & _FINGERPRINT, _FORMAT)
+        return default if value is None else format(value & _IDENTITY, _FORMAT)
 
     def __getitem__(self, item_id: bytes) -> str:
-        return format(self._values[item_id] & _FINGERPRINT, _FORMAT)
+        return format(self._values[item_id] & _IDENTITY, _FORMAT)
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._values)

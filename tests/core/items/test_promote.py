@@ -10,7 +10,7 @@ from redis import Redis
 from rwq_cli.core import FOREVER, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.waiting import WaitCondition
-from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
+from rwq_cli.core.keys import CLAIM_PREFIX, QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
     QUEUE,
@@ -224,7 +224,7 @@ class TestWithoutAFullGuard:
             if len(connection.calls) < number:
                 break
             for key in raw.keys(b"jobs:lease*"):
-                if raw.get(key).startswith(CLEANING_GUARD):
+                if raw.get(key).startswith(CLAIM_PREFIX):
                     # It ends by itself.
                     assert 0 < raw.pttl(key) <= 120_000
                     raw.delete(key)

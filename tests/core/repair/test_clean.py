@@ -9,7 +9,7 @@ from redis import Redis
 
 from rwq_cli.core import CleanAction, Repair, State, WorkQueue
 from rwq_cli.core.errors import PermissionDenied, WrongType
-from rwq_cli.core.keys import CLEANING_GUARD, QueueKeys
+from rwq_cli.core.keys import CLAIM_PREFIX, QueueKeys
 from tests.conftest import (
     QUEUE,
     SEARCHED_MAX,
@@ -262,7 +262,7 @@ CASES = {
     "due, in the hand of another cleaner of ours": Case(
         lambda foreign: (
             foreign.delayed(b"1", 1),
-            foreign.lease(b"1", holder=CLEANING_GUARD + b"x"),
+            foreign.lease(b"1", holder=CLAIM_PREFIX + b"x"),
         )
     ),
     # Completed by another while it was put away, and added again.
@@ -613,7 +613,7 @@ class TestClaim:
         assert sorted(action.item_id for action in actions) == sorted(ids)
         new, old, left = seen[0]
         assert new == old
-        assert new.startswith(CLEANING_GUARD)
+        assert new.startswith(CLAIM_PREFIX)
         assert left == [120, 120]
         assert lease_keys(raw) == []
 
@@ -621,7 +621,7 @@ class TestClaim:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.data(b"1")
-        foreign.lease(b"1", holder=CLEANING_GUARD + b"0123", ttl_ms=120_000)
+        foreign.lease(b"1", holder=CLAIM_PREFIX + b"0123", ttl_ms=120_000)
         before = contents(raw)
         assert clean(queue, "deep") == []
         assert clean(queue, "deep", dry_run=True) == []
@@ -705,7 +705,7 @@ class TestClaim:
         assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted(ids)
         # The claim of an item that waits now ends by itself.
         for key in lease_keys(raw):
-            assert raw.get(key).startswith(CLEANING_GUARD)
+            assert raw.get(key).startswith(CLAIM_PREFIX)
             assert 0 < raw.pttl(key) <= 120_000
 
 
@@ -886,7 +886,7 @@ class TestTwoCleaners:
             assert listed.count(b"orphaned") <= 1
             # Its guards end by themselves, and then the next clean does the rest.
             for key in raw.keys(b"jobs:lease*"):
-                if raw.get(key).startswith(CLEANING_GUARD):
+                if raw.get(key).startswith(CLAIM_PREFIX):
                     assert 0 < raw.pttl(key) <= 120_000
                     raw.delete(key)
             next_one = WorkQueue(backend.connect(), QUEUE, clock=FakeClock())

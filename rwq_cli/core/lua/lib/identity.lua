@@ -3,7 +3,7 @@
 -- Larger data is identified by both ends and the length.
 local END_BYTES = 256
 
--- The type of an ID's data key; and for a string, a fingerprint of it in hexadecimal digits.
+-- The type of an ID's data key; and for a string, its identity: a short digest of both ends, hexadecimal.
 -- IDENTITY_DIGITS is made from `core/lua/__init__.py`.
 local function identify(id)
   local key = item_prefix .. id
@@ -23,9 +23,9 @@ local function identify(id)
     or string.rep('0', IDENTITY_DIGITS)
 end
 
--- For replies: the fingerprint of an item that neither a session nor a guard protects, else ''. Other items
+-- For replies: the identity of an item that neither a session nor a guard protects, else ''. Other items
 -- need no second look.
-local function fingerprint_reply(id, facts)
+local function identity_reply(id, facts)
   if facts.data ~= 'string' or session_of(facts) or is_guarded(facts) then
     return ''
   end

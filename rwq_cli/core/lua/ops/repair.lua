@@ -5,7 +5,7 @@
 -- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';'; '' to
 --           remove the entry in Q:delayed or Q:buried of an item that is in a list
 -- arg 6     '': no minimum idle time, see `lib/expected.lua`
--- arg 7     '1' if each ID is followed by its fingerprint in the first look, '' for none; else '0'
+-- arg 7     '1' if each ID is followed by its identity in the first look, '' for none; else '0'
 -- arg 8     an item that was already returned this often is buried instead; -1 for never
 -- arg 9..   IDs, each once
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. An ID with

@@ -2,13 +2,13 @@
 --
 -- arg 1     how often each is in main
 -- arg 2     how often each is in processing
--- arg 3     '1' to return the fingerprints of abandoned items, else '0'
+-- arg 3     '1' to return the identities of abandoned items, else '0'
 -- arg 4..   IDs
--- Returns a string with a code for each ID in order, and a string with the fingerprint of each abandoned item
+-- Returns a string with a code for each ID in order, and a string with the identity of each abandoned item
 -- in order. `state_codes` is made from `core/model.py`.
 local in_main, in_processing, ids = tonumber(arg(1)), tonumber(arg(2)), args_from(4)
 local identifies = arg(3) == '1'
-local leases, now_ms, codes, fingerprints = lease_values(ids), clock_ms(), {}, {}
+local leases, now_ms, codes, identities = lease_values(ids), clock_ms(), {}, {}
 local code_of = state_codes()
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 -- One table for all IDs: half of the time would go into a table for each.
@@ -27,7 +27,7 @@ for i = 1, #ids do
   local state = state_of(facts, now_ms)
   codes[i] = code_of[state]
   if identity and state == 'abandoned' then
-    fingerprints[#fingerprints + 1] = identity
+    identities[#identities + 1] = identity
   end
 end
-return { table.concat(codes), table.concat(fingerprints) }
+return { table.concat(codes), table.concat(identities) }
