@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rwq_cli.core.errors import InvalidArgument, NotSupported, RwqError, ServerError
+    from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
     from rwq_cli.core.inspect.listing import Selection, Source
     from rwq_cli.core.inspect.queues import queue_names
     from rwq_cli.core.items.lease import lease_from
@@ -54,7 +54,6 @@ __all__ = [
     "Job",
     "Lease",
     "NewItem",
-    "NotSupported",
     "OnFail",
     "Outcome",
     "PutBack",
@@ -83,7 +82,7 @@ _HOMES = {
     "server.connection": ("Connection",),
     "repair.doctor": ("Diagnosis",),
     "inspect.queues": ("queue_names",),
-    "errors": ("InvalidArgument", "NotSupported", "RwqError", "ServerError"),
+    "errors": ("InvalidArgument", "RwqError", "ServerError"),
     "repair.findings": ("Code", "Finding", "Severity"),
     "inspect.listing": ("Selection", "Source"),
     "model": (

@@ -30,12 +30,6 @@ class InvalidArgument(RwqError):
     code = "invalid-argument"
 
 
-class NotSupported(InvalidArgument):
-    """A feature that this version does not support yet."""
-
-    code = "not-supported"
-
-
 class ServerError(RwqError):
     """The server is unreachable, the connection was lost, or the server refused a command.
 

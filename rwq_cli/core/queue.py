@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         importing as importing_,
         lease as lease_,
         lease_by_id as lease_by_id_,
+        move as move_,
         purge as purge_,
         release as release_,
         remove as remove_,
@@ -108,8 +109,8 @@ class WorkQueue(Queue):
         export = exporting_.export
         restore = importing_.restore
         remove = remove_.remove
-        move = remove_.move
-        move_back = remove_.move_back
+        move = move_.move
+        move_back = move_.move_back
         purge = purge_.purge
         count_items = purge_.count_items
         work = work_.work
@@ -156,8 +157,8 @@ class WorkQueue(Queue):
         export = _Operation("items.exporting")
         restore = _Operation("items.importing")
         remove = _Operation("items.remove")
-        move = _Operation("items.remove")
-        move_back = _Operation("items.remove")
+        move = _Operation("items.move")
+        move_back = _Operation("items.move")
         purge = _Operation("items.purge")
         count_items = _Operation("items.purge")
         work = _Operation("work.loop")

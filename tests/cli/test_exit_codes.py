@@ -398,7 +398,7 @@ def test_each_error_has_its_exit_code() -> None:
             *("output", "bug", "editor", "no-context"),
         },
         ExitStatus.USAGE: {
-            *("invalid-argument", "not-supported", "usage", "context", "read-only-context"),
+            *("invalid-argument", "usage", "context", "read-only-context"),
         },
         ExitStatus.PARTIAL: set(),
         ExitStatus.SERVER: {

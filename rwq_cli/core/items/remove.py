@@ -3,17 +3,16 @@
 Items are written to a journal before they are removed, so that they can be restored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush
-from rwq_cli.core.errors import ConnectionLost, NotSupported, ServerError
+from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import BulkRun, new_mark
-from rwq_cli.core.items.importing import Line
-from rwq_cli.core.items.journal import Journal, NoJournal
-from rwq_cli.core.keys import QueueKeys, hash_tag
-from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
+from rwq_cli.core.items.journal import Journal
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.snapshot import (
@@ -98,111 +97,6 @@ def remove(
     return Outcomes(Remover(queue, journal, expected=expected, dry_run=dry_run).apply(ids))
 
 
-def move(
-    queue: Queue,
-    ids: Iterable[bytes | Flush],
-    to: bytes,
-    journal: Journal,
-    *,
-    force: bool = False,
-    expected: Expected = ANY,
-    dry_run: bool = False,
-) -> Outcomes:
-    """Move items to the end of another queue; each is in one of the two at every instant.
-
-    Args:
-        queue: The queue that the items are in.
-        ids: The IDs, as for `remove`.
-        to: The other queue's name.
-        journal: The journal to write the items to first.
-        force: Move leased items, too, and end their leases.
-        expected: The conditions that the items must still meet.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Returns:
-        For each ID `MOVED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, `NOT_OWNER` if it has a lease, or
-        `CONFLICT` if the other queue has this ID.
-    """
-    _check_same_slot(queue, to)
-    destination = Destination(QueueKeys(to), force)
-    remover = Remover(queue, journal, destination, expected=expected, dry_run=dry_run)
-    return Outcomes(remover.apply(ids))
-
-
-def move_back(
-    queue: Queue,
-    lines: Callable[[], Iterable[Line]],
-    moved_to: bytes,
-    *,
-    file_id: bytes | None = None,
-    dry_run: bool = False,
-) -> Outcomes:
-    """Move items back from the queue that they were moved to.
-
-    Items that are leased there, or now have other data, stay there.
-
-    Args:
-        queue: The queue to move them back to.
-        lines: Gives the items as they were; called twice.
-        moved_to: The name of the queue that they were moved to.
-        file_id: The SHA-256 of the file, whose lines are marked as by `restore`; None to mark none.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Returns:
-        For each item the same as `move`, or `ALREADY_THERE` if it is back; `IMPORTED_BEFORE` if an
-        interrupted run has moved it back.
-    """
-    _check_same_slot(queue, moved_to)
-    saved: dict[bytes, str] = {}
-    numbers: dict[bytes, int] = {}
-    for number, item, _ in lines():
-        assert isinstance(item, ItemSnapshot)
-        saved[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
-    remover = Remover(
-        queue.sibling(moved_to),
-        NoJournal(),
-        Destination(queue.keys),
-        saved=saved,
-        marks=None if file_id is None else Marks(queue.keys.undo(file_id), numbers),
-        dry_run=dry_run,
-    )
-    return Outcomes(_already_there(queue, remover.apply(line.entry.item_id for line in lines())))
-
-
-def _check_same_slot(queue: Queue, other: bytes) -> None:
-    """Raise `NotSupported` if a script cannot reach both queues."""
-    # A name without a hash tag is refused anyway.
-    tag = hash_tag(queue.name) if queue.connection.is_cluster else None
-    if tag is not None and tag != hash_tag(other):
-        names = [name.decode("utf-8", "backslashreplace") for name in (queue.name, other)]
-        raise NotSupported(
-            f"{names[0]} and {names[1]} are in different slots of the cluster",
-            "give both names the same hash tag; or use export, import and rm",
-        )
-
-
-def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
-    """Report missing items that are back in the queue as `ALREADY_THERE`."""
-    for batch in batches:
-        missing = batch.ids_with(Status.MISSING)
-        exists = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in missing])
-        back = {item_id for item_id, there in zip(missing, exists, strict=True) if there}
-        yield (
-            OutcomeBatch.of(
-                Outcome(each.item_id, Status.ALREADY_THERE) if each.item_id in back else each
-                for each in batch
-            )
-            if back
-            else batch
-        )
-
-
 class Remover:
     """Removes items from a queue, or moves them to another.
 
@@ -217,6 +111,7 @@ class Remover:
 
     Attributes:
         run: Finds the items.
+        held: The holders of items that are not moved, because they have a lease.
     """
 
     def __init__(
@@ -241,6 +136,7 @@ class Remover:
         self._marks = marks
         self._dry_run = dry_run
         self._mark = new_mark()
+        self.held: dict[bytes, bytes] = {}
         # The position of a walk over main, and whether it is nearer to the end of the queue.
         self._offset = 0
         self._is_past_middle = False
@@ -335,7 +231,9 @@ class Remover:
                 data = fingerprint(item.data)
                 if chosen is not None and chosen.get(item.item_id) != data:
                     fingerprints[item.item_id] = _OTHER_DATA
-                elif not (keeps_leased and item.lease):
+                elif keeps_leased and item.lease:
+                    self.held[item.item_id] = item.lease.holder
+                else:
                     fingerprints[item.item_id] = data
                     items.append(item)
             yield self._in_order(seen, items)

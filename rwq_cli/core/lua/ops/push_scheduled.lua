@@ -2,13 +2,13 @@
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
--- arg 8     'delayed' | 'buried'
+-- arg 8     'delayed' | 'buried', or 'moved' for buried ones that keep their counts of returns
 -- arg 9..   IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
 -- changed, not-owner. Of delayed: promoted, dropped for a stale entry, skipped. A stale entry, whose item
 -- has no data or is in a list, is removed together with its guards. A kick also deletes the item's count
 -- of returns.
-local which, ids = arg(8), ids_from(9)
+local which, ids = arg(8) == 'moved' and 'buried' or arg(8), ids_from(9)
 local zset, is_promotion = which == 'delayed' and delayed or buried, which == 'delayed'
 local facts = read_facts(ids, claim)
 if not is_promotion then
@@ -57,7 +57,7 @@ if not dry_run then
   for_all('ZREM', zset, stale)
   for_all('ZREM', zset, entries)
   delete_guards(stale)
-  if not is_promotion and present[returns] then
+  if arg(8) == 'buried' and present[returns] then
     for_all('HDEL', returns, pushed)
   end
   push(pushed)
