@@ -14,12 +14,16 @@ __rwq_table() {
     rwq_commands= rwq_options=() rwq_arguments=() rwq_more=OTHER rwq_fields= rwq_sort=
     case $1 in
     '')
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion
+        rwq_commands=add,work,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion
         rwq_options=(-V --version)
         ;;
     add)
         rwq_options=(-f=FILE --file=FILE --format=lines,jsonl,nul,raw --id=OTHER --id-from=OTHER --unique --delay=OTHER --at=OTHER --strict --dry-run -0 --null)
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
+        ;;
+    work)
+        rwq_options=(-j=OTHER --jobs=OTHER --for=OTHER --fair --max-time=OTHER --kill-after=OTHER --retries=OTHER --backoff=OTHER --backoff-max=OTHER --on-fail=bury,release,reject,stop --input=stdin,file,arg,none --batch=OTHER --task-dir=DIRECTORY --result --result-ttl=OTHER --drain --max=OTHER --max-failures=OTHER --idle=OTHER --grace=OTHER --reconnect=OTHER --clean=OTHER --joblog=FILE --dry-run)
+        rwq_more=FILE
         ;;
     lease)
         rwq_options=(-n=OTHER --number=OTHER --for=OTHER --id=ITEM:waiting --wait --timeout=OTHER --fair --dry-run -0 --null)
@@ -155,7 +159,7 @@ __rwq_table() {
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     help)
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
+        rwq_commands=add,work,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
         ;;
     'help clean')
         rwq_commands=light,deep
@@ -167,7 +171,7 @@ __rwq_table() {
         rwq_commands=start,stop,status
         ;;
     man)
-        rwq_commands=add,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
+        rwq_commands=add,work,lease,complete,result,touch,release,bury,kick,edit,set,rm,mv,purge,undo,ls,leases,show,stats,queues,top,wait,clean,doctor,check,export,import,help,man,context,local,demo,completion,states,exit-codes,environment,recipes
         rwq_options=(--install --dir=DIRECTORY)
         ;;
     'man clean')

@@ -32,6 +32,8 @@ function __rwq_read_command
             set options V/version
         case 'add'
             set options f/file= format= id= id-from= unique delay= at= strict dry-run 0/null
+        case 'work'
+            set options j/jobs= for= fair max-time= kill-after= retries= backoff= backoff-max= on-fail= input= batch= task-dir= result result-ttl= drain max= max-failures= idle= grace= reconnect= clean= joblog= dry-run
         case 'lease'
             set options n/number= for= id= wait timeout= fair dry-run 0/null
         case 'complete'
@@ -296,6 +298,7 @@ complete -c rwq -s h -l help -d 'Show this message and exit'
 # rwq
 complete -c rwq -n '__rwq_at' -s V -l version -d 'Show the version'
 complete -c rwq -n '__rwq_at' -a 'add' -d 'Add items from arguments, files or stdin'
+complete -c rwq -n '__rwq_at' -a 'work' -d 'Run a command for each item, as xargs does for each line'
 complete -c rwq -n '__rwq_at' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
 complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the result that complete stored for an item'
@@ -339,6 +342,32 @@ complete -c rwq -n '__rwq_at add' -l at -x -d 'Delay the items until this time o
 complete -c rwq -n '__rwq_at add' -l strict -d 'Stop at the first bad record'
 complete -c rwq -n '__rwq_at add' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at add' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
+
+# rwq work
+complete -c rwq -n '__rwq_at work' -s j -l jobs -x -d 'Run so many commands at once; 0 for one a core'
+complete -c rwq -n '__rwq_at work' -l for -x -d 'How long the lease lasts from now'
+complete -c rwq -n '__rwq_at work' -l fair -d 'Take from several queues in random order, not in order of -q'
+complete -c rwq -n '__rwq_at work' -l max-time -x -d 'Send SIGTERM to a command after this long, which is a failure'
+complete -c rwq -n '__rwq_at work' -l kill-after -x -d 'Send SIGKILL this long after SIGTERM'
+complete -c rwq -n '__rwq_at work' -l retries -x -d 'Try a failed item so many times again'
+complete -c rwq -n '__rwq_at work' -l backoff -x -d 'The delay of the first retry; it doubles each time'
+complete -c rwq -n '__rwq_at work' -l backoff-max -x -d 'The longest delay of a retry'
+complete -c rwq -n '__rwq_at work' -l on-fail -x -a 'bury\\t release\\t reject\\t stop\\t' -d 'After the last try: bury the item with the reason, release it, reject it (completed as rejected), or stop the worker'
+complete -c rwq -n '__rwq_at work' -l input -x -a 'stdin\\t file\\t arg\\t none\\t' -d 'How the command gets the data: stdin, file ({file} is its path), arg ({data} is the data), or none. {id} is always the ID. [default: stdin]'
+complete -c rwq -n '__rwq_at work' -l batch -x -d 'Up to N items for one command, as JSON lines on stdin'
+complete -c rwq -n '__rwq_at work' -l task-dir -x -a '(__fish_complete_directories)' -d 'Instead of a command: data ["NAME", [ARGS...]] or {"task": "NAME"} run DIR/NAME'
+complete -c rwq -n '__rwq_at work' -l result -d 'Keep the stdout of the command as the result; 1 MiB at most'
+complete -c rwq -n '__rwq_at work' -l result-ttl -x -d 'Keep the result for this long'
+complete -c rwq -n '__rwq_at work' -l drain -d 'End when the queues are empty and no retry is due any more'
+complete -c rwq -n '__rwq_at work' -l max -x -d 'End after N items'
+complete -c rwq -n '__rwq_at work' -l max-failures -x -d 'End after N failures'
+complete -c rwq -n '__rwq_at work' -l idle -x -d 'End when there was nothing to do for this long'
+complete -c rwq -n '__rwq_at work' -l grace -x -d 'When stopped, end commands that run for longer than this. [default: never]'
+complete -c rwq -n '__rwq_at work' -l reconnect -x -d 'How long to try a lost server again'
+complete -c rwq -n '__rwq_at work' -l clean -x -d 'Do a light clean this often, as one worker alone needs'
+complete -c rwq -n '__rwq_at work' -l joblog -r -F -d 'Append a tab-separated line for each item'
+complete -c rwq -n '__rwq_at work' -l dry-run -d 'Show the next item and its command, but lease nothing'
+complete -c rwq -n '__rwq_at_argument work' -F
 
 # rwq lease
 complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'Lease at most N items. [default: 1]'
@@ -610,6 +639,7 @@ complete -c rwq -n '__rwq_at_argument import; and test $__rwq_count -eq 0' -F
 
 # rwq help
 complete -c rwq -n '__rwq_at help' -a 'add' -d 'Add items from arguments, files or stdin'
+complete -c rwq -n '__rwq_at help' -a 'work' -d 'Run a command for each item, as xargs does for each line'
 complete -c rwq -n '__rwq_at help' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at help' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
 complete -c rwq -n '__rwq_at help' -a 'result' -d 'Show the result that complete stored for an item'
@@ -667,6 +697,7 @@ complete -c rwq -n '__rwq_at help local' -a 'status' -d 'Show whether the embedd
 complete -c rwq -n '__rwq_at man' -l install -d 'Write every page for this user, and print where'
 complete -c rwq -n '__rwq_at man' -l dir -x -a '(__fish_complete_directories)' -d 'With --install: the directory of man pages; they are written to man1 in it. [default: ~/.local/share/man]'
 complete -c rwq -n '__rwq_at man' -a 'add' -d 'Add items from arguments, files or stdin'
+complete -c rwq -n '__rwq_at man' -a 'work' -d 'Run a command for each item, as xargs does for each line'
 complete -c rwq -n '__rwq_at man' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at man' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
 complete -c rwq -n '__rwq_at man' -a 'result' -d 'Show the result that complete stored for an item'

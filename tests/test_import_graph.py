@@ -40,6 +40,7 @@ ROOMS = (
     "local",
     "contexts",
     "undo",
+    "work",
     "views",
     "help",
     "cli",

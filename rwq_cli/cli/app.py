@@ -15,7 +15,7 @@ from rwq_cli.cli.global_options import global_options
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Adding items": ("add",),
     "Working on items": (
-        *("lease", "complete", "result", "touch", "release", "bury", "kick"),
+        *("work", "lease", "complete", "result", "touch", "release", "bury", "kick"),
         *("edit", "set", "rm", "mv", "purge", "undo"),
     ),
     "Inspecting": ("ls", "leases", "show", "stats", "queues", "top", "wait"),

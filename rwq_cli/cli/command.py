@@ -110,7 +110,8 @@ class RwqCommand(TyperCommand):
         # Set before parsing, which may fail.
         if parent is not None and parent.obj is not None and self.manual is not None:
             parent.obj.monitors = self.manual.monitors
-            args = _without_yes_for(args, parent.obj)
+            if self.context_settings["allow_interspersed_args"]:
+                args = _without_yes_for(args, parent.obj)
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -227,14 +228,23 @@ class CommandModule:
         monitors: bool = False,
         null: str | None = None,
         plain: Mapping[str, str] | None = None,
+        options_first: bool = False,
     ) -> "Callable[[Function], Function]":
-        """Declare a command; see `Manual`. `null` is the help of its option `-0`, if it has one."""
+        """Declare a command; see `Manual`.
+
+        Args:
+            null: The help of its option `-0`, if it has one.
+            options_first: Whether all words after the first argument are arguments.
+        """
         manual = Manual(examples, exits or {}, reads_only, works_read_only, monitors, plain or {})
 
         def declare(function: "Function") -> "Function":
             run = _with_settings(function, null)
             run.manual = manual  # type: ignore[attr-defined]
-            self.typer.command(name, cls=RwqCommand, help=help)(run)
+            more = {"allow_interspersed_args": not options_first}
+            self.typer.command(
+                name, cls=RwqCommand, help=help, context_settings={**HELP_SETTINGS, **more}
+            )(run)
             return function
 
         return declare

@@ -106,6 +106,43 @@ def _sentinel_password(settings: Settings) -> str | None:
     return settings.environment.variables.get("RWQ_SENTINEL_PASSWORD")
 
 
+_TLS_OPTIONS = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key": "ssl_keyfile"}
+
+
+def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
+    """The environment variables that let another rwq reach this server; None for those to unset.
+
+    A context's server is named by the context, whose password stays where it is.
+    """
+    url, _, context = settings.server
+    if context is not None:
+        named = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
+    else:
+        from urllib.parse import quote
+
+        from rwq_cli.core.server.masking import without_password
+
+        password = _password(settings)
+        if url.startswith(LOCAL):
+            url = f"{LOCAL}{settings.local_directory(url)}"
+        elif password.is_first:
+            url = without_password(url)
+        options = [
+            f"{option}={quote(os.path.abspath(path))}"
+            for name, option in _TLS_OPTIONS.items()
+            if (path := settings.path(name)) is not None
+        ]
+        if settings.given.get("tls_insecure"):
+            options += ["ssl_cert_reqs=none", "ssl_check_hostname=false"]
+        if options:
+            url += ("&" if "?" in url else "?") + "&".join(options)
+        named = {"RWQ_URL": url, "RWQ_CONTEXT": None, "RWQ_PASSWORD": password.value}
+    return {
+        os.fsencode(name): None if value is None else os.fsencode(value)
+        for name, value in named.items()
+    }
+
+
 def naming(settings: Settings, queue: WorkQueue, *, is_prefixed: bool = False) -> Naming:
     """How a report names this queue and its server.
 

@@ -12,6 +12,7 @@ DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm", "set"})
 
 _ADD = "rwq add adds items"
 _LEASE = "rwq lease takes the next item"
+_WORK = "rwq work runs a command for each item, rwq lease takes one"
 _COMPLETE = "rwq complete finishes an item"
 _RELEASE = "rwq release returns an item to the queue"
 _BURY = "rwq bury sets an item aside until rwq kick returns it"
@@ -50,7 +51,11 @@ _RESUME = (
 # What people type elsewhere, in beanstalkd, SQS, RabbitMQ, NATS, Sidekiq or Redis.
 _SYNONYMS = {
     _ADD: "put push enqueue insert create new submit send publish produce lpush rpush append",
-    _LEASE: "pop reserve dequeue take fetch receive claim consume pull next shift rpop lock",
+    _LEASE: "pop reserve dequeue take fetch receive claim pull next shift rpop lock",
+    _WORK: (
+        "worker run exec execute consume consumer perform process handle foreach each xargs "
+        "parallel daemon job-runner"
+    ),
     _COMPLETE: "ack acknowledge done finish commit succeed resolve close",
     _RELEASE: "nack requeue return unlock abandon unreserve unlease giveup reschedule",
     f"{_RELEASE}, rwq kick a buried one": "retry",

@@ -60,6 +60,7 @@ _ITEMS = {
 # By a command and the label of a value, by an option's long name, or by a label alone.
 _KINDS = {
     "add ID": Kind.OTHER,
+    "work COMMAND": Kind.FILE,
     "undo FILE": Kind.UNDO_FILE,
     **{f"context {verb} NAME": Kind.CONTEXT for verb in ("show", "set", "use", "rm", "check")},
     "context": Kind.CONTEXT,

@@ -59,6 +59,9 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "stats -q none",
         "queues",
         "queues none",
+        "work --drain -- true",
+        "work --max 1 -- false",
+        "work --dry-run -- true",
         "wait -q none",
         "wait --below 2",
         "wait --id gone",
@@ -204,6 +207,8 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "show",
         "stats --fast --deep",
         "queues a b",
+        "work",
+        "work -- no-such-program",
         "wait --below 1 --id a",
         "clean",
         "clean light --grace x",
@@ -220,6 +225,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "-o",
     ),
     ExitStatus.PARTIAL: (
+        "work --drain --retries 0 -- false",
         'add --format jsonl < {"data": 1}\nx\n',
         "import - -q none < {export}\nx\n",
         "complete w1 gone",
@@ -264,6 +270,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "stats --fast",
         "stats --deep",
         "queues",
+        "work --task-dir /tmp",
         "wait",
         "rm --yes w1",
         "set w1",
@@ -398,7 +405,7 @@ def test_each_error_has_its_exit_code() -> None:
             *("output", "bug", "editor", "no-context"),
         },
         ExitStatus.USAGE: {
-            *("invalid-argument", "usage", "context", "read-only-context"),
+            *("invalid-argument", "usage", "context", "read-only-context", "cannot-run"),
         },
         ExitStatus.PARTIAL: set(),
         ExitStatus.SERVER: {

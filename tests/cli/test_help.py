@@ -59,6 +59,8 @@ class TestEveryCommand:
             assert f"rwq {command.path}" in example
 
 
+# A command that stops its worker.
+STOPPING = "printf '#!/bin/sh\\nkill -TERM $PPID\\n'"
 # Examples that need a file, another program or a terminal, and what stands for it.
 PREPARED = {
     "rwq add -q jobs -f urls.txt --id-from sha256": "printf 'http://a\\nhttp://b\\n' > urls.txt",
@@ -90,6 +92,23 @@ PREPARED = {
         "rwq complete -q jobs --rejected 4f2a9c",
     ),
     "echo - | rwq show -q jobs -": "rwq add -q jobs --id - x",
+    **dict.fromkeys(
+        (
+            "rwq work -q jobs -- ./resize",
+            "rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize",
+            "rwq work -q jobs --batch 100 -- ./resize",
+            "rwq work -q jobs --dry-run -- ./resize",
+        ),
+        f"{STOPPING} > resize; chmod +x resize; rwq add -q high x",
+    ),
+    "rwq work -q jobs --input arg --drain -- curl -fsS '{data}'": "ln -s /bin/true bin/curl",
+    "rwq work -q jobs --input file --result -- identify '{file}'": (
+        f"{STOPPING} > bin/identify; chmod +x bin/identify"
+    ),
+    "rwq work -q jobs --task-dir ./tasks": (
+        f"mkdir tasks; {STOPPING} > tasks/greet; chmod +x tasks/greet; "
+        "rwq purge -q jobs --yes; rwq add -q jobs '[\"greet\"]'"
+    ),
     "rwq lease -q high -q normal -q low --wait -o jsonl": "rwq add -q normal x",
     "rwq lease -q jobs --id 4f2a9c": "rwq release -q jobs 4f2a9c",
     "rwq context show": 'rwq context set a -u "$RWQ_URL"; rwq context use a; unset RWQ_URL',

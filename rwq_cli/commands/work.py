@@ -1,0 +1,384 @@
+"""`rwq work`: run a command for each item."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, BinaryIO
+
+import typer
+
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.connect import naming, open_queues, place_of, server_variables
+from rwq_cli.cli.options import FIVE_MINUTES, Duration, LeaseForOption, option
+from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.progress import ProgressListener
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.work.policy import OnFail, RetryPolicy
+from rwq_cli.core.work.session import WorkSession
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.report import Report
+from rwq_cli.views.working import (
+    LiveNotes,
+    Notes,
+    Planned,
+    joblog_lines,
+    plan_report,
+    work_report,
+)
+from rwq_cli.work.child import Outputs, Stdout, allow_open_files, find_program
+from rwq_cli.work.events import Event
+from rwq_cli.work.housekeeping import Housekeeper
+from rwq_cli.work.invocations import DataFiles, Invocations
+from rwq_cli.work.joblog import JobLog
+from rwq_cli.work.loop import Limits, Worker
+from rwq_cli.work.signals import Requests
+from rwq_cli.work.tasks import UnknownTask
+from rwq_cli.work.template import CommandTemplate, Input
+from rwq_cli.work.variables import Variables
+
+app = CommandModule()
+
+TEN_SECONDS = Duration("10s")
+TEN_MINUTES = Duration("10m")
+AN_HOUR = Duration("1h")
+# How often the live line counts what is left.
+_COUNT_S = 2.0
+# These formats write events or a summary to stdout, so that commands must not.
+_OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
+
+
+@app.command(
+    help="Run a command for each item, as xargs does for each line. Exit code 0 completes the "
+    "item, 75 puts it back, 100 buries it, and any other retries it later. The lease is renewed "
+    "while the command runs.",
+    examples=(
+        "rwq work -q jobs -- ./resize",
+        "rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize",
+        "rwq work -q jobs --input arg --drain -- curl -fsS '{data}'",
+        "rwq work -q jobs --input file --result -- identify '{file}'",
+        "rwq work -q jobs --batch 100 -- ./resize",
+        "rwq work -q jobs --task-dir ./tasks",
+        "rwq work -q jobs --dry-run -- ./resize",
+    ),
+    exits={
+        ExitStatus.OK: "drained, --max or --idle reached, or stopped",
+        ExitStatus.USAGE: "wrong usage, or the command cannot be run",
+        ExitStatus.PARTIAL: "items were given up, or --max-failures was reached",
+        ExitStatus.INTERRUPTED: "ended by a second Ctrl-C or SIGTERM",
+    },
+    options_first=True,
+)
+def work(
+    settings: Settings,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="COMMAND...", help="The command and its arguments."),
+    ] = None,
+    jobs: Annotated[
+        int, option("-j, --jobs N", "Run so many commands at once; 0 for one a core.", min=0)
+    ] = 1,
+    lease_s: LeaseForOption = FIVE_MINUTES,
+    fair: Annotated[
+        bool, option("--fair", "Take from several queues in random order, not in order of -q.")
+    ] = False,
+    max_time_s: Annotated[
+        Duration | None,
+        option(
+            "--max-time DUR",
+            "Send SIGTERM to a command after this long, which is a failure.",
+            Duration,
+        ),
+    ] = None,
+    kill_after_s: Annotated[
+        Duration, option("--kill-after DUR", "Send SIGKILL this long after SIGTERM.", Duration)
+    ] = TEN_SECONDS,
+    retries: Annotated[
+        int, option("--retries N", "Try a failed item so many times again.", min=0)
+    ] = 3,
+    backoff_s: Annotated[
+        Duration,
+        option("--backoff DUR", "The delay of the first retry; it doubles each time.", Duration),
+    ] = TEN_SECONDS,
+    backoff_max_s: Annotated[
+        Duration, option("--backoff-max DUR", "The longest delay of a retry.", Duration)
+    ] = TEN_MINUTES,
+    on_fail: Annotated[
+        OnFail,
+        option(
+            "--on-fail HOW",
+            "After the last try: bury the item with the reason, release it, reject it (completed "
+            "as rejected), or stop the worker.",
+        ),
+    ] = OnFail.BURY,
+    input_: Annotated[
+        Input | None,
+        option(
+            "--input HOW",
+            "How the command gets the data: stdin, file ({file} is its path), arg ({data} is the "
+            "data), or none. {id} is always the ID.  [default: stdin]",
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        option("--batch N", "Up to N items for one command, as JSON lines on stdin.", min=1),
+    ] = None,
+    task_dir: Annotated[
+        str | None,
+        option(
+            "--task-dir DIR",
+            'Instead of a command: data ["NAME", [ARGS...]] or {"task": "NAME"} run DIR/NAME.',
+        ),
+    ] = None,
+    result: Annotated[
+        bool, option("--result", "Keep the stdout of the command as the result; 1 MiB at most.")
+    ] = False,
+    result_ttl_s: Annotated[
+        Duration, option("--result-ttl DUR", "Keep the result for this long.", Duration)
+    ] = AN_HOUR,
+    drain: Annotated[
+        bool, option("--drain", "End when the queues are empty and no retry is due any more.")
+    ] = False,
+    items_max: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
+    failures_max: Annotated[
+        int | None, option("--max-failures N", "End after N failures.", min=1)
+    ] = None,
+    idle_s: Annotated[
+        Duration | None,
+        option("--idle DUR", "End when there was nothing to do for this long.", Duration),
+    ] = None,
+    grace_s: Annotated[
+        Duration | None,
+        option(
+            "--grace DUR",
+            "When stopped, end commands that run for longer than this.  [default: never]",
+            Duration,
+        ),
+    ] = None,
+    reconnect_s: Annotated[
+        Duration, option("--reconnect DUR", "How long to try a lost server again.", Duration)
+    ] = FIVE_MINUTES,
+    clean_s: Annotated[
+        Duration | None,
+        option("--clean DUR", "Do a light clean this often, as one worker alone needs.", Duration),
+    ] = None,
+    joblog: Annotated[
+        str | None, option("--joblog FILE", "Append a tab-separated line for each item.")
+    ] = None,
+    dry_run: Annotated[
+        bool, option("--dry-run", "Show the next item and its command, but lease nothing.")
+    ] = False,
+) -> Report:
+    words = [os.fsencode(word) for word in command or ()]
+    template = CommandTemplate(words, input_ or Input.STDIN)
+    _check(template, input_, batch=batch, task_dir=task_dir, result=result)
+    path = settings.environment.variables.get("PATH", os.defpath)
+    program = find_program(words[0], path) if task_dir is None else None
+    concurrency = jobs or os.cpu_count() or 1
+    allow_open_files(concurrency)
+    if clean_s is not None and clean_s < 1:
+        raise InvalidArgument("--clean must be at least 1s", "a clean looks twice, a second apart")
+    policy = RetryPolicy(retries, backoff_s, backoff_max_s, on_fail=on_fail)
+    queues = open_queues(settings)
+    names = [queue.name for queue in queues]
+    variables = Variables(
+        {os.fsencode(k): os.fsencode(v) for k, v in settings.environment.variables.items()},
+        server_variables(settings),
+        settings.holder_of(""),
+        lease_s,
+    )
+    invocations = Invocations(
+        template,
+        program=program,
+        task_dir=None if task_dir is None else os.fsencode(os.path.abspath(task_dir)),
+        variables=variables,
+        files=DataFiles(settings.environment.variables.get("TMPDIR") or "/tmp"),
+        is_batch=batch is not None,
+    )
+    if dry_run:
+        return plan_report(names, _plans(queues, invocations, policy, batch or 1))
+    # The live line takes the place of progress.
+    settings.end_progress()
+    queues[0].connection.progress = ProgressListener()
+    notes, outputs = _terminal(
+        settings, names_queues=len(queues) > 1, result=result, reconnect_s=reconnect_s
+    )
+    log = None if joblog is None else JobLog(joblog, settings.environment.error)
+    requests = Requests(drains=drain)
+    limits = Limits(
+        concurrency=concurrency,
+        batch=batch,
+        items_max=items_max,
+        failures_max=failures_max,
+        idle_s=idle_s,
+        max_time_s=max_time_s,
+        kill_after_s=kill_after_s,
+        grace_s=grace_s,
+        reconnect_s=reconnect_s,
+    )
+
+    def housekeeper(notify: Callable[[], object]) -> Housekeeper:
+        count_s = _COUNT_S if notes.tick_s is not None else None
+        return Housekeeper(queues, clean_s=clean_s, count_s=count_s, notify=notify)
+
+    session = WorkSession(
+        queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
+    )
+    has_house = clean_s is not None or notes.tick_s is not None
+    worker = Worker(
+        session, invocations, outputs, limits, requests, notes, housekeeper if has_house else None
+    )
+    return work_report(
+        names,
+        _events(settings, session, worker, log),
+        gave_up=lambda: worker.progress.gave_up > 0 or worker.ended_by_failures,
+        place=_place(settings, queues),
+        note=settings.environment.note,
+    )
+
+
+def _check(
+    template: CommandTemplate,
+    input_: Input | None,
+    *,
+    batch: int | None,
+    task_dir: str | None,
+    result: bool,
+) -> None:
+    """Raise `InvalidArgument` for options that cannot be used together."""
+    if task_dir is not None:
+        if template.words:
+            raise InvalidArgument(
+                "--task-dir and a command cannot be used together", "the data name the command"
+            )
+        if batch is not None or input_ in (Input.FILE, Input.ARG):
+            wrong = "--batch" if batch is not None else f"--input {input_}"
+            raise InvalidArgument(
+                f"--task-dir and {wrong} cannot be used together", "a task gets one item on stdin"
+            )
+        if not os.path.isdir(task_dir):
+            raise InvalidArgument(f"--task-dir: no such directory: {task_dir}", "check the path")
+        return
+    if not template.words:
+        raise InvalidArgument(
+            "no command given", "it follows --, as in: rwq work -q jobs -- ./work"
+        )
+    if batch is not None and (result or input_ is not None):
+        wrong = "--result" if result else "--input"
+        raise InvalidArgument(
+            f"--batch and {wrong} cannot be used together", "a batch has one stdin and one stdout"
+        )
+    template.check(input_is_given=input_ is not None, is_batch=batch is not None)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """The item that a dry run shows, as if it were leased; see `Subject`."""
+
+    queue: bytes
+    item_id: bytes
+    data: bytes
+    holder: bytes
+    returns: int
+    attempt: int
+    is_last: bool
+
+
+def _plans(
+    queues: Sequence[WorkQueue], invocations: Invocations, policy: RetryPolicy, count: int
+) -> Iterator[Planned]:
+    """What would be run next."""
+    items = list(lease_from(queues, count, dry_run=True))
+    if not items:
+        return
+    subjects = [
+        _Subject(
+            queue=item.queue,
+            item_id=item.item_id,
+            data=item.data or b"",
+            holder=queues[0].holder,
+            returns=item.returns or 0,
+            attempt=(item.returns or 0) + 1,
+            is_last=policy.is_last((item.returns or 0) + 1),
+        )
+        for item in items
+    ]
+    try:
+        yield Planned(items, invocations.of(subjects, invocations.files.next_path()), None)
+    except UnknownTask as error:
+        yield Planned(items, None, str(error))
+
+
+def _terminal(
+    settings: Settings, *, names_queues: bool, result: bool, reconnect_s: float
+) -> tuple[Notes, Outputs]:
+    """Where notes and the output of commands go."""
+    environment = settings.environment
+    has_own_stdout = settings.output in _OWN_STDOUT
+    is_live = (
+        environment.stderr_is_terminal
+        and not (settings.quiet or environment.stdout_is_pipe)
+        and not (has_own_stdout and environment.stdout_is_terminal)
+    )
+    if is_live:
+        live = LiveNotes(environment, names_queues=names_queues, reconnect_s=reconnect_s)
+        notes: Notes = live
+        write = live.pass_on
+    else:
+        notes = Notes(environment, names_queues=names_queues, reconnect_s=reconnect_s)
+        write = _write
+    if result:
+        stdout = Stdout.KEPT
+    elif has_own_stdout:
+        stdout = Stdout.STDERR
+    elif is_live and environment.stdout_is_terminal:
+        stdout = Stdout.PASSED_ON
+    else:
+        stdout = Stdout.INHERITED if _has_number(environment.stdout, 1) else Stdout.PASSED_ON
+    to_stdout = partial(write, environment.stdout)
+    return notes, Outputs(stdout, to_stdout, partial(write, environment.stderr))
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    """Pass on what a command printed; it runs on if nobody reads that."""
+    with suppress(OSError):
+        stream.write(data)
+        stream.flush()
+
+
+def _has_number(stream: BinaryIO, number: int) -> bool:
+    try:
+        return stream.fileno() == number
+    except (OSError, ValueError):
+        return False
+
+
+def _place(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]:
+    """Where the work was done, for the summary."""
+    if len(queues) == 1:
+        return naming(settings, queues[0]).place
+    names = ", ".join(escaped(queue.name) for queue in queues)
+    return lambda: place_of(settings, names)
+
+
+def _events(
+    settings: Settings, session: WorkSession, worker: Worker, log: JobLog | None
+) -> Iterator[Sequence[Event]]:
+    """Work; what happens is logged, and then reported."""
+    environment = settings.environment
+    try:
+        with session:
+            for events in worker.events():
+                if log is not None:
+                    log.write(joblog_lines(events))
+                yield events
+                environment.flush()
+    finally:
+        environment.note_above = None
+        if log is not None:
+            log.close()

@@ -1,0 +1,337 @@
+"""What a worker shows: its events, its failures, a live line on a terminal, and a summary."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from shlex import quote
+from time import monotonic
+from typing import Any, BinaryIO, NamedTuple
+
+from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.model import Item, Repair
+from rwq_cli.environment import Environment
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output import human
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.machine import plain
+from rwq_cli.output.report import DRY_RUN, Batch, Records, Section, View
+from rwq_cli.views.command_lines import shell_word
+from rwq_cli.work.child import Invocation
+from rwq_cli.work.events import Event, EventKind, Progress
+from rwq_cli.work.listener import Listener
+
+_TICK_S = 0.5
+# The rate is that of so many ticks.
+_RATE_TICKS = 20
+_ERASE = b"\r\x1b[2K"
+# More of what a command said last is left to its stderr.
+_SAID_MAX = 200
+_SAMPLE = Event(EventKind.STARTED, b"", b"", 1, 0, 0, None, None, None, None, None, False, 0.0)
+
+
+@dataclass(eq=False, repr=False)
+class WorkReport(Batch[Event]):
+    """The report of `rwq work`.
+
+    Attributes:
+        gave_up: Whether items were given up, or failures ended the worker.
+    """
+
+    gave_up: Callable[[], bool] = bool
+
+    def status(self) -> ExitStatus:
+        """The exit code: a worker that gave up all of its items is no less a worker."""
+        return ExitStatus.PARTIAL if self.gave_up() else ExitStatus.OK
+
+
+def work_report(
+    queues: Sequence[bytes],
+    events: Iterable[Sequence[Event]],
+    *,
+    gave_up: Callable[[], bool],
+    place: Callable[[], str],
+    note: Callable[[str], object],
+) -> WorkReport:
+    """The report of a worker. Reading the events works.
+
+    Args:
+        queues: The names of the queues.
+        events: What happens.
+        gave_up: Whether items were given up, or failures ended the worker.
+        place: Returns the end of the summary.
+        note: Writes a note to stderr.
+    """
+
+    def read() -> Iterator[Sequence[Event]]:
+        try:
+            yield from events
+        except RwqError:
+            if any(report.totals().values()):
+                note(report.summary())
+            raise
+
+    report = WorkReport(
+        view=View(_fields, lambda event: event.item_id, _SAMPLE),
+        batches=read(),
+        count=lambda batch: Counter(
+            event.kind.value for event in batch if event.kind is not EventKind.STARTED
+        ),
+        word=lambda event: event.kind.value,
+        counted=[kind.value for kind in EventKind if kind is not EventKind.STARTED],
+        failed=frozenset(),
+        shown=frozenset({EventKind.COMPLETED.value}),
+        fields={"queues": [escaped(name) for name in queues], "dry_run": False},
+        place=place,
+        gave_up=gave_up,
+    )
+    return report
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    return {
+        "event": event.kind.value,
+        **bytes_fields("queue", event.queue),
+        **bytes_fields("id", event.item_id),
+        "attempt": event.attempt,
+        "returns": event.returns,
+        "pid": event.pid,
+        "exit": event.exit_code,
+        "signal": event.signal,
+        "seconds": None if event.run_s is None else round(event.run_s, 3),
+        **bytes_fields("reason", event.reason),
+        "delay_seconds": None if event.delay_s is None else round(event.delay_s, 3),
+        "gave_up": event.gave_up,
+        "time": round(event.at_s, 3),
+    }
+
+
+def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
+    """The lines of a job log: one for each item that is done with.
+
+    Columns: time, queue, ID, try, what happened, exit code, signal, seconds, reason.
+    """
+    for event in events:
+        if event.kind is EventKind.STARTED:
+            continue
+        run_s = None if event.run_s is None else f"{event.run_s:.3f}"
+        cells = (f"{event.at_s:.3f}", event.queue, event.item_id, event.attempt, event.kind.value)
+        yield "\t".join(map(plain, (*cells, event.exit_code, event.signal, run_s, event.reason)))
+
+
+class Notes(Listener):
+    """Writes failures and notes to stderr.
+
+    Args:
+        environment: The streams.
+        names_queues: Whether a failure names its queue.
+        reconnect_s: How long a lost server is tried again, seconds.
+    """
+
+    def __init__(self, environment: Environment, *, names_queues: bool, reconnect_s: float) -> None:
+        self._environment = environment
+        self._names_queues = names_queues
+        self._reconnect_s = reconnect_s
+
+    def failed(self, event: Event) -> None:
+        name = escaped(event.item_id)
+        if self._names_queues:
+            name += f" of {escaped(event.queue)}"
+        self._environment.error(f"rwq: {name}: {_short(event.reason or b'')}; {_fate(event)}")
+
+    def stopping(self, running: int) -> None:
+        if running:
+            self._environment.note(
+                f"rwq: stopping when {_commands(running)} ended; again (Ctrl-C) to end "
+                f"{'it' if running == 1 else 'them'} and release the items"
+            )
+
+    def ending(self, running: int) -> None:
+        if running:
+            self._environment.note(
+                f"rwq: sent SIGTERM to {_commands(running, '')}; again to send SIGKILL"
+            )
+
+    def result_cut(self, item_id: bytes) -> None:
+        self._environment.error(
+            f"rwq: {escaped(item_id)}: its command printed more than 1 MiB; the result is the "
+            "beginning"
+        )
+
+    def disconnected(self, error: ServerError) -> None:
+        self._environment.error(
+            f"rwq: {escaped(error.message.encode())}; commands go on, and rwq tries again for "
+            f"{human.duration(self._reconnect_s)}"
+        )
+
+    def reconnected(self, seconds: float) -> None:
+        self._environment.error(f"rwq: the server answers again, after {human.duration(seconds)}")
+
+    def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
+        text = ", ".join(f"{repair.value} {number:,}" for repair, number in counts.items())
+        self._environment.note(f"rwq: clean light: {text} ({escaped(queue)})")
+
+
+def _commands(number: int, verb: str = " have") -> str:
+    if number == 1:
+        return f"1 command{' has' if verb else ''}"
+    return f"{number:,} commands{verb}"
+
+
+def _short(reason: bytes) -> str:
+    """How a command failed, and the last line of what it said."""
+    how, _, said = reason.partition(b": ")
+    last = said.rpartition(b"\n")[2][:_SAID_MAX]
+    return escaped(how) + (f": {escaped(last)}" if last else "")
+
+
+def _fate(event: Event) -> str:
+    """What becomes of an item that failed."""
+    if event.kind is EventKind.RETRY:
+        return f"try {event.attempt + 1:,} in {human.duration(event.delay_s)}"
+    if event.kind is EventKind.LOST:
+        return "lost, and not completed"
+    if event.gave_up:
+        return f"{event.kind.value} after try {event.attempt:,}"
+    return event.kind.value
+
+
+class LiveNotes(Notes):
+    """The same, with a live line on the terminal below.
+
+    Args:
+        environment: The streams; notes are written above the line.
+    """
+
+    tick_s = _TICK_S
+
+    def __init__(self, environment: Environment, *, names_queues: bool, reconnect_s: float) -> None:
+        super().__init__(environment, names_queues=names_queues, reconnect_s=reconnect_s)
+        self._line = b""
+        self._ticks: deque[tuple[float, int]] = deque(maxlen=_RATE_TICKS)
+        environment.note_above = self._note_above
+
+    def tick(self, progress: Progress) -> None:
+        now_s = monotonic()
+        self._ticks.append((now_s, progress.counts[EventKind.COMPLETED]))
+        (first_s, first), (_, last) = self._ticks[0], self._ticks[-1]
+        rate = (last - first) / (now_s - first_s) if now_s > first_s else 0.0
+        text = live_line(progress, rate)[: max(0, self._environment.stderr_width - 1)]
+        self._write(_ERASE + text.encode())
+        self._line = text.encode()
+
+    def hide(self) -> None:
+        if self._line:
+            self._line = b""
+            self._write(_ERASE)
+
+    def pass_on(self, stream: BinaryIO, data: bytes) -> None:
+        """Write what a command printed above the line."""
+        if self._line:
+            self._write(_ERASE)
+        with suppress(OSError):
+            stream.write(data)
+            if self._line and not data.endswith(b"\n"):
+                stream.write(b"\n")
+            stream.flush()
+        self._write(self._line)
+
+    def _note_above(self, note: str) -> None:
+        self.pass_on(self._environment.stderr, note.encode("utf-8", "backslashreplace") + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        with suppress(OSError):
+            self._environment.stderr.write(data)
+            self._environment.stderr.flush()
+
+
+def live_line(progress: Progress, rate: float) -> str:
+    """The live line.
+
+    Args:
+        progress: How the worker stands.
+        rate: Items completed a second.
+    """
+    counts = progress.counts
+    parts = [
+        f"{counts[EventKind.COMPLETED]:,} done",
+        f"{counts[EventKind.RETRY]:,} retry",
+        f"{counts[EventKind.BURIED]:,} buried",
+    ]
+    for kind in (EventKind.REJECTED, EventKind.RELEASED, EventKind.LOST):
+        if counts[kind]:
+            parts.append(f"{counts[kind]:,} {kind.value}")
+    parts.append(f"{rate:,.1f}/s")
+    parts.append(f"{progress.running:,} running")
+    if progress.left is not None:
+        left = f"{progress.left:,} left"
+        if progress.left and rate:
+            left += f" (~{human.duration(max(1, round(progress.left / rate)))})"
+        parts.append(left)
+    if progress.is_stopping:
+        parts.append("stopping")
+    elif progress.is_paused:
+        parts.append("paused")
+    return " · ".join(parts)
+
+
+class Planned(NamedTuple):
+    """What a dry run would start.
+
+    Attributes:
+        items: The items.
+        invocation: The command; None if it could not be made.
+        reason: Why not; None if it could.
+    """
+
+    items: Sequence[Item]
+    invocation: Invocation | None
+    reason: str | None
+
+
+def plan_report(queues: Sequence[bytes], plans: Iterable[Planned]) -> Records[Planned]:
+    """The report of a dry run."""
+    return Records(
+        view=View(
+            _plan_fields,
+            lambda plan: plan.items[0].item_id,
+            Planned([], None, None),
+            sections=_plan_sections,
+        ),
+        records=plans,
+        empty=f"No item to work on in {', '.join(map(escaped, queues))}.",
+        is_one=True,
+        describes=True,
+        opening=f"{DRY_RUN}this would be run next",
+    )
+
+
+def _plan_fields(plan: Planned) -> dict[str, Any]:
+    first = plan.items[0] if plan.items else None
+    words = plan.invocation.arguments if plan.invocation is not None else None
+    return {
+        **bytes_fields("queue", first.queue if first else None),
+        **bytes_fields("id", first.item_id if first else None),
+        "items": len(plan.items),
+        "returns": (first.returns or 0) if first else None,
+        "command": None if words is None else [escaped(word) for word in words],
+        "stdin_bytes": len(plan.invocation.stdin or b"") if plan.invocation is not None else None,
+        "reason": plan.reason,
+    }
+
+
+def _plan_sections(plan: Planned) -> list[Section]:
+    first = plan.items[0]
+    rows: list[tuple[str, str, str | None]] = [("item", escaped(first.item_id), None)]
+    rows.append(("queue", escaped(first.queue), None))
+    if len(plan.items) > 1:
+        rows.append(("items", human.count(len(plan.items)), None))
+    rows.append(("returned", f"{first.returns or 0:,} times", None))
+    if plan.invocation is None:
+        rows.append(("buried", quote(plan.reason or ""), None))
+    else:
+        words = " ".join(map(shell_word, plan.invocation.arguments))
+        rows.append(("command", words, "cyan"))
+        rows.append(("stdin", human.size(len(plan.invocation.stdin or b"")), None))
+    return [Section("", rows)]

@@ -1,0 +1,1 @@
+"""Runs a command for each item: processes, their pipes and signals, around `core.work`."""

@@ -1,0 +1,72 @@
+"""What a worker reports."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """What happened to an item."""
+
+    STARTED = "started"
+    COMPLETED = "completed"
+    RETRY = "retry"
+    RELEASED = "released"
+    BURIED = "buried"
+    REJECTED = "rejected"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to an item.
+
+    Attributes:
+        kind: What.
+        queue: The queue's name.
+        item_id: The ID.
+        attempt: Which try it is, from 1.
+        returns: How often it failed or was returned before.
+        pid: The process ID of the command; None if none was started.
+        exit_code: The exit code of the command; None while it runs, or if a signal ended it.
+        signal: The number of the signal that ended it; None for none.
+        run_s: How long it ran, seconds; None while it runs.
+        reason: Why it was retried, given up or lost; None for the others.
+        delay_s: For a retry, in how many seconds it is due; else None.
+        gave_up: Whether it was given up.
+        at_s: When, unix time.
+    """
+
+    kind: EventKind
+    queue: bytes
+    item_id: bytes
+    attempt: int
+    returns: int
+    pid: int | None
+    exit_code: int | None
+    signal: int | None
+    run_s: float | None
+    reason: bytes | None
+    delay_s: float | None
+    gave_up: bool
+    at_s: float
+
+
+@dataclass(slots=True)
+class Progress:
+    """How a worker stands.
+
+    Attributes:
+        counts: How many items had each kind of end.
+        gave_up: How many of them were given up.
+        running: How many commands run.
+        left: How many items wait; None if unknown.
+        is_paused: Whether it takes nothing for now.
+        is_stopping: Whether it takes nothing any more.
+    """
+
+    counts: dict[EventKind, int] = field(default_factory=lambda: dict.fromkeys(EventKind, 0))
+    gave_up: int = 0
+    running: int = 0
+    left: int | None = None
+    is_paused: bool = False
+    is_stopping: bool = False

@@ -1,0 +1,138 @@
+"""The threads that talk to the server: one that hangs holds up no signal and no timeout."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import NamedTuple
+
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.work.policy import JobEnd
+from rwq_cli.core.work.session import Job, Turn, WorkSession
+
+_WAIT_S = 60.0
+# How long a thread may take to end; it may be waiting for a reply.
+_JOIN_S = 0.5
+
+
+class Exchange(NamedTuple):
+    """A request: finish these jobs, and take so many."""
+
+    ends: Sequence[tuple[Job, JobEnd]]
+    take: int
+
+
+class Waited(NamedTuple):
+    """The result of a wait.
+
+    Attributes:
+        found: Whether there probably is an item.
+        error: Why the wait failed; None if it did not.
+    """
+
+    found: bool
+    error: ServerError | None = None
+
+
+class Exchanger:
+    """Finishes jobs, takes new ones and waits for some, one request at a time.
+
+    Args:
+        session: The session.
+        notify: Called from the thread when `take_result` has a result.
+
+    Attributes:
+        is_busy: Whether a request is outstanding.
+        is_waiting: Whether it is a wait, which `WorkSession.wake` ends.
+    """
+
+    def __init__(self, session: WorkSession, notify: Callable[[], object]) -> None:
+        self._session = session
+        self._notify = notify
+        self._requests: SimpleQueue[Exchange | float | None] = SimpleQueue()
+        self._results: deque[Turn | Waited] = deque()
+        self.is_busy = False
+        self.is_waiting = False
+        self._thread = Thread(target=self._run, name="exchange", daemon=True)
+        self._thread.start()
+
+    def exchange(self, ends: Sequence[tuple[Job, JobEnd]], take: int) -> None:
+        """Request an exchange."""
+        self.is_busy = True
+        self._requests.put(Exchange(ends, take))
+
+    def wait(self) -> None:
+        """Request a wait for work."""
+        self.is_busy = self.is_waiting = True
+        self._requests.put(_WAIT_S)
+
+    def take_result(self) -> Turn | Waited | None:
+        """The result of the request; None if there is none yet."""
+        if not self._results:
+            return None
+        self.is_busy = self.is_waiting = False
+        return self._results.popleft()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._requests.put(None)
+        self._session.wake()
+        self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        while (request := self._requests.get()) is not None:
+            self._results.append(self._result(request))
+            self._notify()
+
+    def _result(self, request: Exchange | float) -> Turn | Waited:
+        if isinstance(request, Exchange):
+            return self._session.exchange(request.ends, take=request.take)
+        try:
+            return Waited(self._session.wait_for_work(request))
+        except ServerError as error:
+            return Waited(False, error)
+
+
+class Renewer:
+    """Renews the leases when they are due.
+
+    Args:
+        session: The session.
+        notify: Called from the thread after each renewal.
+    """
+
+    def __init__(self, session: WorkSession, notify: Callable[[], object]) -> None:
+        self._session = session
+        self._notify = notify
+        self._lost: deque[Sequence[Job]] = deque()
+        self._kick = Event()
+        self._is_closed = False
+        self._thread = Thread(target=self._run, name="renew", daemon=True)
+        self._thread.start()
+
+    def renew_now(self) -> None:
+        """Renew without delay: the process stood still."""
+        self._kick.set()
+
+    def take_lost(self) -> Sequence[Job] | None:
+        """The jobs that a renewal found lost; None if there was no renewal."""
+        return self._lost.popleft() if self._lost else None
+
+    def close(self) -> None:
+        """End the thread."""
+        self._is_closed = True
+        self._kick.set()
+        self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        while True:
+            # A lease that is taken meanwhile is not due earlier.
+            is_kicked = self._kick.wait(
+                min(self._session.next_renewal_s, self._session.lease_s / 3)
+            )
+            self._kick.clear()
+            if self._is_closed:
+                return
+            if is_kicked or self._session.next_renewal_s <= 0:
+                self._lost.append(self._session.renew())
+                self._notify()

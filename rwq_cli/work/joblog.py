@@ -1,0 +1,54 @@
+"""The job log: a line for each item, tab-separated, in a file that several workers may share."""
+
+import os
+from collections.abc import Callable, Iterable
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import os_reason
+
+
+class JobLog:
+    """Appends lines to a file.
+
+    Args:
+        path: The file; created if it does not exist.
+        warn: Called once with a sentence if the file cannot be written; work continues.
+
+    Raises:
+        InvalidArgument: The file cannot be opened.
+    """
+
+    def __init__(self, path: str, warn: Callable[[str], object]) -> None:
+        self._path = path
+        self._warn = warn
+        self._has_failed = False
+        # Whether the last line was written in part.
+        self._is_torn = False
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        except OSError as error:
+            reason = os_reason(error)
+            raise InvalidArgument(f"cannot write the job log {path}: {reason}", "check --joblog")
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Append lines, without their ends. Each is one write, so that workers can share a file."""
+        for line in lines:
+            text = ("\n" if self._is_torn else "") + line + "\n"
+            raw = text.encode("utf-8", "backslashreplace")
+            try:
+                written = os.write(self._fd, raw)
+            except OSError as error:
+                self._fail(os_reason(error))
+            else:
+                self._is_torn = written < len(raw)
+                if self._is_torn:
+                    self._fail("no space left on device")
+
+    def _fail(self, reason: str) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            self._warn(f"cannot write the job log {self._path}: {reason}; it misses items from now")
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)

@@ -1,0 +1,691 @@
+"""The loop of a worker: commands, their pipes, signals, timeouts, and the session with the server.
+
+One thread runs the commands and waits for whatever comes first. It never waits for the server: the
+threads of `exchanger` do.
+"""
+
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from selectors import EVENT_READ, DefaultSelector
+from typing import NamedTuple
+
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, PutBack
+from rwq_cli.core.work.session import Ended, Job, Loss, Turn, WorkSession
+from rwq_cli.work.child import CannotRun, Child, Exhausted, Outputs, Stdout, TooLong
+from rwq_cli.work.events import Event, EventKind, Progress
+from rwq_cli.work.exchanger import Exchanger, Renewer, Waited
+from rwq_cli.work.housekeeping import Housekeeper
+from rwq_cli.work.invocations import Invocations
+from rwq_cli.work.listener import Listener
+from rwq_cli.work.signals import NOTICE, Requests, SignalPipe, Stage
+from rwq_cli.work.tasks import UnknownTask
+from rwq_cli.work.timers import Timers
+
+# The exit codes of a command that mean something.
+PUT_BACK = 75
+GIVE_UP = 100
+NOT_RUN = (126, 127)
+
+# The pause before the server is tried again, and of a place whose command had its item put back:
+# whatever it lacks will hardly be there at once.
+_PAUSE_S = 1.0
+# Commands that take less are given their next items before they end.
+_SHORT_S = 0.05
+# How long items that were taken ahead may wait for a place.
+_AHEAD_S = 1.0
+# How long a killed worker waits for the server to take its items back.
+_LAST_CALL_S = 3.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a worker works, and when it ends.
+
+    Attributes:
+        concurrency: How many commands run at once.
+        batch: How many items a command gets; None for one, without lines.
+        items_max: End after so many items.
+        failures_max: End after so many failures.
+        idle_s: End if there was nothing to do for so long, seconds.
+        max_time_s: How long a command may run, seconds.
+        kill_after_s: How long after SIGTERM a command gets SIGKILL, seconds.
+        grace_s: How long commands may go on when the worker is stopped, seconds; None for no limit.
+        reconnect_s: How long the server may be gone, seconds.
+    """
+
+    concurrency: int = 1
+    batch: int | None = None
+    items_max: int | None = None
+    failures_max: int | None = None
+    idle_s: float | None = None
+    max_time_s: float | None = None
+    kill_after_s: float = 10.0
+    grace_s: float | None = None
+    reconnect_s: float = 300.0
+
+
+class _Cause(Enum):
+    """Why a command was ended by its worker."""
+
+    TIMEOUT = "timeout"
+    LOST = "lost"
+    STOP = "stop"
+
+
+@dataclass(eq=False)
+class _Run:
+    """A command that runs.
+
+    Attributes:
+        jobs: Its items.
+        child: Its process.
+        file: The file with its data; None for none.
+        began_s: When it was started.
+        cause: Why it was ended; None if it was not.
+        is_killed: Whether it got SIGKILL.
+    """
+
+    jobs: Sequence[Job]
+    child: Child
+    file: bytes | None
+    began_s: float
+    cause: _Cause | None = None
+    is_killed: bool = False
+
+
+class _Exit(NamedTuple):
+    """How the command of a job ended."""
+
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    run_s: float | None = None
+
+
+class Worker:
+    """Runs commands until it is to end; iterate over `events`.
+
+    Args:
+        session: The session with the server.
+        invocations: Makes the commands.
+        outputs: Where their output goes.
+        limits: How to work, and when to end.
+        requests: What signals ask for.
+        listener: Is told what happens.
+        housekeeper: Makes the thread that cleans and counts, given a function to call from it;
+            None for no such thread.
+
+    Attributes:
+        progress: How it stands.
+        ended_by_failures: Whether `failures_max` ended it.
+    """
+
+    def __init__(
+        self,
+        session: WorkSession,
+        invocations: Invocations,
+        outputs: Outputs,
+        limits: Limits,
+        requests: Requests,
+        listener: Listener,
+        housekeeper: Callable[[Callable[[], object]], Housekeeper] | None = None,
+    ) -> None:
+        self._session = session
+        self._invocations = invocations
+        self._outputs = outputs
+        self._limits = limits
+        self._requests = requests
+        self._listener = listener
+        self._make_housekeeper = housekeeper
+        self.progress = Progress()
+        self.ended_by_failures = False
+        self._runs: dict[int, _Run] = {}
+        self._run_of: dict[int, _Run] = {}
+        self._exits: dict[int, _Exit] = {}
+        self._ready: deque[Sequence[Job]] = deque()
+        self._ready_since_s = 0.0
+        self._ends: list[tuple[Job, JobEnd]] = []
+        self._events: list[Event] = []
+        self._timers = Timers()
+        self._taken = self._failures = self._resting = 0
+        self._mean_run_s = 1.0
+        # Whether the queues had no more items, by a request that was sent then.
+        self._is_empty = False
+        self._asked_s = self._empty_at_s = 0.0
+        self._asked = 0
+        self._idle_since_s: float | None = None
+        self._looks_again_at_s = 0.0
+        self._retry_at_s = 0.0
+        self._out_since_s: float | None = None
+        self._is_exhausted = self._is_suspended = self._is_abandoned = False
+        self._stage = Stage.WORKING
+        self._failure: RwqError | None = None
+        self._has_contact = False
+
+    def events(self) -> Iterator[Sequence[Event]]:
+        """Work; yields what happened.
+
+        Raises:
+            RwqError: The command cannot be run, or the server refused, or was lost for too long.
+            KeyboardInterrupt: Signals ended the commands.
+        """
+        self._selector = DefaultSelector()
+        self._signals = SignalPipe()
+        self._selector.register(self._signals.read_fd, EVENT_READ, self._hear)
+        self._exchanger = Exchanger(self._session, self._signals.notify)
+        self._renewer = Renewer(self._session, self._signals.notify)
+        self._housekeeper: Housekeeper | None = None
+        try:
+            if self._make_housekeeper is not None:
+                self._housekeeper = self._make_housekeeper(self._signals.notify)
+            self._tick()
+            while True:
+                self._advance()
+                if self._events:
+                    events, self._events = self._events, []
+                    yield events
+                    continue
+                if self._is_over():
+                    break
+                left_s = self._timers.left_s
+                for key, _ in self._selector.select(left_s if left_s < 3600 else 3600):
+                    key.data()
+                self._timers.run()
+        finally:
+            self._close()
+        if self._failure is not None:
+            raise self._failure
+        if self._stage >= Stage.ENDING:
+            raise KeyboardInterrupt
+
+    def _close(self) -> None:
+        for run in self._runs.values():
+            run.child.send(signal.SIGKILL)
+        self._listener.hide()
+        for thread in (self._exchanger, self._renewer, self._housekeeper):
+            if thread is not None:
+                thread.close()
+        for key in list(self._selector.get_map().values()):
+            if key.fd != self._signals.read_fd:
+                os.close(key.fd)
+        self._selector.close()
+        self._signals.close()
+        self._invocations.files.close()
+
+    # ---- what to do next
+
+    def _advance(self) -> None:
+        """Do everything that can be done now."""
+        self._reap()
+        self._follow_requests()
+        self._start_ready()
+        self._talk()
+        self.progress.running = len(self._runs)
+        self.progress.is_paused = self._requests.is_paused
+        self.progress.is_stopping = self._is_stopping
+
+    def _follow_requests(self) -> None:
+        if self._requests.is_paused:
+            self._put_back_ready()
+        if self._stage >= self._requests.stage:
+            return
+        self._stage = stage = self._requests.stage
+        if stage is Stage.STOPPING:
+            if self._limits.grace_s is not None:
+                end = self._requests.advance
+                self._timers.after(self._limits.grace_s, lambda: end(Stage.ENDING))
+            self._listener.stopping(len(self._runs))
+        elif stage is Stage.ENDING:
+            self._listener.ending(len(self._runs))
+            for run in list(self._runs.values()):
+                self._end(run, _Cause.STOP)
+        else:
+            for run in self._runs.values():
+                run.cause = run.cause or _Cause.STOP
+                self._kill(run)
+            self._timers.after(_LAST_CALL_S, self._abandon)
+        self._put_back_ready()
+
+    def _abandon(self) -> None:
+        """Wait for nothing any more."""
+        self._is_abandoned = True
+
+    def _is_over(self) -> bool:
+        if self._is_abandoned:
+            return True
+        if self._runs or self._ready or self._ends or self._session.unsettled:
+            return False
+        if self._exchanger.is_busy and not self._exchanger.is_waiting:
+            return False
+        if self._is_stopping or self._takes_all:
+            return True
+        if self._requests.is_paused or not self._is_empty:
+            self._idle_since_s = None
+            return False
+        if self._requests.drains and self._has_drained():
+            return True
+        now_s = time.monotonic()
+        if self._limits.idle_s is not None:
+            if self._idle_since_s is None:
+                self._idle_since_s = now_s
+                self._timers.after(self._limits.idle_s, lambda: None)
+            return now_s - self._idle_since_s >= self._limits.idle_s
+        return False
+
+    @property
+    def _is_stopping(self) -> bool:
+        """Whether nothing is taken or started any more."""
+        return self._requests.stage >= Stage.STOPPING
+
+    @property
+    def _takes_all(self) -> bool:
+        """Whether all items of `--max` were taken."""
+        return self._limits.items_max is not None and self._taken >= self._limits.items_max
+
+    def _has_drained(self) -> bool:
+        """Whether the queues were empty when the last retry of this session was due."""
+        last_s = self._session.last_retry_s
+        if self._empty_at_s >= last_s:
+            return True
+
+        def look_again() -> None:
+            self._is_empty = False
+            self._session.wake()
+
+        if last_s > self._looks_again_at_s:
+            self._looks_again_at_s = last_s
+            self._timers.at(last_s, look_again)
+        return False
+
+    # ---- items
+
+    def _talk(self) -> None:
+        """Request what is due from the server."""
+        room = self._room()
+        if self._exchanger.is_busy:
+            if self._exchanger.is_waiting and (self._ends or not room):
+                self._session.wake()
+            return
+        now_s = time.monotonic()
+        if now_s < self._retry_at_s:
+            return
+        if self._ends or self._session.unsettled or (room and not self._is_empty):
+            ends, self._ends = self._ends, []
+            self._asked, self._asked_s = room, now_s
+            self._exchanger.exchange(ends, room)
+        elif room:
+            self._exchanger.wait()
+
+    def _room(self) -> int:
+        """How many items to take."""
+        if self._is_stopping or self._requests.is_paused or self._is_exhausted:
+            return 0
+        free = self._limits.concurrency - len(self._runs) - self._resting - len(self._ready)
+        if self._limits.batch is None and self._mean_run_s < _SHORT_S:
+            free += self._limits.concurrency
+        items = max(0, free) * (self._limits.batch or 1)
+        if self._limits.items_max is not None:
+            items = min(items, self._limits.items_max - self._taken)
+        return items
+
+    def _hear(self) -> None:
+        """Take what signals and threads have to say."""
+        for number in self._signals.read():
+            if number == NOTICE:
+                self._take_results()
+            elif number == signal.SIGTSTP:
+                self._suspend()
+            elif number == signal.SIGCONT:
+                self._renewer.renew_now()
+            else:
+                self._requests.receive(number)
+
+    def _take_results(self) -> None:
+        result = self._exchanger.take_result()
+        if isinstance(result, Turn):
+            self._take_turn(result)
+        elif isinstance(result, Waited):
+            # A wait that ends without an item was woken, or has lasted long enough.
+            self._is_empty = not result.found
+            self._note_contact(result.error)
+        while (lost := self._renewer.take_lost()) is not None:
+            self._note_contact(self._session.error)
+            for job in lost:
+                self._lose(job)
+            self._resume()
+        if self._housekeeper is not None:
+            self.progress.left = self._housekeeper.waiting
+            for queue, counts in self._housekeeper.take_cleans():
+                self._listener.cleaned(queue, counts)
+
+    def _take_turn(self, turn: Turn) -> None:
+        for job in turn.lost:
+            self._lose(job)
+        for ended in turn.ended:
+            self._settle(ended)
+        jobs = turn.jobs
+        self._taken += len(jobs)
+        if self._asked and turn.error is None:
+            self._is_empty = not jobs and not any(ended.end is None for ended in turn.ended)
+            if self._is_empty:
+                self._empty_at_s = self._asked_s
+        if jobs:
+            self._idle_since_s = None
+            self._queue_up(jobs)
+        self._note_contact(turn.error)
+
+    def _queue_up(self, jobs: Sequence[Job]) -> None:
+        """Hold jobs until there is a place for them."""
+        if self._limits.batch is None:
+            self._ready.extend([job] for job in jobs)
+        else:
+            by_queue: dict[bytes, list[Job]] = {}
+            for job in jobs:
+                by_queue.setdefault(job.queue, []).append(job)
+            for of_queue in by_queue.values():
+                self._ready.extend(in_batches(of_queue, items_max=self._limits.batch))
+        if self._is_stopping or self._requests.is_paused:
+            self._put_back_ready()
+            return
+        self._ready_since_s = time.monotonic()
+        self._timers.after(_AHEAD_S, self._give_up_ahead)
+
+    def _give_up_ahead(self) -> None:
+        """Put back what was taken ahead and has waited for too long: commands are slow by now."""
+        if self._ready and time.monotonic() - self._ready_since_s >= _AHEAD_S:
+            self._mean_run_s = 1.0
+            self._put_back_ready()
+
+    def _put_back_ready(self) -> None:
+        for jobs in self._ready:
+            self._put_back(jobs)
+        self._ready.clear()
+
+    def _put_back(self, jobs: Sequence[Job]) -> None:
+        """Put back jobs that were not started."""
+        self._taken -= len(jobs)
+        self._ends += [(job, PutBack(front=True)) for job in jobs if job.loss is None]
+
+    def _lose(self, job: Job) -> None:
+        """The lease of a job was lost."""
+        run = self._run_of.get(id(job))
+        if run is None:
+            for jobs in list(self._ready):
+                if job in jobs:
+                    self._ready.remove(jobs)
+                    self._put_back([other for other in jobs if other is not job])
+                    self._record(job, EventKind.LOST, _Exit(), reason=_loss(job))
+        elif all(each.loss is not None for each in run.jobs):
+            self._end(run, _Cause.LOST)
+
+    def _note_contact(self, error: ServerError | None) -> None:
+        """Follow whether the server answers, and end the worker if it does not for too long."""
+        now_s = time.monotonic()
+        if error is None:
+            self._has_contact = True
+            if self._out_since_s is not None:
+                self._listener.reconnected(now_s - self._out_since_s)
+                self._out_since_s = None
+            return
+        self._retry_at_s = now_s + _PAUSE_S
+        self._timers.after(_PAUSE_S, lambda: None)
+        if self._out_since_s is None:
+            self._out_since_s = now_s
+            if error.is_transient and self._has_contact:
+                self._listener.disconnected(error)
+        is_too_long = now_s - self._out_since_s >= self._limits.reconnect_s
+        if not (error.is_transient and self._has_contact) or is_too_long:
+            self._fail(error)
+        has_given_up = self._stage >= Stage.ENDING or isinstance(self._failure, ServerError)
+        if has_given_up and not self._runs:
+            self._abandon()
+
+    def _fail(self, error: RwqError) -> None:
+        """End with this error when the commands have ended."""
+        self._failure = self._failure or error
+        self._requests.advance(Stage.STOPPING)
+
+    def _settle(self, ended: Ended) -> None:
+        """The server has acknowledged the end of a job."""
+        job = ended.job
+        if isinstance(ended.end, PutBack) and id(job) not in self._exits:
+            # It was taken ahead, and never started.
+            return
+        is_lost = ended.fate is Fate.LOST
+        self._record(
+            job,
+            EventKind(ended.fate.value),
+            self._exits.pop(id(job), _Exit()),
+            reason=_loss(job) if is_lost else _reason_of(ended),
+            delay_s=ended.step.delay_s if ended.fate is Fate.RETRY else None,
+            gave_up=ended.step.gave_up and not is_lost,
+        )
+        if is_lost:
+            return
+        if ended.step.stops:
+            self._requests.advance(Stage.STOPPING)
+        if isinstance(ended.end, Failure) or ended.step.gave_up:
+            self._failures += 1
+            if self._failures == self._limits.failures_max:
+                self.ended_by_failures = True
+                self._requests.advance(Stage.STOPPING)
+
+    def _record(
+        self,
+        job: Job,
+        kind: EventKind,
+        exit: _Exit,
+        *,
+        reason: bytes | None = None,
+        delay_s: float | None = None,
+        gave_up: bool = False,
+    ) -> None:
+        self.progress.counts[kind] += 1
+        self.progress.gave_up += gave_up
+        event = Event(
+            kind,
+            job.queue,
+            job.item_id,
+            job.attempt,
+            job.returns,
+            *exit,
+            reason,
+            delay_s,
+            gave_up,
+            time.time(),
+        )
+        self._events.append(event)
+        # What a successful command did to its own item is no news.
+        is_own_doing = exit.exit_code == 0 and job.loss in (Loss.MOVED, Loss.GONE)
+        if reason is not None and not is_own_doing:
+            self._listener.failed(event)
+
+    # ---- commands
+
+    def _start_ready(self) -> None:
+        while self._ready and not self._is_exhausted and not self._is_stopping:
+            if len(self._runs) + self._resting >= self._limits.concurrency:
+                return
+            self._start(self._ready.popleft())
+
+    def _start(self, jobs: Sequence[Job]) -> None:
+        """Start the command for these jobs."""
+        file: bytes | None = None
+        try:
+            file = self._invocations.file_for(jobs)
+            child = Child(self._invocations.of(jobs, file), self._outputs, self._selector)
+        except (UnknownTask, TooLong) as error:
+            self._ends += [(job, GiveUp(str(error).encode())) for job in jobs]
+        except Exhausted as error:
+            if not self._runs:
+                self._put_back(jobs)
+                self._fail(error)
+                return
+            # When a command has ended, there may be room.
+            self._is_exhausted = True
+            self._ready.appendleft(jobs)
+        except CannotRun as error:
+            self._put_back(jobs)
+            self._fail(error)
+        else:
+            self._watch(_Run(jobs, child, file, time.monotonic()))
+            return
+        if file is not None:
+            self._invocations.files.remove(file)
+
+    def _watch(self, run: _Run) -> None:
+        self._runs[run.child.pid] = run
+        for job in run.jobs:
+            self._run_of[id(job)] = run
+            self._record(job, EventKind.STARTED, _Exit(run.child.pid))
+        if self._limits.max_time_s is not None:
+            self._timers.after(self._limits.max_time_s, lambda: self._end(run, _Cause.TIMEOUT))
+
+    def _end(self, run: _Run, cause: _Cause) -> None:
+        """Send SIGTERM to a command, and SIGKILL later."""
+        if run.cause is not None or self._runs.get(run.child.pid) is not run:
+            return
+        run.cause = cause
+        run.child.send(signal.SIGTERM)
+        # One that is stopped cannot end.
+        run.child.send(signal.SIGCONT)
+        self._timers.after(self._limits.kill_after_s, lambda: self._kill(run))
+
+    def _kill(self, run: _Run) -> None:
+        if self._runs.get(run.child.pid) is run:
+            run.is_killed = True
+            run.child.send(signal.SIGKILL)
+
+    def _reap(self) -> None:
+        """Find out which commands have ended."""
+        for run in list(self._runs.values()):
+            if run.is_killed:
+                code = run.child.end_group()
+            else:
+                code = run.child.poll(leave_group=run.cause is None)
+            if code is not None:
+                self._finish(run, code)
+
+    def _finish(self, run: _Run, code: int) -> None:
+        """A command has ended."""
+        run_s = time.monotonic() - run.began_s
+        self._mean_run_s += (run_s - self._mean_run_s) / 4
+        del self._runs[run.child.pid]
+        self._is_exhausted = False
+        run.child.finish()
+        if run.file is not None:
+            self._invocations.files.remove(run.file)
+        exited = _Exit(run.child.pid, code, None, run_s)
+        if code < 0:
+            exited = _Exit(run.child.pid, None, -code, run_s)
+        end = self._end_of(run, code)
+        for job in run.jobs:
+            del self._run_of[id(job)]
+            if job.loss is None:
+                self._exits[id(job)] = exited
+                self._ends.append((job, end))
+            else:
+                self._record(job, EventKind.LOST, exited, reason=_loss(job))
+
+    def _end_of(self, run: _Run, code: int) -> JobEnd:
+        """What the exit code of a command says about its items."""
+        if run.cause is _Cause.TIMEOUT:
+            return Failure(_reason(run, f"timed out after {self._limits.max_time_s:g}s".encode()))
+        if code == 0:
+            return Done(self._result(run))
+        if run.cause is not None:
+            return PutBack(front=True)
+        if code == PUT_BACK:
+            self._rest()
+            return PutBack()
+        if code == GIVE_UP:
+            return GiveUp(_reason(run, b"exit 100"))
+        if code in NOT_RUN:
+            said = run.child.last_words.decode("utf-8", "replace")
+            self._fail(CannotRun(f"the command cannot be run: exit {code}", said or None))
+            return PutBack(front=True)
+        if code < 0:
+            return Failure(_reason(run, signal_name(-code).encode()))
+        return Failure(_reason(run, b"exit %d" % code))
+
+    def _result(self, run: _Run) -> bytes | None:
+        if self._outputs.stdout is not Stdout.KEPT:
+            return None
+        if run.child.result.is_cut:
+            self._listener.result_cut(run.jobs[0].item_id)
+        return run.child.result.value
+
+    def _rest(self) -> None:
+        """Leave a place empty for a moment."""
+
+        def end() -> None:
+            self._resting -= 1
+
+        self._resting += 1
+        self._timers.after(_PAUSE_S, end)
+
+    # ---- the terminal
+
+    def _suspend(self) -> None:
+        """Ctrl-Z: stop the commands, and then this process, until it is continued."""
+        self._listener.hide()
+        for run in self._runs.values():
+            run.child.send(signal.SIGTSTP)
+        began_s = time.monotonic()
+        self._is_suspended = True
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._timers.shift(time.monotonic() - began_s)
+        # The commands go on when it is known whose items they still are.
+        self._renewer.renew_now()
+
+    def _resume(self) -> None:
+        if self._is_suspended:
+            self._is_suspended = False
+            for run in self._runs.values():
+                run.child.send(signal.SIGCONT)
+
+    def _tick(self) -> None:
+        if self._listener.tick_s is not None:
+            self._listener.tick(self.progress)
+            self._timers.after(self._listener.tick_s, self._tick)
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, such as `SIGKILL`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _reason(run: _Run, how: bytes) -> bytes:
+    """How a command failed, and the end of its stderr."""
+    said = run.child.last_words
+    return how + (b": " + said if said else b"")
+
+
+def _reason_of(ended: Ended) -> bytes | None:
+    """Why an item was retried or given up; None for the others."""
+    if isinstance(ended.end, Failure | GiveUp):
+        return ended.end.reason
+    return ended.step.data if ended.end is None else None
+
+
+def _loss(job: Job) -> bytes:
+    return _LOSSES[job.loss or Loss.ENDED]
+
+
+_LOSSES = {
+    Loss.TAKEN: b"another session holds the item",
+    Loss.ENDED: b"the lease ended",
+    Loss.MOVED: b"the item was delayed or buried meanwhile",
+    Loss.GONE: b"the item was completed or removed meanwhile",
+    Loss.UNREACHABLE: b"the lease ended while the server did not answer",
+}

@@ -1,0 +1,62 @@
+"""Named tasks: JSON data that name a program of a directory, and its arguments."""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+
+class UnknownTask(Exception):
+    """The data name no program of the directory; the message is the reason to bury the item."""
+
+
+class Task(NamedTuple):
+    """A named task.
+
+    Attributes:
+        program: The path of its program.
+        arguments: The arguments of the program.
+    """
+
+    program: bytes
+    arguments: list[bytes]
+
+
+def read_task(directory: bytes, data: bytes) -> Task:
+    """The task of an item: `["NAME", [ARGS...]]` or `{"task": "NAME", ...}`.
+
+    Args:
+        directory: The directory of the programs.
+        data: The data of the item.
+
+    Raises:
+        UnknownTask: The data are neither, or there is no such program.
+    """
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnknownTask("no task: the data are not JSON") from None
+    name, arguments = _parts(value)
+    if not isinstance(name, str) or not isinstance(arguments, list):
+        raise UnknownTask('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
+    # A path would leave the directory, and NUL ends a name.
+    if not name or name.startswith(".") or "/" in name or "\0" in name:
+        raise UnknownTask(f"unknown task {name!r}: not the name of a program")
+    program = os.path.join(directory, os.fsencode(name.encode("utf-8", "replace")))
+    if not (os.path.isfile(program) and os.access(program, os.X_OK)):
+        raise UnknownTask(f"unknown task {name!r}: no such program in {os.fsdecode(directory)}")
+    return Task(program, list(map(_argument, arguments)))
+
+
+def _parts(value: Any) -> tuple[Any, Any]:
+    """The name and the arguments; None for what is missing."""
+    if isinstance(value, dict):
+        return value.get("task"), []
+    if isinstance(value, list) and 1 <= len(value) <= 2:
+        return value[0], value[1] if len(value) == 2 else []
+    return None, None
+
+
+def _argument(value: Any) -> bytes:
+    """A string as it is, any other value as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,84 @@
+"""The command of each item: `{id}`, `{file}` and `{data}` in its words."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rwq_cli.core.errors import InvalidArgument
+
+
+class Input(StrEnum):
+    """How a command gets the data of its item: the values of `--input`."""
+
+    STDIN = "stdin"
+    FILE = "file"
+    ARG = "arg"
+    NONE = "none"
+
+
+# The input that replaces each placeholder; `{id}` is always replaced.
+_NEEDS = {b"{file}": Input.FILE, b"{data}": Input.ARG}
+_PLACEHOLDER = re.compile(rb"\{(?:id|file|data)\}")
+
+
+@dataclass(frozen=True)
+class CommandTemplate:
+    """The words of a command, in which placeholders stand for the item.
+
+    Attributes:
+        words: The program, which is taken literally, and its arguments.
+        input: How the command gets the data.
+    """
+
+    words: Sequence[bytes]
+    input: Input = Input.STDIN
+
+    def check(self, *, input_is_given: bool, is_batch: bool) -> None:
+        """Check that placeholders and input agree.
+
+        Args:
+            input_is_given: Whether the input was chosen, and is not the default.
+            is_batch: Whether a command gets several items.
+
+        Raises:
+            InvalidArgument: They do not.
+        """
+        used = {found for word in self.words[1:] for found in _PLACEHOLDER.findall(word)}
+        if is_batch and used:
+            raise InvalidArgument(
+                f"{min(used).decode()} cannot be used with --batch",
+                "the items are JSON lines on stdin",
+            )
+        for name, needed in _NEEDS.items():
+            text = name.decode()
+            if self.input is needed and name not in used:
+                raise InvalidArgument(
+                    f"--input {needed} needs {text} among the arguments of the command",
+                    f"put {text} where the {needed} belongs",
+                )
+            if name in used and not input_is_given:
+                raise InvalidArgument(
+                    f"{text} needs --input {needed}",
+                    f"with --input stdin, {text} is an argument like any other",
+                )
+
+    def arguments(self, item_id: bytes, data: bytes, file: bytes) -> list[bytes]:
+        """The words for one item.
+
+        Args:
+            item_id: Its ID.
+            data: Its data.
+            file: The path of the file that holds the data; unused unless the input is a file.
+        """
+        values = {b"{id}": item_id}
+        if self.input is Input.FILE:
+            values[b"{file}"] = file
+        elif self.input is Input.ARG:
+            values[b"{data}"] = data
+
+        def value(found: re.Match[bytes]) -> bytes:
+            return values.get(found[0], found[0])
+
+        # In one pass: the data may hold a placeholder.
+        return [self.words[0], *(_PLACEHOLDER.sub(value, word) for word in self.words[1:])]

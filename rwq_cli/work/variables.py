@@ -1,0 +1,90 @@
+"""The environment of a command: its item, and what lets `rwq` work inside of it."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class Subject(Protocol):
+    """An item to work on; see `rwq_cli.core.work.session.Job`."""
+
+    @property
+    def queue(self) -> bytes: ...
+
+    @property
+    def item_id(self) -> bytes: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def holder(self) -> bytes: ...
+
+    @property
+    def returns(self) -> int: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def is_last(self) -> bool: ...
+
+
+_OWN = (b"RWQ_ID", b"RWQ_ID_B64", b"RWQ_ATTEMPT", b"RWQ_RETURNS", b"RWQ_LAST")
+
+
+class Variables:
+    """Makes the environment of each command.
+
+    Args:
+        inherited: The environment of rwq.
+        server: The variables that name the server, and `None` for those that must be unset.
+        holder_prefix: What precedes the name of a session in the holder of a lease.
+        lease_s: How long a lease lasts, seconds.
+    """
+
+    def __init__(
+        self,
+        inherited: Mapping[bytes, bytes],
+        server: Mapping[bytes, bytes | None],
+        holder_prefix: bytes,
+        lease_s: float,
+    ) -> None:
+        merged = {**inherited, **server}
+        self._holder_prefix = holder_prefix
+        merged[b"RWQ_LEASE_SECONDS"] = f"{lease_s:g}".encode()
+        # A worker may run in a command of another one.
+        self._common = {
+            name: value for name, value in merged.items() if value is not None and name not in _OWN
+        }
+
+    def of(self, items: Sequence[Subject], *, is_batch: bool) -> dict[bytes, bytes]:
+        """The environment for these items, which are of one queue.
+
+        Args:
+            items: The items.
+            is_batch: Whether the command gets them as lines, so that no variable names an item.
+        """
+        first = items[0]
+        session = first.holder.removeprefix(self._holder_prefix)
+        common = {**self._common, b"RWQ_QUEUE": first.queue, b"RWQ_SESSION": session}
+        if is_batch:
+            return common
+        return {
+            **common,
+            **_naming(first.item_id),
+            b"RWQ_ATTEMPT": b"%d" % first.attempt,
+            b"RWQ_RETURNS": b"%d" % first.returns,
+            b"RWQ_LAST": b"1" if first.is_last else b"0",
+        }
+
+
+def _naming(item_id: bytes) -> dict[bytes, bytes]:
+    """RWQ_ID, unless the ID holds NUL; RWQ_ID_B64 for one that is not text."""
+    named = {} if b"\0" in item_id else {b"RWQ_ID": item_id}
+    try:
+        item_id.decode()
+        is_text = bool(named)
+    except UnicodeDecodeError:
+        is_text = False
+    return named if is_text else {**named, b"RWQ_ID_B64": b64encode(item_id)}

@@ -1,0 +1,296 @@
+"""Commands that hang, flood, or leave things behind; a server that goes; a worker with many."""
+
+import os
+import resource
+import signal
+import subprocess
+import time
+
+import redis
+
+from rwq_cli.work.pipes import Head
+from tests.cli.work.test_commands import DRAIN, put
+from tests.cli.work.test_exits import script
+from tests.conftest import Foreign, StartServer, contents, work_of
+from tests.driver import Rwq, next_line, until
+
+
+class TestMaxTime:
+    def test_sends_sigterm_and_is_a_failure(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        result = rwq(*DRAIN, "--max-time", "50ms", *script("echo hello >&2; sleep 60"))
+        assert result.as_tuple() == (
+            3,
+            "",
+            "hello\nrwq: 1: timed out after 0.05s: hello; buried after try 1\nburied 1\n",
+        )
+        assert raw.get("jobs:lease:1") == b"rwq-buried:timed out after 0.05s: hello"
+
+    def test_a_command_that_ends_well_then_has_failed_all_the_same(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        words = script("trap 'exit 0' TERM; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done")
+        assert rwq(*DRAIN, "--max-time", "50ms", *words).code == 3
+        reason = raw.get("jobs:lease:1") or b""
+        assert reason.startswith(b"rwq-buried:timed out after 0.05s")
+
+    def test_sigkill_follows_for_one_that_ignores_sigterm(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        times = ("--max-time", "50ms", "--kill-after", "50ms")
+        result = rwq(*DRAIN, *times, *script("trap '' TERM; sleep 60; echo not"))
+        assert (result.code, result.text) == (3, "")
+
+    def test_what_it_has_started_has_time_to_end_and_is_then_killed(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        """The shell ends at once; its group may not."""
+        foreign.waiting(b"1")
+        times = ("--max-time", "100ms", "--kill-after", "200ms")
+        inner = 'trap "echo saved" TERM; echo $$; sleep 60; sleep 60'
+        result = rwq(*DRAIN, *times, *script(f"sh -c '{inner}' & wait"))
+        pid, said = result.text.splitlines()
+        assert (result.code, said) == (3, "saved")
+        assert not is_alive(int(pid))
+
+
+class TestTheLease:
+    def test_is_renewed_while_the_command_runs(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        worker = rwq.start("work", "--for", "3s", "--drain", *script("echo; read x < go"))
+        os.mkfifo(rwq.home / "go")
+        next_line(worker.stdout)
+        for _ in range(2):
+            for key in ("jobs:lease:1", "jobs:leased_by_session:1"):
+                raw.pexpire(key, 100_000)
+            until(lambda: raw.pttl("jobs:lease:1") <= 3000)
+        (rwq.home / "go").write_text("go\n")
+        _, told = worker.communicate()
+        assert (worker.returncode, told) == (0, b"completed 1\n")
+        assert contents(raw) == {}
+
+    def test_that_is_lost_ends_the_command_and_completes_nothing(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        worker = rwq.start("work", "--for", "600ms", "--max", "1", *script("echo; sleep 60; :"))
+        next_line(worker.stdout)
+        foreign.lease(b"1", holder=b"other")
+        _, told = worker.communicate()
+        assert (worker.returncode, told) == (
+            0,
+            b"rwq: 1: another session holds the item; lost, and not completed\nlost 1\n",
+        )
+        assert raw.get("jobs:lease:1") == b"other"
+        assert (raw.exists("jobs:item:1"), raw.lrange("jobs:processing", 0, -1)) == (1, [b"1"])
+
+    def test_that_was_lost_at_the_end_completes_nothing(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        worker = rwq.start("work", "--max", "1", *script("echo; read x < go; :"))
+        os.mkfifo(rwq.home / "go")
+        next_line(worker.stdout)
+        foreign.lease(b"1", holder=b"other")
+        (rwq.home / "go").write_text("go\n")
+        _, told = worker.communicate()
+        assert (worker.returncode, told) == (
+            0,
+            b"rwq: 1: another session holds the item; lost, and not completed\nlost 1\n",
+        )
+        assert raw.exists("jobs:item:1") == 1
+
+
+class TestAServerThatGoes:
+    def test_for_a_while_ends_no_command(self, rwq: Rwq, start_server: StartServer) -> None:
+        server = start_server("--appendonly", "yes")
+        with server.client() as raw:
+            put(raw, b"1", b"data")
+        worker = rwq.start(
+            *("work", "--for", "5s", "--drain", *script("echo; read x < go; echo done")),
+            variables={"RWQ_URL": server.url},
+        )
+        os.mkfifo(rwq.home / "go")
+        next_line(worker.stdout)
+        # It hangs, and does not answer; the command ends meanwhile.
+        os.kill(server.process.pid, signal.SIGSTOP)
+        (rwq.home / "go").write_text("go\n")
+        assert next_line(worker.stdout) == b"done\n"
+        time.sleep(0.3)
+        assert worker.poll() is None
+        os.kill(server.process.pid, signal.SIGCONT)
+        _, told = worker.communicate()
+        assert (worker.returncode, told.splitlines()[-1][:11]) == (0, b"completed 1")
+        with server.client() as raw:
+            assert contents(raw) == {}
+
+    def test_for_longer_than_the_lease_ends_the_command_and_the_worker(
+        self, rwq: Rwq, start_server: StartServer
+    ) -> None:
+        server = start_server()
+        with server.client() as raw:
+            put(raw, b"1", b"data")
+        worker = rwq.start(
+            *("work", "--for", "1s", "--reconnect", "1s", *script("echo; sleep 60; echo not")),
+            variables={"RWQ_URL": server.url},
+        )
+        next_line(worker.stdout)
+        server.process.kill()
+        out, told = worker.communicate()
+        assert (worker.returncode, out) == (69, b"")
+        lines = told.decode().splitlines()
+        assert "commands go on, and rwq tries again for 1s" in lines[0]
+        assert lines[1] == (
+            "rwq: 1: the lease ended while the server did not answer; lost, and not completed"
+        )
+        assert lines[2].startswith("lost 1")
+        assert lines[3].startswith(f"rwq: error: cannot reach {server.url}")
+
+
+def test_a_flood_of_output_takes_no_memory(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    megabytes = int(os.environ.get("RWQ_FLOOD_MB", "30"))
+    flood = f"head -c {megabytes}000000 /dev/zero | tr '\\0' x"
+    with open(os.devnull, "wb") as nothing:
+        worker = rwq.start(
+            *(*DRAIN, "--result", *script(f"{flood}; {flood} >&2; exit 1")),
+            stdout=nothing,
+            stderr=nothing,
+        )
+        _, status, used = os.wait4(worker.pid, 0)
+        worker.returncode = os.waitstatus_to_exitcode(status)
+    assert worker.returncode == 3
+    # Linux counts in KiB.
+    assert used.ru_maxrss < 90_000
+
+
+def test_what_a_command_leaves_running_holds_up_nothing(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2")
+    result = rwq(*DRAIN, "--result", *script("echo $$; sleep 60 & echo $! >&2"))
+    assert (result.code, result.text) == (0, "")
+    *left, summary = result.notes.splitlines()
+    assert summary == "completed 2"
+    assert contents(raw).keys() == {b"jobs:result:1", b"jobs:result:2"}
+    for pid in map(int, left):
+        assert is_alive(pid), "it was waited for, or ended"
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_binary_output_is_passed_on_and_escaped_in_the_reason(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    result = rwq(*DRAIN, *script("printf 'a\\033[2J\\377\\n' >&2; exit 1"))
+    assert result.err == (
+        b"a\033[2J\xff\nrwq: 1: exit 1: a\\x1b[2J\\xff; buried after try 1\nburied 1\n"
+    )
+    assert raw.get("jobs:lease:1") == b"rwq-buried:exit 1: a\033[2J\xff"
+
+
+def test_a_file_that_cannot_be_written_puts_the_item_back(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    result = rwq(
+        *(*DRAIN, "--input", "file", "--", "cat", "{file}"), variables={"TMPDIR": "/nowhere"}
+    )
+    assert (result.code, result.text) == (2, "")
+    assert "cannot write the data of an item into /nowhere: no such file" in result.notes
+    assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
+    assert raw.exists("jobs:processing", "jobs:returns") == 0
+
+
+def test_a_full_disk_puts_the_item_back(rwq: Rwq, raw: redis.Redis) -> None:
+    put(raw, b"1", b"x" * 100_000)
+    # No file may become larger than this: the same error, and a signal besides.
+    limited = f"ulimit -f 20; exec rwq {' '.join(DRAIN)} --input file -- cat '{{file}}'"
+    result = rwq.shell(limited)
+    assert (result.code, result.text) == (2, "")
+    assert "cannot write the data of an item into /tmp: file too large" in result.notes
+    assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
+
+
+def test_many_commands_at_once(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    number = int(os.environ.get("RWQ_ITEMS", "100"))
+    foreign.waiting(*(b"%d" % each for each in range(number)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    try:
+        result = rwq.process(*DRAIN, "-j", str(number), "--", "sleep", "0.3")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert result.as_tuple() == (0, "", f"completed {number}\n")
+    assert contents(raw) == {}
+
+
+def test_too_few_processes_are_waited_for(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    """As with a limit of processes: what cannot be started now is started later."""
+    import errno
+
+    import pytest
+
+    real, running = os.posix_spawn, 0
+
+    def spawn(*words: object, **options: object) -> int:
+        nonlocal running
+        if running >= 2:
+            running = 0
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        running += 1
+        return real(*words, **options)  # type: ignore[arg-type]
+
+    foreign.waiting(*(b"%d" % each for each in range(9)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "posix_spawn", spawn)
+        assert rwq(*DRAIN, "-j", "9", "--", "true").as_tuple() == (0, "", "completed 9\n")
+    assert contents(raw) == {}
+
+
+def test_an_idle_worker_asks_once_a_second(rwq: Rwq, raw: redis.Redis) -> None:
+    for names in (["jobs"], [f"queue-{number}" for number in range(50)]):
+        queues = [word for name in names for word in ("-q", name)]
+        worker = rwq.start("work", *queues, "--", "true")
+        first = calls(raw)
+        until(lambda: calls(raw) >= first + 3)  # noqa: B023
+        before = calls(raw)
+        cpu_s = cpu_of(worker.pid)
+        time.sleep(1.5)
+        assert calls(raw) - before <= 3
+        assert cpu_of(worker.pid) - cpu_s <= 0.2
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait() == 0
+        until(lambda: int(raw.info("clients")["connected_clients"]) == 1)
+
+
+def calls(raw: redis.Redis) -> int:
+    """How many calls of a worker the server has answered; it makes no others."""
+    done = work_of(raw).calls
+    return done.get("evalsha", 0) + done.get("eval", 0) + done.get("blmove", 0)
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that a process has used."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists, and is no zombie."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
+    return shown.stdout.strip()[:1] not in (b"", b"Z")
+
+
+def test_a_head_keeps_what_it_may() -> None:
+    head = Head(3)
+    for piece in (b"ab", b"c"):
+        head(piece)
+    assert (head.value, head.is_cut) == (b"abc", False)
+    head(b"d")
+    assert (head.value, head.is_cut) == (b"abc", True)

@@ -1,0 +1,263 @@
+"""What the exit code of a command does to its item, and the exit code of the worker."""
+
+import pytest
+import redis
+
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq
+
+WORK = ("work", "--drain", "--retries", "0")
+
+
+def script(text: str) -> tuple[str, ...]:
+    """The words of a command that runs this shell script."""
+    return ("--", "/bin/sh", "-c", text)
+
+
+class TestOneItem:
+    def test_zero_completes_it(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        assert rwq(*WORK, "--", "true").as_tuple() == (0, "", "completed 1\n")
+        assert contents(raw) == {}
+
+    def test_another_code_is_a_failure_that_is_retried_later(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        result = rwq("work", "--max", "1", *script("echo first >&2; echo no such host >&2; exit 7"))
+        first, second, told, summary = result.notes.splitlines()
+        assert (result.code, first, second, summary) == (
+            0,
+            "first",
+            "no such host",
+            "retry 1",
+        )
+        assert told.startswith("rwq: 1: exit 7: no such host; try 2 in ")
+        assert raw.hgetall("jobs:returns") == {b"1": b"1"}
+        assert raw.zrange("jobs:delayed", 0, -1) == [b"1"]
+        due_s = raw.zscore("jobs:delayed", "1") or 0.0
+        now_s, _ = raw.time()
+        # 10 s, give or take 20 %.
+        assert 7 <= due_s / 1000 - now_s <= 13
+
+    def test_after_the_last_try_it_is_buried_with_the_end_of_stderr(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        result = rwq(*WORK, *script("echo first >&2; echo second >&2; exit 7"))
+        assert (result.code, result.notes.splitlines()[2:]) == (
+            3,
+            ["rwq: 1: exit 7: second; buried after try 1", "buried 1"],
+        )
+        assert raw.get("jobs:lease:1") == b"rwq-buried:exit 7: first\nsecond"
+
+    def test_a_long_reason_keeps_its_beginning_and_its_end(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        assert rwq(*WORK, *script("seq 2000 | tr '\\n' ' ' >&2; printf 'ü' >&2; exit 7")).code == 3
+        guard = raw.get("jobs:lease:1") or b""
+        reason = guard.removeprefix(b"rwq-buried:")
+        assert reason.startswith(b"exit 7: ")
+        assert reason.decode().endswith(" 1999 2000 ü")
+        assert len(reason) > 900
+
+    @pytest.mark.parametrize(
+        ("how", "kept"),
+        [
+            ("release", {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}),
+            ("stop", {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}),
+        ],
+    )
+    def test_on_fail_puts_it_back(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, how: str, kept: dict[bytes, object]
+    ) -> None:
+        foreign.waiting(b"1")
+        result = rwq("work", "--retries", "0", "--max", "1", "--on-fail", how, *script("exit 7"))
+        assert (result.code, result.notes) == (
+            3,
+            "rwq: 1: exit 7; released after try 1\nreleased 1\n",
+        )
+        found = contents(raw)
+        assert found.pop(b"jobs:returns") == {b"1": b"1"}
+        assert found == kept
+
+    def test_on_fail_stop_ends_the_worker(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2", b"3")
+        result = rwq("work", "--retries", "0", "--on-fail", "stop", *script("exit 7"))
+        assert (result.code, raw.lrange("jobs:queue", 0, -1)) == (3, [b"1", b"3", b"2"])
+
+    def test_on_fail_reject_completes_it_as_rejected(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        result = rwq(*WORK, "--on-fail", "reject", *script("exit 7"))
+        assert (result.code, result.notes) == (
+            3,
+            "rwq: 1: exit 7; rejected after try 1\nrejected 1\n",
+        )
+        assert raw.exists("jobs:item:1") == 0
+        assert rwq("result", "1", "-o", "json").json["status"] == "rejected"
+
+    def test_75_puts_it_back_and_does_not_count(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        result = rwq("work", "--max", "1", *script("exit 75"))
+        assert result.as_tuple() == (0, "", "released 1\n")
+        assert raw.lrange("jobs:queue", 0, -1) == [b"1", b"2"]
+        assert raw.exists("jobs:returns", "jobs:processing") == 0
+
+    def test_100_buries_it_at_once(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        result = rwq("work", "--drain", *script("echo bad address >&2; exit 100"))
+        assert (result.code, result.notes.splitlines()[1:]) == (
+            3,
+            ["rwq: 1: exit 100: bad address; buried after try 1", "buried 1"],
+        )
+        assert raw.get("jobs:lease:1") == b"rwq-buried:exit 100: bad address"
+
+    def test_a_signal_is_a_failure(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        assert rwq(*WORK, *script("kill -SEGV $$")).code == 3
+        assert raw.get("jobs:lease:1") == b"rwq-buried:SIGSEGV"
+
+    @pytest.mark.parametrize("code", [126, 127])
+    def test_126_and_127_put_it_back_and_end_the_worker(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, code: int
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        result = rwq(*WORK, *script(f"echo lib: not found >&2; exit {code}"))
+        assert (result.code, result.notes.splitlines()[1:]) == (
+            2,
+            [
+                "released 1",
+                f"rwq: error: the command cannot be run: exit {code}; lib: not found",
+            ],
+        )
+        assert raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"]
+        assert raw.exists("jobs:returns", "jobs:processing") == 0
+
+    def test_a_program_that_vanishes_puts_it_back_and_ends_the_worker(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        program = rwq.home / "work.sh"
+        program.write_text(f"#!/bin/sh\nrm {program}\n")
+        program.chmod(0o755)
+        result = rwq(*WORK, "--", str(program))
+        assert result.as_tuple() == (
+            2,
+            "",
+            f"completed 1\nrwq: error: cannot run {program}: no such file or directory\n",
+        )
+        assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
+
+
+class TestACommandThatCannotRun:
+    """Nothing is leased: it is looked for before."""
+
+    @pytest.mark.parametrize(
+        ("word", "reason"),
+        [
+            ("no-such-program", "command not found"),
+            ("/nowhere/work", "no such file"),
+            ("/tmp", "it is a directory"),
+            ("/etc/passwd", "permission denied"),
+        ],
+    )
+    def test_is_an_error_at_the_start(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, word: str, reason: str
+    ) -> None:
+        foreign.waiting(b"1")
+        before = contents(raw)
+        result = rwq("work", "--", word)
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith(f"rwq: error: cannot run {word}: {reason}; ")
+        assert contents(raw) == before
+
+    def test_a_script_without_an_interpreter_is_put_back(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        program = rwq.home / "work"
+        program.write_text("echo hello\n")
+        program.chmod(0o755)
+        result = rwq("work", "--", str(program))
+        assert (result.code, result.notes) == (
+            2,
+            f"rwq: error: cannot run {program}: exec format error; "
+            "is its first line #! and an interpreter?\n",
+        )
+        assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
+
+    def test_no_command_is_an_error(self, rwq: Rwq) -> None:
+        assert rwq("work").as_tuple() == (
+            2,
+            "",
+            "rwq: error: no command given; it follows --, as in: rwq work -q jobs -- ./work\n",
+        )
+
+
+def test_tries_of_killed_workers_count(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    """A clean counted them when it returned the item."""
+    foreign.waiting(b"1")
+    raw.hset("jobs:returns", "1", 3)
+    result = rwq("work", "--drain", *script('echo "$RWQ_ATTEMPT $RWQ_RETURNS $RWQ_LAST"; exit 7'))
+    assert (result.code, result.text) == (3, "4 3 1\n")
+    assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
+
+
+def test_an_item_that_killed_every_worker_is_buried_without_a_try(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2")
+    raw.hset("jobs:returns", "1", 4)
+    result = rwq("work", "--drain", *script('echo "$RWQ_ID"'))
+    assert (result.code, result.text) == (3, "2\n")
+    assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
+
+
+class TestTheEnd:
+    def test_max_ends_after_so_many_items(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(10)))
+        assert rwq("work", "-j", "4", "--max", "3", "--", "true").as_tuple() == (
+            0,
+            "",
+            "completed 3\n",
+        )
+        assert raw.lrange("jobs:queue", 0, -1) == [b"%d" % number for number in range(9, 2, -1)]
+        assert raw.exists("jobs:processing") == 0
+
+    def test_max_failures_ends_with_3(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(10)))
+        result = rwq("work", "--max-failures", "2", *script("exit 1"))
+        assert (result.code, result.notes.splitlines()[2:]) == (3, ["retry 2"])
+        assert raw.llen("jobs:queue") == 8
+
+    def test_idle_ends_after_so_long(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        assert rwq("work", "--idle", "50ms", "--", "true").as_tuple() == (0, "", "completed 1\n")
+
+    def test_drain_waits_for_its_own_retries(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        result = rwq(
+            *("work", "--drain", "--backoff", "50ms"),
+            *script('[ "$RWQ_ATTEMPT" = 3 ]'),
+        )
+        assert (result.code, result.notes.splitlines()[-1]) == (0, "completed 1, retry 2")
+        assert contents(raw) == {}
+
+    def test_drain_of_an_empty_queue_ends_at_once(self, rwq: Rwq) -> None:
+        assert rwq("work", "--drain", "--", "true").as_tuple() == (0, "", "nothing completed\n")
+
+    def test_an_unreachable_server_ends_with_69(self, rwq: Rwq) -> None:
+        result = rwq("work", "--", "true", variables={"RWQ_URL": "unix:///nowhere/socket"})
+        assert (result.code, result.text) == (69, "")
+        assert "cannot reach unix:///nowhere/socket" in result.notes

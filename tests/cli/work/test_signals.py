@@ -1,0 +1,219 @@
+"""Signals to the worker, sent by its own command, and what is in the queue after each.
+
+`$PPID` is the worker: most tests run it in this process.
+"""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+import redis
+
+from tests.cli.work.test_exits import script
+from tests.conftest import Foreign, contents
+from tests.driver import Rwq, next_line, until
+
+ENDED = (
+    "rwq: stopping when 1 command has ended; again (Ctrl-C) to end it and release the items\n"
+    "rwq: sent SIGTERM to 1 command; again to send SIGKILL\n"
+)
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+class TestTheFirst:
+    def test_finishes_what_runs_and_takes_no_more(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        result = rwq("work", *script(f"kill -{name} $PPID; sleep 0.05; echo done"))
+        assert result.as_tuple() == (
+            0,
+            "done\n",
+            "rwq: stopping when 1 command has ended; again (Ctrl-C) to end it and release the "
+            "items\ncompleted 1\n",
+        )
+        assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
+        assert raw.exists("jobs:processing") == 0
+
+    def test_leaves_a_failure_to_be_retried(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        result = rwq("work", *script(f"kill -{name} $PPID; sleep 0.05; exit 1"))
+        assert (result.code, result.notes.splitlines()[-1]) == (0, "retry 1")
+        assert raw.hgetall("jobs:returns") == {b"1": b"1"}
+
+
+class TestTheSecond:
+    def test_ends_the_commands_and_releases_their_items_uncounted(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        result = rwq(
+            "work", *script("kill -INT $PPID; sleep 0.05; kill -INT $PPID; sleep 60; echo not")
+        )
+        assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
+        assert raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"], "the first one is next again"
+        assert raw.exists("jobs:processing", "jobs:returns") == 0
+
+    def test_completes_what_still_succeeds(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        trap = "trap 'echo saved; exit 0' TERM; "
+        result = rwq(
+            "work",
+            *script(
+                trap + "kill -INT $PPID; sleep 0.05; kill -INT $PPID; "
+                "for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"
+            ),
+        )
+        assert result.as_tuple() == (130, "saved\n", f"{ENDED}interrupted: completed 1\n")
+        assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
+
+    def test_comes_by_itself_after_the_grace_time(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1")
+        result = rwq("work", "--grace", "50ms", *script("kill -TERM $PPID; sleep 60"))
+        assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
+        assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
+
+    def test_kills_what_ignores_it(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        result = rwq(
+            *("work", "--kill-after", "50ms"),
+            *script("trap '' TERM; kill -INT $PPID; sleep 0.05; kill -INT $PPID; sleep 60"),
+        )
+        assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
+        assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
+
+
+def test_the_third_kills(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    result = rwq(
+        "work",
+        *script(
+            "trap '' TERM; for i in 1 2 3; do kill -INT $PPID; sleep 0.05; done; sleep 60; echo not"
+        ),
+    )
+    assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
+    assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
+
+
+def test_usr1_pauses_and_usr2_goes_on(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    worker = rwq.start(
+        "work", "--drain", *script("[ $RWQ_ID = 2 ] || { kill -USR1 $PPID; sleep 0.1; }; echo ok")
+    )
+    assert next_line(worker.stdout) == b"ok\n"
+    until(lambda: not raw.exists("jobs:item:1"))
+    time.sleep(0.1)
+    assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
+    assert worker.poll() is None
+    worker.send_signal(signal.SIGUSR2)
+    assert worker.wait() == 0
+    assert contents(raw) == {}
+
+
+def test_hup_drains(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    assert rwq("work", *script("kill -HUP $PPID")).as_tuple() == (0, "", "completed 2\n")
+
+
+def test_a_signal_that_is_ignored_stays_ignored(rwq: Rwq, foreign: Foreign) -> None:
+    """As under nohup."""
+    foreign.waiting(b"1")
+    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        result = rwq("work", "--max", "1", *script("kill -HUP $PPID; sleep 0.02; kill -HUP $$; :"))
+    finally:
+        signal.signal(signal.SIGHUP, old)
+    assert result.as_tuple() == (0, "", "completed 1\n")
+
+
+def test_the_handlers_of_the_caller_are_restored(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1, signal.SIGTSTP)
+    before = [signal.getsignal(number) for number in numbers]
+    assert rwq("work", "--drain", "--", "true").code == 0
+    # Ctrl-C in a command is handled from its first one on.
+    assert [signal.getsignal(number) for number in numbers][1:] == before[1:]
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_a_signal_to_the_group_of_the_worker_reaches_no_command(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    """Ctrl-C sends one to every process of the foreground's group."""
+    foreign.waiting(b"1")
+    worker = rwq.start("work", *script("echo began; sleep 0.2; echo done"), process_group=0)
+    assert next_line(worker.stdout) == b"began\n"
+    os.killpg(worker.pid, signal.SIGINT)
+    out, _ = worker.communicate()
+    assert (worker.returncode, out) == (0, b"done\n")
+    assert contents(raw) == {}
+
+
+def test_a_command_with_default_signals(rwq: Rwq, foreign: Foreign) -> None:
+    """Python ignores SIGPIPE, and a command must not: `yes | head` would fail."""
+    foreign.waiting(b"1")
+    result = rwq("work", "--drain", *script("grep SigIgn /proc/self/status"))
+    assert int(result.text.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
+
+
+def test_ctrl_z_stops_the_commands_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    worker = rwq.start(
+        "work", *("--for", "1s"), "--drain", *script("echo $$; sleep 0.3; echo done")
+    )
+    command = int(next_line(worker.stdout))
+    worker.send_signal(signal.SIGTSTP)
+    until(lambda: state_of(worker.pid) == "T" and state_of(command) == "T")
+    worker.send_signal(signal.SIGCONT)
+    out, _ = worker.communicate()
+    assert (worker.returncode, out) == (0, b"done\n")
+    assert contents(raw) == {}
+
+
+def test_a_command_whose_lease_ended_while_it_was_stopped_is_ended(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    worker = rwq.start("work", "--max", "1", "--for", "1s", *script("echo $$; sleep 60; echo not"))
+    command = int(next_line(worker.stdout))
+    worker.send_signal(signal.SIGTSTP)
+    until(lambda: state_of(worker.pid) == "T" and state_of(command) == "T")
+    # As if its lease had ended, and another worker had taken it.
+    foreign.lease(b"1", holder=b"other")
+    worker.send_signal(signal.SIGCONT)
+    out, told = worker.communicate()
+    assert (worker.returncode, out) == (0, b"")
+    assert told == (b"rwq: 1: another session holds the item; lost, and not completed\nlost 1\n")
+    assert raw.get("jobs:lease:1") == b"other"
+    assert raw.exists("jobs:item:1") == 1
+
+
+def test_a_worker_that_was_stopped_for_longer_than_its_lease_completes_nothing(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    worker = rwq.start("work", "--max", "1", "--for", "1s", *script("echo $$; sleep 60; echo not"))
+    next_line(worker.stdout)
+    worker.send_signal(signal.SIGSTOP)
+    until(lambda: state_of(worker.pid) == "T")
+    # The lease ends, a clean returns the item, another worker takes it.
+    foreign.lease(b"1", holder=b"other")
+    worker.send_signal(signal.SIGCONT)
+    out, _ = worker.communicate()
+    assert (worker.returncode, out) == (0, b"")
+    assert raw.get("jobs:lease:1") == b"other"
+    assert raw.exists("jobs:item:1") == 1
+
+
+def state_of(pid: int) -> str:
+    """The state of a process, as ps shows it."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
+    return shown.stdout.decode().strip()[:1]
