@@ -15,6 +15,18 @@ from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq, next_line, until
 
+# Send a signal to the worker, and wait until it has it: two that are pending are one.
+TELL = (
+    "tell() { kill -$1 $PPID; "
+    "while grep -q 'ShdPnd:.[0-9a-f]*[1-9a-f]' /proc/$PPID/status; do :; done; }; "
+)
+
+
+def telling(text: str) -> tuple[str, ...]:
+    """The words of a command that runs this shell script, in which `tell INT` sends a signal."""
+    return script(TELL + text)
+
+
 ENDED = (
     "rwq: stopping when 1 command has ended; again (Ctrl-C) to end it and release the items\n"
     "rwq: sent SIGTERM to 1 command; again to send SIGKILL\n"
@@ -27,7 +39,7 @@ class TestTheFirst:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str
     ) -> None:
         foreign.waiting(b"1", b"2")
-        result = rwq("work", *script(f"kill -{name} $PPID; sleep 0.05; echo done"))
+        result = rwq("work", *telling(f"tell {name}; echo done"))
         assert result.as_tuple() == (
             0,
             "done\n",
@@ -41,7 +53,7 @@ class TestTheFirst:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str
     ) -> None:
         foreign.waiting(b"1", b"2")
-        result = rwq("work", *script(f"kill -{name} $PPID; sleep 0.05; exit 1"))
+        result = rwq("work", *telling(f"tell {name}; exit 1"))
         assert (result.code, result.notes.splitlines()[-1]) == (0, "retry 1")
         assert raw.hgetall("jobs:returns") == {b"1": b"1"}
 
@@ -51,9 +63,7 @@ class TestTheSecond:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1", b"2")
-        result = rwq(
-            "work", *script("kill -INT $PPID; sleep 0.05; kill -INT $PPID; sleep 60; echo not")
-        )
+        result = rwq("work", *telling("tell INT; tell INT; sleep 60; echo not"))
         assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"], "the first one is next again"
         assert raw.exists("jobs:processing", "jobs:returns") == 0
@@ -62,14 +72,9 @@ class TestTheSecond:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1", b"2")
-        trap = "trap 'echo saved; exit 0' TERM; "
-        result = rwq(
-            "work",
-            *script(
-                trap + "kill -INT $PPID; sleep 0.05; kill -INT $PPID; "
-                "for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"
-            ),
-        )
+        # Its stderr is closed because the shell says there how its sleep ended.
+        text = "exec 2>&-; trap 'echo saved; exit 0' TERM; tell INT; tell INT; "
+        result = rwq("work", *telling(text + "for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"))
         assert result.as_tuple() == (130, "saved\n", f"{ENDED}interrupted: completed 1\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
 
@@ -77,7 +82,7 @@ class TestTheSecond:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1")
-        result = rwq("work", "--grace", "50ms", *script("kill -TERM $PPID; sleep 60"))
+        result = rwq("work", "--grace", "50ms", *telling("tell TERM; sleep 60"))
         assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
 
@@ -85,7 +90,7 @@ class TestTheSecond:
         foreign.waiting(b"1")
         result = rwq(
             *("work", "--kill-after", "50ms"),
-            *script("trap '' TERM; kill -INT $PPID; sleep 0.05; kill -INT $PPID; sleep 60"),
+            *telling("trap '' TERM; tell INT; tell INT; sleep 60"),
         )
         assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
@@ -95,9 +100,7 @@ def test_the_third_kills(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     result = rwq(
         "work",
-        *script(
-            "trap '' TERM; for i in 1 2 3; do kill -INT $PPID; sleep 0.05; done; sleep 60; echo not"
-        ),
+        *telling("trap '' TERM; tell INT; tell INT; tell INT; sleep 60; echo not"),
     )
     assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
     assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
@@ -105,9 +108,7 @@ def test_the_third_kills(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
 
 def test_usr1_pauses_and_usr2_goes_on(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2")
-    worker = rwq.start(
-        "work", "--drain", *script("[ $RWQ_ID = 2 ] || { kill -USR1 $PPID; sleep 0.1; }; echo ok")
-    )
+    worker = rwq.start("work", "--drain", *telling("[ $RWQ_ID = 2 ] || tell USR1; echo ok"))
     assert next_line(worker.stdout) == b"ok\n"
     until(lambda: not raw.exists("jobs:item:1"))
     time.sleep(0.1)
@@ -120,7 +121,7 @@ def test_usr1_pauses_and_usr2_goes_on(rwq: Rwq, raw: redis.Redis, foreign: Forei
 
 def test_hup_drains(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2")
-    assert rwq("work", *script("kill -HUP $PPID")).as_tuple() == (0, "", "completed 2\n")
+    assert rwq("work", *telling("tell HUP")).as_tuple() == (0, "", "completed 2\n")
 
 
 def test_a_signal_that_is_ignored_stays_ignored(rwq: Rwq, foreign: Foreign) -> None:
