@@ -27,6 +27,8 @@ from redis_work_queue import Item, KeyPrefix, WorkQueue
 # Before which command of an item's way to die, and how likely. EXEC is the one after the LREM.
 _DEATHS = {"BRPOPLPUSH": 0.01, "GET": 0.03, "SETEX": 0.03, "LREM": 0.03, "EXEC": 0.04}
 DEATH_STATUS = 9
+# The data of items that kill whoever works on them in a chaos begins so.
+POISON = b"poison:"
 _STALL = 0.01
 _OUTLIVE_LEASE = 0.04
 _POLL_S = 1
@@ -119,6 +121,9 @@ def chaos(queue: WorkQueue, db: MortalRedis, book: Book, told: dict[str, Any]) -
         item = queue.lease(db, told["lease_s"], timeout=_POLL_S)
         if item is not None:
             book.write("leased", id=item.id(), data=encoded(item.data()), server_ms=server_ms(db))
+            if item.data().startswith(POISON):
+                book.write("dies", before="poison")
+                os._exit(DEATH_STATUS)
             fate.while_working()
             complete(queue, db, item, book)
 

@@ -27,6 +27,7 @@ class Entry:
         data: The data that the worker had of it.
         before: For deaths and stalls, before which step.
         server_ms: For leases, a moment of the server's clock just after; else None.
+        attempt: For leases of workers of ours, the number of the try; else None.
         looked_at: For pushes of a cleaner of a snapshot, the moment before it looked for a lease.
     """
 
@@ -38,6 +39,7 @@ class Entry:
     before: str | None
     server_ms: float | None = None
     looked_at: float | None = None
+    attempt: int | None = None
 
 
 def read_book(book: Path) -> list[Entry]:
@@ -56,6 +58,7 @@ def read_book(book: Path) -> list[Entry]:
             before=line.get("before"),
             server_ms=line.get("server_ms"),
             looked_at=line.get("looked_at"),
+            attempt=line.get("attempt"),
         )
         for line in lines
     ]
@@ -97,6 +100,11 @@ class Peer:
 def python_peer() -> Peer:
     """Workers on the package from PyPI."""
     return Peer((sys.executable, str(_HERE / "peer_worker.py")))
+
+
+def core_peer(**settings: Any) -> Peer:
+    """Workers on `WorkQueue.work`."""
+    return Peer((sys.executable, "-m", "tests.live.core_worker"), settings)
 
 
 def node_peer(packages: Path) -> Peer:

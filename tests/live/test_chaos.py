@@ -17,6 +17,7 @@ does wrong alone is counted apart: `test_settling_leases.py` shows that it needs
 import math
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -307,9 +308,9 @@ class Chaos:
         while (passed := time.monotonic() - began) < seconds or not enough():
             assert passed < seconds + _RAGE_TIMEOUT_S, self.deaths()
             while len(self.added) < passed * _ITEMS_PER_S:
-                self._add_some()
+                self.add_some()
             while self._db.llen(f"{QUEUE}:queue") < self._backlog:
-                self._add_some()
+                self.add_some()
             self._tick()
 
     def drain(self) -> None:
@@ -423,13 +424,19 @@ class Chaos:
         return "\n".join([repr(item_id), *lines])
 
     def _tick(self) -> None:
-        for slot in self._slots:
-            status = slot.process.poll() if slot.process else DEATH_STATUS
-            assert status in (None, DEATH_STATUS), f"a worker broke down: exit status {status}"
-            if status is not None:
-                slot.process = self._start_worker(slot)
+        self.replace_the_dead()
         self.cleans.begin()
         time.sleep(_TICK_S)
+
+    def replace_the_dead(self) -> None:
+        """Start a worker in each slot whose worker has died."""
+        for slot in self._slots:
+            status = slot.process.poll() if slot.process else DEATH_STATUS
+            assert status in (None, DEATH_STATUS, -signal.SIGKILL), (
+                f"a worker broke down: exit status {status}"
+            )
+            if status is not None:
+                slot.process = self._start_worker(slot)
 
     def _start_worker(self, slot: Slot) -> "Popen[bytes]":
         self._books.append(self._folder / f"book-{next(self._numbers)}")
@@ -445,7 +452,7 @@ class Chaos:
             )
         )
 
-    def _add_some(self) -> None:
+    def add_some(self) -> None:
         """Three items by rwq in one batch, three by upstream's code one by one, and two by what its
         later versions do."""
         number = len(self.added)

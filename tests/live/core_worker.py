@@ -1,0 +1,92 @@
+"""A process with `WorkQueue.work`, told what to do in one JSON argument, as `peer_worker.py` is.
+
+    {"socket": ..., "queue": ..., "book": ..., "do": "chaos", "calm": ..., "stop": ...,
+     "lease_s": ..., "retries": ...}
+
+It is killed from outside at any moment, and kills itself before a call, between a call and its
+reply, and by items whose data begins with `poison`. Whether an item was completed by a call without
+a reply is in doubt: `intends` is booked before the call, and `completed` after the reply.
+"""
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+from typing import Any
+
+from rwq_cli.core import Job, RetryPolicy, Server, StopToken, WorkQueue, connect
+from rwq_cli.core.server.link import Link
+from rwq_cli.core.work.loop import WorkEvent
+from rwq_cli.core.work.policy import Fate
+from rwq_cli.core.work.session import Ended
+from tests.live.peer_worker import DEATH_STATUS, POISON, Book, encoded
+
+_DEATH = 0.02
+_FAILURE = 0.05
+
+
+def die_at_calls(book: Book, calm: str) -> None:
+    """Let any call, or the wait for any reply, be the last thing that this process does."""
+    send, read = Link.send, Link.read
+
+    def may_die(before: str) -> None:
+        if random.random() < _DEATH and not os.path.exists(calm):
+            book.write("dies", before=before)
+            os._exit(DEATH_STATUS)
+
+    def mortal_send(link: Link, packed: bytes) -> None:
+        may_die("call")
+        send(link, packed)
+
+    def mortal_read(link: Link) -> Any:
+        may_die("reply")
+        return read(link)
+
+    Link.send, Link.read = mortal_send, mortal_read  # type: ignore[method-assign]
+
+
+def main() -> None:
+    told = json.loads(sys.argv[1])
+    book = Book(told["book"])
+    calm, stop = told["calm"], StopToken()
+    queue = WorkQueue(connect(Server(f"unix://{told['socket']}")), told["queue"])
+    die_at_calls(book, calm)
+
+    def watch() -> None:
+        parent = os.getppid()
+        while not os.path.exists(told["stop"]) and os.getppid() == parent:
+            time.sleep(0.05)
+        stop.set()
+
+    def handle(job: Job) -> None:
+        item_id, data = job.item_id.decode(), encoded(job.data)
+        book.write("leased", id=item_id, data=data, attempt=job.attempt)
+        if job.data.startswith(POISON):
+            book.write("dies", before="poison")
+            os._exit(DEATH_STATUS)
+        time.sleep(random.uniform(0.0, 0.02))
+        if random.random() < _FAILURE and not os.path.exists(calm):
+            raise ValueError("it failed")
+        book.write("intends", id=item_id, data=data)
+
+    def note(event: WorkEvent) -> None:
+        if isinstance(event, Ended):
+            item_id, data = event.job.item_id.decode(), encoded(event.job.data)
+            did = "refused" if event.fate is Fate.LOST else event.fate.value
+            book.write(did, id=item_id, data=data)
+
+    threading.Thread(target=watch, daemon=True).start()
+    queue.work(
+        handle,
+        concurrency=2,
+        lease_s=told["lease_s"],
+        policy=RetryPolicy(retries=told["retries"], backoff_s=0.2),
+        stop=stop,
+        on_event=note,
+    )
+
+
+if __name__ == "__main__":
+    main()
