@@ -93,6 +93,10 @@ class StopToken:
         """Wake this session when the token is set."""
         self._sessions.append(session)
 
+    def forget(self, session: WorkSession) -> None:
+        """Wake this session no longer."""
+        self._sessions.remove(session)
+
 
 @dataclass(frozen=True, slots=True)
 class WorkRules:
@@ -229,6 +233,7 @@ class _Worker:
             self._session.release_all()
             raise
         finally:
+            self._stop.forget(self._session)
             self._has_ended.set()
             renewer.join()
         return WorkSummary(dict(self._fates), self._given_up, self._why or WhyEnded.STOPPED)

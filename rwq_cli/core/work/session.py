@@ -672,7 +672,10 @@ class WorkSession:
     def close(self) -> None:
         """Close what waits opened. Jobs that are held stay leased until their leases end."""
         self._close_waiter()
-        for fd in (self._wake_reader, self._wake_writer):
+        fds = self._wake_reader, self._wake_writer
+        # A late `wake` must not write to a file that has the number by then.
+        self._wake_reader = self._wake_writer = -1
+        for fd in fds:
             with suppress(OSError):
                 os.close(fd)
 

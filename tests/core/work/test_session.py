@@ -1,5 +1,6 @@
 """Leasing, renewing and finishing jobs, by the keys that they leave."""
 
+import os
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -813,6 +814,20 @@ def test_a_wait_is_woken_even_before_it_begins(live_session: WorkSession) -> Non
     assert not live_session.wait_for_work(60)
     live_session.wake()
     live_session.pause(60)
+
+
+def test_a_wake_after_the_end_writes_nowhere(backend: Backend) -> None:
+    with WorkSession([WorkQueue(backend.connect(), QUEUE)]) as session:
+        pass
+    # It gets the numbers of the files that the session closed.
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    session.wake()
+    session.close()
+    with pytest.raises(BlockingIOError):
+        os.read(reader, 1)
+    os.close(reader)
+    os.close(writer)
 
 
 def test_a_wait_that_failed_can_be_repeated(
