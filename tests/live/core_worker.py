@@ -1,7 +1,7 @@
 """A process with `WorkQueue.work`, told what to do in one JSON argument, as `peer_worker.py` is.
 
     {"socket": ..., "queue": ..., "book": ..., "do": "chaos", "calm": ..., "stop": ...,
-     "lease_s": ..., "retries": ...}
+     "lease_s": ..., "retries": ..., "death": ...}
 
 It is killed from outside at any moment, and kills itself before a call, between a call and its
 reply, and by items whose data begins with `poison`. Whether an item was completed by a call without
@@ -23,16 +23,15 @@ from rwq_cli.core.work.policy import Fate
 from rwq_cli.core.work.session import Ended
 from tests.live.peer_worker import DEATH_STATUS, POISON, Book, encoded
 
-_DEATH = 0.02
 _FAILURE = 0.05
 
 
-def die_at_calls(book: Book, calm: str) -> None:
+def die_at_calls(book: Book, calm: str, likelihood: float) -> None:
     """Let any call, or the wait for any reply, be the last thing that this process does."""
     send, read = Link.send, Link.read
 
     def may_die(before: str) -> None:
-        if random.random() < _DEATH and not os.path.exists(calm):
+        if random.random() < likelihood and not os.path.exists(calm):
             book.write("dies", before=before)
             os._exit(DEATH_STATUS)
 
@@ -52,7 +51,7 @@ def main() -> None:
     book = Book(told["book"])
     calm, stop = told["calm"], StopToken()
     queue = WorkQueue(connect(Server(f"unix://{told['socket']}")), told["queue"])
-    die_at_calls(book, calm)
+    die_at_calls(book, calm, told["death"])
 
     def watch() -> None:
         parent = os.getppid()

@@ -36,15 +36,18 @@ _THEIRS = 2
 _ACTS_PER_S = 1.5
 # Longer than any lease.
 _STOP_S = 2.5
-_ITEMS_PER_S = 30
-_TIMEOUT_S = 120.0
+_ITEMS_PER_S = 20
+# How likely a worker of ours dies at a call. In a short run it must happen soon.
+_DEATH = max(0.004, 0.08 / SECONDS)
+_TIMEOUT_S = 120.0 + SECONDS
 
 
 class WorkChaos(Chaos):
     """A chaos in which workers of ours are killed and stopped from outside, too."""
 
     def __init__(self, server: PrivateServer, start: StartProcess, folder: Path) -> None:
-        peers = [core_peer(retries=RETRIES)] * _OURS + [python_peer()] * _THEIRS
+        ours = core_peer(retries=RETRIES, death=_DEATH)
+        peers = [ours] * _OURS + [python_peer()] * _THEIRS
         super().__init__(server, start, folder, peers)
         self.poisons = [b"poison-%d" % number for number in range(_POISONS)]
         self.kills = self.stops = 0
