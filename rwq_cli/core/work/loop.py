@@ -269,10 +269,12 @@ class _Worker:
             turn = self._session.exchange(ends, take=int(takes))
             ends = []
             self._record(turn, takes)
-            if turn.error is not None:
-                self._wait_for_server(turn.error)
-            elif turn.jobs:
+            if turn.error is not None and not turn.error.is_transient:
+                raise turn.error
+            if turn.jobs:
                 ends = [(job, self._end_of(job)) for job in turn.jobs]
+            elif turn.error is not None:
+                self._wait_for_server(turn.error)
             elif not takes:
                 return
             elif all(ended.end is not None for ended in turn.ended):

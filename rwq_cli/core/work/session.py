@@ -359,8 +359,8 @@ class WorkSession:
             if not isinstance(error, ServerError) or error.in_doubt:
                 for ending in endings:
                     ending.in_doubt = True
-                if taking is not None and len(self._queues) == 1:
-                    self._doubtful[taking.request.holder] = self._queues[0]
+            if taking is not None and len(self._queues) == 1:
+                self._note_doubt(taking, self._queues[0], error)
             raise
         for call, reply in zip(calls, replies, strict=False):
             if not isinstance(reply, ServerError):
@@ -369,11 +369,19 @@ class WorkSession:
                 # Of one node of a cluster.
                 for ending in call.endings:
                     ending.in_doubt = True
-        if refusals := [reply for reply in replies if isinstance(reply, ServerError)]:
-            raise refusals[0]
-        self._note(None)
+        refusals = [reply for reply in replies if isinstance(reply, ServerError)]
+        if not refusals:
+            self._note(None)
         if taking is not None:
+            # Even if another call was refused: what was leased is held.
             self._take(taking, replies[len(calls) :], sent_s)
+        if refusals:
+            raise refusals[0]
+
+    def _note_doubt(self, taking: _Take, queue: Queue, error: BaseException) -> None:
+        """Note a failed call that may have leased items of a queue."""
+        if not isinstance(error, ServerError) or error.in_doubt:
+            self._doubtful[taking.request.holder] = queue
 
     def _note(self, error: ServerError | None) -> None:
         """Note how a call went."""
@@ -450,6 +458,9 @@ class WorkSession:
         """Take items, given the replies to the first calls."""
         if len(self._queues) == 1:
             (queue,), (reply,) = self._queues, replies
+            if isinstance(reply, ServerError):
+                self._note_doubt(taking, queue, reply)
+                return
             batch = batch_of(queue, reply)
             if batch.ids or not (reply[0] or reply[1]):
                 self._due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
@@ -469,8 +480,7 @@ class WorkSession:
             try:
                 attempt = lease_from_first([queue], replace(taking.request, count=left))
             except BaseException as error:
-                if not isinstance(error, ServerError) or error.in_doubt:
-                    self._doubtful[taking.request.holder] = queue
+                self._note_doubt(taking, queue, error)
                 raise
             if attempt.batch is not None:
                 self._add(queue, taking, attempt.batch, sent_s)
@@ -658,15 +668,17 @@ class WorkSession:
             for group in self._groups
         ]
 
-    def _ready(self, replies: Sequence[Sequence[int]]) -> list[Queue]:
+    def _ready(self, replies: Sequence[Any]) -> list[Queue]:
         """The queues that may have an item, in order of preference."""
-        due_ms = [reply[0] for reply in replies if reply[0] >= 0]
-        self._due_in_s = min(due_ms) / 1000 if due_ms else inf
-        found = {
-            group[number - 1].name
+        # Without those of nodes of a cluster that did not answer.
+        looks = [
+            (group, reply)
             for group, reply in zip(self._groups, replies, strict=True)
-            for number in reply[1:]
-        }
+            if not isinstance(reply, ServerError)
+        ]
+        due_ms = [reply[0] for _, reply in looks if reply[0] >= 0]
+        self._due_in_s = min(due_ms) / 1000 if due_ms else inf
+        found = {group[number - 1].name for group, reply in looks for number in reply[1:]}
         return [queue for queue in self._queues if queue.name in found]
 
     def close(self) -> None:

@@ -272,6 +272,17 @@ def test_a_key_of_the_wrong_type_ends_the_worker(queue: WorkQueue, raw: redis.Re
         queue.work(ignore, drain=True)
 
 
+def test_an_end_that_is_refused_for_good_ends_the_worker_and_frees_the_next_item(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2")
+    raw.set(queue.keys.result(b"1"), b"not a result")
+    with pytest.raises(WrongType):
+        queue.work(lambda _job: b"result", drain=True)
+    assert raw.lrange(queue.keys.main, 0, -1) == [b"2"]
+    assert raw.lrange(queue.keys.processing, 0, -1) == [b"1"]
+
+
 def test_impossible_options_are_refused(queue: WorkQueue) -> None:
     with pytest.raises(InvalidArgument):
         queue.work(ignore, concurrency=0)

@@ -667,6 +667,19 @@ def test_items_that_a_lost_reply_leased_are_put_back_in_their_place(
     assert raw.get(keys.lease(b"theirs")) == b"them"
 
 
+def test_a_reply_that_is_lost_on_one_node_of_a_cluster_is_in_doubt_too(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    (job,) = take(session)
+    unreliable.refused = {0: ConnectionLost("lost it"), 1: ConnectionLost("lost it")}
+    assert session.exchange([(job, Done())], take=1).error is not None
+    unreliable.refused = {}
+    turn = session.exchange(take=2)
+    assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
+    assert [job.item_id for job in turn.jobs] == [b"2", b"3"]
+
+
 def test_with_several_queues_too(
     open_session: Callable[..., WorkSession],
     raw: redis.Redis,
@@ -697,6 +710,18 @@ def test_an_end_is_settled_even_if_nothing_can_be_taken(
     assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
     assert isinstance(turn.error, OutOfMemory)
     assert session.unsettled == 0
+
+
+def test_items_are_taken_even_if_an_end_is_refused(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2")
+    (job,) = take(session)
+    unreliable.refused = {0: OutOfMemory("it is full")}
+    turn = session.exchange([(job, Failure(b""))], take=1)
+    assert [job.item_id for job in turn.jobs] == [b"2"]
+    assert (list(turn.ended), isinstance(turn.error, OutOfMemory)) == ([], True)
+    assert session.jobs == turn.jobs
 
 
 def test_an_end_that_is_refused_is_sent_again(
