@@ -8,12 +8,14 @@ Where to look:
 | which state an ID has               | `core/state/rules.py`, `core/lua/lib/state.lua`   |
 | what a clean decides                | `core/repair/clean.py`, `core/lua/ops/repair.lua` |
 | how a key is named                  | `core/keys.py`                                    |
-| where a dry run ends                | `if dry_run` in each script of `core/lua/ops`     |
+| where a dry run ends                | `if dry_run` in each script of `core/lua/ops`, a  |
+|                                     | `dry_run` argument in `core/items`, `core/repair` |
 | which error has which exit code     | `exit_codes.py`                                   |
 | where server and queue are read     | `cli/settings.py`, with `environment.py`          |
 | how contexts are read and changed   | `contexts/file.py`, `contexts/editing.py`         |
 | which queues a pattern stands for   | `cli/open_queues.py`                              |
 | what `--where` means                | `input/where.py`, `input/conditions.py`           |
+| what a state means to people        | `views/states.py`, `views/explanations.py`        |
 | what a command takes and calls      | `commands/NAME.py`                                |
 | what is shown of a result           | `views/`                                          |
 | how a table, JSON or CSV is written | `output/table.py`, `output/machine.py`            |

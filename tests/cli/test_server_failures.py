@@ -97,7 +97,7 @@ class TestLoading:
         assert result.notes.endswith("; try again in a moment\n")
         assert json.loads(as_json.err)["code"] == "loading"
 
-    def test_a_database_number_is_no_difference(self, rwq: Rwq) -> None:
+    def test_a_database_number_makes_no_difference(self, rwq: Rwq) -> None:
         with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
             result = rwq("ls", "-u", f"{url[:-1]}1")
         assert result.code == 69

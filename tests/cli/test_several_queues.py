@@ -243,7 +243,9 @@ class TestCheck:
 
 
 class TestWait:
-    def test_all_must_be_so(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
+    def test_all_queues_must_meet_the_condition(
+        self, rwq: Rwq, mails: dict[bytes, Foreign]
+    ) -> None:
         result = rwq("wait", "-q", "mail:*", "--below", "2", "--timeout", "0", "-o", "jsonl")
         assert result.code == 1
         assert [(each["queue"], each["reached"]) for each in result.jsonl] == [
@@ -253,7 +255,9 @@ class TestWait:
         mails[b"mail:in"].raw.delete("mail:in:queue")
         assert rwq("wait", "-q", "mail:in", "-q", "new", "--timeout", "0", "-o", "json").code == 0
 
-    def test_it_ends_when_the_last_is_so(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
+    def test_it_ends_when_the_last_queue_meets_the_condition(
+        self, rwq: Rwq, mails: dict[bytes, Foreign]
+    ) -> None:
         raw = mails[b"other"].raw
         process = rwq.start("wait", "--below", "1", "-q", "mail:in", "-q", "other", "-o", "json")
         raw.delete("other:queue")
@@ -321,7 +325,7 @@ class TestClean:
         else:
             assert result.text == "a1\na2\na3\n"
 
-    def test_nothing_in_csv_is_a_header(self, rwq: Rwq) -> None:
+    def test_an_empty_csv_has_only_the_header(self, rwq: Rwq) -> None:
         result = rwq("clean", "light", "-q", "mail:i*", "-o", "csv")
         assert result.lines == ["queue,queue_b64,id,id_b64,action,state,where,dry_run"]
 

@@ -65,7 +65,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 @pytest.mark.parametrize("data", STRANGE, ids=STRANGE.values())
-def test_data_are_returned_unchanged(rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+def test_data_is_returned_unchanged(rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
     assert rwq("add", "--format", "raw", "--id", "a", stdin=data).code == 0
     assert raw.get("jobs:item:a") == data
     assert rwq("show", "a", "-o", "data").out == data

@@ -107,7 +107,7 @@ def test_no_command_calls_it_a_bug(rwq: Rwq, foreign: Foreign, contents: str) ->
 
 
 @pytest.mark.parametrize("score", [math.inf, 1e300])
-def test_a_time_that_is_none_is_null(
+def test_an_invalid_time_is_null(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign, score: float
 ) -> None:
     foreign.delayed(b"d", 10**13)

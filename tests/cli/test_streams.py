@@ -302,7 +302,7 @@ class TestPipelines:
         assert result.as_tuple() == (0, "", "completed 7\n")
         assert foreign.raw.keys() == []
 
-    def test_data_are_separated_by_nul(self, rwq: Rwq) -> None:
+    def test_data_is_separated_by_nul(self, rwq: Rwq) -> None:
         rwq("add", "--format", "nul", stdin=b"one line\0two\nlines\0")
         script = "rwq lease -n 9 -o data -0 | xargs -0 -n 1 printf '<%s>'"
         assert rwq.shell(script).text == "<one line><two\nlines>"

@@ -330,7 +330,7 @@ def test_passwords(bare_rwq: Rwq) -> None:
         assert bare_rwq("queues", "-u", private.url).code == 69
 
 
-def test_a_single_server_is_no_cluster(bare_rwq: Rwq, sentinels: Any) -> None:
+def test_a_single_server_is_not_a_cluster(bare_rwq: Rwq, sentinels: Any) -> None:
     port = sentinels.primary().port
     result = bare_rwq("queues", "-u", f"redis+cluster://127.0.0.1:{port}")
     assert result.as_tuple() == (

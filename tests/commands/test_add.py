@@ -101,7 +101,7 @@ class TestJsonl:
             (b'  {"data": "x"}  ', b"x"),
         ],
     )
-    def test_data_are_text_base64_or_json(
+    def test_data_is_text_base64_or_json(
         self, rwq: Rwq, raw: redis.Redis, line: bytes, data: bytes
     ) -> None:
         assert rwq("add", "--format", "jsonl", stdin=line + b"\n").code == 0

@@ -34,7 +34,7 @@ class TestSha256:
         assert result.notes == "added 2, duplicates 1\n"
         assert ids(raw) == [hashlib.sha256(data).hexdigest().encode() for data in (b"a", b"b")]
 
-    def test_the_same_data_are_added_once(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_same_data_is_added_once(self, rwq: Rwq, raw: redis.Redis) -> None:
         rwq("add", "--id-from", "sha256", "a")
         assert rwq("add", "--id-from", "sha256", "a").as_tuple() == (
             0,

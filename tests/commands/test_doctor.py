@@ -240,7 +240,9 @@ class TestCodes:
         both = rwq("doctor", *NOW, "--only", "ghost,orphaned", "--skip", "ghost", "-o", "jsonl")
         assert [finding["code"] for finding in both.jsonl] == ["orphaned"]
 
-    def test_only_what_was_looked_for_is_said_to_be_well(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_healthy_is_claimed_only_for_the_requested_findings(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
         foreign.waiting(b"w")
         found = rwq("doctor", *NOW, "--only", "ghost")
         assert found.lines == ["jobs has none of these findings."]

@@ -45,7 +45,7 @@ def kept(drafts: Path) -> list[bytes]:
     return [path.read_bytes() for path in drafts.rglob("*") if path.is_file()]
 
 
-def test_the_edited_data_are_written(
+def test_the_edited_data_is_written(
     rwq: Rwq, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
 ) -> None:
     foreign.waiting(b"a", b"b")
@@ -162,7 +162,7 @@ class TestEditor:
         assert kept(drafts) == [b"saved\n"]
         assert foreign.raw.get("jobs:item:a") == b"data of a"
 
-    def test_that_is_not_there(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_an_editor_that_does_not_exist_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         result = rwq("edit", "a", variables={"EDITOR": "no-such-editor --wait"})
         assert result.as_tuple() == (
@@ -310,7 +310,7 @@ class TestJson:
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"a\0b", b"x" * 1_000_000 + b"\xc3"])
-def test_binary_data_are_refused(
+def test_binary_data_is_refused(
     foreign: Foreign, drafts: Path, edit: Callable[..., Result], data: bytes
 ) -> None:
     foreign.waiting(b"a")

@@ -382,7 +382,7 @@ class TestLeaseById:
                 assert raw.get(key) == HOLDER
                 assert 3_500_000 < raw.pttl(key) <= 3_600_000
 
-    def test_the_data_are_printed_unchanged(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def test_the_data_is_printed_unchanged(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set(b"jobs:item:\xff", b"\x00\n")
         raw.lpush("jobs:queue", b"\xff")
         assert rwq.process("lease", "--id", b"\xff", "-o", "data").out == b"\x00\n"

@@ -76,7 +76,7 @@ def test_no_match_is_an_empty_list(rwq: Rwq) -> None:
     assert rwq("queues", "x*", "-o", "table").as_tuple() == (0, "No such queues.\n", "")
 
 
-def test_of_a_long_processing_list_abandoned_items_are_not_counted(
+def test_abandoned_items_are_not_counted_in_a_long_processing_list(
     rwq: Rwq, raw: redis.Redis
 ) -> None:
     queue = Foreign(raw, b"mail:out")

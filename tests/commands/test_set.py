@@ -11,7 +11,7 @@ from tests.driver import TIMEOUT_S, Rwq, until
 BINARY = bytes(range(256)) + b"\r\n\n"
 
 
-def test_the_data_are_those_of_stdin_byte_for_byte(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_data_is_that_of_stdin_byte_for_byte(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     result = rwq("set", "a", stdin=BINARY)
     (file,) = undo_files(rwq)
@@ -35,7 +35,7 @@ def test_nothing_in_place_of_data_needs_yes(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.get("jobs:item:a") == b""
 
 
-def test_the_data_come_from_a_file(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_data_comes_from_a_file(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"a")
     (rwq.home / "new").write_bytes(b"from a file\n")
     before = contents(foreign.raw)
@@ -54,7 +54,7 @@ def test_the_data_come_from_a_file(rwq: Rwq, foreign: Foreign) -> None:
     assert [key for key in before if before[key] != after[key]] == [b"jobs:item:a"]
 
 
-def test_the_same_data_are_no_change(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_same_data_is_not_a_change(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     result = rwq("set", "a", stdin=b"data of a")
     assert result.as_tuple() == (0, "", "unchanged 1\n")
@@ -89,7 +89,7 @@ def test_a_dry_run_writes_nothing(rwq: Rwq, foreign: Foreign) -> None:
     assert (contents(foreign.raw), undo_files(rwq)) == (before, [])
 
 
-def test_data_that_change_while_the_new_ones_are_made_are_left(rwq: Rwq, foreign: Foreign) -> None:
+def test_data_that_changes_while_the_new_data_is_made_is_left(rwq: Rwq, foreign: Foreign) -> None:
     """In `show | sed | set` the item is read before the new data are."""
     foreign.waiting(b"a")
     foreign.raw.config_resetstat()
@@ -170,7 +170,7 @@ class TestJson:
 
 
 class TestInput:
-    def test_that_is_too_large(
+    def test_input_that_is_too_large_is_refused(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(results, "ITEM_BYTES_MAX", 1000)
@@ -183,7 +183,7 @@ class TestInput:
             "keep it elsewhere\n",
         )
 
-    def test_that_is_not_there(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_a_file_that_does_not_exist_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         assert rwq("set", "a", "-f", "none").as_tuple() == (
             2,

@@ -192,12 +192,12 @@ class TestSeveral:
 
 class TestData:
     @pytest.mark.parametrize("data", [b"", b"\n", b"a\n", bytes(range(256)), b"x" * 300_000])
-    def test_data_are_printed_unchanged(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
+    def test_data_is_printed_unchanged(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
         raw.set("jobs:item:a", data)
         raw.lpush("jobs:queue", "a")
         assert rwq.process("show", "a", "-o", "data").out == data
 
-    def test_missing_data_are_a_note(self, rwq: Rwq) -> None:
+    def test_missing_data_is_a_note(self, rwq: Rwq) -> None:
         """`rwq show ID -o data > file` with a mistyped ID must not fail without a word."""
         result = rwq("show", "gone", "-o", "data")
         assert (result.code, result.text) == (1, "")
@@ -217,7 +217,7 @@ class TestData:
         assert (record["bytes"], record["data"], record["preview"]) == (500, None, "x" * 200)
         assert rwq("show", "a", "--data", "-o", "json").json["data"] == "x" * 500
 
-    def test_json_data_are_indented(self, rwq: Rwq) -> None:
+    def test_json_data_is_indented(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", '{"b":[1,{"c":"\\u001b[2J"}],"d":"é"}')
         lines = rwq("show", "a", "--data", "-o", "table").lines
         assert lines[lines.index("Data") + 1 :] == [

@@ -77,7 +77,7 @@ def test_a_timeout_ends_the_wait(rwq: Rwq, foreign: Foreign) -> None:
     assert 0.1 <= result.json["waited_seconds"] <= passed_s
 
 
-def test_plain_is_a_field_a_line(rwq: Rwq) -> None:
+def test_plain_has_one_field_per_line(rwq: Rwq) -> None:
     lines = rwq("wait", "--id", "a", "-o", "plain").text.splitlines()
     assert lines[:-1] == [
         *("queue\tjobs", "queue_b64\t", "reached\ttrue", "waiting\t0", "processing\t0"),

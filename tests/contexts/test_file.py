@@ -164,7 +164,7 @@ class TestPermissions:
             read_contexts(tmp_path)
 
 
-def test_of_contexts_with_one_address_the_most_protected_counts() -> None:
+def test_the_most_protected_context_of_an_address_wins() -> None:
     none, ask, kind, read = (
         Context("none", "x"),
         Context("ask", "x", protect=Protection.ASK),

@@ -114,7 +114,7 @@ def test_without_any_server_the_error_names_the_extra(tmp_path: Path) -> None:
 # Failed starts
 
 
-def test_damaged_data_are_an_error_that_quotes_the_log(local_server: LocalServer) -> None:
+def test_damaged_data_is_an_error_that_quotes_the_log(local_server: LocalServer) -> None:
     local_server.directory.mkdir(mode=0o700)
     (local_server.directory / "appendonly.aof").write_text("this is not an append-only file\n")
     with pytest.raises(LocalServerError) as caught:

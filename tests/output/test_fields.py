@@ -57,7 +57,7 @@ class TestFields:
         assert rwq("stats", "--fields", "waiting,queue").text == "3\tjobs\n"
         assert rwq("show", "a", "--fields", "state", "-o", "json").json == {"state": "waiting"}
 
-    def test_the_data_are_read_if_they_are_chosen(self, rwq: Rwq, three: Foreign) -> None:
+    def test_the_data_is_read_if_it_is_chosen(self, rwq: Rwq, three: Foreign) -> None:
         three.raw.set("jobs:item:b1", b"\xff\t")
         assert rwq("ls", "-n", "2", "--fields", "id,data").text == f"b1\t\\xff\\t\na\t{'x' * 300}\n"
         (record,) = rwq("ls", "-n", "1", "--fields", "data_b64", "-o", "json").json

@@ -249,7 +249,7 @@ class TestListings:
             ("queues", ""),
         ],
     )
-    def test_data_are_separated_but_for_one_item(self, run: Run, line: str, data: str) -> None:
+    def test_data_is_separated_but_for_one_item(self, run: Run, line: str, data: str) -> None:
         assert run(line, "-o", "data").text == data
 
     @pytest.mark.parametrize("line", [*LISTINGS, *OBJECTS])
@@ -286,7 +286,7 @@ class TestObjects:
 
     # What a monitor reads is a line of its own.
     @pytest.mark.parametrize("line", [line for line in OBJECTS if line != "check"])
-    def test_plain_is_a_field_a_line(self, run: Run, line: str) -> None:
+    def test_plain_has_one_field_per_line(self, run: Run, line: str) -> None:
         rows = [row.split("\t") for row in run(line, "-o", "plain").text.splitlines()]
         header = next(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
         assert [len(row) for row in rows] == [2] * len(rows)
@@ -314,7 +314,7 @@ class TestVerbs:
 
     @pytest.mark.usefixtures("filled")
     @pytest.mark.parametrize("line", VERBS)
-    def test_jsonl_is_an_outcome_a_line(self, run: Run, line: str) -> None:
+    def test_jsonl_has_one_outcome_per_line(self, run: Run, line: str) -> None:
         result = run(line, "-o", "jsonl")
         _, fields = VERBS[line]
         assert result.jsonl
@@ -449,7 +449,7 @@ class TestValues:
         assert (record["state"], record["lease"]) == ("held", {"holder": "ann", "ttl_ms": None})
 
     @pytest.mark.needs("no-touch")
-    def test_data_are_left_out_by_default(self, run: Run, foreign: Foreign) -> None:
+    def test_data_is_left_out_by_default(self, run: Run, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         (record,) = run("ls", "-o", "json").json
         assert (record["data"], record["preview"], record["bytes"]) == (None, "data of a", 9)

@@ -43,7 +43,7 @@ def test_a_quiet_lease_of_nothing_has_its_exit_code_alone(rwq: Rwq) -> None:
     assert rwq("-Q", "lease", "-o", "ids").as_tuple() == (1, "", "")
 
 
-def test_what_is_left_out_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_skipped_queue_is_reported_even_when_quiet(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.rpush("jobs:item:b", "x")
     foreign.raw.lpush("jobs:queue", "b")

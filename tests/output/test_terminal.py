@@ -48,7 +48,7 @@ class TestWidth:
         assert max(map(len, result.lines)) == int(columns)
 
     @pytest.mark.parametrize("columns", ["", "0", "-5", "many"])
-    def test_columns_that_are_no_number_mean_80(self, rwq: Rwq, columns: str) -> None:
+    def test_an_invalid_columns_variable_means_80(self, rwq: Rwq, columns: str) -> None:
         result = rwq("ls", "all", "-o", "table", variables={"COLUMNS": columns})
         assert max(map(len, result.lines)) == 80
 

@@ -573,7 +573,7 @@ class TestEdits:
         assert rwq("undo").code == 1
         assert all(each.suffix == ".undone" for each in undo_files(rwq))
 
-    def test_data_that_changed_since_are_left(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_data_that_changed_since_is_left(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c")
         for item_id in ("a", "b", "c"):
             rwq("set", item_id, stdin=b"new")

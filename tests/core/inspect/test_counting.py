@@ -98,7 +98,7 @@ def test_a_held_item_in_no_list_is_held_and_not_unlisted(
     assert (counts.held, counts.unlisted, counts.orphaned) == (1, 0, 0)
 
 
-def test_returns_of_many_and_what_is_no_number(queue: WorkQueue, raw: Redis) -> None:
+def test_returns_are_summed_and_invalid_counts_ignored(queue: WorkQueue, raw: Redis) -> None:
     raw.hset(b"jobs:returns", mapping={b"%d" % number: number for number in range(3000)})
     raw.hset(b"jobs:returns", mapping={b"text": b"x", b"minus": b"-4", b"\xff": b""})
     raw.mset({b"jobs:item:%d" % number: b"" for number in range(3000)})

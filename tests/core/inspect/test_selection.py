@@ -136,7 +136,7 @@ def test_an_item_without_data_is_not_asked_about(queue: WorkQueue, raw: Redis) -
     assert queue.choose(everything).ids == []
 
 
-def test_data_that_change_after_the_choice_are_noticed(
+def test_data_that_changes_after_the_choice_is_noticed(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"same", b"other")

@@ -137,7 +137,7 @@ def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
     assert found(queue) == {**NOTHING, "orphaned": sorted(ids)}
 
 
-def test_data_of_the_wrong_type_is_no_orphan(queue: WorkQueue, raw: Redis) -> None:
+def test_data_of_the_wrong_type_is_not_an_orphan(queue: WorkQueue, raw: Redis) -> None:
     """Nothing is guessed about it, and no clean would return it."""
     raw.hset(b"jobs:item:1", "field", "value")
     assert found(queue)["orphaned"] == []

@@ -85,7 +85,7 @@ def test_the_data_key_decides_a_duplicate(queue: WorkQueue, raw: Redis, foreign:
     assert contents(raw) == before
 
 
-def test_an_entry_without_data_is_no_duplicate(
+def test_an_entry_without_data_is_not_a_duplicate(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     """A ghost is no item; the new item of that ID is one."""
@@ -644,7 +644,7 @@ class TestLeftovers:
         }
 
     @pytest.mark.parametrize("was", ["delayed", "buried"])
-    def test_one_for_later_has_its_own(
+    def test_a_delayed_item_gets_its_own_due_time_and_guard(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, was: str
     ) -> None:
         if was == "delayed":

@@ -138,7 +138,7 @@ def test_an_item_with_other_data_than_were_read_is_left(
 
 
 @pytest.mark.parametrize("change", ["length", "beginning", "end"])
-def test_large_data_are_compared_by_length_and_both_ends(
+def test_large_data_is_compared_by_length_and_both_ends(
     queue: WorkQueue, raw: Redis, foreign: Foreign, change: str
 ) -> None:
     foreign.waiting(b"x")

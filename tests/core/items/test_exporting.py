@@ -46,7 +46,7 @@ def test_items_are_exported_in_order(queue: WorkQueue, raw: Redis, foreign: Fore
     assert contents(raw) == before
 
 
-def test_each_once_and_what_is_no_item(
+def test_each_is_read_once_even_if_it_is_not_an_item(
     queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a", b"b")

@@ -194,7 +194,7 @@ def test_import_and_undo_end_with_69_and_can_be_repeated(
     assert contents(foreign.raw) == before
 
 
-def test_new_data_are_refused(queue: WorkQueue, full: Redis) -> None:
+def test_new_data_is_refused(queue: WorkQueue, full: Redis) -> None:
     item = queue.read_item(b"5")
     assert item is not None
     with pytest.raises(OutOfMemory):

@@ -180,7 +180,7 @@ def test_items_restored_at_the_front_keep_their_order(
         (REPLACE, (Status.REPLACED, Status.REPLACED)),
     ],
 )
-def test_an_id_that_comes_again(
+def test_a_repeated_id(
     queue: WorkQueue,
     raw: Redis,
     on_conflict: OnConflict,

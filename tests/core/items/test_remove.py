@@ -130,7 +130,7 @@ class TestRemove:
         list(WorkQueue(interleaved, b"jobs").remove(ids[::4], NoJournal()))
         assert interleaved.calls.count("remove") == 12
 
-    def test_a_second_entry_is_no_ghost(self, queue: WorkQueue, raw: Redis) -> None:
+    def test_a_second_entry_is_not_a_ghost(self, queue: WorkQueue, raw: Redis) -> None:
         """Near the first, far from it, and in the other list."""
         ids = many(raw, 9000)
         raw.linsert("jobs:queue", "AFTER", ids[100], ids[120])

@@ -67,7 +67,7 @@ class TestLookup:
             queue.result(b"a")
         assert caught.value.message == ("jobs:result:a has the wrong type")
 
-    def test_a_leftover_lease_is_no_item(self, queue: WorkQueue, foreign: Foreign) -> None:
+    def test_a_leftover_lease_is_not_an_item(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.lease(b"a")
         assert queue.result(b"a").state is State.GONE
 

@@ -39,7 +39,7 @@ def test_items_are_written_before_they_are_completed(
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_data_that_change_in_between_are_left(
+def test_data_that_changes_in_between_is_left(
     interleaved: Interleaved, raw: Redis, count: int
 ) -> None:
     ids, journal = many(raw, count), Journal()

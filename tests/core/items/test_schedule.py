@@ -117,7 +117,7 @@ class TestBury:
 
     @pytest.mark.parametrize("generations", ["both", "new", "old"])
     @pytest.mark.parametrize("count", [1, 40])
-    def test_of_another_session_only_with_force(
+    def test_items_of_another_session_are_buried_only_with_force(
         self, queue: WorkQueue, raw: Redis, generations: str, count: int
     ) -> None:
         ids = [b"%04d" % number for number in range(count)]
@@ -255,7 +255,7 @@ class TestDelay:
         assert raw.exists(b"jobs:queue", b"jobs:processing", b"jobs:buried") == 0
         assert raw.zrange(b"jobs:delayed", 0, -1) == ids
 
-    def test_of_another_session_only_with_force(
+    def test_items_of_another_session_are_delayed_only_with_force(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.leased(b"a")
@@ -334,7 +334,7 @@ class TestManyWithConcurrentClients:
         assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(theirs)
 
     @pytest.mark.parametrize("act", ["pops", "pushes", "leases and gives back"])
-    def test_nothing_is_lost_or_listed(
+    def test_each_item_is_scheduled_and_none_stays_in_a_list(
         self, interleaved: Interleaved, raw: Redis, clock: FakeClock, act: str
     ) -> None:
         ids = [b"%05d" % number for number in range(3000)]

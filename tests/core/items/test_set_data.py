@@ -75,7 +75,7 @@ def test_the_expiry_of_the_data_stays(queue: WorkQueue, foreign: Foreign) -> Non
 
 # Larger data than a fingerprint looks at, which differ in their middle only.
 @pytest.mark.parametrize("data", [b"data of a", b"", b"a" * 6_000_000])
-def test_data_that_were_changed_meanwhile_are_left(
+def test_data_that_was_changed_meanwhile_is_left(
     queue: WorkQueue, raw: redis.Redis, data: bytes
 ) -> None:
     raw.set("jobs:item:a", data)
@@ -97,7 +97,7 @@ def test_an_item_that_went_meanwhile_stays_gone(queue: WorkQueue, foreign: Forei
     assert foreign.raw.keys() == []
 
 
-def test_data_that_became_another_type_are_an_error(queue: WorkQueue, foreign: Foreign) -> None:
+def test_data_that_became_another_type_is_an_error(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     item = read(queue, b"a")
     foreign.raw.delete("jobs:item:a")
@@ -108,7 +108,7 @@ def test_data_that_became_another_type_are_an_error(queue: WorkQueue, foreign: F
     assert journal.kept == [b"a"]
 
 
-def test_the_same_data_are_not_written(queue: WorkQueue, foreign: Foreign) -> None:
+def test_the_same_data_is_not_written(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     journal = Notes()
     assert queue.set_data(read(queue, b"a"), b"data of a", journal) is Status.UNCHANGED
@@ -128,7 +128,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(queue: WorkQueue, foreign: F
     assert foreseen == [Status.SET, Status.CHANGED, Status.MISSING]
 
 
-def test_the_old_data_are_written_first(
+def test_the_old_data_is_written_first(
     queue: WorkQueue, interleaved: Interleaved, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a")
@@ -160,7 +160,7 @@ def test_what_may_have_been_written_stays_in_doubt(
 
 
 class TestSetDataBack:
-    def test_only_where_the_new_data_are_still_there(
+    def test_only_where_the_new_data_is_still_there(
         self, queue: WorkQueue, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a", b"b", b"c", b"d", b"e")

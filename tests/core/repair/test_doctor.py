@@ -350,7 +350,9 @@ class TestKilled:
 
 
 class TestCodes:
-    def test_only_those_are_found_and_cured(self, queue: WorkQueue, foreign: Foreign) -> None:
+    def test_only_the_requested_codes_are_found_and_fixed(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
         for name, case in BROKEN.items():
             case.make(foreign, name.encode())
         found = queue.diagnose(codes=[Code.ABANDONED, Code.HELD], fix=True)
@@ -550,7 +552,7 @@ class TestWeakGuards:
         assert counted(queue.diagnose(fix=True)) == {}
         assert seconds_left(raw, "jobs:lease:x") == [60]
 
-    def test_a_workers_lease_is_no_guard(self, queue: WorkQueue, foreign: Foreign) -> None:
+    def test_a_workers_lease_is_not_a_guard(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.delayed(b"x", FAR_MS)
         foreign.lease(b"x", holder=b"worker", ttl_ms=5000)
         assert counted(queue.diagnose(fix=True)) == {}
@@ -581,7 +583,7 @@ class TestServer:
         assert WorkQueue(connection, "{jobs}").diagnose().findings == ()
         connection.close()
 
-    def test_that_does_not_say(self, as_user: AsUser) -> None:
+    def test_a_server_that_hides_its_settings_has_no_finding(self, as_user: AsUser) -> None:
         connection = as_user("+@all", "-info", "-config")
         found = WorkQueue(connection, b"{jobs}").diagnose()
         assert found.findings == ()

@@ -54,7 +54,7 @@ def test_two_holders_need_leases_of_two_different_sessions(
         *(("buried_ms", math.inf), ("buried_ms", -math.inf), ("buried_ms", -1e300)),
     ],
 )
-def test_a_score_that_is_no_time(field: str, score: float) -> None:
+def test_a_score_that_is_not_a_time(field: str, score: float) -> None:
     guard = Lease(b"rwq-delayed:" if field == "due_ms" else b"rwq-buried:", None)
     facts = Facts(b"x", True, new_lease=guard, old_lease=guard, **{field: score})
     assert findings_about(facts) == (Code.INVALID_SCORE,)
@@ -62,7 +62,7 @@ def test_a_score_that_is_no_time(field: str, score: float) -> None:
     assert findings_about(unguarded) == (Code.INVALID_SCORE,)
 
 
-def test_a_count_of_returns_that_is_no_number() -> None:
+def test_an_invalid_count_of_returns() -> None:
     waiting = Facts(b"x", True, in_main=1, has_invalid_returns=True)
     assert findings_about(waiting) == (Code.INVALID_RETURNS,)
     gone = Facts(b"x", False, has_invalid_returns=True)

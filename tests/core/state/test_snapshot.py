@@ -131,7 +131,7 @@ def test_any_score_is_a_time_that_a_file_can_hold(
 
 
 @pytest.mark.parametrize("count", ["x", "-1", "1.5", "9" * 400, ""])
-def test_returns_that_are_no_count_are_none(
+def test_an_invalid_count_of_returns_is_none(
     queue: WorkQueue, raw: Redis, foreign: Foreign, count: str
 ) -> None:
     foreign.waiting(b"a")
