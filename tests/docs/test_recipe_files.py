@@ -1,6 +1,7 @@
 """The files of docs/recipes: what their formats allow, and run as they stand."""
 
 import configparser
+import gzip
 import re
 import shlex
 import shutil
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Foreign
-from tests.driver import TIMEOUT_S, Rwq, next_line
+from tests.driver import TIMEOUT_S, Rwq, next_line, until
 from tests.service.managers import Manager
 
 RECIPES = Path(__file__).parents[2] / "docs" / "recipes"
@@ -89,6 +91,37 @@ class TestSystemd:
         assert program == PROGRAM
         result = rwq(*words)
         assert result.as_tuple() == (0, "", "returned 1\n")
+
+
+def with_program(rwq: Rwq, words: list[str], path: str) -> list[str]:
+    """The words, with a program in place of this one that keeps the data of each item."""
+    program = rwq.home / "work"
+    program.write_text('#!/bin/sh\ncat >"$HOME/$RWQ_ID"\n')
+    program.chmod(0o755)
+    assert words[-2:] == ["--", path]
+    return [*words[:-1], str(program)]
+
+
+def test_the_worker_of_systemd_works_and_stops(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    service = unit(RECIPES / "systemd" / "rwq-work.service")["Service"]
+    program, *words = shlex.split(service["ExecStart"])
+    assert program == PROGRAM
+    process = rwq.start(*with_program(rwq, words, "/usr/local/bin/work"))
+    until(lambda: foreign.raw.keys("jobs:*") == [])
+    assert (rwq.home / "1").read_bytes() == b"data of 1"
+    process.terminate()
+    assert process.wait(TIMEOUT_S) == 0
+
+
+def test_the_worker_in_bash_works(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    (rwq.home / "done").mkdir()
+    result = rwq.shell(f"{RECIPES / 'worker.sh'} --drain -Q")
+    assert (result.code, result.text) == (0, "")
+    assert gzip.decompress((rwq.home / "done" / "2.gz").read_bytes()) == b"data of 2"
+    lines = (RECIPES / "worker.sh").read_text("utf-8").splitlines()
+    assert len([line for line in lines if not line.startswith("# ")]) == 3
 
 
 def test_each_line_of_the_crontab_runs(rwq: Rwq, foreign: Foreign) -> None:
@@ -219,3 +252,27 @@ class TestKubernetes:
         (job,) = documents(RECIPES / "kubernetes" / "deep-clean-cronjob.yaml")
         assert re.fullmatch(r"\S+ \S+ \S+ \S+ \S+", job["spec"]["schedule"])
         assert rwq(*container(job)["args"]).as_tuple() == (0, "", "returned 1\n")
+
+    def test_the_workers_of_keda_work(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2")
+        deployment, _, scaled = documents(RECIPES / "kubernetes" / "worker-keda.yaml")
+        found = container(deployment)
+        assert found["command"] == ["rwq"]
+        words = with_program(rwq, found["args"], "/app/work")
+        at = words.index("--")
+        result = rwq.process(*words[:at], "--drain", *words[at:])
+        assert result.code == 0, result.notes
+        assert (rwq.home / "2").read_bytes() == b"data of 2"
+        assert scaled["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+
+    def test_keda_watches_the_lists_of_the_queue(self) -> None:
+        _, secret, scaled = documents(RECIPES / "kubernetes" / "worker-keda.yaml")
+        triggers = scaled["spec"]["triggers"]
+        keys = QueueKeys(b"jobs")
+        names = [trigger["metadata"]["listName"].encode() for trigger in triggers]
+        assert names == [keys.main, keys.processing]
+        for trigger in triggers:
+            assert trigger["type"] == "redis"
+            assert trigger["authenticationRef"]["name"] == secret["metadata"]["name"]
+            # KEDA reads numbers from strings.
+            assert {type(value) for value in trigger["metadata"].values()} == {str}
