@@ -24,7 +24,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
 from rwq_cli.input.streams import split
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.export_file import VERSION, Header, Mark, MarkWord, UndoOrigin
+from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
 
 _CHUNK_BYTES = 1 << 20
 
@@ -57,7 +57,7 @@ class _Header(Struct):
 
 
 class _Record(Struct):
-    """A line after the header: an item, a result or a mark."""
+    """A line after the header: an item, a result or a control line."""
 
     # In a file with several queues.
     queue: str | None = None
@@ -84,7 +84,7 @@ class _Record(Struct):
     holder: str | None = None
     holder_b64: bytes | None = None
     ttl_ms: _Whole | None = None
-    # Fields of a mark.
+    # Fields of a control line.
     kept: bool = False
     taken: Any = UNSET
     written: str | None = None
@@ -142,23 +142,23 @@ def _undo_origin(origin: _Origin) -> UndoOrigin:
     return UndoOrigin(origin.verb, str(origin.server), to, origin.written_sha256, origin.context)
 
 
-def parse_line(line: bytes) -> ItemSnapshot | Result | Mark:
+def parse_line(line: bytes) -> ItemSnapshot | Result | ControlLine:
     """Parse one line after the header.
 
     Raises:
         BadRecord: It is neither an item nor a result; the text says why.
 
     Returns:
-        The item or the result; or a mark of an undo file.
+        The item or the result; or a control line of an undo file.
     """
     return _entry(_parsed(line))
 
 
-def parse_line_of_queue(line: bytes) -> tuple[bytes, ItemSnapshot | Result | Mark]:
+def parse_line_of_queue(line: bytes) -> tuple[bytes, ItemSnapshot | Result | ControlLine]:
     """Parse one line of a file with several queues; see `parse_line`.
 
     Returns:
-        The queue's name, and the item, the result or the mark.
+        The queue's name, and the item, the result or the control line.
     """
     record = _parsed(line)
     queue = _bytes(record.queue, record.queue_b64)
@@ -176,21 +176,26 @@ def _parsed(line: bytes) -> _Record:
         raise BadRecord(f"not JSON: {error}")
 
 
-def _entry(record: _Record) -> ItemSnapshot | Result | Mark:
+def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
     item_id = _bytes(record.id, record.id_b64)
     if item_id is None:
         result_of = _bytes(record.result_of, record.result_of_b64)
         if result_of is not None:
             return _result(record, result_of)
         if record.written is not None:
-            return Mark(MarkWord.REPLACED_BY, written=record.written)
-        for word in (MarkWord.REMOVED, MarkWord.BEGUN, MarkWord.RESTORED, MarkWord.TRIED):
+            return ControlLine(ControlWord.REPLACED_BY, written=record.written)
+        for word in (
+            ControlWord.REMOVED,
+            ControlWord.BEGUN,
+            ControlWord.RESTORED,
+            ControlWord.TRIED,
+        ):
             if getattr(record, word) is not UNSET:
-                return Mark(word, lines=record.lines_b64)
+                return ControlLine(word, lines=record.lines_b64)
         # An empty ID is valid.
         raise BadRecord("it has no id")
     if record.kept:
-        return Mark(MarkWord.NOT_REMOVED, item_id)
+        return ControlLine(ControlWord.NOT_REMOVED, item_id)
     data = _bytes(record.data, record.data_b64)
     if data is None:
         raise BadRecord("it has neither data nor data_b64")
@@ -382,7 +387,7 @@ class ExportReader:
                         self.is_stopped = True
                         return
                     continue
-                if isinstance(entry, Mark):
+                if isinstance(entry, ControlLine):
                     continue
                 if isinstance(entry, Result) and entry.ttl_ms is None:
                     # Something else removed its expiry; rwq stores no result without one.

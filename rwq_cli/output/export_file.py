@@ -59,8 +59,8 @@ class Header:
     origin: UndoOrigin | None = None
 
 
-class MarkWord(StrEnum):
-    """The kind of a mark in an undo file; see `rwq_cli.undo.file`."""
+class ControlWord(StrEnum):
+    """The kind of a control line in an undo file; see `rwq_cli.undo.file`."""
 
     NOT_REMOVED = "kept"
     REMOVED = "taken"
@@ -71,7 +71,7 @@ class MarkWord(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ControlLine:
     """A line of an undo file that is neither an item nor a result.
 
     Attributes:
@@ -81,7 +81,7 @@ class Mark:
         written: For `REPLACED_BY`, what replaced the line above it: see `Journal`; else empty.
     """
 
-    word: MarkWord
+    word: ControlWord
     item_id: bytes | None = None
     lines: bytes = b""
     written: str = ""
@@ -128,15 +128,15 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     )
 
 
-def mark_line(mark: Mark, items: int = 0) -> bytes:
-    """The line of a mark, with its end; `items` is the number that `REMOVED` gives."""
-    fields: dict[str, Any] = {mark.word.value: items if mark.word is MarkWord.REMOVED else True}
-    if mark.word is MarkWord.NOT_REMOVED:
-        fields.update(bytes_fields("id", mark.item_id))
-    if mark.word is MarkWord.REPLACED_BY:
-        fields[mark.word.value] = mark.written
-    if mark.word is MarkWord.RESTORED:
-        fields["lines_b64"] = b64encode(mark.lines).decode()
+def control_line(line: ControlLine, items: int = 0) -> bytes:
+    """The text of a control line, with its end; `items` is the number that `REMOVED` gives."""
+    fields: dict[str, Any] = {line.word.value: items if line.word is ControlWord.REMOVED else True}
+    if line.word is ControlWord.NOT_REMOVED:
+        fields.update(bytes_fields("id", line.item_id))
+    if line.word is ControlWord.REPLACED_BY:
+        fields[line.word.value] = line.written
+    if line.word is ControlWord.RESTORED:
+        fields["lines_b64"] = b64encode(line.lines).decode()
     return _line(fields)
 
 
@@ -183,6 +183,6 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _ASCII_ENCODER = json.JSONEncoder(check_circular=False)
 
 # Written to an undo file before anything in it is restored.
-BEGUN_LINE = mark_line(Mark(MarkWord.BEGUN))
+BEGUN_LINE = control_line(ControlLine(ControlWord.BEGUN))
 # The last line of an undo file that could not be restored completely.
-TRIED_LINE = mark_line(Mark(MarkWord.TRIED))
+TRIED_LINE = control_line(ControlLine(ControlWord.TRIED))

@@ -13,7 +13,7 @@ from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
-from rwq_cli.output.export_file import MarkWord
+from rwq_cli.output.export_file import ControlWord
 from rwq_cli.undo.file import SUFFIX, UNDONE
 
 
@@ -29,9 +29,9 @@ class UndoState(StrEnum):
 
 
 _STATE_AFTER = {
-    MarkWord.BEGUN: UndoState.BEGUN,
-    MarkWord.RESTORED: UndoState.INCOMPLETE,
-    MarkWord.TRIED: UndoState.INCOMPLETE,
+    ControlWord.BEGUN: UndoState.BEGUN,
+    ControlWord.RESTORED: UndoState.INCOMPLETE,
+    ControlWord.TRIED: UndoState.INCOMPLETE,
 }
 
 
@@ -115,7 +115,7 @@ def _read(path: Path) -> UndoEntry | None:
                 items += 1
             elif isinstance(entry, Result):
                 results += 1
-            elif entry.word is MarkWord.NOT_REMOVED:
+            elif entry.word is ControlWord.NOT_REMOVED:
                 items -= 1
             else:
                 state = _STATE_AFTER.get(entry.word, state)

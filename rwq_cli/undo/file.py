@@ -35,7 +35,14 @@ from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.environment import os_reason, user_directory
-from rwq_cli.output.export_file import Header, Mark, MarkWord, entry_line, header_line, mark_line
+from rwq_cli.output.export_file import (
+    ControlLine,
+    ControlWord,
+    Header,
+    control_line,
+    entry_line,
+    header_line,
+)
 
 SUFFIX = ".jsonl"
 UNDONE = ".undone"
@@ -104,11 +111,13 @@ class UndoFile:
         self._write(results, written)
         self.results += len(results)
 
-    def settle(self, not_removed: Sequence[bytes]) -> None:
+    def record_removed(self, not_removed: Sequence[bytes]) -> None:
         """Record that all written items are removed, except these."""
         self.items -= len(not_removed)
-        lines = b"".join(mark_line(Mark(MarkWord.NOT_REMOVED, item_id)) for item_id in not_removed)
-        self._pending = lines + mark_line(Mark(MarkWord.REMOVED), self.items)
+        lines = b"".join(
+            control_line(ControlLine(ControlWord.NOT_REMOVED, item_id)) for item_id in not_removed
+        )
+        self._pending = lines + control_line(ControlLine(ControlWord.REMOVED), self.items)
         if not_removed:
             self._write_pending()
 
@@ -129,7 +138,7 @@ class UndoFile:
         by: Iterable[str] = written or repeat("")
         lines = b"".join(
             entry_line(entry)
-            + (mark_line(Mark(MarkWord.REPLACED_BY, written=text)) if text else b"")
+            + (control_line(ControlLine(ControlWord.REPLACED_BY, written=text)) if text else b"")
             for entry, text in zip(entries, by, strict=False)
         )
         header = self._header() if self._file is None else None
@@ -149,7 +158,7 @@ class UndoFile:
             ) from error
 
     def _write_pending(self) -> None:
-        # Without these marks an undo finds the items in the queue, or counts them as in doubt.
+        # Without these lines an undo finds the items in the queue, or counts them as in doubt.
         with suppress(OSError):
             if self._file is not None:
                 self._append(self._pending)

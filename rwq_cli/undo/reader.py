@@ -17,7 +17,14 @@ from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.export_file import BEGUN_LINE, TRIED_LINE, Header, Mark, MarkWord, mark_line
+from rwq_cli.output.export_file import (
+    BEGUN_LINE,
+    TRIED_LINE,
+    ControlLine,
+    ControlWord,
+    Header,
+    control_line,
+)
 from rwq_cli.undo.file import SUFFIX, UNDONE
 
 
@@ -144,13 +151,13 @@ class UndoReader:
             in_doubt.add(entry.item_id)
         elif isinstance(entry, Result):
             self._results.append(number)
-        elif entry.word is MarkWord.REMOVED:
+        elif entry.word is ControlWord.REMOVED:
             in_doubt.clear()
-        elif entry.word is MarkWord.REPLACED_BY:
+        elif entry.word is ControlWord.REPLACED_BY:
             self._written[number - 1] = entry.written
-        elif entry.word is MarkWord.BEGUN:
+        elif entry.word is ControlWord.BEGUN:
             self.was_begun = True
-        elif entry.word is MarkWord.RESTORED:
+        elif entry.word is ControlWord.RESTORED:
             self.was_begun = False
             self._restored = _either(self._restored, entry.lines)
         elif entry.item_id is not None:
@@ -181,10 +188,10 @@ class UndoReader:
             if self._is_restored(number) is restored:
                 self._file.seek(self._starts[number])
                 entry = parse_line(self._file.readline())
-                assert not isinstance(entry, Mark)
+                assert not isinstance(entry, ControlLine)
                 is_item = isinstance(entry, ItemSnapshot)
                 if not is_item or self._kept.get(entry.item_id, 0) < number:
-                    # Without its mark, nothing has replaced it.
+                    # Without that line, nothing has replaced it.
                     written = self._written.get(number, "") if self.is_of_import else None
                     yield Line(number, entry, written)
 
@@ -227,7 +234,9 @@ class UndoReader:
             with suppress(OSError):
                 self.path.rename(f"{self.path}{UNDONE}")
                 return
-        lines = mark_line(Mark(MarkWord.RESTORED, lines=_either(self._restored, restored)))
+        lines = control_line(
+            ControlLine(ControlWord.RESTORED, lines=_either(self._restored, restored))
+        )
         self._append(lines + TRIED_LINE)
 
     def _append(self, lines: bytes) -> None:

@@ -162,7 +162,7 @@ class Removed:
     def write_results(self, results: Sequence[Result]) -> None:
         raise AssertionError(f"a removal of items writes {results}")
 
-    def settle(self, not_removed: Sequence[bytes]) -> None:
+    def record_removed(self, not_removed: Sequence[bytes]) -> None:
         self.items = [item for item in self.items if item.item_id not in not_removed]
 
 

@@ -166,7 +166,7 @@ def apply(
     """
     if dry_run:
         queue.connection.set_no_touch()
-    mark = new_mark()
+    token = new_token()
     expected = operation.expected
     expected_args = () if expected is None else expected.args()
     id_args = (expected or ANY).id_args
@@ -177,7 +177,7 @@ def apply(
         def calls() -> Iterator[Sequence[object]]:
             for each in ranges:
                 sent.append(each)
-                yield (*each.args(mark), *expected_args, *operation.args, *id_args(each.ids))
+                yield (*each.args(token), *expected_args, *operation.args, *id_args(each.ids))
 
         for reply in queue.run_each(operation.script, calls(), dry_run=dry_run):
             acknowledged = sent.pop(0)
@@ -187,7 +187,7 @@ def apply(
     run = BulkRun(
         queue,
         perform,
-        mark,
+        token,
         doing=operation.doing,
         pushes=operation.pushes,
         claims_first=operation.claims_first,
@@ -279,9 +279,9 @@ def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[li
     return in_batches(ids, items_max=BLOCK_IDS)
 
 
-def new_mark() -> bytes:
-    """A value that is never an ID; scripts put it into a list only temporarily."""
-    return b"rwq-mark:" + urandom(16).hex().encode()
+def new_token() -> bytes:
+    """A value that is never an ID. Scripts put it into a list only temporarily; claims have it."""
+    return b"rwq-token:" + urandom(16).hex().encode()
 
 
 class BulkRun:
@@ -290,7 +290,7 @@ class BulkRun:
     Args:
         queue: The queue.
         perform: Performs the operation on ranges; it may send calls ahead of their replies.
-        mark: The value that `perform` passes to its script.
+        token: The value that `perform` passes to its script.
         doing: See `Operation`.
         pushes: See `Operation`.
         claims_first: See `Operation`.
@@ -302,7 +302,7 @@ class BulkRun:
         self,
         queue: Queue,
         perform: Perform,
-        mark: bytes,
+        token: bytes,
         *,
         doing: str,
         pushes: bool = False,
@@ -312,7 +312,7 @@ class BulkRun:
     ) -> None:
         self._queue = queue
         self._perform = perform
-        self._claim = CLAIM_PREFIX + mark
+        self._claim = CLAIM_PREFIX + token
         self._doing = doing
         self._pushes = pushes
         self._claims_first = claims_first

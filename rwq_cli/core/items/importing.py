@@ -147,7 +147,7 @@ class _Restore:
         dry_run: bool,
     ) -> None:
         self._queue = queue
-        self._marks = marks
+        self._tokens = marks
         self._on_conflict = on_conflict
         self._at_front = at_front
         self._journal = journal
@@ -269,12 +269,12 @@ class _Restore:
             raise
         except ServerError:
             if self._journal is not None:
-                self._journal.settle(saved)
+                self._journal.record_removed(saved)
             raise
         outcomes = self._outcomes(lines[: len(reply[0])], reply)
         if self._journal is not None:
             done = set(outcomes.ids_with(Status.REPLACED))
-            self._journal.settle([item_id for item_id in saved if item_id not in done])
+            self._journal.record_removed([item_id for item_id in saved if item_id not in done])
         return outcomes
 
     def _item_args(
@@ -285,7 +285,7 @@ class _Restore:
         replaceable: Mapping[bytes, str] = MappingProxyType({}),
     ) -> list[object]:
         args: list[object] = [
-            *(self._marks, self._on_conflict.value, int(self._at_front), removals_max)
+            *(self._tokens, self._on_conflict.value, int(self._at_front), removals_max)
         ]
         for number, entry, _ in batch:
             item = _item(entry)
@@ -311,7 +311,7 @@ class _Restore:
     def _restore_results(self, batches: Iterator[list[Line]], tally: ResultTally) -> None:
         self._queue.progress.begin("restoring results")
         for batch in filter(None, batches):
-            args: list[object] = [self._marks, int(self._on_conflict is OnConflict.REPLACE)]
+            args: list[object] = [self._tokens, int(self._on_conflict is OnConflict.REPLACE)]
             replaceable = self._replaceable_results(batch)
             for number, found, _ in batch:
                 assert isinstance(found, Result)

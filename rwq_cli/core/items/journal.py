@@ -20,7 +20,7 @@ class Journal(Protocol):
     def write_results(self, results: Sequence[Result], written: Sequence[str] = ()) -> None:
         """Write results durably; raise if that fails."""
 
-    def settle(self, not_removed: Sequence[bytes]) -> None:
+    def record_removed(self, not_removed: Sequence[bytes]) -> None:
         """Record that the items written so far were removed or replaced, except these."""
 
 
@@ -33,5 +33,5 @@ class NoJournal:
     def write_results(self, results: Sequence[Result], written: Sequence[str] = ()) -> None:
         """Do nothing."""
 
-    def settle(self, not_removed: Sequence[bytes]) -> None:
+    def record_removed(self, not_removed: Sequence[bytes]) -> None:
         """Do nothing."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.report import Detail, with_details
-from rwq_cli.core.items.bulk import new_mark
+from rwq_cli.core.items.bulk import new_token
 from rwq_cli.core.items.lease import hint_at_lost_leases, leased_item
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.places import ListRange, Where
@@ -54,12 +54,12 @@ def lease_ids(
         The attempt for each distinct ID, as the server acknowledges it.
     """
     lease = Lease(queue.holder, max(1, round(lease_s * 1000)))
-    mark = new_mark()
+    token = new_token()
     for item_id in dict.fromkeys(map(to_bytes, ids)):
         with hint_at_lost_leases():
             state, position, holder, left_ms, payload, returns = queue.run(
                 "lease_by_id",
-                *ListRange(Where.NAME, 0, 0, ()).args(mark),
+                *ListRange(Where.NAME, 0, 0, ()).args(token),
                 lease.holder,
                 lease.ttl_ms,
                 "1" if data else "0",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import BulkRun, new_mark
+from rwq_cli.core.items.bulk import BulkRun, new_token
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
@@ -133,9 +133,9 @@ class Remover:
         self._destination = destination
         self._expected = expected
         self._saved = saved
-        self._marks = marks
+        self._tokens = marks
         self._dry_run = dry_run
-        self._mark = new_mark()
+        self._token = new_token()
         self.held: dict[bytes, bytes] = {}
         # The position of a walk over main, and whether it is nearer to the end of the queue.
         self._offset = 0
@@ -143,7 +143,7 @@ class Remover:
         self.run = BulkRun(
             queue,
             self.perform,
-            self._mark,
+            self._token,
             doing="moving" if destination else "removing",
             items_max=REMOVE_ITEMS,
             dry_run=dry_run,
@@ -171,10 +171,10 @@ class Remover:
                 # The call may have run, so the written items stay in doubt.
                 raise
             except ServerError:
-                self._journal.settle(list(left))
+                self._journal.record_removed(list(left))
                 yield from outcomes
                 raise
-            self._journal.settle(list(left))
+            self._journal.record_removed(list(left))
             yield from outcomes
 
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
@@ -182,8 +182,8 @@ class Remover:
         states, idle, _ = self._expected.args()
         own_args = (states, idle, "1", *(to.args() if to else (*[""] * 8, 0)))
         id_args = [arg for i in seen.ids for arg in (i, fingerprints.get(i, ""))]
-        marks = self._marks.args(seen.ids) if self._marks else ("", "")
-        args = (*seen.args(self._mark), *own_args, *marks, *id_args)
+        marks = self._tokens.args(seen.ids) if self._tokens else ("", "")
+        args = (*seen.args(self._token), *own_args, *marks, *id_args)
         reply = self._queue.run("remove", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(seen.ids, reply)
 
@@ -224,7 +224,7 @@ class Remover:
         is_trusted = seen.where is not Where.NAME and (
             seen.where is not Where.MAIN or seen.entries == len(seen.ids)
         )
-        snapshots = read_snapshots(self._queue, seen, Skipped(), self._mark, is_trusted=is_trusted)
+        snapshots = read_snapshots(self._queue, seen, Skipped(), self._token, is_trusted=is_trusted)
         for batch in snapshots:
             items: list[ItemSnapshot] = []
             for item in batch:
@@ -259,7 +259,7 @@ class Remover:
                 self._journal.write(items)
             except Exception:
                 fresh = {item.item_id for item in items}
-                self._journal.settle([i for i in _saved_in(group) if i not in fresh])
+                self._journal.record_removed([i for i in _saved_in(group) if i not in fresh])
                 raise
         items.clear()
 

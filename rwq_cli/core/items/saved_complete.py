@@ -55,12 +55,14 @@ class _Completer(Remover):
         super().__init__(queue, _WaitingJournal(journal), expected=expected)
         self._args = args
         items_max = min(items_max, REMOVE_ITEMS)
-        self.run = BulkRun(queue, self.perform, self._mark, doing="completing", items_max=items_max)
+        self.run = BulkRun(
+            queue, self.perform, self._token, doing="completing", items_max=items_max
+        )
 
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
         states, idle, _ = self._expected.args()
         id_args = [arg for i in seen.ids for arg in (i, fingerprints.get(i, ""))]
-        args = (*seen.args(self._mark), states, idle, "1", *self._args, *id_args)
+        args = (*seen.args(self._token), states, idle, "1", *self._args, *id_args)
         batch = OutcomeBatch.from_reply(seen.ids, self._queue.run("complete", *args))
         unsaved = set(batch.ids_with(Status.CHANGED)) - fingerprints.keys()
         if seen.where is Where.NAME or not unsaved:
@@ -84,8 +86,8 @@ class _WaitingJournal:
     def write_results(self, results: Sequence[Result], _written: Sequence[str] = ()) -> None:
         self._journal.write_results(results)
 
-    def settle(self, not_removed: Sequence[bytes]) -> None:
-        self._journal.settle(not_removed)
+    def record_removed(self, not_removed: Sequence[bytes]) -> None:
+        self._journal.record_removed(not_removed)
 
 
 def _as_waiting(item: ItemSnapshot) -> ItemSnapshot:

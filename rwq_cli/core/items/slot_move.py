@@ -79,7 +79,7 @@ class SlotMover(Remover):
         """The outcomes of items that are not moved: held, of the wrong type, gone or elsewhere."""
         if not ids:
             return {}
-        args = (*seen.args(self._mark), *_REMOVE_ARGS)
+        args = (*seen.args(self._token), *_REMOVE_ARGS)
         words = [word for item_id in ids for word in (item_id, "")]
         reply = self._queue.run("remove", *args, *words, dry_run=True)
         outcomes: dict[bytes, Outcome] = {}
@@ -98,7 +98,7 @@ class SlotMover(Remover):
         assert self._destination is not None
         states, idle, _ = self._expected.args()
         policy = ("", int(self._destination.force), 0)
-        args = (*seen.args(self._mark), states, idle, "1", *policy, "rebury", self._leaving, 0)
+        args = (*seen.args(self._token), states, idle, "1", *policy, "rebury", self._leaving, 0)
         words = [word for item_id in ids for word in (item_id, fingerprints[item_id])]
         reply = self._queue.run("schedule", *args, *words, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(ids, reply)

@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.survey import Survey, find_unguarded, stale_returns, s
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import CleanAction, OutcomeBatch, Repair, State, Status
-from rwq_cli.core.repair.repairs import repair, restore_guards, without
+from rwq_cli.core.repair.repairs import remove_stale_schedule, repair, restore_guards, without
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.probe import find_broken
 from rwq_cli.core.state.seen import Seen
@@ -233,7 +233,7 @@ def _prune_entries(
     entries: dict[bytes, list[str]] = {}
     for item_id, where in found.stale_schedule:
         entries.setdefault(item_id, []).append(where)
-    for batch in repair(queue, without(entries, done), (), dry_run=dry_run):
+    for batch in remove_stale_schedule(queue, without(entries, done), dry_run=dry_run):
         for item_id in batch.ids:
             for where in entries[item_id]:
                 yield _pruned(item_id, where)

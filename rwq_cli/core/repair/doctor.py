@@ -29,7 +29,7 @@ from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code, Finding, Severity
-from rwq_cli.core.repair.repairs import repair, restore_guards, without
+from rwq_cli.core.repair.repairs import remove_stale_schedule, repair, restore_guards, without
 from rwq_cli.core.server.durability import durability_of
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
@@ -306,6 +306,13 @@ def _drop_ghosts(queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool) 
         yield from prune(queue, name, ids, dry_run=dry_run)
 
 
+def _remove_stale_schedule(
+    queue: Queue, ids: Sequence[bytes], _seen: Seen, dry_run: bool
+) -> Iterator[bytes]:
+    batches = remove_stale_schedule(queue, ids, dry_run=dry_run)
+    return chain.from_iterable(batch.ids for batch in batches)
+
+
 def _promote(queue: Queue, _ids: Sequence[bytes], _seen: Seen, dry_run: bool) -> Iterator[bytes]:
     return chain.from_iterable(batch.ids for batch in promote(queue, dry_run=dry_run))
 
@@ -323,7 +330,7 @@ _FIXES: Mapping[Code, _Fix] = {
     Code.DUPLICATED: _repair(State.DUPLICATED),
     Code.GHOST: _drop_ghosts,
     Code.EMPTY_ID: _drop_ghosts,
-    Code.STALE_SCHEDULE: _repair(),
+    Code.STALE_SCHEDULE: _remove_stale_schedule,
     Code.UNGUARDED: lambda queue, ids, _, dry_run: restore_guards(queue, ids, dry_run=dry_run),
     Code.DUE: _promote,
     Code.STALE_CLEANING: lambda queue, ids, _, dry_run: prune_cleaning(queue, ids, dry_run=dry_run),

@@ -37,19 +37,45 @@ def repair(
     Args:
         queue: The queue.
         ids: The IDs.
-        expected: The states; none for items in a list that also have an entry in the delayed or
-            buried sorted set, which is removed.
+        expected: The states, at least one.
         seen: What the first look saw of them; an ID that now names another item is skipped.
         bury_after: Bury an item instead if it was already returned this often, 0 or more; None for
             never.
         dry_run: Change nothing, and report what would be done.
 
     Yields:
-        `RETURNED`, `BURIED`, `DROPPED` or `PRUNED` for each ID that was repaired.
+        `RETURNED`, `BURIED` or `DROPPED` for each ID that was repaired.
     """
+    return _repair(queue, ids, frozenset(expected), seen, bury_after, dry_run=dry_run)
+
+
+def remove_stale_schedule(
+    queue: Queue, ids: Collection[bytes], *, dry_run: bool = False
+) -> Iterator[OutcomeBatch]:
+    """Remove the entries in the delayed and buried sorted sets of items that are in a list.
+
+    Args:
+        queue: The queue.
+        ids: The IDs.
+        dry_run: Change nothing, and report what would be done.
+
+    Yields:
+        `PRUNED` for each ID whose entry was removed.
+    """
+    return _repair(queue, ids, frozenset(), dry_run=dry_run)
+
+
+def _repair(
+    queue: Queue,
+    ids: Collection[bytes],
+    states: frozenset[State],
+    seen: Seen | None = None,
+    bury_after: int | None = None,
+    *,
+    dry_run: bool,
+) -> Iterator[OutcomeBatch]:
     if not ids:
         return
-    states = frozenset(expected)
     claims_first = states == {State.ORPHANED}
     operation = Operation(
         "repair",

@@ -30,6 +30,6 @@ class ListRange(NamedTuple):
     entries: int
     ids: Sequence[bytes]
 
-    def args(self, mark: bytes) -> tuple[object, ...]:
-        """The script arguments; `mark` is unique to this run, and never an ID."""
-        return self.where.value, self.offset, self.entries, mark
+    def args(self, token: bytes) -> tuple[object, ...]:
+        """The script arguments; `token` is unique to this run, and never an ID."""
+        return self.where.value, self.offset, self.entries, token

@@ -92,7 +92,7 @@ def read_snapshots(
     queue: Queue,
     seen: ListRange,
     skipped: Skipped,
-    mark: bytes = b"",
+    token: bytes = b"",
     *,
     is_trusted: bool = False,
 ) -> Iterator[list[ItemSnapshot]]:
@@ -102,7 +102,7 @@ def read_snapshots(
         queue: The queue.
         seen: The IDs, and where they were seen.
         skipped: Collects the IDs without a snapshot.
-        mark: The mark under which the caller has claimed IDs; b"" for none.
+        token: The token under which the caller has claimed IDs; b"" for none.
         is_trusted: Do not check the places, because the caller checks them again when it acts. IDs
             in main must then be adjacent.
 
@@ -113,7 +113,7 @@ def read_snapshots(
     while at < len(seen.ids):
         batch = seen.ids[at : at + SNAPSHOT_ITEMS]
         where = seen._replace(offset=seen.offset + at) if is_trusted else seen
-        reply = queue.run("snapshot", *where.args(mark), SNAPSHOT_BYTES, int(is_trusted), *batch)
+        reply = queue.run("snapshot", *where.args(token), SNAPSHOT_BYTES, int(is_trusted), *batch)
         snapshots = list(_snapshots(queue, batch, reply, skipped))
         at += len(reply) // _FIELDS
         if snapshots:

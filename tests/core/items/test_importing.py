@@ -293,7 +293,7 @@ class Notes:
     def write_results(self, results: Sequence[Result], _written: Sequence[str] = ()) -> None:
         self.results += results
 
-    def settle(self, not_removed: Sequence[bytes]) -> None:
+    def record_removed(self, not_removed: Sequence[bytes]) -> None:
         self.settled.append(list(not_removed))
 
 

@@ -37,7 +37,7 @@ class Journal:
     def write_results(self, results: Sequence[Result]) -> None:
         self.results += results
 
-    def settle(self, not_removed: Sequence[bytes]) -> None:
+    def record_removed(self, not_removed: Sequence[bytes]) -> None:
         assert set(not_removed) <= set(self.in_doubt)
         self.in_doubt.clear()
         self.kept += not_removed

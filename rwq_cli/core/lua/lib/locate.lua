@@ -8,13 +8,13 @@
 --        'leased'      in processing, because the caller has leased them; not looked up in main
 -- arg 2  how many entries at the right end of that list to skip
 -- arg 3  how many entries to read after those; in main, some more on both sides if an ID is not among them
--- arg 4  a mark: a value that is never an ID, unique to this run of the caller
+-- arg 4  a token: never an ID, and unique to this run of the caller
 --
 -- The places are checked again: an ID that is not where it was seen, or was pushed since, is left for
 -- another call. Entries are pushed at the left end, so only that end is read to find new ones.
-local mode, offset, count, mark = arg(1), tonumber(arg(2)), tonumber(arg(3)), arg(4)
+local mode, offset, count, token = arg(1), tonumber(arg(2)), tonumber(arg(3)), arg(4)
 -- The lease that the caller put on IDs that it saw in no list, so that no cleaner pushes them.
-local claim = GUARDS.cleaning .. mark
+local claim = GUARDS.cleaning .. token
 -- Entries that count as recent pushes.
 local RECENT_ENTRIES = 500
 -- Others may have pushed or popped this many entries since the caller read main.
@@ -148,9 +148,9 @@ local function remove_places(list, places)
     local length = redis.call('LLEN', list)
     local from_left = places[1] > length - 1 - places[#places]
     for _, from_right in ipairs(places) do
-      redis.call('LSET', list, from_left and length - 1 - from_right or -1 - from_right, mark)
+      redis.call('LSET', list, from_left and length - 1 - from_right or -1 - from_right, token)
     end
-    redis.call('LREM', list, from_left and #places or -#places, mark)
+    redis.call('LREM', list, from_left and #places or -#places, token)
   end
 end
 

@@ -41,12 +41,12 @@ if present[delayed] and not dry_run then
     local found = due_facts[id]
     found.main = #redis.call('LPOS', main, id, 'COUNT', 0)
     found.processing = #redis.call('LPOS', processing, id, 'COUNT', 0)
-    local verdict = entry_kind(found, 'delayed', now_ms)
-    if verdict == 'push' then
+    local kind = entry_kind(found, 'delayed', now_ms)
+    if kind == 'push' then
       promoted[#promoted + 1] = id
-    elseif verdict == 'stale' then
+    elseif kind == 'stale' then
       stale[#stale + 1] = id
-    elseif verdict then
+    elseif kind then
       entries[#entries + 1] = id
     end
   end

@@ -1,6 +1,6 @@
 -- Lease one item wherever it waits: anywhere in main, delayed or buried.
 --
--- arg 1..4  'name', 0, 0 and a mark: see `lib/locate.lua`
+-- arg 1..4  'name', 0, 0 and a token: see `lib/locate.lua`
 -- arg 5     holder of the lease, bytes
 -- arg 6     lease time, ms
 -- arg 7     '1' to return the data, '0' for an empty string in its place

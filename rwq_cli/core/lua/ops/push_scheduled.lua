@@ -26,23 +26,23 @@ for _, id in ipairs(ids) do
   if not found.main then
     statuses[id] = 'elsewhere'
   else
-    local verdict = entry_kind(found, which, now_ms)
+    local kind = entry_kind(found, which, now_ms)
     if not is_promotion and found.data == 'string' and is_changed(id, found, now_ms) then
       statuses[id] = 'changed'
-    elseif verdict == 'push' and found.processing == 0 and not may_push_unlisted(found) then
+    elseif kind == 'push' and found.processing == 0 and not may_push_unlisted(found) then
       statuses[id] = 'elsewhere'
-    elseif verdict == 'push' then
+    elseif kind == 'push' then
       statuses[id] = is_promotion and 'promoted' or 'kicked'
       pushed[#pushed + 1] = id
-    elseif verdict == 'leased' then
+    elseif kind == 'leased' then
       statuses[id] = is_promotion and 'dropped' or 'not-owner'
       if is_promotion then
         entries[#entries + 1] = id
       end
-    elseif verdict == 'superseded' then
+    elseif kind == 'superseded' then
       statuses[id] = 'dropped'
       entries[#entries + 1] = id
-    elseif verdict == 'stale' then
+    elseif kind == 'stale' then
       statuses[id] = is_promotion and 'dropped' or found.data == 'none' and 'missing' or 'not-buried'
       stale[#stale + 1] = id
     else
