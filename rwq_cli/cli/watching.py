@@ -2,23 +2,25 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.handle import Queue
-from rwq_cli.core.server.connection import Connection
-from rwq_cli.output.report import Records, Report, Watch
+
+if TYPE_CHECKING:
+    from rwq_cli.core.handle import Queue
+    from rwq_cli.core.server.connection import Connection
+    from rwq_cli.output.report import Records, Report
 
 
 def watched(
     settings: Settings,
     every: Duration | None,
-    connection: Connection,
-    make: Callable[[], Records[Any]],
-    rated: Callable[[], Iterable[Queue]] | None = None,
-) -> Report:
+    connection: "Connection",
+    make: "Callable[[], Records[Any]]",
+    rated: "Callable[[], Iterable[Queue]] | None" = None,
+) -> "Report":
     """The report of a command that has `--watch`.
 
     Args:
@@ -36,6 +38,7 @@ def watched(
     settings.check_endless("--watch")
     from rwq_cli.core.clock import SystemClock
     from rwq_cli.core.inspect.rates import RateMeter
+    from rwq_cli.output.report import Watch
     from rwq_cli.service.rounds import Rounds
     from rwq_cli.views.watching import with_rates, with_time
 
@@ -51,7 +54,7 @@ def watched(
 
     meter = RateMeter()
 
-    def make_tick() -> Records[Any]:
+    def make_tick() -> "Records[Any]":
         seconds, microseconds = connection.call("TIME")
         report = make()
         report.view = with_time(report.view, int(seconds) * 1000 + int(microseconds) // 1000)

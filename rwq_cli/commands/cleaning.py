@@ -20,7 +20,8 @@ from rwq_cli.output.report import Batch, Endless
 from rwq_cli.service.heartbeat import BeatingClock, BeatingProgress
 from rwq_cli.service.rounds import Rounds, Timer
 from rwq_cli.service.supervision import Supervision
-from rwq_cli.views.cleaning import CleanTally, clean_metrics, clean_report, clean_status
+from rwq_cli.views.cleaning import clean_report
+from rwq_cli.views.cleaning_process import CleanTally, clean_metrics, clean_status
 
 
 class Schedule(NamedTuple):

@@ -33,7 +33,8 @@ RECIPES = (
         "Keep a queue healthy with cron",
         "Run the first line every minute, the second every six hours, and the third as often as "
         "your monitoring does: it exits with 0, 1 or 2 for OK, WARNING or CRITICAL. All of them "
-        "are safe while workers and other cleaners run.",
+        "are safe while workers and other cleaners run. Instead of cron, `rwq clean light -q jobs "
+        "--every 1m --deep-every 6h` can run as a service.",
         (
             "rwq clean light -q jobs -o json",
             "rwq clean deep -q jobs -o json",

@@ -1,14 +1,11 @@
-"""The repairs of a clean, each with its reason; and the counts of a cleaning process."""
+"""The repairs of a clean, each with its reason."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from rwq_cli.core.model import CleanAction, Repair, State
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.exposition import Metric
 from rwq_cli.output.report import Batch, View, infinitive
 
 _REPAIRS = tuple(repair.value for repair in Repair)
@@ -50,39 +47,3 @@ def clean_report(
             f"{escaped(action.item_id)}: {action.state.value}"
         ),
     )
-
-
-@dataclass(eq=False, repr=False)
-class CleanTally:
-    """What a cleaning process has done so far.
-
-    Attributes:
-        rounds: Complete rounds, by `light` and `deep`.
-        actions: Repairs, by queue and kind.
-    """
-
-    rounds: Counter[str] = field(default_factory=Counter)
-    actions: Counter[tuple[bytes, Repair]] = field(default_factory=Counter)
-
-
-def clean_status(tally: CleanTally, label: str) -> str:
-    """A line on what a cleaning process has done in these queues."""
-    counts: Counter[Repair] = Counter()
-    for (_, action), number in tally.actions.copy().items():
-        counts[action] += number
-    done = ", ".join(f"{word} {number:,}" for word, number in counts.items())
-    rounds = tally.rounds.total()
-    return f"{label}: {done or 'nothing to clean'} in {rounds:,} round{'' if rounds == 1 else 's'}"
-
-
-def clean_metrics(tally: CleanTally) -> list[Metric]:
-    """What a cleaning process has done, as counters."""
-    rounds = [({"depth": depth}, number) for depth, number in tally.rounds.copy().items()]
-    actions = [
-        ({"queue": queue, "action": action.value}, number)
-        for (queue, action), number in tally.actions.copy().items()
-    ]
-    return [
-        Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
-        Metric("cleaned_items_total", "Repairs by this process.", actions, "counter"),
-    ]
