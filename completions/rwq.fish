@@ -33,7 +33,7 @@ function __rwq_read_command
         case 'add'
             set options f/file= format= id= id-from= unique delay= at= strict dry-run 0/null
         case 'work'
-            set options j/jobs= for= fair max-time= kill-after= retries= backoff= backoff-max= on-fail= input= batch= task-dir= result result-ttl= drain max= max-failures= idle= grace= reconnect= clean= joblog= dry-run
+            set options j/jobs= for= fair max-time= kill-after= retries= backoff= backoff-max= on-fail= input= batch= task-dir= result result-ttl= drain max= max-failures= idle= grace= reconnect= clean= joblog= notify listen= dry-run
         case 'lease'
             set options n/number= for= id= wait timeout= fair dry-run 0/null
         case 'complete'
@@ -366,6 +366,8 @@ complete -c rwq -n '__rwq_at work' -l grace -x -d 'When stopped, end commands th
 complete -c rwq -n '__rwq_at work' -l reconnect -x -d 'How long to try a lost server again'
 complete -c rwq -n '__rwq_at work' -l clean -x -d 'Do a light clean this often, as one worker alone needs'
 complete -c rwq -n '__rwq_at work' -l joblog -r -F -d 'Append a tab-separated line for each item'
+complete -c rwq -n '__rwq_at work' -l notify -d 'Tell systemd when it is ready, stops, and still works (watchdog)'
+complete -c rwq -n '__rwq_at work' -l listen -x -d 'Serve /healthz and /metrics (Prometheus) there'
 complete -c rwq -n '__rwq_at work' -l dry-run -d 'Show the next item and its command, but lease nothing'
 complete -c rwq -n '__rwq_at_argument work' -F
 

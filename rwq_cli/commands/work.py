@@ -11,7 +11,15 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queues, place_of, server_variables
-from rwq_cli.cli.options import FIVE_MINUTES, Duration, LeaseForOption, option
+from rwq_cli.cli.options import (
+    FIVE_MINUTES,
+    Duration,
+    LeaseForOption,
+    ListenOption,
+    NotifyOption,
+    option,
+)
+from rwq_cli.cli.scraping import QueueScraper
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import lease_from
@@ -23,12 +31,14 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
+from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.working import (
     LiveNotes,
     Notes,
     Planned,
     joblog_lines,
     plan_report,
+    work_metrics,
     work_report,
 )
 from rwq_cli.work.child import Outputs, Stdout, allow_open_files, find_program
@@ -44,6 +54,8 @@ from rwq_cli.work.variables import Variables
 
 app = CommandModule()
 
+# A command must not speak for its worker.
+_SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
 TEN_SECONDS = Duration("10s")
 TEN_MINUTES = Duration("10m")
 AN_HOUR = Duration("1h")
@@ -170,6 +182,8 @@ def work(
     joblog: Annotated[
         str | None, option("--joblog FILE", "Append a tab-separated line for each item.")
     ] = None,
+    notify: NotifyOption = False,
+    listen: ListenOption = None,
     dry_run: Annotated[
         bool, option("--dry-run", "Show the next item and its command, but lease nothing.")
     ] = False,
@@ -188,7 +202,7 @@ def work(
     names = [queue.name for queue in queues]
     variables = Variables(
         {os.fsencode(k): os.fsencode(v) for k, v in settings.environment.variables.items()},
-        server_variables(settings),
+        {**server_variables(settings), **dict.fromkeys(_SYSTEMD if notify else ())},
         settings.holder_of(""),
         lease_s,
     )
@@ -204,7 +218,8 @@ def work(
         return plan_report(names, _plans(queues, invocations, policy, batch or 1))
     # The live line takes the place of progress.
     settings.end_progress()
-    queues[0].connection.progress = ProgressListener()
+    for queue in queues:
+        queue.connection.progress = ProgressListener()
     notes, outputs = _terminal(
         settings, names_queues=len(queues) > 1, result=result, reconnect_s=reconnect_s
     )
@@ -230,12 +245,26 @@ def work(
         queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
     )
     has_house = clean_s is not None or notes.tick_s is not None
+    scraper = QueueScraper(queues[0].connection)
+    supervision = Supervision(
+        notifies=notify,
+        address=listen,
+        variables=settings.environment.variables,
+        metrics=lambda: [*scraper.read(queues), *work_metrics(worker.progress)],
+    )
     worker = Worker(
-        session, invocations, outputs, limits, requests, notes, housekeeper if has_house else None
+        session,
+        invocations,
+        outputs,
+        limits,
+        requests,
+        notes,
+        supervision,
+        housekeeper if has_house else None,
     )
     return work_report(
         names,
-        _events(settings, session, worker, log),
+        _events(settings, session, supervision, worker, log),
         gave_up=lambda: worker.progress.gave_up > 0 or worker.ended_by_failures,
         place=_place(settings, queues),
         note=settings.environment.note,
@@ -367,12 +396,18 @@ def _place(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]
 
 
 def _events(
-    settings: Settings, session: WorkSession, worker: Worker, log: JobLog | None
+    settings: Settings,
+    session: WorkSession,
+    supervision: Supervision,
+    worker: Worker,
+    log: JobLog | None,
 ) -> Iterator[Sequence[Event]]:
     """Work; what happens is logged, and then reported."""
     environment = settings.environment
     try:
-        with session:
+        with session, supervision:
+            if supervision.url is not None:
+                environment.note(f"rwq: listening on {supervision.url}")
             for events in worker.events():
                 if log is not None:
                     log.write(joblog_lines(events))

@@ -15,6 +15,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.exposition import Metric
 from rwq_cli.output.machine import plain
 from rwq_cli.output.report import DRY_RUN, Batch, Records, Section, View
 from rwq_cli.views.command_lines import shell_word
@@ -168,6 +169,9 @@ class Notes(Listener):
     def reconnected(self, seconds: float) -> None:
         self._environment.error(f"rwq: the server answers again, after {human.duration(seconds)}")
 
+    def status(self, progress: Progress) -> str:
+        return f"{_counts(progress)} · {_running(progress)}"
+
     def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
         text = ", ".join(f"{repair.value} {number:,}" for repair, number in counts.items())
         self._environment.note(f"rwq: clean light: {text} ({escaped(queue)})")
@@ -253,17 +257,7 @@ def live_line(progress: Progress, rate: float) -> str:
         progress: How the worker stands.
         rate: Items completed a second.
     """
-    counts = progress.counts
-    parts = [
-        f"{counts[EventKind.COMPLETED]:,} done",
-        f"{counts[EventKind.RETRY]:,} retry",
-        f"{counts[EventKind.BURIED]:,} buried",
-    ]
-    for kind in (EventKind.REJECTED, EventKind.RELEASED, EventKind.LOST):
-        if counts[kind]:
-            parts.append(f"{counts[kind]:,} {kind.value}")
-    parts.append(f"{rate:,.1f}/s")
-    parts.append(f"{progress.running:,} running")
+    parts = [_counts(progress), f"{rate:,.1f}/s", _running(progress)]
     if progress.left is not None:
         left = f"{progress.left:,} left"
         if progress.left and rate:
@@ -274,6 +268,36 @@ def live_line(progress: Progress, rate: float) -> str:
     elif progress.is_paused:
         parts.append("paused")
     return " · ".join(parts)
+
+
+def _counts(progress: Progress) -> str:
+    counts = progress.counts
+    parts = [
+        f"{counts[EventKind.COMPLETED]:,} done",
+        f"{counts[EventKind.RETRY]:,} retry",
+        f"{counts[EventKind.BURIED]:,} buried",
+    ]
+    for kind in (EventKind.REJECTED, EventKind.RELEASED, EventKind.LOST):
+        if counts[kind]:
+            parts.append(f"{counts[kind]:,} {kind.value}")
+    return " · ".join(parts)
+
+
+def _running(progress: Progress) -> str:
+    return f"{progress.running:,} running"
+
+
+def work_metrics(progress: Progress) -> list[Metric]:
+    """What a worker has done, and what it does."""
+    ends = [
+        ({"event": kind.value}, number)
+        for kind, number in progress.counts.items()
+        if kind is not EventKind.STARTED
+    ]
+    return [
+        Metric("work_items_total", "Items of this process, by what happened.", ends, "counter"),
+        Metric("work_running", "Commands that run.", [({}, progress.running)]),
+    ]
 
 
 class Planned(NamedTuple):

@@ -37,6 +37,10 @@ class Listener:
     def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
         """A clean did something."""
 
+    def status(self, progress: Progress) -> str:  # noqa: ARG002
+        """What supervisors show."""
+        return ""
+
     def tick(self, progress: Progress) -> None:
         """Time has passed."""
 

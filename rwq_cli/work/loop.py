@@ -18,6 +18,7 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, PutBack
 from rwq_cli.core.work.session import Ended, Job, Loss, Turn, WorkSession
+from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.child import CannotRun, Child, Exhausted, Outputs, Stdout, TooLong
 from rwq_cli.work.events import Event, EventKind, Progress
 from rwq_cli.work.exchanger import Exchanger, Renewer, Waited
@@ -36,6 +37,8 @@ NOT_RUN = (126, 127)
 # The pause before the server is tried again, and of a place whose command had its item put back:
 # whatever it lacks will hardly be there at once.
 _PAUSE_S = 1.0
+# How often an idle loop shows that it is not stuck.
+_BEAT_S = 5.0
 # Commands that take less are given their next items before they end.
 _SHORT_S = 0.05
 # How long items that were taken ahead may wait for a place.
@@ -119,6 +122,7 @@ class Worker:
         limits: How to work, and when to end.
         requests: What signals ask for.
         listener: Is told what happens.
+        supervision: Answers supervisors.
         housekeeper: Makes the thread that cleans and counts, given a function to call from it;
             None for no such thread.
 
@@ -135,6 +139,7 @@ class Worker:
         limits: Limits,
         requests: Requests,
         listener: Listener,
+        supervision: Supervision,
         housekeeper: Callable[[Callable[[], object]], Housekeeper] | None = None,
     ) -> None:
         self._session = session
@@ -143,6 +148,7 @@ class Worker:
         self._limits = limits
         self._requests = requests
         self._listener = listener
+        self._supervision = supervision
         self._make_housekeeper = housekeeper
         self.progress = Progress()
         self.ended_by_failures = False
@@ -186,6 +192,7 @@ class Worker:
             if self._make_housekeeper is not None:
                 self._housekeeper = self._make_housekeeper(self._signals.notify)
             self._tick()
+            self._report_status()
             while True:
                 self._advance()
                 if self._events:
@@ -194,8 +201,9 @@ class Worker:
                     continue
                 if self._is_over():
                     break
-                left_s = self._timers.left_s
-                for key, _ in self._selector.select(left_s if left_s < 3600 else 3600):
+                left_s = min(self._timers.left_s, _BEAT_S)
+                self._supervision.beat(left_s)
+                for key, _ in self._selector.select(left_s):
                     key.data()
                 self._timers.run()
         finally:
@@ -238,6 +246,7 @@ class Worker:
             return
         self._stage = stage = self._requests.stage
         if stage is Stage.STOPPING:
+            self._supervision.stopping()
             if self._limits.grace_s is not None:
                 end = self._requests.advance
                 self._timers.after(self._limits.grace_s, lambda: end(Stage.ENDING))
@@ -429,6 +438,8 @@ class Worker:
         """Follow whether the server answers, and end the worker if it does not for too long."""
         now_s = time.monotonic()
         if error is None:
+            if not self._has_contact or self._out_since_s is not None:
+                self._supervision.ready(self._listener.status(self.progress))
             self._has_contact = True
             if self._out_since_s is not None:
                 self._listener.reconnected(now_s - self._out_since_s)
@@ -439,6 +450,7 @@ class Worker:
         if self._out_since_s is None:
             self._out_since_s = now_s
             if error.is_transient and self._has_contact:
+                self._supervision.lost(error.message)
                 self._listener.disconnected(error)
         is_too_long = now_s - self._out_since_s >= self._limits.reconnect_s
         if not (error.is_transient and self._has_contact) or is_too_long:
@@ -650,6 +662,11 @@ class Worker:
             self._is_suspended = False
             for run in self._runs.values():
                 run.child.send(signal.SIGCONT)
+
+    def _report_status(self) -> None:
+        if self._has_contact and self._out_since_s is None:
+            self._supervision.status(self._listener.status(self.progress))
+        self._timers.after(_BEAT_S, self._report_status)
 
     def _tick(self) -> None:
         if self._listener.tick_s is not None:
