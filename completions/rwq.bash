@@ -114,7 +114,7 @@ __rwq_table() {
         rwq_sort=$rwq_fields
         ;;
     queues)
-        rwq_options=(--watch=OTHER -0 --null)
+        rwq_options=(--suggest=OTHER --watch=OTHER -0 --null)
         rwq_arguments+=(QUEUE)
         rwq_fields=queue,queue_b64,waiting,processing,leased,held,abandoned,delayed,due,buried,returned,orphaned,unlisted,duplicated,ghosts,stray_leases,wrong_types,returns,results,oldest_waiting_seconds,lease_soonest_ms,lease_latest_ms,payload_sampled,payload_min_bytes,payload_median_bytes,payload_max_bytes
         rwq_sort=$rwq_fields

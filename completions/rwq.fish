@@ -69,7 +69,7 @@ function __rwq_read_command
         case 'stats'
             set options fast deep watch= all-queues
         case 'queues'
-            set options watch= 0/null
+            set options suggest= watch= 0/null
         case 'top'
             set options every=
         case 'wait'
@@ -552,6 +552,7 @@ complete -c rwq -n '__rwq_at stats' -l watch -x -d 'Show it again about this oft
 complete -c rwq -n '__rwq_at stats' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 
 # rwq queues
+complete -c rwq -n '__rwq_at queues' -l suggest -x -d 'Print N names that begin with PATTERN, for queues in as many slots of a cluster'
 complete -c rwq -n '__rwq_at queues' -l watch -x -d 'Show it again about this often: on a terminal in place, elsewhere as further records'
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d 'End each name of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at_argument queues; and test $__rwq_count -eq 0' -a '(__rwq_names queue)'

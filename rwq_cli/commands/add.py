@@ -6,7 +6,7 @@ import typer
 
 from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import naming, open_queues
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -29,13 +29,15 @@ def _time(text: str) -> str:
 
 
 @app.command(
-    help="Add items from arguments, files or stdin.",
+    help="Add items from arguments, files or stdin. With several -q, the ID of each item picks its "
+    "queue, so that adding it again is a duplicate wherever it went.",
     examples=(
         "rwq add -q jobs 'resize cat.png' 'resize dog.png'",
         "rwq add -q jobs -f urls.txt --id-from sha256",
         "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl",
         "rwq add -q jobs --delay 5m 'try again'",
         "rwq add -q jobs --at 08:00 -f urls.txt",
+        "rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256",
     ),
     exits={
         ExitStatus.OK: "done; items whose ID exists are counted as duplicates",
@@ -105,7 +107,8 @@ def add(
         raise InvalidArgument("--id and --id-from cannot be used together", "use one of them")
     if delay_s is not None and at is not None:
         raise InvalidArgument("--delay and --at cannot be used together", "use one of them")
-    queue = open_queue(settings)
+    queues = open_queues(settings)
+    queue = queues[0]
     reader = RecordReader(
         settings.environment,
         input_format,
@@ -121,6 +124,16 @@ def add(
         settings.environment.note("reading items from the terminal, one per line; Ctrl-D ends")
     if item_id is not None:
         items = with_id(items, item_id)
+    if len(queues) > 1:
+        from rwq_cli.core.items.spread import add_spread
+        from rwq_cli.views.spreading import batch_of_spread
+
+        return batch_of_spread(
+            add_spread(queues, items, unique=unique, dry_run=dry_run),
+            reader,
+            server="" if settings.is_implied else settings.server_label,
+            dry_run=dry_run,
+        )
     return batch_of_added(
         queue.name,
         queue.add_batches(items, unique=unique, dry_run=dry_run),

@@ -9,10 +9,10 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.open_queues import found_at_times
-from rwq_cli.cli.options import WatchOption
+from rwq_cli.cli.options import WatchOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
-from rwq_cli.core.errors import WrongType
+from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
@@ -27,10 +27,19 @@ app = CommandModule()
 @app.command(
     help="List the queues of this server with their counts. All keys are scanned; a queue "
     "whose items are all orphaned is not found. Abandoned items are counted only in queues with at "
-    f"most {PAGE_SIZE:,} items in processing; rwq stats always counts them.",
-    examples=("rwq queues", "rwq queues 'mail:*' -o json", "rwq queues --watch 5s"),
+    f"most {PAGE_SIZE:,} items in processing; rwq stats always counts them. With --suggest, print "
+    "names for new queues that are spread evenly over the nodes of a cluster.",
+    examples=(
+        "rwq queues",
+        "rwq queues 'mail:*' -o json",
+        "rwq queues --watch 5s",
+        "rwq queues --suggest 12 jobs -o ids",
+    ),
     reads_only=True,
-    plain={"a queue": ", ".join(column.name for column in queues_view().plain_columns)},
+    plain={
+        "a queue": ", ".join(column.name for column in queues_view().plain_columns),
+        "a name (--suggest)": "queue, slot, node",
+    },
     null="End each name of -o ids with NUL, and do not escape it.",
 )
 def queues(
@@ -41,8 +50,24 @@ def queues(
             metavar="[PATTERN]", parser=os.fsencode, help="Only names that match this glob."
         ),
     ] = None,
+    suggest: Annotated[
+        int | None,
+        option(
+            "--suggest N",
+            "Print N names that begin with PATTERN, for queues in as many slots of a cluster.",
+            min=1,
+        ),
+    ] = None,
     watch: WatchOption = None,
 ) -> Report:
+    if suggest is not None:
+        if pattern is None or watch is not None:
+            what = "needs a name" if pattern is None else "cannot be used with --watch"
+            raise InvalidArgument(f"--suggest {what}", "such as rwq queues --suggest 12 jobs")
+        from rwq_cli.core.server.suggest import suggested_names
+        from rwq_cli.views.suggestions import suggestions_report
+
+        return suggestions_report(suggested_names(open_connection(settings), pattern, suggest))
     connection = open_connection(settings)
     wanted = glob_pattern(b"*" if pattern is None else pattern)
 

@@ -75,7 +75,7 @@ def batch_of_ids(
     )
 
 
-_ADDED = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
+ADDED = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
 
 
 class Rejects(Protocol):
@@ -92,8 +92,8 @@ def batch_of_added(
     return Batch(
         view=outcome_view(queue),
         batches=outcomes.batches,
-        count=lambda batch: {_ADDED[status]: n for status, n in batch.counts().items()},
-        word=lambda outcome: _ADDED[outcome.status],
+        count=lambda batch: {ADDED[status]: n for status, n in batch.counts().items()},
+        word=lambda outcome: ADDED[outcome.status],
         counted=("added", "duplicates", "rejected"),
         failed=frozenset({"rejected"}),
         shown=frozenset({"added"}),

@@ -91,6 +91,13 @@ class Topology:
         named = {(nodes[0].host, int(nodes[0].port)): None for nodes in slots.values() if nodes}
         return [self._node(*address) for address in named | dict.fromkeys(self._moved.values())]
 
+    def slots(self) -> dict[str, list[int]]:
+        """The slots of each primary, in order, by host and port; see `primaries`."""
+        found: dict[str, list[int]] = {}
+        for slot, nodes in sorted(self._read().slots_cache.items()):
+            found.setdefault(f"{nodes[0].host}:{nodes[0].port}", []).append(slot)
+        return found
+
     def note_moved(self, slot: int, host: str, port: int) -> None:
         """Note what a MOVED said."""
         self._moved[slot] = (host, port)
@@ -209,6 +216,14 @@ class ClusterConnection(FollowingConnection):
             kind = TaggedConnection if hash_tag(name) is not None else UntaggedConnection
             self._queues[name] = kind(self, name)
         return self._queues[name]
+
+    def slots(self) -> dict[str, list[int]]:
+        """The slots of each primary, in order, by host and port.
+
+        Raises:
+            ServerError: The cluster could not be reached.
+        """
+        return self.topology.slots()
 
     def of_slot(self, slot: int | None) -> FollowingConnection:
         """A connection to the node that has a slot; to any primary for None."""

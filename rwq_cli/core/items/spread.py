@@ -1,0 +1,162 @@
+"""Adding items to several queues, each to the one that its ID picks.
+
+So a second add of an item meets the first one, wherever that went. An ID picks the queue with the
+greatest hash of both names (rendezvous hashing): if a queue is added to the list, only items that
+pick it change their queue, and if one is taken from it, only its own items do.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+from rwq_cli.core.batches import BATCH_BYTES, Flush
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.items.add import ADD_ITEMS, add_batches
+from rwq_cli.core.model import NewItems, Outcome, OutcomeBatch
+
+# Items that are read before they are added, so that a call has about `ADD_ITEMS` of one queue.
+_READ_ITEMS = 20_000
+
+
+class Picker:
+    """Picks the queue of an ID; the order of the queues does not matter.
+
+    The rule is the same for ever, and simple enough for other programs: the queue with the greatest
+    8-byte BLAKE2b hash of its name, a zero byte and the ID.
+
+    Args:
+        names: The queues' names, at least one.
+    """
+
+    def __init__(self, names: Iterable[bytes]) -> None:
+        begun = {name: blake2b(name + b"\0", digest_size=8) for name in sorted(set(names))}
+        self._begun = list(begun.items())
+
+    def pick(self, item_id: bytes) -> bytes:
+        """The name of the queue for this ID."""
+        best, picked = b"", b""
+        for name, begun in self._begun:
+            hashed = begun.copy()
+            hashed.update(item_id)
+            if (digest := hashed.digest()) > best or not picked:
+                best, picked = digest, name
+        return picked
+
+
+class SpreadOutcome(NamedTuple):
+    """The outcome for an item.
+
+    Attributes:
+        queue: The name of the queue that its ID picked.
+        outcome: What became of it there.
+    """
+
+    queue: bytes
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadBatch:
+    """The outcomes of one call.
+
+    Attributes:
+        queue: The name of the queue.
+        outcomes: The outcomes.
+    """
+
+    queue: bytes
+    outcomes: OutcomeBatch
+
+    def __iter__(self) -> Iterator[SpreadOutcome]:
+        return (SpreadOutcome(self.queue, outcome) for outcome in self.outcomes)
+
+
+def add_spread(
+    queues: Sequence[Queue],
+    batches: Iterable[NewItems | Flush],
+    *,
+    unique: bool = False,
+    dry_run: bool = False,
+) -> Iterator[SpreadBatch]:
+    """Add a stream of items, each to the queue that its ID picks; see `add_batches`.
+
+    Up to 20,000 items are read at once, and added queue by queue; at a `FLUSH` all are awaited.
+
+    Args:
+        queues: The queues, which may be on different nodes of a cluster.
+        batches: The items.
+        unique: See `add_batches`.
+        dry_run: See `add_batches`.
+
+    Raises:
+        ServerError: `acknowledged` is the number of items, counted from the first, with an
+            acknowledged outcome; of the others, those that were yielded have one.
+
+    Yields:
+        The outcomes as the servers acknowledge them.
+    """
+    by_name = {queue.name: queue for queue in queues}
+    picker = Picker(by_name)
+    done = 0
+    items_max = min(_READ_ITEMS, ADD_ITEMS * len(by_name))
+    # A dry run notices an ID that is repeated within one call only.
+    chunks = [list(_without_pauses(batches))] if dry_run else _chunks(batches, items_max)
+    for chunk in chunks:
+        parts = _parts(chunk, picker)
+        try:
+            for name, items in parts.items():
+                calls = list(_cut(items))
+                for outcomes in add_batches(
+                    by_name[name], calls, unique=unique, dry_run=dry_run
+                ).batches:
+                    yield SpreadBatch(name, outcomes)
+        except ServerError as error:
+            error.acknowledged, error.acknowledged_after = done, ()
+            raise
+        done += sum(len(batch.ids) for batch in chunk)
+
+
+def _without_pauses(batches: Iterable[NewItems | Flush]) -> Iterator[NewItems]:
+    return (batch for batch in batches if not isinstance(batch, Flush))
+
+
+def _chunks(batches: Iterable[NewItems | Flush], items_max: int) -> Iterator[list[NewItems]]:
+    """Batches that are added together."""
+    chunk: list[NewItems] = []
+    items = size = 0
+    for batch in batches:
+        if not isinstance(batch, Flush):
+            chunk.append(batch)
+            items += len(batch.ids)
+            size += sum(map(len, batch.data))
+        if chunk and (isinstance(batch, Flush) or items >= items_max or size >= BATCH_BYTES):
+            yield chunk
+            chunk, items, size = [], 0, 0
+    if chunk:
+        yield chunk
+
+
+def _parts(chunk: Sequence[NewItems], picker: Picker) -> dict[bytes, NewItems]:
+    """The items of each queue, in their order."""
+    are_random = all(batch.random_ids for batch in chunk)
+    has_dues = any(batch.dues is not None for batch in chunk)
+    parts: dict[bytes, NewItems] = {}
+    for batch in chunk:
+        for at, item_id in enumerate(batch.ids):
+            name = picker.pick(item_id)
+            if (part := parts.get(name)) is None:
+                part = parts[name] = NewItems([], [], [] if has_dues else None, are_random)
+            part.ids.append(item_id)
+            part.data.append(batch.data[at])
+            if part.dues is not None:
+                part.dues.append(None if batch.dues is None else batch.dues[at])
+    return parts
+
+
+def _cut(items: NewItems) -> Iterator[NewItems]:
+    for start in range(0, len(items.ids), ADD_ITEMS):
+        part = slice(start, start + ADD_ITEMS)
+        dues = None if items.dues is None else items.dues[part]
+        yield NewItems(items.ids[part], items.data[part], dues, items.random_ids)

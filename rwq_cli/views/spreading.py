@@ -1,0 +1,67 @@
+"""The outcomes of adding to several queues."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from rwq_cli.core.items.spread import SpreadBatch, SpreadOutcome
+from rwq_cli.core.model import Outcome, Status
+from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.report import Batch, View
+from rwq_cli.views.outcomes import ADDED, Rejects, outcome_view
+
+# A summary names so many queues at most.
+_NAMED_QUEUES = 8
+
+
+def batch_of_spread(
+    batches: Iterable[SpreadBatch], rejects: Rejects, *, server: str, dry_run: bool
+) -> Batch[SpreadOutcome]:
+    """The report of `rwq add` to several queues; reading the batches adds the items.
+
+    Args:
+        batches: The outcomes.
+        rejects: Counts input that was not added.
+        server: The server's name in the summary; empty if the environment names it.
+        dry_run: Whether it is a dry run.
+    """
+    by_queue: dict[bytes, Counter[str]] = {}
+
+    def count(batch: SpreadBatch) -> Mapping[str, int]:
+        counts = {ADDED[status]: n for status, n in batch.outcomes.counts().items()}
+        by_queue.setdefault(batch.queue, Counter()).update(counts)
+        return counts
+
+    def extra() -> dict[str, int]:
+        report.fields["queues"] = [
+            {**bytes_fields("queue", name), "added": counts["added"]}
+            for name, counts in sorted(by_queue.items())
+        ]
+        return {"rejected": rejects.rejected, "empty": rejects.empty}
+
+    def place() -> str:
+        added = [
+            f"{escaped(name)} {counts['added']:,}" for name, counts in sorted(by_queue.items())
+        ]
+        shown = ", ".join(added) if len(added) <= _NAMED_QUEUES else f"{len(added):,} queues"
+        return f" ({shown or 'no queue'}{f' on {server}' if server else ''})"
+
+    report = Batch[SpreadOutcome](
+        view=View(
+            lambda each: outcome_view(each.queue).fields(each.outcome),
+            lambda each: each.outcome.item_id,
+            SpreadOutcome(b"", Outcome(b"", Status.MISSING)),
+        ),
+        batches=batches,
+        count=count,
+        word=lambda each: ADDED[each.outcome.status],
+        counted=("added", "duplicates", "rejected"),
+        failed=frozenset({"rejected"}),
+        shown=frozenset({"added"}),
+        shows_all=False,
+        fields={**bytes_fields("queue", None), "dry_run": dry_run},
+        dry_run=dry_run,
+        extra=extra,
+        place=place,
+    )
+    return report

@@ -1,0 +1,118 @@
+"""Adding to several queues: which queue an ID picks, and what is reported."""
+
+from collections import Counter
+
+import pytest
+import redis
+
+from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.errors import OutOfMemory
+from rwq_cli.core.items.add import batched_items
+from rwq_cli.core.items.spread import Picker, add_spread
+from rwq_cli.core.model import Due, NewItem, Status
+from tests.conftest import StartServer
+from tests.driver import Rwq
+
+NAMES = [b"{jobs:%d}" % number for number in range(8)]
+IDS = [b"%d" % number for number in range(4000)]
+
+
+def test_the_rule_is_the_same_for_ever() -> None:
+    """Made with `printf '%s\\0%s' NAME ID | b2sum -l 64`, the greatest first."""
+    picker = Picker([b"a", b"b", b"c"])
+    ids = (b"1", b"2", b"3", b"4", b"5", b"\xff")
+    assert b"".join(map(picker.pick, ids)) == b"ccbaca"
+
+
+def test_ids_spread_evenly() -> None:
+    picker = Picker(NAMES)
+    counts = Counter(map(picker.pick, IDS))
+    assert counts.keys() == set(NAMES)
+    # 500 each, with a standard deviation of 21.
+    assert all(400 < number < 600 for number in counts.values())
+
+
+def test_the_order_and_repetition_of_the_names_do_not_matter() -> None:
+    picker, other = Picker(NAMES), Picker([*reversed(NAMES), *NAMES])
+    assert [picker.pick(item_id) for item_id in IDS] == [other.pick(item_id) for item_id in IDS]
+
+
+def test_only_items_that_pick_a_new_queue_change_theirs() -> None:
+    before, after = Picker(NAMES), Picker([*NAMES, b"{jobs:new}"])
+    changed = {after.pick(i) for i in IDS if before.pick(i) != after.pick(i)}
+    assert changed == {b"{jobs:new}"}
+
+
+def test_a_second_add_is_a_duplicate_wherever_the_item_went(
+    connection: Connection, raw: redis.Redis
+) -> None:
+    queues = [WorkQueue(connection, name) for name in NAMES]
+
+    def add(*, dry_run: bool = False) -> Counter[Status]:
+        items = (NewItem(item_id, b"data") for item_id in IDS)
+        batches = add_spread(queues, batched_items(items), dry_run=dry_run)
+        return Counter(each.outcome.status for batch in batches for each in batch)
+
+    assert add(dry_run=True) == {Status.ADDED: 4000}
+    assert raw.dbsize() == 0
+    assert add() == {Status.ADDED: 4000}
+    assert add() == {Status.DUPLICATE: 4000}
+    picker = Picker(NAMES)
+    for name in NAMES:
+        waiting = raw.lrange(name + b":queue", 0, -1)
+        assert waiting[::-1] == [item_id for item_id in IDS if picker.pick(item_id) == name]
+
+
+def test_delayed_items_and_those_of_one_stream_are_mixed(connection: Connection) -> None:
+    queues = [WorkQueue(connection, name) for name in NAMES[:2]]
+    due = Due(60_000, from_now=True)
+    items = [NewItem(b"%d" % n, b"x", due if n % 2 else None) for n in range(100)]
+    for _ in add_spread(queues, batched_items(items)):
+        pass
+    counts = [queue.lengths() for queue in queues]
+    assert sum(each.waiting for each in counts) == sum(each.delayed for each in counts) == 50
+
+
+def test_an_error_tells_how_many_were_acknowledged(start_server: StartServer) -> None:
+    from rwq_cli.core import Server, connect
+
+    private = start_server("--maxmemory", "6mb", "--maxmemory-policy", "noeviction")
+    queues = [WorkQueue(connect(Server(private.url)), name) for name in NAMES[:2]]
+    items = (NewItem(b"%d" % number, b"x" * 1000) for number in range(50_000))
+    done: list[int] = []
+    batches = add_spread(queues, batched_items(items))
+    with pytest.raises(OutOfMemory) as caught:
+        done.extend(len(list(batch)) for batch in batches)
+    assert caught.value.acknowledged is not None
+    assert 0 < caught.value.acknowledged <= sum(done) < 50_000
+
+
+def test_the_report_names_the_queues(rwq: Rwq) -> None:
+    ids = ("one", "two", "three", "four", "five")
+    words = ("add", "-q", "a", "-q", "b", "--id-from", "line", *ids)
+    first = rwq(*words, "-o", "jsonl")
+    picker = Picker([b"a", b"b"])
+    picked = {each["id"]: each["queue"] for each in first.jsonl}
+    assert picked == {item_id: picker.pick(item_id.encode()).decode() for item_id in ids}
+    number = Counter(picked.values())
+    server = rwq.variables["RWQ_URL"]
+    assert first.notes == f"added 5 (a {number['a']}, b {number['b']} on {server})\n"
+    again = rwq(*words, "-o", "json").json
+    assert (again["added"], again["duplicates"], again["queue"]) == (0, 5, None)
+    assert again["queues"] == [
+        {"queue": "a", "queue_b64": None, "added": 0},
+        {"queue": "b", "queue_b64": None, "added": 0},
+    ]
+
+
+def test_names_are_suggested_only_for_a_cluster(rwq: Rwq) -> None:
+    assert rwq("queues", "--suggest", "3", "jobs").as_tuple() == (
+        2,
+        "",
+        "rwq: error: names are suggested for a cluster only; give a redis+cluster:// URL\n",
+    )
+    assert rwq("queues", "--suggest", "3").as_tuple() == (
+        2,
+        "",
+        "rwq: error: --suggest needs a name; such as rwq queues --suggest 12 jobs\n",
+    )
