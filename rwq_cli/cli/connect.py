@@ -90,6 +90,8 @@ def _password(settings: Settings) -> Password:
     context = settings.server.context
     if named is None and context is None:
         return Password(settings.environment.variables.get("RWQ_PASSWORD"), "RWQ_PASSWORD")
+    if named is None and context is not None and not context.has_password:
+        return Password(None, f"context {context.name}")
     from rwq_cli.contexts.password import password_of, read_password_file
 
     if named is not None:

@@ -54,6 +54,11 @@ class Context(NamedTuple):
     protect: Protection = Protection.NONE
 
     @property
+    def has_password(self) -> bool:
+        """Whether there is a password outside the URL."""
+        return self.password_command is not None or self.password_file is not None
+
+    @property
     def is_protected(self) -> bool:
         """Whether `--yes` alone does not confirm a destructive action on a terminal."""
         return self.protect is not Protection.NONE

@@ -295,7 +295,7 @@ def open_latest(
         InvalidArgument: The latest cannot be read.
         NothingToUndo: There is none.
     """
-    tried = elsewhere = None
+    tried = elsewhere = other = None
     for path in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
         try:
             line, end = _two_ends(path)
@@ -305,15 +305,18 @@ def open_latest(
             # Its writer was killed before it removed anything, or has just started.
             continue
         header = _header(line, path)
+        was_tried = end.endswith(TRIED_LINE)
+        server = header.origin.server if header is not None and header.origin is not None else None
+        is_far = is_here is not None and server is not None and not is_here(server)
         if queue is not None and (header is None or header.queue != queue):
+            if header is not None and not (other or is_far or was_tried):
+                other = header.queue
             continue
-        if is_here is not None and header is not None and header.origin is not None:
-            server = header.origin.server
-            if not is_here(server):
-                if elsewhere is None and not end.endswith(TRIED_LINE):
-                    elsewhere = path, server
-                continue
-        if end.endswith(TRIED_LINE):
+        if is_far:
+            if elsewhere is None and not was_tried:
+                elsewhere = path, server
+            continue
+        if was_tried:
             tried = tried or path
             continue
         try:
@@ -326,6 +329,8 @@ def open_latest(
         reader.close()
     where = "" if queue is None else f" in {escaped(queue)}"
     message, hint = f"there is nothing to undo{where}", f"undo files are in {directory}"
+    if other is not None:
+        hint = f"-q {escaped(other)} restores the latest of this server"
     if elsewhere is not None:
         path, server = elsewhere
         message = f"there is nothing to undo on this server; {path} was written for {server}"

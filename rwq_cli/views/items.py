@@ -210,6 +210,13 @@ def plain_names(columns: Sequence[Column[Item]]) -> str:
     return ", ".join(column.name for column in plain_order(columns))
 
 
+def _with_returns(columns: Sequence[Column[Item]]) -> Sequence[Column[Item]]:
+    """The columns of a table: it shows what came back again and again."""
+    extras = (LAST_USE.name, SIZE.name, DATA.name, LEASED_COLUMNS[-1].name)
+    at = next((at for at, column in enumerate(columns) if column.name in extras), len(columns))
+    return [*columns[:at], RETURNS, *columns[at:]]
+
+
 def item_view(columns: Sequence[Column[Item]]) -> View[Item]:
     """Items with these columns."""
     own = {column.name: column for column in columns}
@@ -217,7 +224,7 @@ def item_view(columns: Sequence[Column[Item]]) -> View[Item]:
         item_fields,
         lambda item: item.item_id,
         Item(b"", b"", State.GONE),
-        columns,
+        _with_returns(columns),
         data=lambda item: item.data,
         nested=ITEM_NESTED,
         plain_columns=plain_order(columns),

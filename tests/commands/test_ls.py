@@ -296,3 +296,13 @@ def test_a_page_of_a_long_list_needs_no_more_calls(rwq: Rwq, raw: redis.Redis) -
 def test_a_pattern_matches_empty_data(rwq: Rwq) -> None:
     rwq("add", "--id", "empty", "")
     assert rwq("ls", "--match", "^$", "-o", "ids").text == "empty\n"
+
+
+def test_a_table_shows_what_was_returned_again_and_again(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"a", b"b")
+    foreign.raw.hset(foreign.keys.returns, "a", 12)
+    header, _, first, second = rwq("ls", "abandoned", "-o", "table").lines[:4]
+    assert (header.split()[2], first.split()[2], second.split()[2]) == ("RETURNS", "12", "-")
+    assert [line.split("\t")[0] for line in rwq("ls", "abandoned").text.splitlines()] == ["a", "b"]
+    foreign.raw.delete(foreign.keys.returns)
+    assert "RETURNS" not in rwq("ls", "abandoned", "-o", "table").text

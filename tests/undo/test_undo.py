@@ -637,3 +637,19 @@ class TestEdits:
         foreign.raw.lpush("jobs:item:a", "x")
         result = rwq("undo", "-o", "json")
         assert (result.code, result.json["rejected"]) == (1, 1)
+
+
+def test_nothing_in_this_queue_names_the_latest_other(rwq: Rwq, foreign: Foreign) -> None:
+    for name in (b"first", b"other"):
+        Foreign(foreign.raw, name).waiting(b"a")
+        assert rwq("rm", "a", "--yes", "-q", name.decode()).code == 0
+    assert rwq("undo").as_tuple() == (
+        1,
+        "",
+        "rwq: error: there is nothing to undo in jobs; -q other restores the latest of this "
+        "server\n",
+    )
+    assert rwq("undo", "-q", "other").code == 0
+    assert "-q first restores" in rwq("undo").notes
+    assert rwq("undo", "-q", "first").code == 0
+    assert "; undo files are in " in rwq("undo").notes
