@@ -1,5 +1,6 @@
 """`rwq lease`: lease items, the next ones or by ID."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
@@ -69,22 +70,14 @@ def lease(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Report:
-    wants_data = settings.output is not OutputFormat.IDS
     if ids:
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
                 "--id cannot be used with -n, --wait, --timeout or --fair",
                 "it leases these items only",
             )
-        queue = open_queue(settings)
-        return lease_by_id_report(
-            queue.name,
-            queue.lease_ids(ids, lease_s=lease_s, data=wants_data, dry_run=dry_run),
-            one=len(ids) == 1,
-            dry_run=dry_run,
-            lines=naming(settings, queue).lines,
-        )
-    if not wants_data and len(set(settings.queues)) > 1:
+        return _lease_ids(settings, ids, lease_s, dry_run=dry_run)
+    if not _wants_data(settings) and len(set(settings.queues)) > 1:
         raise InvalidArgument(
             "-o ids does not show which of several queues an item comes from",
             "use -o jsonl, csv or plain",
@@ -107,7 +100,7 @@ def lease(
         count,
         lease_s=lease_s,
         wait_s=wait_s,
-        data=wants_data,
+        data=_wants_data(settings),
         shuffle=shuffle,
         before_waiting=None if settings.output.is_json else tell,
         dry_run=dry_run,
@@ -119,3 +112,20 @@ def lease(
         one=count == 1,
         dry_run=dry_run,
     )
+
+
+def _lease_ids(
+    settings: Settings, ids: Sequence[bytes], lease_s: float, *, dry_run: bool
+) -> Report:
+    queue = open_queue(settings)
+    return lease_by_id_report(
+        queue.name,
+        queue.lease_ids(ids, lease_s=lease_s, data=_wants_data(settings), dry_run=dry_run),
+        one=len(ids) == 1,
+        dry_run=dry_run,
+        lines=naming(settings, queue).lines,
+    )
+
+
+def _wants_data(settings: Settings) -> bool:
+    return settings.output is not OutputFormat.IDS

@@ -234,7 +234,7 @@ def _check(
         )
     if not anywhere and not is_same_server(origin.server, connection.address):
         raise InvalidArgument(
-            f"these items were removed from {origin.place}, and this is {connection.address}",
+            f"these items were removed from {origin.label}, and this is {connection.address}",
             "name that server with -u, or use --anywhere",
         )
 

@@ -15,6 +15,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due
 from rwq_cli.input.durations import in_limits, parse_duration
 from rwq_cli.input.files import BadRecord
+from rwq_cli.output.json_text import check_utf8, string_of
 
 
 class _Record(Struct, gc=False):
@@ -32,7 +33,6 @@ class _DataOnly(Struct, gc=False, forbid_unknown_fields=True):
 _record = Decoder(_Record).decode
 _data_only = Decoder(_DataOnly).decode
 _fields = Decoder(dict[str, Raw]).decode
-_string = Decoder(str).decode
 _number_or_string = Decoder(float | str).decode
 
 
@@ -42,7 +42,7 @@ def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
     The result is what `parse_record` would return for each, in two thirds of the time.
     """
     try:
-        _check_utf8(b"\n".join(lines))
+        check_utf8(b"\n".join(lines))
         return [_compact(_data_only(line).data) for line in lines]
     except (ValueError, RecursionError):
         return None
@@ -96,7 +96,7 @@ def field_of(data: bytes, name: str) -> bytes:
 
 def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
     try:
-        _check_utf8(text)
+        check_utf8(text)
         return decode(text)
     except ValidationError:
         raise BadRecord(otherwise)
@@ -106,16 +106,10 @@ def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
         raise BadRecord("not JSON: nested too deeply")
 
 
-def _check_utf8(text: bytes) -> None:
-    """Raise `UnicodeDecodeError` if it is not UTF-8: the decoder does not check raw values."""
-    if not text.isascii():
-        text.decode()
-
-
 def _compact(value: Raw) -> bytes:
     """The text of a string; any other JSON value without whitespace between its tokens."""
     text = bytes(value)
-    return _string(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)
+    return string_of(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)
 
 
 def _due_after(delay: bytes) -> Due | None:

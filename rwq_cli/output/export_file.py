@@ -39,7 +39,7 @@ class UndoOrigin:
     context: str | None = None
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """What to call the server in messages."""
         return self.server if self.context is None else f"{self.context} ({self.server})"
 
@@ -114,7 +114,7 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     """
     named = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
-        return _line({**named, **item_fields(entry)})
+        return _line({**named, **exported_fields(entry)})
     return _line(
         {
             **named,
@@ -140,7 +140,7 @@ def control_line(line: ControlLine, items: int = 0) -> bytes:
     return _line(fields)
 
 
-def item_fields(item: ItemSnapshot) -> dict[str, Any]:
+def exported_fields(item: ItemSnapshot) -> dict[str, Any]:
     """An item's JSON object; a field that does not apply is null."""
     lease = None
     if item.lease is not None:
@@ -162,7 +162,7 @@ def item_fields(item: ItemSnapshot) -> dict[str, Any]:
 def item_view() -> View[tuple[bytes, ItemSnapshot]]:
     """Items of an export, each with its queue, in the formats other than its own."""
     return View(
-        lambda entry: {**item_fields(entry[1]), **bytes_fields("queue", entry[0])},
+        lambda entry: {**exported_fields(entry[1]), **bytes_fields("queue", entry[0])},
         lambda entry: entry[1].item_id,
         (b"", ItemSnapshot(b"", b"", State.GONE, None)),
         data=lambda entry: entry[1].data,

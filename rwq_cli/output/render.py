@@ -147,7 +147,7 @@ def _render_tick(report: Records[Any], options: OutputOptions, part: _Part) -> N
         options.environment.stdout.write(b"\n")
     else:
         # A line for each record, so that those of one tick and of the next do not differ.
-        lines = replace(report, is_one=False, describes=False, footer=lambda _: None)
+        lines = replace(report, is_one=False, table_in_pipes=False, footer=lambda _: None)
         _render_records(lines, options, part)
 
 
@@ -185,7 +185,7 @@ def _render_records(
         records = in_order(report.view, records, options)
     report.view = _with_fields(report.view, options)
     has_default = options.is_default and options.fields is None
-    if report.describes and has_default and options.format is OutputFormat.PLAIN:
+    if report.table_in_pipes and has_default and options.format is OutputFormat.PLAIN:
         options = options._replace(format=OutputFormat.TABLE)
     environment = options.environment
     total = missing = 0
@@ -214,7 +214,7 @@ def _render_records(
     if not total and report.empty:
         if options.format.is_for_people and not environment.quiet:
             environment.stdout.write(f"{report.empty}\n".encode())
-        elif report.none_is_no:
+        elif report.fails_if_empty:
             environment.note(report.empty)
     shows_footer = options.format.is_for_people or environment.stderr_is_terminal
     footer = report.footer(total) if total and shows_footer else None
@@ -235,7 +235,7 @@ def _render_records(
         return status
     if missing:
         return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
-    return ExitStatus.NO if report.none_is_no and not total else ExitStatus.OK
+    return ExitStatus.NO if report.fails_if_empty and not total else ExitStatus.OK
 
 
 def _write_records(
@@ -278,7 +278,7 @@ def _headed(part: _Part, records: Iterator[T], options: OutputOptions) -> Iterat
 def _writer(report: Records[T], options: OutputOptions, part: _Part | None) -> Writer[T]:
     if part:
         return part.writer.use(report.view)
-    return Writer(report.view, options, bare=report.is_one or report.bare_data)
+    return Writer(report.view, options, bare=report.is_one or report.unframed_data)
 
 
 def _render_batch(
@@ -342,8 +342,8 @@ def _render_batch(
         environment.note(_summary(report, part))
         raise
     if output is not OutputFormat.JSON and (not part or any(report.totals().values())):
-        is_news = report.is_news and any(report.counts.values())
-        (environment.error if is_news else environment.note)(_summary(report, part))
+        summary_if_quiet = report.summary_if_quiet and any(report.counts.values())
+        (environment.error if summary_if_quiet else environment.note)(_summary(report, part))
     return report.status()
 
 

@@ -154,10 +154,10 @@ class Records(Generic[T]):
         view: Their representation.
         records: The records.
         empty: The sentence that replaces an empty table.
-        none_is_no: Whether no records mean exit code 1.
+        fails_if_empty: Whether no records mean exit code 1.
         is_one: Whether the user asked for one record: JSON is an object then.
-        describes: Whether a pipe gets by default what a terminal gets.
-        bare_data: Whether `-o data` adds nothing to the bytes, because one item was requested.
+        table_in_pipes: Whether a pipe gets by default what a terminal gets.
+        unframed_data: Whether `-o data` adds nothing to the bytes, because one item was requested.
         id_batches: The IDs of the records in batches, read in place of the records for `-o ids`;
             None if only the records can be read.
         text: The output for `table` and `plain`, with line ends; None for the view's.
@@ -172,10 +172,10 @@ class Records(Generic[T]):
     view: View[T]
     records: Iterable[T]
     empty: str = ""
-    none_is_no: bool = False
+    fails_if_empty: bool = False
     is_one: bool = False
-    describes: bool = False
-    bare_data: bool = False
+    table_in_pipes: bool = False
+    unframed_data: bool = False
     id_batches: Iterable[Sequence[bytes]] | None = None
     text: str | None = None
     opening: str | None = None
@@ -207,7 +207,7 @@ class Batch(Generic[T]):
         idle: The summary if there was nothing to do; None for one of the first word.
         place: Returns where it was done, for the summary.
         suffix: The end of the summary line; called when the work is done.
-        is_news: Whether a quiet run has a summary, too, if anything was done.
+        summary_if_quiet: Whether a quiet run has a summary, too, if anything was done.
         explain: Returns the reason for each of these failures, and what to do; None if failures are
             reported otherwise.
         preview: What a dry run would do to a record, for people; None to name no records.
@@ -231,7 +231,7 @@ class Batch(Generic[T]):
     idle: str | None = None
     place: Callable[[], str] = str
     suffix: Callable[[], str] = str
-    is_news: bool = False
+    summary_if_quiet: bool = False
     explain: Callable[[Sequence[T]], Iterable[str]] | None = None
     preview: Callable[[T], str] | None = None
     counts: Counter[str] = field(default_factory=Counter)

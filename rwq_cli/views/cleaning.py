@@ -41,7 +41,7 @@ def clean_report(
         idle="nothing to clean",
         place=place,
         # For cron, which mails what is printed.
-        is_news=True,
+        summary_if_quiet=True,
         preview=lambda action: (
             f"would {infinitive(action.action.value)} "
             f"{escaped(action.item_id)}: {action.state.value}"

@@ -57,7 +57,7 @@ def one_context(
         view=_view(current, detailed=True),
         records=[context],
         is_one=True,
-        describes=True,
+        table_in_pipes=True,
         text=text,
         closing=lambda: note,
     )
@@ -189,7 +189,7 @@ def checked_report(checked: Iterable[CheckedServer]) -> Records[CheckedServer]:
         ),
         records=checked,
         is_one=True,
-        describes=True,
+        table_in_pipes=True,
     )
 
 

@@ -60,7 +60,7 @@ def doctor_report(
     return Records(
         view=view,
         records=findings(),
-        describes=True,
+        table_in_pipes=True,
         empty=f"Nothing is wrong with {escaped(queue)}."
         if is_all
         else f"{escaped(queue)} has none of these findings.",

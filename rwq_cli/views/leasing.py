@@ -31,8 +31,8 @@ def lease_report(
         view=item_view((QUEUE, *LEASED_COLUMNS) if len(queues) > 1 else LEASED_COLUMNS),
         records=items,
         empty=f"Nothing to lease in {', '.join(map(escaped, queues))}.",
-        none_is_no=True,
-        bare_data=one,
+        fails_if_empty=True,
+        unframed_data=one,
         # In a dry run, a note comes first.
         id_batches=None if dry_run else id_batches,
         opening=_DRY_RUN if dry_run else None,
@@ -96,8 +96,8 @@ def lease_by_id_report(
     report = Records(
         view=item_view(LEASED_COLUMNS),
         records=items(),
-        none_is_no=True,
-        bare_data=one,
+        fails_if_empty=True,
+        unframed_data=one,
         opening=_DRY_RUN if dry_run else None,
         note=_held,
         closing=lambda: "\n".join(refusals) if leased else None,

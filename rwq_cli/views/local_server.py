@@ -13,7 +13,7 @@ def local_report(status: LocalStatus, *, answer_is_no: bool) -> Records[LocalSta
     return Records(
         view=View(_fields, lambda _status: None, status, sections=_sections),
         records=[status],
-        describes=True,
+        table_in_pipes=True,
         is_one=True,
         is_missing=lambda _status: answer_is_no,
     )

@@ -37,7 +37,7 @@ def wait_report(results: Iterable[WaitResult], *, one: bool) -> Records[WaitResu
         ),
         records=read(),
         is_one=one,
-        describes=True,
+        table_in_pipes=True,
         note=note,
         status=lambda: ExitStatus.NO if missed else ExitStatus.OK,
     )

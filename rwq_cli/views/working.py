@@ -326,7 +326,7 @@ def plan_report(queues: Sequence[bytes], plans: Iterable[Planned]) -> Records[Pl
         records=plans,
         empty=f"No item to work on in {', '.join(map(escaped, queues))}.",
         is_one=True,
-        describes=True,
+        table_in_pipes=True,
         opening=f"{DRY_RUN}this would be run next",
     )
 

@@ -121,8 +121,9 @@ def _wait(queue: Queue, condition: WaitCondition, timeout_s: float) -> WaitResul
             if condition.below is not None:
                 reached = counts.waiting < condition.below
             else:
-                is_empty = not (counts.waiting or counts.processing or counts.delayed)
-                reached, seen_empty = is_empty and seen_empty, is_empty
+                # Buried items need no worker, so they are not waited for.
+                is_done = not (counts.waiting or counts.processing or counts.delayed)
+                reached, seen_empty = is_done and seen_empty, is_done
         waited_s = clock.monotonic() - started_s
         if reached or (waited_s >= timeout_s and not seen_empty):
             remaining = len(left) if condition.ids else None

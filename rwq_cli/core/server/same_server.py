@@ -11,10 +11,10 @@ def is_same_server(one: str, other: str) -> bool:
 
     Two lists of hosts name the same cluster or Sentinels if they have a host in common.
     """
-    return not _places(one).isdisjoint(_places(other))
+    return not _endpoints(one).isdisjoint(_endpoints(other))
 
 
-def _places(url: str) -> set[tuple[object, ...]]:
+def _endpoints(url: str) -> set[tuple[object, ...]]:
     """Socket, or each host and port, then the database; a malformed URL equals only itself."""
     scheme, _, rest = url.partition("://")
     # Undo files of version 0.1 have a masked user and password here.
