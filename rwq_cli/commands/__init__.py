@@ -1,4 +1,4 @@
 """One module per command, which parses, calls the core and returns a report.
 
-`mending`, `removing` and `restoring` are not commands; several commands share them.
+`removing`, `replacing` and `restoring` are not commands; several commands share them.
 """

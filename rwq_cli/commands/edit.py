@@ -11,7 +11,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, parse_id
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.mending import ask_about_data, data_report, read_item
+from rwq_cli.commands.replacing import ask_about_data, data_report, read_item
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue

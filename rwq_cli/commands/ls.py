@@ -96,15 +96,8 @@ def ls(
     all_queues: AllQueuesOption = False,
     selection: Annotated[Selection, Criteria()],
 ) -> Report:
-    is_selected, states = not selection.is_all, selection.states
-    source = _SOURCES[which or Which.WAITING]
-    if states and which in (None, Which.ALL):
-        source = source_of(states)
-    if which is None and source == _SOURCES[Which.WAITING]:
-        which = Which.WAITING
-    if which in _ONE_STATE:
-        one_state = frozenset({_ONE_STATE[which]})
-        selection = replace(selection, states=one_state & (states or one_state))
+    is_selected = not selection.is_all
+    which, source, selection = _resolve(which, selection)
     finder = QueueFinder(settings, all_queues=all_queues)
     # A larger number than the longest list has the same meaning, but overflows in the server.
     first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
@@ -145,3 +138,22 @@ def ls(
         )
 
     return watched(settings, watch, finder.connection, report)
+
+
+def _resolve(which: Which | None, selection: Selection) -> tuple[Which | None, Source, Selection]:
+    """Which structures to list, and which items of them.
+
+    Returns:
+        What is listed, None for a mixture; the structures; and the selection, with the state that
+        the argument stands for.
+    """
+    states = selection.states
+    source = _SOURCES[which or Which.WAITING]
+    if states and which in (None, Which.ALL):
+        source = source_of(states)
+    if which is None and source == _SOURCES[Which.WAITING]:
+        which = Which.WAITING
+    if which in _ONE_STATE:
+        one_state = frozenset({_ONE_STATE[which]})
+        selection = replace(selection, states=one_state & (states or one_state))
+    return which, source, selection

@@ -8,7 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option, parse_id
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.mending import ask_about_data, data_report, read_item
+from rwq_cli.commands.replacing import ask_about_data, data_report, read_item
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.results import read_payload
 from rwq_cli.output.report import Report

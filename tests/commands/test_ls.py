@@ -3,6 +3,8 @@
 import pytest
 import redis
 
+from rwq_cli.commands.ls import Which, _resolve
+from rwq_cli.core import Selection, Source, State
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
@@ -18,6 +20,31 @@ def ids(rwq: Rwq, *words: str) -> list[str]:
     result = rwq("ls", *words, "-o", "ids")
     assert (result.code, result.notes) == (0, "")
     return result.text.split()
+
+
+@pytest.mark.parametrize(
+    ("which", "states", "listed", "source", "wanted"),
+    [
+        (None, None, Which.WAITING, "main", None),
+        (None, {State.WAITING}, Which.WAITING, "main", {State.WAITING}),
+        (None, {State.BURIED}, None, "buried", {State.BURIED}),
+        (Which.ALL, {State.LEASED}, Which.ALL, "processing", {State.LEASED}),
+        (Which.DELAYED, None, Which.DELAYED, "delayed", None),
+        (Which.LEASED, None, Which.LEASED, "processing", {State.LEASED}),
+        (Which.LEASED, {State.ABANDONED}, Which.LEASED, "processing", set()),
+    ],
+)
+def test_what_is_listed_follows_from_the_argument_and_the_states(
+    which: Which | None,
+    states: set[State] | None,
+    listed: Which | None,
+    source: str,
+    wanted: set[State] | None,
+) -> None:
+    selection = Selection(frozenset(states) if states is not None else None)
+    resolved = _resolve(which, selection)
+    assert (resolved[0], resolved[1]) == (listed, Source(**{source: True}))
+    assert resolved[2].states == wanted
 
 
 def positions(rwq: Rwq, *words: str) -> list[int | None]:

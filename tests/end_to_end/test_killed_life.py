@@ -183,7 +183,7 @@ def test_killed_commands_of_all_kinds_lose_nothing(server: PrivateServer, tmp_pa
 
 
 def check(life: Life, worker: Worker, seeded: set[bytes]) -> None:
-    """Nothing lost, nothing told twice, and no half state that a clean does not mend."""
+    """Nothing lost, nothing told twice, and no half state that a clean does not repair."""
     raw = life.raw
     prefix = len(KEYS.item_prefix)
     stored = {key[prefix:] for key in raw.scan_iter(b"jobs:item:*", count=10_000)}
