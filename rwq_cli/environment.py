@@ -70,6 +70,11 @@ class Environment:
         """Whether results go to a terminal."""
         return self.stdout.isatty()
 
+    @property
+    def stdout_can_redraw(self) -> bool:
+        """Whether what is on the terminal can be replaced."""
+        return self.stdout_is_terminal and self.variables.get("TERM") != "dumb"
+
     @cached_property
     def stdout_is_pipe(self) -> bool:
         """Whether another program reads the results; it may write to the same terminal."""

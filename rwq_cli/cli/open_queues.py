@@ -105,6 +105,7 @@ class QueueFinder:
 
     Attributes:
         connection: The connection of all queues.
+        label: The names and patterns of the queues.
 
     Raises:
         InvalidArgument: No queue is named.
@@ -120,6 +121,7 @@ class QueueFinder:
         has_patterns = all_queues or any(map(is_glob, self._words))
         self._named = [] if has_patterns else open_queues(settings)
         self.connection = self._named[0].connection if self._named else open_connection(settings)
+        self.label = "all queues" if all_queues else ", ".join(map(escaped, self._words))
         self._found = found_at_times(self._find)
 
     def find(self) -> OpenQueues:

@@ -45,7 +45,7 @@ def watched(
     # Progress would be drawn over the report.
     settings.end_progress()
     environment = settings.environment
-    is_live = environment.stdout_is_terminal and settings.output.is_for_people
+    is_live = environment.stdout_can_redraw and settings.output.is_for_people
 
     def note(line: str) -> None:
         # On a terminal it is below the report.

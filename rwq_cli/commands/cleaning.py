@@ -23,6 +23,9 @@ from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.cleaning import clean_report
 from rwq_cli.views.cleaning_process import CleanTally, clean_metrics, clean_status
 
+# How much longer than any call the process may be silent before it counts as stuck.
+_MARGIN_S = 30.0
+
 
 class Schedule(NamedTuple):
     """When `rwq clean` cleans, and who watches it.
@@ -82,6 +85,10 @@ class CleaningProcess:
             address=schedule.listen,
             variables=settings.environment.variables,
             metrics=lambda: [*scraper.read(self._queues), *clean_metrics(self._tally)],
+            silence_s=_MARGIN_S
+            + settings.connect_timeout_s
+            + settings.reply_timeout_s
+            + settings.patience_s,
         )
         self._clock = BeatingClock(SystemClock(), self._supervision.beat)
         self._progress = BeatingProgress(connection.progress, self._supervision.beat)
@@ -108,7 +115,10 @@ class CleaningProcess:
         every, deep_every = self._schedule.every, self._schedule.deep_every
         depth = "deep" if self._schedule.is_deep else "light"
         more = f", a deep one every {deep_every}" if deep_every else ""
-        note(f"rwq: a {depth} clean every {every}{more}, on {self._settings.server_label}")
+        note(
+            f"rwq: a {depth} clean of {self._finder.label} every {every}{more}, on "
+            f"{self._settings.server_label}"
+        )
         if self._supervision.url is not None:
             note(f"rwq: listening on {self._supervision.url}")
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 
 from rwq_cli.environment import Environment
 
+# Of a terminal that does not know its size.
+_USUAL_LINES = 24
 _CLEAR_SCREEN = b"\x1b[H\x1b[2J"
 _CLEAR_LINE = b"\x1b[2K"
 _CLEAR_BELOW = b"\x1b[J"
@@ -45,7 +47,7 @@ class LiveScreen:
             OSError: The terminal is gone.
         """
         size = os.get_terminal_size(self._out.fileno())
-        room = max(0, size.lines - 1)
+        room = (size.lines or _USUAL_LINES) - 1
         lines = [*frame.splitlines()[:room], last]
         above = b"\r" if self._lines < 2 else b"\r\x1b[%dA" % (self._lines - 1)
         if self._lines and size != self._size:

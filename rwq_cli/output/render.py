@@ -128,7 +128,7 @@ def _render_endless(report: Endless, options: OutputOptions) -> ExitStatus:
 def _render_watch(report: Watch, options: OutputOptions) -> ExitStatus:
     environment = options.environment
     with report.running:
-        if environment.stdout_is_terminal and options.format.is_for_people:
+        if environment.stdout_can_redraw and options.format.is_for_people:
             _watch_on_terminal(report, options)
         else:
             part = _Part("", SharedWriter(_COUNTS, options), is_first=False)

@@ -6,24 +6,23 @@ from collections.abc import Callable
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.progress import ProgressListener
 
-# Longer than any single call: connecting and waiting for a reply take 35 s by default.
-USUAL_S = 60.0
-
 
 class Heartbeat:
     """The main loop's promise of when it will be heard of next.
 
     Args:
+        silence_s: How long it may be silent, besides announced pauses, seconds.
         monotonic: A clock, seconds.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, silence_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._silence_s = silence_s
         self._monotonic = monotonic
-        self._due_s = monotonic() + USUAL_S
+        self._due_s = monotonic() + silence_s
 
     def beat(self, pause_s: float = 0.0) -> None:
         """The main loop runs, and sleeps now for this long, seconds."""
-        self._due_s = self._monotonic() + pause_s + USUAL_S
+        self._due_s = self._monotonic() + pause_s + self._silence_s
 
     @property
     def late_s(self) -> float:

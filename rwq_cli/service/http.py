@@ -114,7 +114,10 @@ class _Handler(BaseHTTPRequestHandler):
             health = self.server.pages.health()
             self._answer(200 if health.is_alive else 503, f"{health.text}\n", _TEXT)
         elif path == "/metrics":
-            self._answer(200, self.server.pages.metrics(), CONTENT_TYPE)
+            try:
+                self._answer(200, self.server.pages.metrics(), CONTENT_TYPE)
+            except Exception as error:
+                self._answer(500, f"{type(error).__name__}: {error}\n", _TEXT)
         else:
             self._answer(404, "/healthz or /metrics\n", _TEXT)
 

@@ -24,6 +24,7 @@ class Supervision:
         address: The host and port to listen on; None for no HTTP.
         variables: The environment variables.
         metrics: Makes the metrics, in a thread of the HTTP server.
+        silence_s: How long the main loop may be silent, besides announced pauses, seconds.
 
     Attributes:
         url: The address of the HTTP server; None if there is none.
@@ -38,11 +39,12 @@ class Supervision:
         address: tuple[str, int] | None,
         variables: Mapping[str, str],
         metrics: Callable[[], Iterable[Metric]],
+        silence_s: float = 60.0,
     ) -> None:
         self._notifier = Notifier(variables if notifies else {})
         self._address = address
         self._metrics = metrics
-        self._heartbeat = Heartbeat()
+        self._heartbeat = Heartbeat(silence_s)
         self._ended = Event()
         self._is_ready = False
         self._lost: str | None = None

@@ -31,7 +31,7 @@ def ended(process: Process, number: int = signal.SIGTERM) -> tuple[int, bytes, b
 def started(rwq: Rwq, *words: str, depth: str = "light", **options: Any) -> Process:
     """A cleaner that has written its first line."""
     process = rwq.start("clean", depth, *words, bufsize=0, **options)
-    assert next_line(process.stderr).startswith(f"rwq: a {depth} clean every ".encode())
+    assert next_line(process.stderr).startswith(f"rwq: a {depth} clean of jobs every ".encode())
     return process
 
 
@@ -102,13 +102,29 @@ def test_queues_that_appear_later_are_cleaned_too(
     assert result.as_tuple() == (130, "1\n2\n", "mail:a: returned 1\nmail:b: returned 1\n")
 
 
+def test_its_first_line_says_what_it_will_do(rwq: Rwq, foreign: Foreign, between: Between) -> None:
+    foreign.waiting(b"1")
+    where = f"on {rwq.variables['RWQ_URL']}\n"
+    for words, what in (
+        (("light", "-q", "jobs", "-q", "mail:*"), "a light clean of jobs, mail:* every 30s, "),
+        (("deep", "--all-queues"), "a deep clean of all queues every 30s, "),
+        (
+            ("light", "--deep-every", "6h"),
+            "a light clean of jobs every 30s, a deep one every 6h, ",
+        ),
+    ):
+        between()
+        notes = rwq("clean", *words, "--every", "30s", "--grace", "0").notes
+        assert notes.splitlines(keepends=True)[0] == f"rwq: {what}{where}"
+
+
 def test_a_missing_queue_is_noted_once(rwq: Rwq, raw: redis.Redis, between: Between) -> None:
     assert raw.keys() == []
     between(lambda: None, lambda: None)
     result = rwq("clean", "light", *EVERY[:-1])
     assert result.code == 130
     start, missing = result.notes.splitlines()
-    assert start.startswith("rwq: a light clean every 30s, on unix://")
+    assert start.startswith("rwq: a light clean of jobs every 30s, on unix://")
     assert f"{missing}\n" == ABSENT
 
 

@@ -206,6 +206,18 @@ class TestOnATerminal:
         ids = [line.split()[1] for line in shown(seen) if "data of" in line]
         assert ids == ["w1", "w2"]
 
+    def test_a_terminal_that_cannot_redraw_gets_report_after_report(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"w1")
+        code, seen = rwq.on_terminal(
+            *("ls", "--watch", "30ms"),
+            type_in=[(b"w1", b""), (b"w1", CTRL_C)],
+            variables={"TERM": "dumb"},
+        )
+        assert code == 130
+        assert b"\x1b" not in seen
+
     @pytest.mark.parametrize("command", ["stats", "queues"])
     def test_it_shows_rates(self, rwq: Rwq, foreign: Foreign, command: str) -> None:
         foreign.waiting(b"w1")

@@ -164,7 +164,9 @@ class TestDocker:
         )
         assert next_line(process.stderr).startswith(b"run --rm --name rwq-clean -e RWQ_URL=unix://")
         lines = [next_line(process.stderr) for _ in range(3)]
-        assert lines[0].startswith(b"rwq: a light clean every 30s, a deep one every 6h, on unix://")
+        assert lines[0].startswith(
+            b"rwq: a light clean of jobs every 30s, a deep one every 6h, on unix://"
+        )
         assert lines[1].startswith(b"rwq: listening on http://127.0.0.1:")
         assert lines[2] == b"returned 1\n"
         process.terminate()

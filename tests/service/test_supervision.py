@@ -3,7 +3,7 @@
 import http.client
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,6 @@ import pytest
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.exposition import Metric
-from rwq_cli.service import heartbeat
 from rwq_cli.service.heartbeat import BeatingClock, Heartbeat
 from rwq_cli.service.supervision import Supervision
 from tests.conftest import FakeClock
@@ -19,14 +18,23 @@ from tests.driver import TIMEOUT_S
 from tests.service.managers import Manager
 
 
-def metrics() -> Iterable[Metric]:
+def some_metrics() -> Iterable[Metric]:
     return [Metric("things_total", "Things.", [({"kind": 'a"b'}, 3)], "counter")]
 
 
 @contextmanager
-def supervised(host: str = "127.0.0.1") -> Iterator[Supervision]:
+def supervised(
+    host: str = "127.0.0.1",
+    *,
+    metrics: Callable[[], Iterable[Metric]] = some_metrics,
+    silence_s: float = 60.0,
+) -> Iterator[Supervision]:
     with Supervision(
-        notifies=False, address=(host, 0), variables={}, metrics=metrics
+        notifies=False,
+        address=(host, 0),
+        variables={},
+        metrics=metrics,
+        silence_s=silence_s,
     ) as supervision:
         yield supervision
 
@@ -58,9 +66,8 @@ def test_a_lost_server_is_named_but_is_not_ill_health() -> None:
         assert get(supervision, "/healthz")[2] == "ok: cleaning\n"
 
 
-def test_a_stuck_process_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "USUAL_S", -5.0)
-    with supervised() as supervision:
+def test_a_stuck_process_is_not_healthy() -> None:
+    with supervised(silence_s=-5) as supervision:
         supervision.beat()
         status, _, text = get(supervision, "/healthz")
         assert (status, text) == (503, "stuck: nothing done for 5 s longer than expected\n")
@@ -76,6 +83,12 @@ def test_metrics_are_in_the_text_format_of_prometheus() -> None:
             "# HELP rwq_things_total Things.\n# TYPE rwq_things_total counter\n"
             'rwq_things_total{kind="a\\"b"} 3\n',
         )
+
+
+def test_metrics_that_cannot_be_read_are_an_error() -> None:
+    with supervised(metrics=lambda: [][0]) as supervision:
+        assert get(supervision, "/metrics")[::2] == (500, "IndexError: list index out of range\n")
+        assert get(supervision, "/healthz")[0] == 200
 
 
 def test_other_pages_and_methods_are_refused() -> None:
@@ -112,7 +125,7 @@ def test_a_port_in_use_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         taken = Supervision(
-            notifies=False, address=("127.0.0.1", port), variables={}, metrics=metrics
+            notifies=False, address=("127.0.0.1", port), variables={}, metrics=some_metrics
         )
         with pytest.raises(InvalidArgument, match=f"127.0.0.1:{port}: address already in use"):
             taken.__enter__()
@@ -120,7 +133,7 @@ def test_a_port_in_use_is_refused() -> None:
 
 class TestHeartbeat:
     def test_it_is_late_after_the_usual_time(self, clock: FakeClock) -> None:
-        beats = Heartbeat(clock.monotonic)
+        beats = Heartbeat(60, clock.monotonic)
         clock.now_s = 60.0
         assert beats.late_s == 0
         clock.now_s = 61.0
@@ -129,7 +142,7 @@ class TestHeartbeat:
         assert beats.late_s == 0
 
     def test_an_announced_pause_is_not_late(self, clock: FakeClock) -> None:
-        beats = Heartbeat(clock.monotonic)
+        beats = Heartbeat(60, clock.monotonic)
         BeatingClock(clock, beats.beat).sleep(3600)
         assert (clock.now_s, beats.late_s) == (3600, 0)
         clock.now_s += 61
@@ -143,19 +156,24 @@ class TestWatchdog:
         yield made
         made.close()
 
-    def supervised(self, manager: Manager, every_s: float) -> Supervision:
+    def supervised(
+        self, manager: Manager, every_s: float, *, silence_s: float = 60.0
+    ) -> Supervision:
         variables = {"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": str(round(every_s * 1e6))}
-        return Supervision(notifies=True, address=None, variables=variables, metrics=metrics)
+        return Supervision(
+            notifies=True,
+            address=None,
+            variables=variables,
+            metrics=some_metrics,
+            silence_s=silence_s,
+        )
 
     def test_it_is_notified_again_and_again(self, manager: Manager) -> None:
         with self.supervised(manager, 0.02):
             assert [manager.received() for _ in range(3)] == [b"WATCHDOG=1"] * 3
 
-    def test_it_is_not_notified_of_a_stuck_process(
-        self, manager: Manager, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(heartbeat, "USUAL_S", -5.0)
-        with self.supervised(manager, 0.02):
+    def test_it_is_not_notified_of_a_stuck_process(self, manager: Manager) -> None:
+        with self.supervised(manager, 0.02, silence_s=-5):
             time.sleep(0.1)
         assert manager.received() == b"STOPPING=1"
 
