@@ -8,6 +8,9 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 
+# A manager that does not read must not stop the service, either.
+_TIMEOUT_S = 0.2
+
 
 class Notifier:
     """Tells systemd about this process; without NOTIFY_SOCKET it does nothing.
@@ -47,6 +50,7 @@ class Notifier:
             return
         # A service manager that is not there does not stop the service.
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.settimeout(_TIMEOUT_S)
             sender.sendto(message.encode("utf-8", "backslashreplace"), self._address)
 
 

@@ -102,16 +102,20 @@ def with_program(rwq: Rwq, words: list[str], path: str) -> list[str]:
     return [*words[:-1], str(program)]
 
 
-def test_the_worker_of_systemd_works_and_stops(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_worker_of_systemd_works_and_stops(rwq: Rwq, foreign: Foreign, tmp_path: Path) -> None:
     foreign.waiting(b"1", b"2")
     service = unit(RECIPES / "systemd" / "rwq-work.service")["Service"]
     program, *words = shlex.split(service["ExecStart"])
     assert program == PROGRAM
-    process = rwq.start(*with_program(rwq, words, "/usr/local/bin/work"))
+    manager = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
+    variables = {"NOTIFY_SOCKET": manager.name}
+    process = rwq.start(*with_program(rwq, words, "/usr/local/bin/work"), variables=variables)
+    assert manager.received() == b"READY=1"
     until(lambda: foreign.raw.keys("jobs:*") == [])
     assert (rwq.home / "1").read_bytes() == b"data of 1"
     process.terminate()
     assert process.wait(TIMEOUT_S) == 0
+    manager.close()
 
 
 def test_the_worker_in_bash_works(rwq: Rwq, foreign: Foreign) -> None:
@@ -260,7 +264,9 @@ class TestKubernetes:
         deployment, _, scaled = documents(RECIPES / "kubernetes" / "worker-keda.yaml")
         found = container(deployment)
         assert found["command"] == ["rwq"]
-        words = with_program(rwq, found["args"], "/app/work")
+        args = [word.replace(":9113", "127.0.0.1:0") for word in found["args"]]
+        assert args != found["args"]
+        words = with_program(rwq, args, "/app/work")
         at = words.index("--")
         result = rwq.process(*words[:at], "--drain", *words[at:])
         assert result.code == 0, result.notes

@@ -3,11 +3,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from uuid import uuid4
 
 import pytest
 
 from rwq_cli.service.notify import Notifier
+from tests.driver import TIMEOUT_S
 from tests.service.managers import Manager
 
 
@@ -38,6 +40,24 @@ def test_a_status_is_sent_if_it_has_changed(manager: Manager) -> None:
     for text in ("a", "a", "b"):
         notifier.status(text)
     assert [manager.received() for _ in range(2)] == [b"STATUS=a", b"STATUS=b"]
+
+
+def test_a_manager_that_does_not_read_stops_nobody(
+    manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rwq_cli.service.notify._TIMEOUT_S", 0.001)
+    notifier = Notifier({"NOTIFY_SOCKET": manager.name})
+
+    def notify() -> None:
+        # More than a socket holds.
+        for number in range(1000):
+            notifier.status(f"{number} {'x' * 1000}")
+
+    thread = Thread(target=notify, daemon=True)
+    thread.start()
+    thread.join(TIMEOUT_S)
+    assert not thread.is_alive()
+    assert manager.received().startswith(b"STATUS=0 ")
 
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "nothing", "/nowhere/at/all"])
