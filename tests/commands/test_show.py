@@ -210,6 +210,7 @@ class TestData:
         text = rwq("show", "a", "-o", "table", variables={"COLUMNS": "300"}).text
         assert f"{'x' * 198} …" in text
 
+    @pytest.mark.needs("no-touch")
     def test_data_shows_more_than_the_preview(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("jobs:item:a", "x" * 500)
         raw.lpush("jobs:queue", "a")
