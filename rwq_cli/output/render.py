@@ -211,6 +211,19 @@ def _render_records(
         total = writer.write_ids(_progress_until_first(report.id_batches, options))
     else:
         _write_records(report, counted(), options, part)
+    _end_records(report, total, options, part)
+    if (status := report.status()) is not None:
+        return status
+    if missing:
+        return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
+    return ExitStatus.NO if report.fails_if_empty and not total else ExitStatus.OK
+
+
+def _end_records(
+    report: Records[Any], total: int, options: OutputOptions, part: _Part | None
+) -> None:
+    """Write what follows the records: the sentence for none, the footer and the closing note."""
+    environment = options.environment
     if not total and report.empty:
         if options.format.is_for_people and not environment.quiet:
             environment.stdout.write(f"{report.empty}\n".encode())
@@ -231,11 +244,6 @@ def _render_records(
         if note:
             environment.flush()
             environment.note(part.note(note) if part else note)
-    if (status := report.status()) is not None:
-        return status
-    if missing:
-        return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
-    return ExitStatus.NO if report.fails_if_empty and not total else ExitStatus.OK
 
 
 def _write_records(
