@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.core.server.masking import mask_url
     from rwq_cli.core.state.rules import Facts, state_of
+    from rwq_cli.core.work.job import Job
     from rwq_cli.core.work.loop import StopToken, WorkSummary
     from rwq_cli.core.work.policy import Done, Failure, GiveUp, OnFail, PutBack, RetryPolicy
-    from rwq_cli.core.work.session import Job, WorkSession
+    from rwq_cli.core.work.session import WorkSession
 
 __all__ = [
     "FOREVER",
@@ -94,9 +95,10 @@ _HOMES = {
     "server.address": ("Server", "connect"),
     "server.masking": ("mask_url",),
     "state.rules": ("Facts", "state_of"),
+    "work.job": ("Job",),
     "work.loop": ("StopToken", "WorkSummary"),
     "work.policy": ("Done", "Failure", "GiveUp", "OnFail", "PutBack", "RetryPolicy"),
-    "work.session": ("Job", "WorkSession"),
+    "work.session": ("WorkSession",),
 }
 
 

@@ -7,8 +7,9 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 from rwq_cli.core.errors import ServerError
+from rwq_cli.core.work.job import Job, Turn
 from rwq_cli.core.work.policy import JobEnd
-from rwq_cli.core.work.session import Job, Turn, WorkSession
+from rwq_cli.core.work.session import WorkSession
 
 _WAIT_S = 60.0
 # How long a thread may take to end; it may be waiting for a reply.

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.work.job import Ended, Job, Loss, Turn
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, PutBack
-from rwq_cli.core.work.session import Ended, Job, Loss, Turn, WorkSession
+from rwq_cli.core.work.session import WorkSession
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.child import CannotRun, Child, Exhausted, Outputs, Stdout, TooLong
 from rwq_cli.work.events import Event, EventKind, Progress

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Subject(Protocol):
-    """An item to work on; see `rwq_cli.core.work.session.Job`."""
+    """An item to work on; see `rwq_cli.core.work.job.Job`."""
 
     @property
     def queue(self) -> bytes: ...

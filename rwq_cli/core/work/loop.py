@@ -10,8 +10,9 @@ from threading import Event, Lock, Thread
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.results import RESULT_TTL_S
+from rwq_cli.core.work.job import Ended, Job, Turn
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, RetryPolicy
-from rwq_cli.core.work.session import Ended, Job, Turn, WorkSession
+from rwq_cli.core.work.session import WorkSession
 
 # The pause after a call that failed.
 _RECONNECT_PAUSE_S = 1.0

@@ -3,9 +3,7 @@
 import os
 import random
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from itertools import count, repeat
 from math import inf
 from threading import Lock
@@ -26,14 +24,14 @@ from rwq_cli.core.items.lease import (
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions, result_args
 from rwq_cli.core.items.schedule import Burial, Delay
-from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.server.push_waiter import PushWaiter
 from rwq_cli.core.state.expected import ANY
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.probe import returns_from
 from rwq_cli.core.state.rules import is_guard
+from rwq_cli.core.work.idle import WorkWaiter
+from rwq_cli.core.work.job import Ended, Job, Loss, Turn
 from rwq_cli.core.work.policy import Fate, JobEnd, PutBack, RetryPolicy, Step
 
 # A lease is renewed when this share of it is left.
@@ -42,97 +40,9 @@ _RENEW_AT = 2 / 3
 _RENEW_PAUSE_S = 1.0
 # A renewal gets at least this time for its reply.
 _REPLY_S_MIN = 0.5
-# How often an idle worker looks for delayed items that became due before it expected that.
-_LOOK_S = 1.0
-# A push onto one of a few queues is noticed at once; each takes a link that is blocked.
-_WATCHED_QUEUES = 8
 _JOBS_PER_CALL = BATCH_WRITES
 # All IDs are in processing, and have no conditions but their holder.
 _PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(b""), *ANY.args())
-
-
-class Loss(StrEnum):
-    """Why a session does not hold an item any more.
-
-    `TAKEN`: another worker has leased it. `ENDED`: its lease ended, or was ended by force. `MOVED`:
-    it was delayed or buried. `GONE`: it was completed or removed. `UNREACHABLE`: its lease ended
-    by the client's clock while the server did not answer.
-    """
-
-    TAKEN = "taken"
-    ENDED = "ended"
-    MOVED = "moved"
-    GONE = "gone"
-    UNREACHABLE = "unreachable"
-
-
-@dataclass(eq=False, slots=True)
-class Job:
-    """An item that a session has leased.
-
-    Attributes:
-        handle: Its queue.
-        item_id: The ID.
-        data: The payload.
-        holder: The value of its lease, unique to the call that leased it.
-        returns: How often a try failed, or a clean returned it.
-        is_last: Whether no retry follows if this try fails.
-        deadline_s: When the lease ends, on the clock of the queue.
-        loss: Why it is not held any more; None while it is.
-    """
-
-    handle: Queue
-    item_id: bytes
-    data: bytes
-    holder: bytes
-    returns: int
-    is_last: bool
-    deadline_s: float
-    loss: Loss | None = None
-
-    @property
-    def queue(self) -> bytes:
-        """The name of its queue."""
-        return self.handle.name
-
-    @property
-    def attempt(self) -> int:
-        """The number of this try, from 1."""
-        return self.returns + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A job that ended, as the server acknowledged it.
-
-    Attributes:
-        job: The job.
-        end: How it ended; None if the item was given up without this try.
-        fate: What became of the item.
-        step: What was to be done with it.
-    """
-
-    job: Job
-    end: JobEnd | None
-    fate: Fate
-    step: Step
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """The result of an exchange with the server.
-
-    Attributes:
-        jobs: The jobs that were taken.
-        ended: The jobs whose end is settled now.
-        lost: Running jobs that were found lost.
-        error: Why some ends are not settled or nothing was taken; None if nothing failed.
-    """
-
-    jobs: Sequence[Job] = ()
-    ended: Sequence[Ended] = ()
-    lost: Sequence[Job] = ()
-    error: ServerError | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -234,11 +144,6 @@ class WorkSession:
         self._exchanges = count(1)
         self.error: ServerError | None = None
         self.failing_since_s = 0.0
-        # A call reads queues whose keys may be on different nodes of a cluster separately.
-        groups: dict[bytes | None, list[Queue]] = {}
-        for queue in self._queues:
-            groups.setdefault(hash_tag(queue.name), []).append(queue)
-        self._groups = list(groups.values())
         # Protects what follows; no call is sent while it is held.
         self._lock = Lock()
         # By queue and ID, in the order in which they were leased.
@@ -252,11 +157,7 @@ class WorkSession:
         self._doubtful: dict[bytes, Queue] = {}
         self._renewed_s = -inf
         self._last_retry_s = -inf
-        self._due_in_s = inf
-        self._waiter: PushWaiter | None = None
-        self._wake_reader, self._wake_writer = os.pipe()
-        os.set_blocking(self._wake_reader, False)
-        os.set_blocking(self._wake_writer, False)
+        self._waiter = WorkWaiter(self._queues)
 
     @property
     def jobs(self) -> list[Job]:
@@ -349,7 +250,7 @@ class WorkSession:
         if taking is not None and len(self._queues) == 1:
             commands.append(first_lease(self._queues[0], taking.request))
         elif taking is not None:
-            commands += self._looks()
+            commands += self._waiter.looks()
         if not commands:
             return
         sent_s = self.clock.monotonic()
@@ -463,13 +364,13 @@ class WorkSession:
                 return
             batch = batch_of(queue, reply)
             if batch.ids or not (reply[0] or reply[1]):
-                self._due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
+                self._waiter.due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
                 self._add(queue, taking, batch, sent_s)
                 return
             # Only ghosts and stale entries so far.
             ready = self._queues
         else:
-            ready = self._ready(replies)
+            ready = self._waiter.ready(replies)
         if self._is_fair:
             self._random.shuffle(ready)
         for queue in ready:
@@ -601,95 +502,27 @@ class WorkSession:
     # Waiting for work.
 
     def wait_for_work(self, timeout_s: float) -> bool:
-        """Wait until a queue may have an item to lease. It pops nothing.
-
-        All queues together cost one call a second. A push is noticed at once, or with many queues
-        within that second.
-
-        Args:
-            timeout_s: How long to wait at most, seconds.
-
-        Raises:
-            ServerError: Repeat it after a pause.
-
-        Returns:
-            Whether there may be an item; False after the timeout, or after `wake`.
-        """
-        deadline_s = self.clock.monotonic() + timeout_s
+        """Wait until a queue may have an item to lease; see `WorkWaiter.wait`."""
         try:
-            while (left_s := deadline_s - self.clock.monotonic()) > 0:
-                waiter = self._open_waiter()
-                # Before the first look: a failed attempt to take an item was one.
-                if waiter.wait(max(0.001, min(_LOOK_S, left_s, self._due_in_s))):
-                    return True
-                if self._is_woken():
-                    return False
-                if self._ready(self._connection.call_all(self._looks())):
-                    return True
-                self._note(None)
+            found = self._waiter.wait(timeout_s)
         except ServerError as error:
-            self._close_waiter()
             self._note(error)
             raise
-        return False
-
-    def wake(self) -> None:
-        """End the wait, or the next one; for other threads and signal handlers."""
-        with suppress(OSError):
-            os.write(self._wake_writer, b"x")
+        if found:
+            self._note(None)
+        return found
 
     def pause(self, seconds: float) -> None:
         """Wait, but not for work; `wake` ends it."""
-        with PushWaiter({}, interrupt=self._wake_reader) as waiter:
-            waiter.wait(seconds)
-        self._is_woken()
+        self._waiter.pause(seconds)
 
-    def _is_woken(self) -> bool:
-        with suppress(BlockingIOError):
-            return bool(os.read(self._wake_reader, 4096))
-        return False
-
-    def _open_waiter(self) -> PushWaiter:
-        if self._waiter is None:
-            few = self._queues if len(self._queues) <= _WATCHED_QUEUES else []
-            lists = {queue.keys.main: queue.connection for queue in few}
-            self._waiter = PushWaiter(lists, interrupt=self._wake_reader)
-        return self._waiter
-
-    def _close_waiter(self) -> None:
-        if self._waiter is not None:
-            self._waiter.close()
-            self._waiter = None
-
-    def _looks(self) -> list[Command]:
-        """Commands that find the queues that may have an item to lease."""
-        return [
-            group[0].script("ready", *(k for q in group for k in (q.keys.main, q.keys.delayed)))
-            for group in self._groups
-        ]
-
-    def _ready(self, replies: Sequence[Any]) -> list[Queue]:
-        """The queues that may have an item, in order of preference."""
-        # Without those of nodes of a cluster that did not answer.
-        looks = [
-            (group, reply)
-            for group, reply in zip(self._groups, replies, strict=True)
-            if not isinstance(reply, ServerError)
-        ]
-        due_ms = [reply[0] for _, reply in looks if reply[0] >= 0]
-        self._due_in_s = min(due_ms) / 1000 if due_ms else inf
-        found = {group[number - 1].name for group, reply in looks for number in reply[1:]}
-        return [queue for queue in self._queues if queue.name in found]
+    def wake(self) -> None:
+        """End the wait, or the next one; for other threads and signal handlers."""
+        self._waiter.wake()
 
     def close(self) -> None:
         """Close what waits opened. Jobs that are held stay leased until their leases end."""
-        self._close_waiter()
-        fds = self._wake_reader, self._wake_writer
-        # A late `wake` must not write to a file that has the number by then.
-        self._wake_reader = self._wake_writer = -1
-        for fd in fds:
-            with suppress(OSError):
-                os.close(fd)
+        self._waiter.close()
 
     def __enter__(self) -> "WorkSession":
         return self

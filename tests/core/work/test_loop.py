@@ -13,9 +13,9 @@ import redis
 from rwq_cli.core import InvalidArgument, Server, ServerError, WorkQueue, connect
 from rwq_cli.core.errors import Unreachable, WrongType
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.loop import Lost, Outage, Started, StopToken, WhyEnded, WorkEvent
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
-from rwq_cli.core.work.session import Ended, Job, Loss
 from tests.conftest import QUEUE, Backend, Foreign, StartServer, contents
 
 AT_ONCE = RetryPolicy(backoff_s=0)

@@ -12,6 +12,7 @@ import redis
 from rwq_cli.core import Connection, InvalidArgument, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, OutOfMemory, ServerError, Unreachable
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.work.job import Job, Loss, Turn
 from rwq_cli.core.work.policy import (
     Done,
     Failure,
@@ -22,7 +23,7 @@ from rwq_cli.core.work.policy import (
     PutBack,
     RetryPolicy,
 )
-from rwq_cli.core.work.session import Job, Loss, Turn, WorkSession
+from rwq_cli.core.work.session import WorkSession
 from tests.conftest import HOLDER, QUEUE, Backend, FakeClock, Foreign, contents, settling
 
 LEASE_S = 60.0
@@ -784,7 +785,7 @@ def live_session(backend: Backend) -> Iterator[WorkSession]:
 @pytest.fixture
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> float:
     """A second, of which there are many: how often sessions look for work, seconds."""
-    monkeypatch.setattr("rwq_cli.core.work.session._LOOK_S", 0.2)
+    monkeypatch.setattr("rwq_cli.core.work.idle._LOOK_S", 0.2)
     return 0.2
 
 
@@ -883,6 +884,19 @@ def test_an_idle_session_sends_one_call_a_second_for_all_queues(
     # The server counts the commands of scripts, too.
     assert stats["cmdstat_evalsha"]["calls"] <= 3
     assert stats.get("cmdstat_blmove", {}).get("calls", 0) == 0
+
+
+def test_the_due_time_of_an_item_in_any_of_several_queues_is_known(
+    backend: Backend, raw: redis.Redis, queue: WorkQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rwq_cli.core.work.idle._LOOK_S", 1000)
+    connection = backend.connect()
+    with WorkSession([WorkQueue(connection, name) for name in (b"a", b"b", b"c")]) as session:
+        Foreign(raw, b"b").delayed(b"1", queue.now_ms() + 200)
+        Foreign(raw, b"c").delayed(b"2", queue.now_ms() + 10_000_000)
+        assert take(session) == []
+        assert session.wait_for_work(20)
+        assert [job.item_id for job in take(session)] == [b"1"]
 
 
 @pytest.mark.usefixtures("looks_often")

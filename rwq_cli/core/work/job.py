@@ -1,0 +1,93 @@
+"""Jobs, and what became of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.work.policy import Fate, JobEnd, Step
+
+
+class Loss(StrEnum):
+    """Why a session does not hold an item any more.
+
+    `TAKEN`: another worker has leased it. `ENDED`: its lease ended, or was ended by force. `MOVED`:
+    it was delayed or buried. `GONE`: it was completed or removed. `UNREACHABLE`: its lease ended
+    by the client's clock while the server did not answer.
+    """
+
+    TAKEN = "taken"
+    ENDED = "ended"
+    MOVED = "moved"
+    GONE = "gone"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """An item that a session has leased.
+
+    Attributes:
+        handle: Its queue.
+        item_id: The ID.
+        data: The payload.
+        holder: The value of its lease, unique to the call that leased it.
+        returns: How often a try failed, or a clean returned it.
+        is_last: Whether no retry follows if this try fails.
+        deadline_s: When the lease ends, on the clock of the queue.
+        loss: Why it is not held any more; None while it is.
+    """
+
+    handle: Queue
+    item_id: bytes
+    data: bytes
+    holder: bytes
+    returns: int
+    is_last: bool
+    deadline_s: float
+    loss: Loss | None = None
+
+    @property
+    def queue(self) -> bytes:
+        """The name of its queue."""
+        return self.handle.name
+
+    @property
+    def attempt(self) -> int:
+        """The number of this try, from 1."""
+        return self.returns + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that ended, as the server acknowledged it.
+
+    Attributes:
+        job: The job.
+        end: How it ended; None if the item was given up without this try.
+        fate: What became of the item.
+        step: What was to be done with it.
+    """
+
+    job: Job
+    end: JobEnd | None
+    fate: Fate
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The result of an exchange with the server.
+
+    Attributes:
+        jobs: The jobs that were taken.
+        ended: The jobs whose end is settled now.
+        lost: Running jobs that were found lost.
+        error: Why some ends are not settled or nothing was taken; None if nothing failed.
+    """
+
+    jobs: Sequence[Job] = ()
+    ended: Sequence[Ended] = ()
+    lost: Sequence[Job] = ()
+    error: ServerError | None = None
