@@ -141,7 +141,8 @@ def _acknowledged(error: ServerError) -> str | None:
         done = f"only {ranges} were acknowledged" if after else "none was acknowledged"
     if error.in_doubt:
         # Up to two calls are outstanding.
-        done += "; each batch without a reply was applied in full or not at all"
+        doubtful = f"{error.doubtful:,} in doubt: " if error.doubtful else ""
+        done += f"; {doubtful}each batch without a reply was applied in full or not at all"
     return done
 
 
@@ -164,6 +165,7 @@ def _report(error: RwqError, arguments: Sequence[str], environment: Environment)
         if isinstance(error, ServerError) and error.acknowledged is not None:
             record["acknowledged"] = error.acknowledged
             record["acknowledged_after"] = error.acknowledged_after
+            record["in_doubt"] = error.doubtful
         environment.error(to_json(record).decode())
     else:
         environment.error(f"rwq: error: {_line(error)}")

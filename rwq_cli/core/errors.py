@@ -39,6 +39,7 @@ class ServerError(RwqError):
         acknowledged_after: The items that it has acknowledged after a refused call, as pairs of
             first index and count. Empty unless the calls of a batch were sent ahead.
         in_doubt: Whether a call was sent that has no reply: it has run completely, or not at all.
+        doubtful: How many items such calls have; 0 if unknown.
         is_transient: Whether time may cure it, so that a service tries again.
     """
 
@@ -47,6 +48,7 @@ class ServerError(RwqError):
     acknowledged: int | None = None
     acknowledged_after: tuple[tuple[int, int], ...] = ()
     in_doubt = False
+    doubtful = 0
 
 
 class Unreachable(ServerError):

@@ -110,29 +110,29 @@ def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "after", "in_doubt", "said"),
+    ("first", "after", "doubtful", "said"),
     [
-        (0, (), False, ""),
-        (104, (), False, "the first 104 were acknowledged; "),
+        (0, (), None, ""),
+        (104, (), None, "the first 104 were acknowledged; "),
         (
             104,
             ((122, 8), (1200, 50)),
-            False,
+            None,
             "the first 104 were acknowledged, and 123 to 130 and "
             "1,201 to 1,250, but nothing else; ",
         ),
         (
             1104,
             (),
-            True,
-            "the first 1,104 were acknowledged; "
+            1000,
+            "the first 1,104 were acknowledged; 1,000 in doubt: "
             "each batch without a reply was applied in full or not at all; ",
         ),
-        (0, ((122, 8),), False, "only 123 to 130 were acknowledged; "),
+        (0, ((122, 8),), None, "only 123 to 130 were acknowledged; "),
         (
             0,
             (),
-            True,
+            0,
             "none was acknowledged; each batch without a reply was applied in full or not at all; ",
         ),
     ],
@@ -142,12 +142,13 @@ def test_an_error_says_what_of_a_batch_is_done(
     monkeypatch: pytest.MonkeyPatch,
     first: int,
     after: tuple[tuple[int, int], ...],
-    in_doubt: bool,
+    doubtful: int | None,
     said: str,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         error = OutOfMemory("it is full", "raise it")
-        error.acknowledged, error.acknowledged_after, error.in_doubt = first, after, in_doubt
+        error.acknowledged, error.acknowledged_after = first, after
+        error.in_doubt, error.doubtful = doubtful is not None, doubtful or 0
         raise error
 
     monkeypatch.setattr("rwq_cli.core.queue.WorkQueue.add_batches", fail)
@@ -158,6 +159,7 @@ def test_an_error_says_what_of_a_batch_is_done(
         "hint": f"{said}raise it",
         "acknowledged": first,
         "acknowledged_after": [list(part) for part in after],
+        "in_doubt": doubtful or 0,
     }
 
 

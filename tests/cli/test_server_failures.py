@@ -354,10 +354,14 @@ class TestConnectionLost:
         assert 0 < len(acknowledged) < self.COUNT
         assert f"{len(acknowledged):,}" in result.notes
         assert "lost the connection" in result.notes
+        assert result.notes.endswith("; rwq ls --tail shows what was added last\n")
         waiting = rwq("ls", "-n", "0", "-o", "ids").text.splitlines()
         # What was acknowledged is in; besides, whole batches that were on their way.
         assert waiting[: len(acknowledged)] == acknowledged
         assert waiting == lines.decode().splitlines()[: len(waiting)]
+        in_doubt = re.search(r"; ([\d,]+) in doubt: ", result.notes)
+        assert in_doubt is not None
+        assert len(waiting) - len(acknowledged) <= int(in_doubt[1].replace(",", "")) <= 2000
         deep = rwq("stats", "--deep", "-o", "json").json
         assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
 

@@ -59,6 +59,8 @@ LIFE = (
     ("check --waiting-warn 100", 0, "OK"),
     ("wait --below 100", 0, ""),
     ("queues -o ids", 0, QUEUE),
+    ("work --drain -- true", 0, ""),
+    ("undo --list --older-than 0", 0, ""),
     ("context check -o json", 0, '"undo": true'),
     ("purge --yes", 0, ""),
     ("wait --until-empty", 0, ""),

@@ -9,7 +9,7 @@ from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import Due, NewItem, NewItems, Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.acknowledged import Acknowledged
+from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
 from rwq_cli.core.server.commands import REFUSED, Command
 
 # One call takes the server about a millisecond.
@@ -131,7 +131,10 @@ def _outcomes(
     add_all = _unique if unique else _if_new
     seen: set[bytes] = set()
     queue.progress.begin("adding")
-    with Acknowledged() as acknowledged:
+    doubt = in_doubt(
+        lambda: sum(len(batch.ids) for batch in sent), "rwq ls --tail shows what was added last"
+    )
+    with doubt, Acknowledged() as acknowledged:
         for duplicates in add_all(queue, checked(), dry_run):
             batch = sent.pop(0)
             if duplicates is REFUSED:

@@ -17,7 +17,7 @@ from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, wa
 from rwq_cli.core.inspect.lookup import look_up
 from rwq_cli.core.keys import CLAIM_MS, CLAIM_PREFIX
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
-from rwq_cli.core.server.acknowledged import Acknowledged
+from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.places import ListRange, Where
@@ -35,6 +35,8 @@ _MISSES_MAX = 5
 # of the list.
 MAIN_PAGE_ENTRIES = 4000
 _MAIN_PAGE_IDS = 250
+# The hint of a call whose reply was lost.
+SHOWN_BY = "rwq show ID says what became of an item"
 # How often processing is read again for IDs that seem to be in it more than once.
 _REREADS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
@@ -179,10 +181,11 @@ def apply(
                 sent.append(each)
                 yield (*each.args(token), *expected_args, *operation.args, *id_args(each.ids))
 
-        for reply in queue.run_each(operation.script, calls(), dry_run=dry_run):
-            acknowledged = sent.pop(0)
-            if reply is not REFUSED:
-                yield OutcomeBatch.from_reply(acknowledged.ids, reply)
+        with in_doubt(lambda: sum(len(each.ids) for each in sent), SHOWN_BY):
+            for reply in queue.run_each(operation.script, calls(), dry_run=dry_run):
+                acknowledged = sent.pop(0)
+                if reply is not REFUSED:
+                    yield OutcomeBatch.from_reply(acknowledged.ids, reply)
 
     run = BulkRun(
         queue,

@@ -5,14 +5,16 @@ Items are written to a journal before they are removed, so that they can be rest
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import BulkRun, new_token
+from rwq_cli.core.items.bulk import SHOWN_BY, BulkRun, new_token
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
+from rwq_cli.core.server.acknowledged import in_doubt
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.snapshot import (
@@ -164,7 +166,8 @@ class Remover:
             left = dict.fromkeys(_saved_in(group))
             try:
                 for seen, fingerprints in group:
-                    outcomes.append(self._take(seen, fingerprints))
+                    with in_doubt(partial(len, seen.ids), SHOWN_BY):
+                        outcomes.append(self._take(seen, fingerprints))
                     for item_id in outcomes[-1].ids_with(*_TAKEN):
                         left.pop(item_id, None)
             except ConnectionLost:

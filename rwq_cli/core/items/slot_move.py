@@ -69,6 +69,7 @@ class SlotMover(Remover):
             try:
                 statuses.update((each.item_id, each) for each in self._carry(leaving))
             except ServerError as error:
+                error.in_doubt, error.doubtful = True, len(leaving)
                 error.hint = (
                     f"{len(leaving)} are buried on their way: the same rwq mv finishes that"
                 )

@@ -1,5 +1,7 @@
 """Tracking which items of a stream the server has acknowledged."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from rwq_cli.core.errors import ServerError
@@ -46,3 +48,21 @@ class Acknowledged:
             has_first = bool(ranges) and ranges[0][0] == 0
             error.acknowledged = ranges[0][1] if has_first else 0
             error.acknowledged_after = tuple(ranges[1:] if has_first else ranges)
+
+
+@contextmanager
+def in_doubt(outstanding: Callable[[], int], shown_by: str) -> Iterator[None]:
+    """Add to the error of a lost reply how many items are in doubt, and what shows them.
+
+    Args:
+        outstanding: Counts the items of the calls that have no reply.
+        shown_by: The hint: which command says what became of them.
+    """
+    try:
+        yield
+    except ServerError as error:
+        # Otherwise the caller knew more.
+        if error.in_doubt and not error.doubtful:
+            error.doubtful = outstanding()
+            error.hint = shown_by
+        raise

@@ -92,12 +92,13 @@ class Patience:
         self._tell = tell
         self._began_s = monotonic()
         self._pause_s = 0.0
+        self._because: errors.ServerError | None = None
 
     def wait(self, because: errors.ServerError) -> bool:
         """Wait before the next attempt, first not at all, then ever longer.
 
         Args:
-            because: Why the last attempt failed.
+            because: Why the last attempt failed. After a MOVED, the pause is short.
 
         Raises:
             KeyboardInterrupt: The caller was asked to stop.
@@ -111,12 +112,15 @@ class Patience:
             raise KeyboardInterrupt
         if left_s <= 0:
             return False
-        pause_s = min(self._pause_s, left_s)
+        is_moved = isinstance(because, errors.WrongNode)
+        if self._because is None or not is_moved:
+            self._because = because
+        pause_s = min(self._pause_s, left_s, _FIRST_PAUSE_S if is_moved else _LONGEST_PAUSE_S)
         if waited_s < _TELL_AFTER_S:
             pause_s = min(pause_s, _TELL_AFTER_S - waited_s)
         elif not shared.has_told:
             shared.has_told = True
-            self._tell(f"rwq: waiting up to {shared.patience_s:g} s: {because.message}")
+            self._tell(f"rwq: waiting up to {shared.patience_s:g} s: {self._because.message}")
         sleep(pause_s)
         self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
         return True

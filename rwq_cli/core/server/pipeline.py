@@ -200,7 +200,9 @@ class Pipeline:
         try:
             reply = flight.receive()
         except errors.ServerError as error:
-            error.in_doubt = True
+            # These servers run nothing.
+            refused = (errors.Loading, errors.AuthenticationFailed)
+            error.in_doubt = not isinstance(error, refused)
             raise
         if isinstance(reply, rx.ResponseError):
             self._has_ended = True
