@@ -132,7 +132,7 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
     def find() -> Iterable[bytes]:
         return _names(scanned, words)
 
-    watch = QueueWatch(handle, _names(connection, words))
+    watch = QueueWatch(connection, _names(connection, words))
     sort, reverse = _sort(settings)
     return Session(
         watch=watch,

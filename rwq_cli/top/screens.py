@@ -43,8 +43,8 @@ from rwq_cli.views.live import (
 
 T = TypeVar("T")
 
-_ACTIONS = ("r release", "b bury", "K kick", "e edit", "d doctor")
-_ALWAYS = ("space freeze", "? help", "q leave")
+_ALWAYS = ("? help", "q leave")
+_ACTIONS = ("space freeze", "r release", "b bury", "K kick", "e edit", "d doctor")
 
 
 class Host(Protocol):
@@ -154,7 +154,7 @@ class LiveScreen(Screen[None], Generic[T]):
     @property
     def keys(self) -> Sequence[str]:
         """The keys, the most important first."""
-        return (*self.KEYS, *_ALWAYS, *_ACTIONS)
+        return (*_ALWAYS, *self.KEYS, *_ACTIONS)
 
     def matches(self, *texts: bytes) -> bool:
         """Whether one of these texts matches the filter."""
@@ -292,8 +292,8 @@ class QueueScreen(LiveScreen[QueueDetail]):
     KEYS = ("Enter open", "Tab next list", "Esc back", "/ filter")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", show=False),
-        Binding("tab,right", "list(1)", show=False, priority=True),
-        Binding("shift+tab,left", "list(-1)", show=False, priority=True),
+        Binding("tab", "list(1)", show=False, priority=True),
+        Binding("shift+tab", "list(-1)", show=False, priority=True),
     ]
 
     def __init__(self, session: Session, name: bytes) -> None:
@@ -344,6 +344,8 @@ class QueueScreen(LiveScreen[QueueDetail]):
             names.append((f"{human.count(shown)} of {count}" if is_part else count, None))
             if total > ITEMS_SHOWN:
                 names.append((f"only the first {ITEMS_SHOWN} are read", "dim"))
+            if self.data.is_long and self._which == "leases":
+                names.append(("too many to sort: the oldest first", "yellow"))
         return fitted(names, room)
 
     def action_list(self, step: int) -> None:

@@ -18,6 +18,8 @@ from rwq_cli.views.live import Place
 ITEMS_SHOWN = 100
 # Buried items whose reasons are counted.
 _REASONS_READ = 1000
+# Of a longer processing list, neither all states are read nor all leases.
+_PROCESSING_MAX = 10_000
 LISTS = ("leases", "waiting", "delayed", "buried")
 
 
@@ -63,6 +65,7 @@ class QueueDetail(NamedTuple):
         items: The first items of that list.
         columns: Their columns.
         buried: The first buried items.
+        is_long: Whether processing is too long to read all of it.
     """
 
     counts: Counts
@@ -70,6 +73,7 @@ class QueueDetail(NamedTuple):
     items: Sequence[Item]
     columns: Sequence[Column[Item]]
     buried: Sequence[Item]
+    is_long: bool
 
     @property
     def total(self) -> int:
@@ -82,8 +86,11 @@ class QueueDetail(NamedTuple):
 
 def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     """Read what the screen of a queue shows."""
-    counts = queue.counts()
-    if which == "leases":
+    counts = queue.lengths()
+    is_long = counts.processing > _PROCESSING_MAX
+    if not is_long:
+        counts = queue.counts()
+    if which == "leases" and not is_long:
         items = list(queue.leases(limit=ITEMS_SHOWN))
     else:
         items = list(queue.items(Source(**_SOURCES[which]), limit=ITEMS_SHOWN))
@@ -94,10 +101,15 @@ def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     buried: Sequence[Item] = ()
     if counts.buried:
         buried = list(queue.items(Source(buried=True), limit=_REASONS_READ, bare=True))
-    return QueueDetail(counts, which, items, columns, buried)
+    return QueueDetail(counts, which, items, columns, buried, is_long)
 
 
-_SOURCES = {"waiting": {"main": True}, "delayed": {"delayed": True}, "buried": {"buried": True}}
+_SOURCES = {
+    "leases": {"processing": True},
+    "waiting": {"main": True},
+    "delayed": {"delayed": True},
+    "buried": {"buried": True},
+}
 
 
 def item_action(verb: str, item: Item) -> Action:

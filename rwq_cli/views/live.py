@@ -230,7 +230,10 @@ def state_parts(counts: Counts) -> list[Piece]:
     parts: list[Piece] = []
     for name, style in _STATES:
         number: int | None = getattr(counts, name)
-        if number or name in ("waiting", "leased", "abandoned", "delayed", "buried"):
+        if name == "leased" and number is None:
+            # Only lengths were read.
+            name, number, style = "processing", counts.processing, None
+        if number or (number is not None and name not in ("held", "due")):
             parts.append((f"{name} {human.count(number)}", style if number else None))
     if counts.oldest_waiting_s is not None:
         parts.append((f"next item last used {human.ago(counts.oldest_waiting_s)}", None))

@@ -15,7 +15,7 @@ def test_queues_on_all_primaries_are_rows(connection: Connection) -> None:
     # Its keys are in several slots.
     for key in (b"plain:queue", b"plain:processing"):
         connection.call("LPUSH", key, "x")
-    watch = QueueWatch(lambda name: WorkQueue(connection, name), queue_names(connection))
+    watch = QueueWatch(connection, queue_names(connection))
     overview = watch.tick()
     assert [(row.queue, row.sample.waiting, row.abandoned) for row in overview.rows] == [
         (b"plain", 1, None),

@@ -216,6 +216,21 @@ def test_a_queue_then_an_item_and_back(play: Callable[..., None]) -> None:
     play(story)
 
 
+def test_a_long_processing_list_is_not_read_as_a_whole(
+    play: Callable[..., None], raw: redis.Redis
+) -> None:
+    raw.delete("jobs:processing")
+    Foreign(raw).abandoned(*(b"%05d" % number for number in range(10_001)))
+
+    async def story(live: Live) -> None:
+        await live.press("enter")
+        await live.until_shown("processing 10,001")
+        await live.until_shown("too many to sort: the oldest first")
+        assert live.names == [f"{number:05}" for number in range(100)]
+
+    play(story)
+
+
 def test_an_item_is_shown_as_by_show(play: Callable[..., None], rwq: Rwq) -> None:
     async def story(live: Live) -> None:
         await live.press("enter")

@@ -1,9 +1,11 @@
 """Watching many queues at an interval, at a cost to the server that has a bound."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import TYPE_CHECKING
 
+from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.activity import (
@@ -18,6 +20,9 @@ from rwq_cli.core.inspect.activity import (
 from rwq_cli.core.inspect.counting import count_abandoned
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 # A server that takes longer for one call is asked less often.
 SLOW_S = 0.1
@@ -101,12 +106,16 @@ class QueueWatch:
     in one tick, the oldest counts first.
 
     Args:
-        handle: Makes the handle of a queue, all on one connection.
+        connection: The server.
         names: The names of the queues.
+        clock: The clock, which tests replace.
     """
 
-    def __init__(self, handle: Callable[[bytes], Queue], names: Iterable[bytes]) -> None:
-        self._handle = handle
+    def __init__(
+        self, connection: "Connection", names: Iterable[bytes], clock: Clock | None = None
+    ) -> None:
+        self._connection = connection
+        self._clock = clock or SystemClock()
         self._queues: dict[bytes, Queue] = {}
         self._activities: dict[bytes, Activity] = {}
         self._abandoned: dict[bytes, _Abandoned] = {}
@@ -118,7 +127,7 @@ class QueueWatch:
         """Watch these queues, and those that were not empty a short time ago."""
         wanted = set(names)
         for name in sorted(wanted - self._queues.keys()):
-            self._queues[name] = self._handle(name)
+            self._queues[name] = Queue(self._connection, name, clock=self._clock)
             self._activities[name] = Activity()
         for name in self._queues.keys() - wanted:
             if self._activities[name].is_idle:
@@ -132,8 +141,9 @@ class QueueWatch:
             ServerError: The server is unreachable, the connection was lost, or it refused.
         """
         queues = [self._queues[name] for name in sorted(self._queues)]
-        if not queues:
-            return Overview()
+        now_s = self._clock.monotonic()
+        if now_s - self._status_at_s >= _STATUS_EVERY_S:
+            self._status, self._status_at_s = server_status(self._connection), now_s
         last = {
             name: sample
             for name, activity in self._activities.items()
@@ -142,7 +152,7 @@ class QueueWatch:
         started_s = perf_counter()
         found = read_samples(queues, last)
         calls = -(-len(queues) // QUEUES_PER_CALL)
-        call_s = (perf_counter() - started_s) / calls
+        call_s = (perf_counter() - started_s) / max(1, calls)
         samples: dict[bytes, Sample] = {}
         left_out: list[ServerError] = []
         for name, each in found.items():
@@ -156,10 +166,7 @@ class QueueWatch:
         started_s = perf_counter()
         ages = next_ages(queues, samples)
         call_s = max(call_s, perf_counter() - started_s)
-        now_s = queues[0].clock.monotonic()
         oldest_s = self._count_abandoned(samples, now_s)
-        if now_s - self._status_at_s >= _STATUS_EVERY_S:
-            self._status, self._status_at_s = server_status(queues[0].connection), now_s
         rows = [
             QueueRow(
                 name,

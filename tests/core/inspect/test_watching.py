@@ -12,7 +12,7 @@ from tests.conftest import AsUser, FakeClock, Foreign, work_of
 
 def watch_of(queue: WorkQueue, *names: bytes) -> QueueWatch:
     """A watch of these queues on the connection and clock of a queue."""
-    return QueueWatch(queue.sibling, names)
+    return QueueWatch(queue.connection, names, queue.clock)
 
 
 def rows_of(watch: QueueWatch) -> dict[bytes, tuple[int, ...]]:
@@ -107,12 +107,14 @@ def test_the_status_of_the_server_is_read_now_and_then(
     assert work_of(raw).calls["info"] - before > 4
 
 
-def test_nothing_to_watch_is_no_call(queue: WorkQueue) -> None:
-    assert watch_of(queue).tick().rows == ()
+def test_without_queues_the_server_is_known(queue: WorkQueue) -> None:
+    overview = watch_of(queue).tick()
+    assert (overview.rows, overview.left_out) == ([], [])
+    assert overview.status is not None
 
 
 def test_a_refusal_is_an_error(as_user: AsUser) -> None:
-    queue = WorkQueue(as_user("+info"), b"jobs")
+    queue = WorkQueue(as_user("+info", "+config"), b"jobs")
     with pytest.raises(ServerError, match="denied permission"):
         watch_of(queue, b"jobs").tick()
 

@@ -1,0 +1,108 @@
+"""Commands that run in place of `rwq top`: on the same server, with no password among the words."""
+
+import io
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from rwq_cli.cli.connect import command_lines, open_connection
+from rwq_cli.cli.settings import Settings
+from rwq_cli.environment import Environment
+from rwq_cli.top.running import Action, Runner
+from tests.conftest import Foreign
+from tests.driver import Rwq
+
+
+class NoSignal:
+    """A guard of a terminal that no signal ends."""
+
+    signal = None
+    child = None
+
+
+def runner_of(rwq: Rwq, **given: Any) -> tuple[Runner, io.BytesIO]:
+    """A runner for these global options, and what it writes."""
+    shown = io.BytesIO()
+    environment = Environment(rwq.variables, io.BytesIO(), shown, io.BytesIO())
+    settings = Settings(environment, given)
+    lines = command_lines(settings, open_connection(settings))
+    return Runner(settings, lines, NoSignal()), shown  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, str]]]:
+    """The words and variables of what was started; it is replaced by `true`."""
+    found: list[tuple[list[str], dict[str, str]]] = []
+    start = subprocess.Popen
+
+    def note(command: list[str], env: dict[str, str], **streams: Any) -> Any:
+        found.append((command, env))
+        return start(["true"], **streams)
+
+    monkeypatch.setattr(subprocess, "Popen", note)
+    return found
+
+
+def test_a_password_in_a_url_is_no_argument(
+    rwq: Rwq, started: list[tuple[list[str], dict[str, str]]]
+) -> None:
+    url = "redis://ann:secret@localhost:1/0"
+    run, shown = runner_of(rwq, url=url)
+    run(Action("kick", b"jobs"), ["--all"])
+    ((command, variables),) = started
+    assert not any("secret" in word for word in map(str, command))
+    assert variables["RWQ_URL"] == url
+    assert b"secret" not in shown.getvalue()
+
+
+def test_a_context_stays_that_context(
+    rwq: Rwq, started: list[tuple[list[str], dict[str, str]]]
+) -> None:
+    """Even if another one becomes the current one meanwhile."""
+    file = rwq.home / ".config" / "rwq" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('current = "prod"\n[contexts.prod]\nurl = "redis://localhost:1"\n')
+    file.chmod(0o600)
+    rwq.variables = {**rwq.variables, "RWQ_URL": ""}
+    run, _ = runner_of(rwq)
+    run(Action("kick", b"jobs", b"a"), [])
+    assert started[0][0][-8:] == ["table", "-c", "prod", "kick", "-q", b"jobs", "--", b"a"]
+
+
+def test_options_of_the_run_are_those_of_its_commands(
+    rwq: Rwq, started: list[tuple[list[str], dict[str, str]]], tmp_path: Path
+) -> None:
+    secret = tmp_path / "password"
+    secret.write_text("x\n")
+    run, _ = runner_of(
+        rwq, password_file=str(secret), write=True, reply_timeout="9s", color="never"
+    )
+    run(Action("doctor", b"jobs"), ["--fix"])
+    words = [str(word) for word in started[0][0]]
+    assert words[words.index("-o") :] == [
+        *("-o", "table", "--password-file", str(secret), "--reply-timeout", "9s"),
+        *("--color", "never", "--write", "doctor", "--fix", "-q", "b'jobs'"),
+    ]
+
+
+@pytest.mark.parametrize("item_id", [b"-", b"--force", b"a\0b", b"a\nb", b"\xff", b"$(touch x)"])
+def test_any_id_reaches_its_item(
+    rwq: Rwq, foreign: Foreign, raw: redis.Redis, item_id: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    foreign.abandoned(item_id)
+    run, _ = runner_of(rwq)
+    run(Action("release", b"jobs", item_id), ["--front"])
+    assert raw.lrange("jobs:queue", 0, -1) == [item_id]
+    assert "released 1" in capfd.readouterr().err
+
+
+def test_a_program_that_cannot_be_started_is_an_error(
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    run, shown = runner_of(rwq)
+    run(Action("doctor", b"jobs"), [])
+    assert b"rwq: error: cannot run it: no such file or directory\n" in shown.getvalue()
