@@ -80,7 +80,8 @@ class LiveScreen(Screen[None], Generic[T]):
     KEYS: Sequence[str] = ()
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False),
-        Binding("slash", "filter", show=False),
+        # Before the next key goes to the list: keys of a slow line come together.
+        Binding("slash", "filter", show=False, priority=True),
         Binding("r", "command('release')", show=False),
         Binding("b", "command('bury')", show=False),
         Binding("K", "command('kick')", show=False),
@@ -165,11 +166,15 @@ class LiveScreen(Screen[None], Generic[T]):
             return any(glob_pattern(wanted).match(text) for text in texts)
         return any(wanted in text or self.filter in escaped(text) for text in texts)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """In the filter, a slash is a character."""
+        return not (action == "filter" and self.focused is self.box)
+
     def action_filter(self) -> None:
         """Let the user type a filter."""
         self.box.display = True
         self.box.value = self.filter
-        self.box.focus()
+        self.set_focus(self.box)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as it is typed."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.inspect.listing import Source
 from rwq_cli.core.inspect.watching import Overview, QueueRow, QueueWatch
-from rwq_cli.core.model import Counts, Item, State
+from rwq_cli.core.model import Counts, Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Column
 from rwq_cli.top.running import Action
@@ -114,8 +114,8 @@ _SOURCES = {
 
 def item_action(verb: str, item: Item) -> Action:
     """The command for an item, with the options that it needs in its state."""
-    needs_force = session_lease(item) is not None and item.state is not State.ABANDONED
-    options = ["--force"] if needs_force and verb in ("release", "bury") else []
+    is_held = session_lease(item) is not None
+    options = ["--force"] if is_held and verb in ("release", "bury") else []
     if verb == "bury":
         options.append("--reason ")
     return Action(verb, item.queue, item.item_id, " ".join(options), is_ready=verb == "edit")

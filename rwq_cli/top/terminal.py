@@ -34,7 +34,9 @@ class TerminalGuard:
         self.signal: int | None = None
         self.leave: Callable[[], object] | None = None
         self.child: subprocess.Popen[bytes] | None = None
-        self._modes = termios.tcgetattr(sys.stdin.fileno())
+        # Textual puts something else in the place of sys.stderr.
+        self._input, self._screen = sys.stdin.fileno(), sys.stderr.fileno()
+        self._modes = termios.tcgetattr(self._input)
         self._handlers: list[tuple[int, Any]] = []
 
     def __enter__(self) -> "TerminalGuard":
@@ -48,10 +50,11 @@ class TerminalGuard:
 
     def restore(self, *, is_clean: bool) -> None:
         """Restore the modes of the terminal; unless it was left cleanly, also its screen."""
-        with suppress(OSError, termios.error):
-            if not is_clean:
-                os.write(sys.stderr.fileno(), _RESET)
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, self._modes)
+        if not is_clean:
+            with suppress(OSError):
+                os.write(self._screen, _RESET)
+        with suppress(termios.error):
+            termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
 
     def raise_signal(self) -> None:
         """End the process by the signal that ended the program, as its parent expects."""

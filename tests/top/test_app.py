@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -268,6 +269,18 @@ def test_a_filter_is_a_part_of_a_name_or_a_pattern(play: Callable[..., None]) ->
     play(story)
 
 
+def test_keys_that_come_together_are_taken_in_their_order(play: Callable[..., None]) -> None:
+    """As over a slow line: what follows `/` is text, not the keys for leaving and releasing."""
+
+    async def story(live: Live) -> None:
+        for character in "/qr/":
+            live.app.post_message(events.Key("slash" if character == "/" else character, character))
+        await live.until_shown("filter qr/")
+        assert live.app.is_running
+
+    play(story)
+
+
 def test_sorting_goes_from_column_to_column(play: Callable[..., None]) -> None:
     async def story(live: Live) -> None:
         await live.press("s")
@@ -301,13 +314,37 @@ def test_the_cursor_stays_on_its_queue(play: Callable[..., None], raw: redis.Red
     play(story)
 
 
-def test_space_freezes(play: Callable[..., None], foreign: Foreign) -> None:
+def test_space_freezes(
+    play: Callable[..., None], foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is being read at that moment is not shown, and nothing more is read."""
+    may_go_on = threading.Event()
+    ticks = 0
+
     async def story(live: Live) -> None:
+        watch = live.app._session.watch
+        tick = watch.tick
+
+        def slow_tick() -> Overview:
+            nonlocal ticks
+            ticks += 1
+            may_go_on.wait(TIMEOUT_S)
+            return tick()
+
+        monkeypatch.setattr(watch, "tick", slow_tick)
+        await live.until(lambda: ticks)
         await live.press("space")
         await live.until_shown("FROZEN")
         foreign.waiting(b"w3")
+        may_go_on.set()
         await live.pilot.pause(5 * EVERY_S)
-        assert live.rows[0][1] == "2"
+        assert (live.rows[0][1], ticks) == ("2", 1)
+        # A screen that was not read yet is read.
+        await live.press("enter")
+        await live.until_shown("waiting 3")
+        await live.press("escape")
+        await live.until(lambda: live.names)
+        assert (live.rows[0][1], ticks) == ("2", 1)
         await live.press("space")
         await live.until(lambda: live.rows[0][1] == "3")
         assert "FROZEN" not in live.text

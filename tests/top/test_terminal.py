@@ -187,11 +187,14 @@ def test_a_bug_is_one_line_and_leaves_the_terminal_as_it_was(
 
 _STUCK = """
 import sys, time
-from rwq_cli.top import screens
+from rwq_cli.top import screens, terminal
+terminal._PATIENCE_S = {patience_s}
 draw = screens.QueuesScreen.draw
 def stick(self, room):
     draw(self, room)
     if self.filter:
+        sys.__stdout__.write("stuck")
+        sys.__stdout__.flush()
         while True:
             time.sleep(0.1)
 screens.QueuesScreen.draw = stick
@@ -201,14 +204,17 @@ main()
 """
 
 
-def test_a_second_signal_ends_what_hangs(on_terminal: Callable[..., Terminal]) -> None:
-    terminal = on_terminal(program=_STUCK)
+@pytest.mark.parametrize(("patience_s", "signals"), [(0.1, 1), (TIMEOUT_S, 2)])
+def test_what_hangs_ends_after_a_while_or_by_a_second_signal(
+    on_terminal: Callable[..., Terminal], patience_s: float, signals: int
+) -> None:
+    terminal = on_terminal(program=_STUCK.format(patience_s=patience_s))
     written = shown(terminal)
     terminal.type(b"/x")
-    terminal.read(0.5)
-    terminal.process.send_signal(signal.SIGTERM)
-    time.sleep(0.1)
-    terminal.process.send_signal(signal.SIGTERM)
+    terminal.until_shown(b"stuck")
+    for _ in range(signals):
+        terminal.process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
     assert terminal.end() == 128 + signal.SIGTERM
     terminal.assert_as_before(written + terminal.seen)
 
