@@ -59,7 +59,7 @@ class Turn:
 
     def command(self, *words: str) -> list[str]:
         """A command line of rwq for this server and queue."""
-        return [str(self._program.executable), *words, "-u", self.server.url, "-q", QUEUE]
+        return [str(self._program.executable), "-u", self.server.url, "-q", QUEUE, *words]
 
     def rwq(
         self,

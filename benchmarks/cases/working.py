@@ -1,10 +1,11 @@
-"""Workers: a Python function for each item."""
+"""Workers: a Python function or a command for each item."""
 
 import time
 from collections.abc import Iterator
 
 from benchmarks.cases.removing import upstream_loop_s
-from benchmarks.filling import QUEUE
+from benchmarks.filling import QUEUE, write_lines
+from benchmarks.processes import timed
 from benchmarks.results import Sample, microseconds_each
 from benchmarks.turn import Case, Turn
 
@@ -34,4 +35,26 @@ def _handler(turn: Turn) -> Iterator[Sample]:
         )
 
 
-CASES = [Case("handler", "work with a function", _handler)]
+def _commands(turn: Turn) -> Iterator[Sample]:
+    """`rwq work` with a command that does nothing, against xargs; start-up included."""
+    count = turn.size(1_000)
+    lines = write_lines(turn.folder / "lines", (b"%d" % number for number in range(count)))
+    xargs_s = timed(["xargs", "-P2", "-n1", "true"], stdin=lines).seconds
+    turn.fill(waiting=count)
+    run = turn.rwq("work", "-j", "2", "--drain", "--", "true")
+    assert turn.server.client.dbsize() == 0
+    yield Sample(
+        f"work -j 2 -- true on {count:,}",
+        run.seconds,
+        microseconds_each(count),
+        1 / 0.8,
+        "xargs -P2 -n1 true",
+        xargs_s,
+        run,
+    )
+
+
+CASES = [
+    Case("handler", "work with a function", _handler),
+    Case("commands", "work with a command", _commands, rounds=5),
+]

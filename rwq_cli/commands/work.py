@@ -19,7 +19,6 @@ from rwq_cli.cli.options import (
     NotifyOption,
     option,
 )
-from rwq_cli.cli.scraping import QueueScraper
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import lease_from
@@ -29,6 +28,7 @@ from rwq_cli.core.work.policy import OnFail, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.exposition import Metric
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
 from rwq_cli.service.supervision import Supervision
@@ -245,12 +245,18 @@ def work(
         queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
     )
     has_house = clean_s is not None or notes.tick_s is not None
-    scraper = QueueScraper(queues[0].connection)
+
+    def metrics() -> list[Metric]:
+        from rwq_cli.cli.scraping import QueueScraper
+
+        scraper = QueueScraper(queues[0].connection)
+        return [*scraper.read(queues), *work_metrics(worker.progress)]
+
     supervision = Supervision(
         notifies=notify,
         address=listen,
         variables=settings.environment.variables,
-        metrics=lambda: [*scraper.read(queues), *work_metrics(worker.progress)],
+        metrics=metrics,
     )
     worker = Worker(
         session,
