@@ -22,8 +22,9 @@ __rwq_table() {
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     work)
-        rwq_options=(-j=OTHER --jobs=OTHER --for=OTHER --fair --max-time=OTHER --kill-after=OTHER --retries=OTHER --backoff=OTHER --backoff-max=OTHER --on-fail=bury,release,reject,stop --input=stdin,file,arg,none --batch=OTHER --task-dir=DIRECTORY --result --result-ttl=OTHER --drain --max=OTHER --max-failures=OTHER --idle=OTHER --grace=OTHER --reconnect=OTHER --clean=OTHER --joblog=FILE --notify --listen=OTHER --dry-run)
+        rwq_options=(-j=OTHER --jobs=OTHER --for=OTHER --fair --max-time=OTHER --kill-after=OTHER --retries=OTHER --backoff=OTHER --backoff-max=OTHER --on-fail=bury,release,reject,stop --input=stdin,file,arg,none --batch=OTHER --task-dir=DIRECTORY --result --result-ttl=OTHER --drain --max=OTHER --max-failures=OTHER --idle=OTHER --grace=OTHER --reconnect=OTHER --clean=OTHER --joblog=FILE --notify --listen=OTHER --dry-run -0 --null)
         rwq_more=FILE
+        rwq_fields=event,queue,queue_b64,id,id_b64,attempt,returns,pid,exit,signal,seconds,reason,reason_b64,delay_seconds,gave_up,time
         ;;
     lease)
         rwq_options=(-n=OTHER --number=OTHER --for=OTHER --id=ITEM:waiting --wait --timeout=OTHER --fair --dry-run -0 --null)

@@ -33,7 +33,7 @@ function __rwq_read_command
         case 'add'
             set options f/file= format= id= id-from= unique delay= at= strict dry-run 0/null
         case 'work'
-            set options j/jobs= for= fair max-time= kill-after= retries= backoff= backoff-max= on-fail= input= batch= task-dir= result result-ttl= drain max= max-failures= idle= grace= reconnect= clean= joblog= notify listen= dry-run
+            set options j/jobs= for= fair max-time= kill-after= retries= backoff= backoff-max= on-fail= input= batch= task-dir= result result-ttl= drain max= max-failures= idle= grace= reconnect= clean= joblog= notify listen= dry-run 0/null
         case 'lease'
             set options n/number= for= id= wait timeout= fair dry-run 0/null
         case 'complete'
@@ -201,6 +201,8 @@ function __rwq_fields
     switch $__rwq_path
         case 'add'
             set list queue queue_b64 id id_b64 status holder
+        case 'work'
+            set list event queue queue_b64 id id_b64 attempt returns pid exit signal seconds reason reason_b64 delay_seconds gave_up time
         case 'lease'
             set fields queue queue_b64 id id_b64 state bytes data data_b64 preview position idle_seconds lease due_ms buried_ms reason reason_b64 returns data_json lease_holder lease_ttl_ms
         case 'complete'
@@ -369,6 +371,7 @@ complete -c rwq -n '__rwq_at work' -l joblog -r -F -d 'Append a tab-separated li
 complete -c rwq -n '__rwq_at work' -l notify -d 'Tell systemd when it is ready, stops, and still works (watchdog)'
 complete -c rwq -n '__rwq_at work' -l listen -x -d 'Serve /healthz and /metrics (Prometheus) there'
 complete -c rwq -n '__rwq_at work' -l dry-run -d 'Show the next item and its command, but lease nothing'
+complete -c rwq -n '__rwq_at work' -s 0 -l null -d 'End each ID of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at_argument work' -F
 
 # rwq lease

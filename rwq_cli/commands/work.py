@@ -13,6 +13,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queues, place_of, server_variables
 from rwq_cli.cli.options import (
     FIVE_MINUTES,
+    NULL_IDS,
     Duration,
     LeaseForOption,
     ListenOption,
@@ -84,6 +85,7 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
         ExitStatus.PARTIAL: "items were given up, or --max-failures was reached",
         ExitStatus.INTERRUPTED: "ended by a second Ctrl-C or SIGTERM",
     },
+    null=NULL_IDS,
     options_first=True,
 )
 def work(
@@ -193,7 +195,7 @@ def work(
     _check(template, input_, batch=batch, task_dir=task_dir, result=result)
     path = settings.environment.variables.get("PATH", os.defpath)
     program = find_program(words[0], path) if task_dir is None else None
-    concurrency = jobs or os.cpu_count() or 1
+    concurrency = jobs or _cores()
     allow_open_files(concurrency)
     if clean_s is not None and clean_s < 1:
         raise InvalidArgument("--clean must be at least 1s", "a clean looks twice, a second apart")
@@ -275,6 +277,13 @@ def work(
         place=_place(settings, queues),
         note=settings.environment.note,
     )
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _check(

@@ -21,6 +21,7 @@ from rwq_cli.views.outcomes import outcome_view
 from rwq_cli.views.results import result_report
 from rwq_cli.views.undo_files import undo_files_report
 from rwq_cli.views.waiting import wait_report
+from rwq_cli.views.working import event_view
 
 
 class Fields(NamedTuple):
@@ -83,4 +84,5 @@ def _streams() -> dict[str, View[Any]]:
         **dict.fromkeys((*verbs, "set", "edit"), outcome_view(b"")),
         **dict.fromkeys(("clean light", "clean deep"), cleaned),
         "export": exported_view(),
+        "work": event_view(),
     }

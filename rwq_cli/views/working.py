@@ -74,7 +74,7 @@ def work_report(
             raise
 
     report = WorkReport(
-        view=View(_fields, lambda event: event.item_id, _SAMPLE),
+        view=event_view(),
         batches=read(),
         count=lambda batch: Counter(
             event.kind.value for event in batch if event.kind is not EventKind.STARTED
@@ -88,6 +88,11 @@ def work_report(
         gave_up=gave_up,
     )
     return report
+
+
+def event_view() -> View[Event]:
+    """The view of an event, which has no table."""
+    return View(_fields, lambda event: event.item_id, _SAMPLE)
 
 
 def _fields(event: Event) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def test_the_fields_of_a_command_are_those_that_it_lists(
         "set": ["a"],
         **{verb: ["a"] for verb in ("complete", "touch", "release", "bury", "kick")},
         "rm": ["a", "--yes"],
+        "work": ["--task-dir", "/tmp"],
         "purge": ["--dry-run"],
         "context show": ["prod"],
         "context check": ["-c", "prod"],

@@ -433,12 +433,14 @@ def test_queues_are_taken_in_order(rwq: Rwq, raw: redis.Redis) -> None:
 def test_light_cleans_run_meanwhile(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.abandoned(b"1")
     result = rwq.process("work", "--clean", "1s", "--max", "1", "--", "true")
-    assert (result.code, result.text) == (0, "")
-    assert result.notes == "rwq: clean light: returned 1 (jobs)\ncompleted 1\n"
-    assert contents(raw) == {b"jobs:returns": {}} or raw.exists("jobs:item:1") == 0
+    # The worker may end before the clean has said what it did.
+    assert (result.code, result.text, result.notes.splitlines()[-1]) == (0, "", "completed 1")
+    assert raw.exists("jobs:item:1") == 0
 
 
 def test_as_many_run_at_once_as_there_are_cores(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(4)))
-    assert rwq(*DRAIN, "-j", "0", "--", "true").notes == "completed 4\n"
-    assert os.cpu_count()
+    cores = len(os.sched_getaffinity(0))
+    foreign.waiting(*(b"%d" % number for number in range(cores)))
+    # Each waits until all have begun.
+    text = f"touch $RWQ_ID.began; while [ $(ls *.began | wc -l) -lt {cores} ]; do sleep 0.01; done"
+    assert rwq.process(*DRAIN, "-j", "0", *script(text)).notes == f"completed {cores}\n"
