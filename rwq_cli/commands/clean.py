@@ -43,7 +43,7 @@ EveryOption = Annotated[
     Duration | None,
     option(
         "--every DUR",
-        "Clean about this often until stopped; a lost server is waited for.",
+        "Clean about this often until stopped; if the server is lost, wait for it.",
         interval,
     ),
 ]

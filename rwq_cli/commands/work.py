@@ -95,7 +95,7 @@ def work(
         typer.Argument(metavar="COMMAND...", help="The command and its arguments."),
     ] = None,
     jobs: Annotated[
-        int, option("-j, --jobs N", "Run so many commands at once; 0 for one a core.", min=0)
+        int, option("-j, --jobs N", "Run this many commands at once; 0 means one per core.", min=0)
     ] = 1,
     lease_s: LeaseForOption = FIVE_MINUTES,
     fair: Annotated[
@@ -113,7 +113,7 @@ def work(
         Duration, option("--kill-after DUR", "Send SIGKILL this long after SIGTERM.", Duration)
     ] = TEN_SECONDS,
     retries: Annotated[
-        int, option("--retries N", "Try a failed item so many times again.", min=0)
+        int, option("--retries N", "Retry a failed item this many times.", min=0)
     ] = 3,
     backoff_s: Annotated[
         Duration,
@@ -179,7 +179,7 @@ def work(
     ] = FIVE_MINUTES,
     clean_s: Annotated[
         Duration | None,
-        option("--clean DUR", "Do a light clean this often, as one worker alone needs.", Duration),
+        option("--clean DUR", "Do a light clean this often, if nothing else cleans.", Duration),
     ] = None,
     joblog: Annotated[
         str | None, option("--joblog FILE", "Append a tab-separated line for each item.")

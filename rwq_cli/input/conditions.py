@@ -20,7 +20,7 @@ INDEX_MAX = 999
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
-# Integers of so many digits are read as such, longer ones as decimals.
+# Integers of up to this many digits are read as integers, longer ones as decimals.
 _DIGITS = 18
 # Only a number that is as small is rounded to it.
 _SMALLEST = Decimal(f"1e{MIN_ETINY}")

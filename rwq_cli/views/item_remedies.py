@@ -38,7 +38,9 @@ ITEM_REMEDIES = {
     ),
     Code.ABANDONED: _of(State.ABANDONED),
     Code.ORPHANED: _of(State.ORPHANED),
-    Code.UNLISTED: _of(State.UNLISTED, "A deep clean returns it once the lease has expired."),
+    Code.UNLISTED: _of(
+        State.UNLISTED, "Release it, or let its lease expire; then a deep clean returns it."
+    ),
     Code.DUE: ItemRemedy(
         "It has been due for over a minute, and nothing has promoted it.",
         "Any clean promotes it.",

@@ -70,7 +70,7 @@ REMEDIES = {
     ),
     Code.UNLISTED: Remedy(
         "Items have a lease but are in no list: their processing entries were lost.",
-        "A deep clean returns them once the lease has expired.",
+        "Release them, or let their leases expire; then a deep clean returns them.",
         "rwq release --force ID",
         "a worker may still be working on it; the lease expires",
     ),

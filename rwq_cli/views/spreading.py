@@ -10,7 +10,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, View
 from rwq_cli.views.outcomes import ADDED, Rejects, outcome_view
 
-# A summary names so many queues at most.
+# A summary names at most this many queues.
 _NAMED_QUEUES = 8
 
 

@@ -91,7 +91,8 @@ STATES = {
     State.GHOST: StateMeaning(
         "The ID is listed without data: the item was completed, or its data was deleted.",
         "no data; the ID in a list, or in `jobs:delayed` or `jobs:buried`",
-        "a clean drops the entry (a light one only from processing), or a lease that reaches it",
+        "a clean drops the entry, a light one only from processing; so does a lease that "
+        "reaches it",
     ),
     State.STRAY_LEASE: StateMeaning(
         "There is a lease but no item: the item was completed while it was leased.",

@@ -24,7 +24,7 @@ from rwq_cli.work.events import Event, EventKind, Progress
 from rwq_cli.work.listener import Listener
 
 _TICK_S = 0.5
-# The rate is that of so many ticks.
+# The rate is that of this many ticks.
 _RATE_TICKS = 20
 _ERASE = b"\r\x1b[2K"
 # More of what a command said last is left to its stderr.

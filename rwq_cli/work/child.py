@@ -103,7 +103,7 @@ def find_program(word: bytes, path: str) -> bytes:
 
 
 def allow_open_files(children: int) -> None:
-    """Raise the limit of open files, if so many children need more.
+    """Raise the limit of open files, if that many children need more.
 
     Raises:
         InvalidArgument: It cannot be raised that far.

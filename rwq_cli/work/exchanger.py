@@ -17,7 +17,7 @@ _JOIN_S = 0.5
 
 
 class Exchange(NamedTuple):
-    """A request: finish these jobs, and take so many."""
+    """A request: finish these jobs, and take this many."""
 
     ends: Sequence[tuple[Job, JobEnd]]
     take: int

@@ -20,10 +20,10 @@ class Listener:
         """An item was retried, given up, put back after its last try, or lost."""
 
     def stopping(self, running: int) -> None:
-        """No more is taken; so many commands still run."""
+        """No more items are taken; this many commands still run."""
 
     def ending(self, running: int) -> None:
-        """SIGTERM was sent to so many commands."""
+        """SIGTERM was sent to this many commands."""
 
     def result_cut(self, item_id: bytes) -> None:
         """The command printed more than a result may hold."""
@@ -32,7 +32,7 @@ class Listener:
         """The server does not answer; commands go on."""
 
     def reconnected(self, seconds: float) -> None:
-        """The server answers again, after so many seconds."""
+        """The server answers again, after this many seconds."""
 
     def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
         """A clean did something."""

@@ -55,8 +55,8 @@ class Limits:
     Attributes:
         concurrency: How many commands run at once.
         batch: How many items a command gets; None for one, without lines.
-        items_max: End after so many items.
-        failures_max: End after so many failures.
+        items_max: End after this many items.
+        failures_max: End after this many failures.
         idle_s: End if there was nothing to do for so long, seconds.
         max_time_s: How long a command may run, seconds.
         kill_after_s: How long after SIGTERM a command gets SIGKILL, seconds.

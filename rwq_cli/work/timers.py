@@ -21,7 +21,7 @@ class Timers:
         heapq.heappush(self._heap, (due_s, next(self._numbers), action))
 
     def after(self, seconds: float, action: Action) -> None:
-        """Call a function after so many seconds."""
+        """Call a function after this many seconds."""
         self.at(monotonic() + seconds, action)
 
     @property
