@@ -93,7 +93,7 @@ __rwq_table() {
         rwq_sort=$rwq_fields
         ;;
     ls)
-        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --data --watch=OTHER --all-queues --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
+        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --deep --data --watch=OTHER --all-queues --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
         rwq_arguments+=(waiting,processing,leased,abandoned,delayed,buried,all)
         rwq_fields=queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,lease,due_ms,buried_ms,reason,reason_b64,returns,data_json,lease_holder,lease_ttl_ms
         rwq_sort=$rwq_fields

@@ -61,7 +61,7 @@ function __rwq_read_command
         case 'undo'
             set options anywhere list prune older-than= yes dry-run 0/null
         case 'ls'
-            set options n/limit= offset= tail data watch= all-queues state= match= where= id-glob= older-than= 0/null
+            set options n/limit= offset= tail deep data watch= all-queues state= match= where= id-glob= older-than= 0/null
         case 'leases'
             set options holder= mine n/limit= data watch= all-queues 0/null
         case 'show'
@@ -522,6 +522,7 @@ complete -c rwq -n '__rwq_at_argument undo; and test $__rwq_count -eq 0' -F -a '
 complete -c rwq -n '__rwq_at ls' -s n -l limit -x -d 'How many at most; 0 for all'
 complete -c rwq -n '__rwq_at ls' -l offset -x -d 'Skip the first N'
 complete -c rwq -n '__rwq_at ls' -l tail -d 'Start at the other end: newest first'
+complete -c rwq -n '__rwq_at ls' -l deep -d 'With all: also items in no list, which takes a walk over all keys'
 complete -c rwq -n '__rwq_at ls' -l data -d 'Read whole payloads, for json, jsonl and csv'
 complete -c rwq -n '__rwq_at ls' -l watch -x -d 'Show it again about this often: on a terminal in place, elsewhere as further records'
 complete -c rwq -n '__rwq_at ls' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''

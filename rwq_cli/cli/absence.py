@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import ServerError
+from rwq_cli.core.keys import is_glob
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped
 
@@ -42,8 +43,9 @@ def note_if_absent(settings: Settings, queue: WorkQueue) -> None:
     # The command itself succeeded without this.
     with suppress(ServerError):
         if not queue.exists():
+            patterns = "; this command takes no patterns" if is_glob(queue.name) else ""
             settings.environment.note(
                 f"rwq: {escaped(queue.name)}: there is no such queue, or it is empty; rwq queues "
-                "lists the queues",
+                f"lists the queues{patterns}",
                 once=True,
             )

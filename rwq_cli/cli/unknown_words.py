@@ -110,6 +110,8 @@ def unknown_command(context: Any, word: str, commands: Sequence[str]) -> UsageEr
     elif near and near[0] not in DESTRUCTIVE:
         meant = [f"{path} {name}" for name in near if name not in DESTRUCTIVE]
         hint = f"did you mean: {' or '.join(meant)}"
+    elif context.parent is not None:
+        hint = f"{path} is followed by {' or '.join(commands)}"
     return UsageError(f"no such command {word!r}", hint)
 
 
@@ -148,7 +150,11 @@ def bad_argument(command: Any, error: Any) -> Exception:
     if not (is_argument and is_about_queues(command)):
         return error  # type: ignore[no-any-return]
     message = error.format_message().rstrip(".")
-    return UsageError(message[:1].lower() + message[1:], "a queue is named with -q")
+    hint = "a queue is named with -q"
+    word = message.partition(": ")[2].split("'")
+    if len(word) > 1 and (near := get_close_matches(word[1], word[3::2], 1)):
+        hint = f"did you mean {near[0]}"
+    return UsageError(message[:1].lower() + message[1:], hint)
 
 
 def is_about_queues(command: Any) -> bool:

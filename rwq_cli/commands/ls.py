@@ -23,6 +23,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.unread import noting_unread_sizes
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.batches import LONGEST_LIST
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Selection, Source
 from rwq_cli.core.inspect.selection import source_of
 from rwq_cli.core.model import Item, State
@@ -65,6 +66,7 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
         "rwq ls processing -q jobs -n 0 -o jsonl",
         "rwq ls -q jobs --where user=42 --older-than 1h -o ids",
         "rwq ls buried -q jobs --watch 5s",
+        "rwq ls all -q jobs --deep",
     ),
     reads_only=True,
     null=NULL_RECORDS,
@@ -91,6 +93,10 @@ def ls(
     limit: LimitOption = 50,
     offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
     tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
+    deep: Annotated[
+        bool,
+        option("--deep", "With all: also items in no list, which takes a walk over all keys."),
+    ] = False,
     data: DataOption = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
@@ -98,6 +104,10 @@ def ls(
 ) -> Report:
     is_selected = not selection.is_all
     which, source, selection = _resolve(which, selection)
+    if deep:
+        if which is not Which.ALL:
+            raise InvalidArgument("--deep needs all", "rwq ls all --deep")
+        source = replace(source, deep=True)
     finder = QueueFinder(settings, all_queues=all_queues)
     # A larger number than the longest list has the same meaning, but overflows in the server.
     first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
@@ -133,6 +143,7 @@ def ls(
             lengths=lambda: opened.each(settings, lambda queue: [queue.lengths()]),
             is_selected=is_selected,
             filters=not selection.is_all,
+            skips_unlisted=which is Which.ALL and not source.deep,
             has_queue=not opened.is_one,
             id_batches=opened.each(settings, ids) if needs_ids_only else None,
         )

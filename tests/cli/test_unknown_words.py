@@ -152,3 +152,14 @@ def test_a_group_alone_is_an_object_in_json(bare_rwq: Rwq) -> None:
         '{"error": "clean needs a command: light or deep", "code": "usage", '
         '"hint": "see rwq clean --help"}\n'
     )
+
+
+def test_a_word_after_a_group_is_answered_with_its_commands(rwq: Rwq) -> None:
+    assert rwq("clean", "jobs").notes == (
+        "rwq: error: no such command 'jobs'; rwq clean is followed by light or deep\n"
+    )
+
+
+def test_a_slip_in_an_argument_is_answered_with_what_was_meant(rwq: Rwq) -> None:
+    assert rwq("ls", "wating").notes.endswith("; did you mean waiting\n")
+    assert rwq("ls", "jobs").notes.endswith("; a queue is named with -q\n")

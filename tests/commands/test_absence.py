@@ -88,3 +88,10 @@ def test_one_id_of_several_that_exists_is_enough(rwq: Rwq, foreign: Foreign) -> 
     foreign.data(b"orphan")
     assert "no such queue" not in rwq("show", "orphan", "gone").notes
     assert "no such queue" not in rwq("show", "gone", "orphan").notes
+
+
+def test_a_verb_that_takes_no_patterns_says_so(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    notes = rwq("rm", "-q", "jo*", "--all", "--yes").notes
+    assert notes.splitlines()[0].endswith("; this command takes no patterns")
+    assert "patterns" not in rwq("rm", "-q", "jo", "--all", "--yes").notes

@@ -333,3 +333,36 @@ def test_a_table_shows_what_was_returned_again_and_again(rwq: Rwq, foreign: Fore
     assert [line.split("\t")[0] for line in rwq("ls", "abandoned").text.splitlines()] == ["a", "b"]
     foreign.raw.delete(foreign.keys.returns)
     assert "RETURNS" not in rwq("ls", "abandoned", "-o", "table").text
+
+
+class TestDeep:
+    """`ls all` shows what is in the lists; `--deep` also what is in none."""
+
+    @pytest.fixture(autouse=True)
+    def filled(self, foreign: Foreign) -> None:
+        foreign.waiting(b"w")
+        foreign.data(b"o")
+
+    def test_all_says_that_items_in_no_list_are_not_looked_for(self, rwq: Rwq) -> None:
+        result = rwq("ls", "all", "-o", "table")
+        assert [line.split()[0] for line in result.lines[2:]] == ["w"]
+        assert result.notes == "1 shown of 1 in jobs\n--deep also shows items in no list\n"
+        empty = rwq("ls", "all", "-q", "none", "-o", "table").text
+        assert empty == "No items in none; --deep also shows items in no list.\n"
+        assert "--deep" not in rwq("ls", "-o", "table").notes
+
+    def test_deep_shows_them(self, rwq: Rwq) -> None:
+        result = rwq("ls", "all", "--deep", "-o", "json")
+        assert [(record["id"], record["state"]) for record in result.json] == [
+            ("w", "waiting"),
+            ("o", "orphaned"),
+        ]
+        assert rwq("ls", "all", "--deep", "-o", "table").notes == "2 shown of jobs\n"
+
+    @pytest.mark.parametrize("words", [(), ("buried",)])
+    def test_it_is_for_all(self, rwq: Rwq, words: tuple[str, ...]) -> None:
+        result = rwq("ls", *words, "--deep")
+        assert (result.code, result.notes) == (
+            2,
+            "rwq: error: --deep needs all; rwq ls all --deep\n",
+        )

@@ -389,7 +389,7 @@ class TestEmpty:
             ("ls processing", "No processing items in jobs."),
             ("ls leased", "No leased items in jobs."),
             ("ls abandoned", "No abandoned items in jobs."),
-            ("ls all", "No items in jobs."),
+            ("ls all", "No items in jobs; --deep also shows items in no list."),
             ("leases", "No leases in jobs."),
             ("queues", "No queues on this server."),
             ("queues 'x*'", "No such queues."),
