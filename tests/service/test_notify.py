@@ -50,7 +50,7 @@ def test_a_manager_that_does_not_read_stops_nobody(
 
     def notify() -> None:
         # More than a socket holds.
-        for number in range(1000):
+        for number in range(600):
             notifier.status(f"{number} {'x' * 1000}")
 
     thread = Thread(target=notify, daemon=True)
