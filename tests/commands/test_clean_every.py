@@ -3,6 +3,7 @@
 import http.client
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -302,6 +303,30 @@ class TestSupervisors:
     def test_without_the_option_systemd_hears_nothing(self, rwq: Rwq, manager: Manager) -> None:
         process = started(rwq, *FAST, variables={"NOTIFY_SOCKET": manager.name})
         assert ended(process)[0] == 0
+
+    def test_a_long_pause_or_grace_period_is_not_ill_health(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        foreign.abandoned(b"1")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        statuses: list[int] = []
+
+        def sleep(_clock: object, seconds: float) -> None:
+            assert seconds > 1000
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+            connection.request("GET", "/healthz")
+            statuses.append(connection.getresponse().status)
+            if len(statuses) == 2:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr("rwq_cli.core.clock.SystemClock.sleep", sleep)
+        # Whatever is not announced is too long.
+        monkeypatch.setattr("rwq_cli.commands.cleaning._MARGIN_S", -1000)
+        monkeypatch.setattr("rwq_cli.service.rounds.random", lambda: 1.0)
+        words = ("--every", "2h", "--grace", "1h", "--listen", f"127.0.0.1:{port}")
+        assert rwq("clean", "light", *words).code == 130
+        assert statuses == [200, 200]
 
     def test_metrics_and_health_are_served(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"1")
