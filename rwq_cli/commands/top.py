@@ -36,7 +36,7 @@ _LEAST_S = 0.1
 def _interval(text: str) -> Duration:
     every_s = Duration(text)
     if every_s < _LEAST_S:
-        raise InvalidArgument("--every is at least 100ms", "each tick costs the server time")
+        raise InvalidArgument("--every must be at least 100ms", "each tick costs the server time")
     return every_s
 
 

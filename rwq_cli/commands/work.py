@@ -298,7 +298,7 @@ def _check(
     if task_dir is not None:
         if template.words:
             raise InvalidArgument(
-                "--task-dir and a command cannot be used together", "the data name the command"
+                "--task-dir and a command cannot be used together", "the data names the command"
             )
         if batch is not None or input_ in (Input.FILE, Input.ARG):
             wrong = "--batch" if batch is not None else f"--input {input_}"

@@ -34,7 +34,7 @@ def read_task(directory: bytes, data: bytes) -> Task:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        raise UnknownTask("no task: the data are not JSON") from None
+        raise UnknownTask("no task: the data is not JSON") from None
     name, arguments = _parts(value)
     if not isinstance(name, str) or not isinstance(arguments, list):
         raise UnknownTask('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')

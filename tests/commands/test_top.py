@@ -43,8 +43,8 @@ def test_without_textual_it_says_how_to_install_it(
     [
         ("-o csv", "top draws on the terminal; rwq queues has -o and --fields"),
         ("--fields queue", "top draws on the terminal; rwq queues has -o and --fields"),
-        ("--every 10ms", "--every is at least 100ms; each tick costs the server time"),
-        ("--every 0", "--every is at least 100ms; each tick costs the server time"),
+        ("--every 10ms", "--every must be at least 100ms; each tick costs the server time"),
+        ("--every 0", "--every must be at least 100ms; each tick costs the server time"),
         (
             "--sort size",
             "no field 'size'; the fields are queue, waiting, running, abandoned, "

@@ -274,9 +274,9 @@ class TestTasks:
     @pytest.mark.parametrize(
         ("data", "reason"),
         [
-            (b"greet", "no task: the data are not JSON"),
-            (b"\xff", "no task: the data are not JSON"),
-            (b"[" * 100_000, "no task: the data are not JSON"),
+            (b"greet", "no task: the data is not JSON"),
+            (b"\xff", "no task: the data is not JSON"),
+            (b"[" * 100_000, "no task: the data is not JSON"),
             (b"17", 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
             (b'["greet", "ann"]', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
             (b'["other"]', "unknown task 'other': no such program in "),
