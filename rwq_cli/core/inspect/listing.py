@@ -222,11 +222,11 @@ def _listed_in(queue: Queue, name: str, pages: Iterable[list[bytes]]) -> Iterato
                 sent.append(batch)
                 yield batch
 
-    for doubtful in queue.run_each("doubtful", calls()):
+    for unguarded in queue.run_each("find_unguarded", calls()):
         ids = sent.popleft()
-        if doubtful is not REFUSED:
+        if unguarded is not REFUSED:
             other = {
-                f.item_id for f in facts_of(queue, doubtful) if f.state not in _LISTED_IN[name]
+                f.item_id for f in facts_of(queue, unguarded) if f.state not in _LISTED_IN[name]
             }
             yield [item_id for item_id in ids if item_id not in other] if other else ids
 
@@ -339,8 +339,8 @@ class _Walk:
         ):
             found = list(probe(queue, [i for i, _ in page if self._is_wanted(i)]))
             # A guarded item is delayed or buried. Any other item may be in a list.
-            doubtful = [facts.item_id for facts in found if not facts.is_guarded]
-            exact = {facts.item_id: facts for facts in facts_of(queue, doubtful)}
+            unguarded = [facts.item_id for facts in found if not facts.is_guarded]
+            exact = {facts.item_id: facts for facts in facts_of(queue, unguarded)}
             yield self._items(
                 facts
                 for facts in (exact.get(facts.item_id, facts) for facts in found)

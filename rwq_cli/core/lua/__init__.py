@@ -37,7 +37,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/complete": ("locate", "expected", "results"),
     "ops/delete_results": ("results",),
     "ops/delete_stray_leases": ("facts",),
-    "ops/doubtful": ("facts",),
+    "ops/find_unguarded": ("facts",),
     "ops/lease": ("schedule",),
     "ops/lease_by_id": ("locate", "schedule"),
     "ops/look_up": ("identity",),

@@ -40,7 +40,7 @@ class CancelToken:
         self.is_polled = False
 
 
-class Flight:
+class OutstandingCalls:
     """The outstanding requests on one link.
 
     Args:
@@ -165,14 +165,14 @@ class Pipeline:
                     continue
                 while call is not None and not self._has_ended:
                     with self._lend() as link:
-                        flight = Flight(link, self._resend)
-                        while call is not None and not flight.is_stale:
-                            flight.send(call)
-                            while len(flight) > SENT_AHEAD:
-                                yield self._receive(flight)
+                        outstanding = OutstandingCalls(link, self._resend)
+                        while call is not None and not outstanding.is_stale:
+                            outstanding.send(call)
+                            while len(outstanding) > SENT_AHEAD:
+                                yield self._receive(outstanding)
                             call = self._next(source)
-                        while flight:
-                            yield self._receive(flight)
+                        while outstanding:
+                            yield self._receive(outstanding)
         finally:
             self._stop.is_polled = False
         if self._failure is not None:
@@ -196,9 +196,9 @@ class Pipeline:
             self._stop.is_polled = True
         return None
 
-    def _receive(self, flight: Flight) -> Any:
+    def _receive(self, outstanding: OutstandingCalls) -> Any:
         try:
-            reply = flight.receive()
+            reply = outstanding.receive()
         except errors.ServerError as error:
             # These servers run nothing.
             refused = (errors.Loading, errors.AuthenticationFailed)
