@@ -19,7 +19,7 @@ from rwq_cli.core.state.probe import returns_from
 
 LEASE_ITEMS = BATCH_WRITES
 # Entries that a call examines in addition to the wanted items, in case some are ghosts.
-_SPARE_ENTRIES = 32
+_SPARE_ENTRIES = 4
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
 _WAIT_SLICE_S = 1.0
 # Due items whose data a dry run reads at once.
