@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.errors import ConnectionLost, RwqError, ServerError, Unreachable
 from rwq_cli.core.inspect.watching import Overview, interval_s
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
@@ -51,8 +51,7 @@ class TopApp(App[None]):
         border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default;
     }
     HelpScreen { background: ansi_default; }
-    CommandScreen { background: transparent; }
-    CommandScreen { align: left bottom; }
+    CommandScreen { background: transparent; align: left bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
@@ -157,7 +156,7 @@ class TopApp(App[None]):
                     screen.data = data
                 took_s = monotonic() - started_s
                 screen.next_read_s = monotonic() + interval_s(0, took_s)
-        except ServerError as error:
+        except RwqError as error:
             if self._trouble is None:
                 self._trouble_since_s = monotonic()
             self._trouble = error
@@ -214,9 +213,11 @@ class TopApp(App[None]):
         if self._saying is not None and now_s - self._saying[1] < _SAYING_S:
             parts.append((escaped(self._saying[0].encode()), "bold"))
         if self._trouble is not None:
-            lost = human.duration(int(now_s - self._trouble_since_s))
             message = escaped(self._trouble.message.encode("utf-8", "surrogateescape"))
-            parts.append((f"no answer for {lost}, trying again: {message}", "bold red"))
+            if isinstance(self._trouble, Unreachable | ConnectionLost):
+                lost = human.duration(int(now_s - self._trouble_since_s))
+                message = f"no answer for {lost}, trying again: {message}"
+            parts.append((message, "bold red"))
         elif self._reading_since_s is not None and now_s - self._reading_since_s > _PATIENCE_S:
             waited = human.duration(int(now_s - self._reading_since_s))
             parts.append((f"the server has not answered for {waited}", "bold red"))

@@ -48,13 +48,18 @@ class Action(NamedTuple):
         return lines.of_item(verb, self.queue, self.item_id)
 
     def words(self, options: Sequence[str]) -> tuple[list[str | bytes], bytes]:
-        """The arguments of rwq, and what it reads from stdin: an ID that cannot be an argument."""
-        words: list[str | bytes] = [self.verb, *options, "-q", self.queue]
+        """The arguments of rwq, and what it reads from stdin: an ID that cannot be an argument.
+
+        The options come last where they can: one without its value must not take the ID for it.
+        """
+        words: list[str | bytes] = [self.verb, "-q", self.queue]
         if self.item_id is None:
-            return words, b""
+            return [*words, *options], b""
         if self.item_id == b"-" or b"\0" in self.item_id:
-            return [*words, "-"], self.item_id + b"\n"
-        return [*words, "--", self.item_id], b""
+            return [*words, "-", *options], self.item_id + b"\n"
+        if self.item_id.startswith(b"-"):
+            return [*words, *options, "--", self.item_id], b""
+        return [*words, self.item_id, *options], b""
 
 
 class Runner:

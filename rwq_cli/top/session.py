@@ -112,19 +112,23 @@ _SOURCES = {
 }
 
 
+# The one that `bury` itself would give.
+_REASON = "--reason 'by hand'"
+
+
 def item_action(verb: str, item: Item) -> Action:
     """The command for an item, with the options that it needs in its state."""
     is_held = session_lease(item) is not None
     options = ["--force"] if is_held and verb in ("release", "bury") else []
     if verb == "bury":
-        options.append("--reason ")
+        options.append(_REASON)
     return Action(verb, item.queue, item.item_id, " ".join(options), is_ready=verb == "edit")
 
 
 # What the commands for a whole queue are given; `edit` needs an item.
 _QUEUE_OPTIONS = {
     "release": "--state abandoned",
-    "bury": "--state abandoned --reason ",
+    "bury": f"--state abandoned {_REASON}",
     "kick": "--all",
     "doctor": "",
 }

@@ -209,6 +209,7 @@ def wrapped_parts(parts: Sequence[Piece], room: int) -> list[list[Piece]]:
     while left:
         line = fitted(left, room)
         lines.append(line)
+        # Between two parts there is a separator.
         left = left[(len(line) + 1) // 2 :]
     return lines
 

@@ -14,7 +14,7 @@ import redis
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.top import open_session
-from rwq_cli.core.errors import ConnectionLost
+from rwq_cli.core.errors import ConnectionLost, InvalidArgument
 from rwq_cli.core.inspect.watching import Overview
 from rwq_cli.environment import Environment
 from tests.conftest import Foreign
@@ -26,7 +26,7 @@ from textual import events
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from rwq_cli.top import app as app_module
+from rwq_cli.top import app as app_module, screens
 from rwq_cli.top.app import TopApp
 from rwq_cli.top.widgets import Lines, Listing
 
@@ -356,7 +356,7 @@ def test_space_freezes(
     ("key", "line"),
     [
         ("r", "rwq release --state abandoned"),
-        ("b", "rwq bury --state abandoned --reason"),
+        ("b", "rwq bury --state abandoned --reason 'by hand'"),
         ("K", "rwq kick --all"),
     ],
 )
@@ -374,7 +374,7 @@ def test_a_command_for_a_queue_is_shown_before_it_runs(
         await live.until_shown("Enter runs it")
         await live.press(*" -n 1", "enter")
         await live.until(lambda: live.ran)
-        assert live.ran == [f"{line} -n 1 -q jobs"]
+        assert live.ran == [f"{line} -n 1 -q jobs".replace("'", "")]
 
     play(story, size=(200, 30))
 
@@ -383,7 +383,7 @@ def test_a_command_for_a_queue_is_shown_before_it_runs(
     ("tabs", "key", "options"),
     [
         (0, "r", "release"),
-        (0, "b", "bury --reason"),
+        (0, "b", "bury --reason 'by hand'"),
         (1, "r", "release"),
         (3, "K", "kick"),
     ],
@@ -409,8 +409,8 @@ def test_a_leased_item_needs_force(play: Callable[..., None]) -> None:
         await live.press("down", "r")
         await live.until_shown("$ rwq release --force -q jobs l1")
         await live.press("escape", "b")
-        await live.until_shown("$ rwq bury --force --reason -q jobs l1")
-        await live.press(*"'it fails'", "enter")
+        await live.until_shown("$ rwq bury --force --reason 'by hand' -q jobs l1")
+        await live.press(*["backspace"] * 9, *"'it fails'", "enter")
         await live.until(lambda: live.ran)
         assert live.ran == ["rwq bury --force --reason it fails -q jobs l1"]
 
@@ -515,6 +515,26 @@ def test_a_lost_server_is_mentioned_and_waited_for(
             await live.until_shown(r"trying again: lost the connection to [b]x: \x1bit is gone")
             assert len(live.rows) == 3
         await live.until(lambda: "trying again" not in live.text)
+
+    play(story)
+
+
+def test_a_refusal_is_mentioned_and_ends_nothing(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that is no fault of the server, as of a queue without a hash tag on a cluster."""
+
+    def refuse(*_: Any) -> Any:
+        raise InvalidArgument("jobs has no hash tag")
+
+    monkeypatch.setattr(screens, "read_queue", refuse)
+
+    async def story(live: Live) -> None:
+        await live.press("enter")
+        await live.until_shown("jobs has no hash tag")
+        assert "no answer" not in live.text
+        await live.press("escape")
+        await live.until(lambda: live.names and "hash tag" not in live.text)
 
     play(story)
 

@@ -12,7 +12,7 @@ from rwq_cli.cli.connect import command_lines, open_connection
 from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
 from rwq_cli.top.running import Action, Runner
-from tests.conftest import Foreign
+from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
 
@@ -69,7 +69,7 @@ def test_a_context_stays_that_context(
     rwq.variables = {**rwq.variables, "RWQ_URL": ""}
     run, _ = runner_of(rwq)
     run(Action("kick", b"jobs", b"a"), [])
-    assert started[0][0][-8:] == ["table", "-c", "prod", "kick", "-q", b"jobs", "--", b"a"]
+    assert started[0][0][-8:] == ["-o", "table", "-c", "prod", "kick", "-q", b"jobs", b"a"]
 
 
 def test_options_of_the_run_are_those_of_its_commands(
@@ -84,7 +84,7 @@ def test_options_of_the_run_are_those_of_its_commands(
     words = [str(word) for word in started[0][0]]
     assert words[words.index("-o") :] == [
         *("-o", "table", "--password-file", str(secret), "--reply-timeout", "9s"),
-        *("--color", "never", "--write", "doctor", "--fix", "-q", "b'jobs'"),
+        *("--color", "never", "--write", "doctor", "-q", "b'jobs'", "--fix"),
     ]
 
 
@@ -97,6 +97,18 @@ def test_any_id_reaches_its_item(
     run(Action("release", b"jobs", item_id), ["--front"])
     assert raw.lrange("jobs:queue", 0, -1) == [item_id]
     assert "released 1" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("item_id", [None, b"a"])
+def test_an_option_without_its_value_takes_nothing_for_it(
+    rwq: Rwq, foreign: Foreign, item_id: bytes | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    foreign.waiting(b"a")
+    before = contents(foreign.raw)
+    run, _ = runner_of(rwq)
+    run(Action("bury", b"jobs", item_id), ["--all", "--reason"][item_id is not None :])
+    assert "rwq: error: option '--reason' requires an argument" in capfd.readouterr().err
+    assert contents(foreign.raw) == before
 
 
 def test_a_program_that_cannot_be_started_is_an_error(
