@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
+from rich.cells import chop_cells
 from rich.console import Console
 from textual import events
 from textual.app import ComposeResult
@@ -15,6 +16,7 @@ from rwq_cli.core.keys import glob_pattern, is_glob
 from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
+from rwq_cli.output.cells import width
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.screen import Piece
 from rwq_cli.output.table import section_lines, table_lines, wrapped
@@ -414,7 +416,8 @@ class ItemScreen(LiveScreen[Shown]):
         lines: list[Sequence[Piece]] = []
         for section in sections(self.data):
             lines += [[]] if lines else []
-            lines += section_lines(section, console)
+            for line in section_lines(section, console):
+                lines += _folded(line, console.width)
         self.listing.show(lines)
 
     def action_filter(self) -> None:
@@ -424,6 +427,14 @@ class ItemScreen(LiveScreen[Shown]):
         if verb == "doctor":
             return queue_action(verb, self._queue.name)
         return None if self.data is None else item_action(verb, self.data.item)
+
+
+def _folded(line: Sequence[Piece], room: int) -> list[list[Piece]]:
+    """A line, broken where it does not fit, as a terminal would do: commands are not wrapped."""
+    *before, (text, style) = line
+    indent = sum(width(piece) for piece, _ in before)
+    first, *others = chop_cells(text, max(1, room - indent)) or [""]
+    return [[*before, (first, style)], *([(" " * indent, None), (o, style)] for o in others)]
 
 
 class CommandScreen(ModalScreen[Sequence[str] | None]):
@@ -478,7 +489,7 @@ class CommandScreen(ModalScreen[Sequence[str] | None]):
 
 
 _HELP: Sequence[tuple[str, str]] = (
-    ("Up Down PgUp PgDn Home End", "choose a line; j and k, g and G do the same"),
+    ("arrows", "and PgUp, PgDn, Home, End: choose a line; so do j, k, g and G"),
     ("Enter", "go into a queue, then into an item"),
     ("Esc", "remove the filter; else go back"),
     ("Tab", "in a queue: leases, the soonest to end first; waiting; delayed; buried"),

@@ -640,6 +640,32 @@ def test_the_keys_are_explained(play: Callable[..., None]) -> None:
     play(story)
 
 
+def test_on_a_narrow_terminal_no_word_is_lost(play: Callable[..., None], rwq: Rwq) -> None:
+    async def story(live: Live) -> None:
+        def words() -> str:
+            return "".join("".join(text for text, _ in line) for line in live.listing.lines)
+
+        def fits() -> bool:
+            return all(
+                sum(len(text) for text, _ in line) <= live.listing.size.width
+                for line in live.listing.lines
+            )
+
+        await live.press("question_mark")
+        await live.until_shown("arrows")
+        assert fits()
+        await live.press("escape")
+        await live.press("enter")
+        await live.until_shown("a1")
+        await live.press("enter")
+        await live.until(lambda: "rwq clean light" in words())
+        assert fits()
+        # It is longer than the terminal is wide.
+        assert rwq.variables["RWQ_URL"].removeprefix("unix://") in words().replace(" ", "")
+
+    play(story, size=(40, 30), given={"url": rwq.variables["RWQ_URL"]})
+
+
 def test_no_queue_is_a_sentence(play: Callable[..., None], raw: redis.Redis) -> None:
     raw.flushall()
 
