@@ -117,7 +117,9 @@ def check(
         (found,) = noting_absence(
             settings, queue, [queue.check(limits, deep=deep)], lambda check: check.counts.is_empty
         )
-        return check_report([found], nagios_line(found), found.level, one=True)
+        # Monitoring does not read stderr.
+        line = nagios_line(found, is_absent=found.counts.is_empty and not queue.exists())
+        return check_report([found], line, found.level, one=True)
     checks = list(_readable(settings, opened.queues, limits, deep=deep))
     names = [queue.name for queue in opened.queues]
     level = worst([Level.OK, *(check.level for check in checks)])

@@ -51,17 +51,22 @@ def check_report(checks: Sequence[Check], text: str, level: Level, *, one: bool)
     )
 
 
-def nagios_line(check: Check) -> str:
+def nagios_line(check: Check, *, is_absent: bool = False) -> str:
     """The line of a monitoring plugin: level, measures, and performance data after a bar.
 
     Performance data is `name=value;warn;critical;least`.
+
+    Args:
+        check: The check.
+        is_absent: Whether no key of the queue exists: its name may be mistyped.
     """
     words = [
         _in_words(each)
         for each in check.evaluations
         if each.measure in _USUAL or each.limits != Limits()
     ]
-    line = _line(check.level, f"{escaped(check.counts.queue)}: {', '.join(words)}")
+    absent = "no such queue, or it is empty; " if is_absent else ""
+    line = _line(check.level, f"{escaped(check.counts.queue)}: {absent}{', '.join(words)}")
     return f"{line} | {' '.join(_all_data(check, ''))}\n"
 
 

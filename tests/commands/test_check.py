@@ -40,7 +40,7 @@ class TestLine:
     def test_an_empty_queue_is_ok(self, rwq: Rwq) -> None:
         assert rwq("check").as_tuple() == (
             0,
-            "RWQ OK - jobs: 0 waiting, oldest 0s, 0 abandoned"
+            "RWQ OK - jobs: no such queue, or it is empty; 0 waiting, oldest 0s, 0 abandoned"
             f" | waiting=0;;;0 age=0s;;;0 abandoned=0;;;0 {NOTHING_ELSE}\n",
             ABSENT,
         )
@@ -89,7 +89,9 @@ class TestLine:
     )
     def test_a_strange_queue_name_is_escaped(self, rwq: Rwq, name: bytes, shown: str) -> None:
         result = rwq("check", "-q", os.fsdecode(name))
-        assert result.text.startswith(f"RWQ OK - {shown}: 0 waiting, ")
+        assert result.text.startswith(
+            f"RWQ OK - {shown}: no such queue, or it is empty; 0 waiting, "
+        )
         assert PLUGIN_LINE.fullmatch(result.text)
 
 
