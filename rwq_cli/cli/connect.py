@@ -154,15 +154,15 @@ def naming(settings: Settings, queue: WorkQueue, *, is_prefixed: bool = False) -
         is_prefixed: Whether the lines of the report begin with the queue's name.
     """
 
-    def place() -> str:
+    def summary_end() -> str:
         if settings.is_implied:
             return ""
-        return place_of(settings, None if is_prefixed else escaped(queue.name))
+        return summary_end_of(settings, None if is_prefixed else escaped(queue.name))
 
-    return Naming(place, cache(lambda: command_lines(settings, queue.connection)))
+    return Naming(summary_end, cache(lambda: command_lines(settings, queue.connection)))
 
 
-def place_of(settings: Settings, queues: str | None) -> str:
+def summary_end_of(settings: Settings, queues: str | None) -> str:
     """The end of a summary: these queues, unless they are named before, and the server."""
     return f" ({queues + ' ' if queues else ''}on {settings.server_label})"
 

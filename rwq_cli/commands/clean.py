@@ -158,8 +158,8 @@ def _clean_once(
     opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
 
     def report(queue: WorkQueue) -> Batch[CleanAction]:
-        place = naming(settings, queue, is_prefixed=not opened.is_one).place
+        summary_end = naming(settings, queue, is_prefixed=not opened.is_one).summary_end
         actions = opened.reader(settings, clean, queue)
-        return clean_report(queue.name, actions, place=place, dry_run=cleaner.dry_run)
+        return clean_report(queue.name, actions, summary_end=summary_end, dry_run=cleaner.dry_run)
 
     return opened.reports(report)

@@ -169,4 +169,4 @@ class CleaningProcess:
             is_terminal = self._settings.environment.stderr_is_terminal
             return time.strftime(" at %H:%M:%S") if is_terminal else ""
 
-        return clean_report(queue.name, actions, place=when, dry_run=self._cleaner.dry_run)
+        return clean_report(queue.name, actions, summary_end=when, dry_run=self._cleaner.dry_run)

@@ -89,7 +89,7 @@ def doctor(
             dry_run=dry_run,
             explains_notes=settings.verbose or not settings.is_for_people,
             has_notes=not (settings.quiet and settings.is_for_people),
-            place=naming(settings, queue, is_prefixed=not opened.is_one).place,
+            summary_end=naming(settings, queue, is_prefixed=not opened.is_one).summary_end,
             has_queue=not opened.is_one,
             is_all=only is None,
             lines=command_lines(settings, queue.connection),

@@ -7,7 +7,7 @@ from typing import Annotated
 from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import place_of
+from rwq_cli.cli.connect import summary_end_of
 from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
@@ -140,7 +140,7 @@ class _Run:
             counts += f", results {human.count(results)}"
         origin = "" if opened.is_one else f" from {opened.label}"
         if not settings.is_implied:
-            origin = place_of(settings, opened.label)
+            origin = summary_end_of(settings, opened.label)
         skipped = _skipped_text(self._exports, has_missing=self._choice.by_name)
         done = f"exported {human.count(exported)}" if exported else "nothing exported"
         return f"{done}{counts}{origin}{skipped}"

@@ -62,7 +62,7 @@ def restore_report(
         shown=frozenset({"imported", "replaced", "restored"}),
         fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         dry_run=dry_run,
-        place=naming.place,
+        summary_end=naming.summary_end,
         suffix=suffix,
         explain=lambda failed: failure_reasons(queue, failed, leases, reasons, naming.lines),
     )

@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queues, place_of, server_variables
+from rwq_cli.cli.connect import naming, open_queues, server_variables, summary_end_of
 from rwq_cli.cli.options import (
     FIVE_MINUTES,
     NULL_IDS,
@@ -274,7 +274,7 @@ def work(
         names,
         _events(settings, session, supervision, worker, log),
         gave_up=lambda: worker.progress.gave_up > 0 or worker.ended_by_failures,
-        place=_place(settings, queues),
+        summary_end=_summary_end(settings, queues),
         note=settings.environment.note,
     )
 
@@ -402,12 +402,12 @@ def _has_number(stream: BinaryIO, number: int) -> bool:
         return False
 
 
-def _place(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]:
+def _summary_end(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]:
     """Where the work was done, for the summary."""
     if len(queues) == 1:
-        return naming(settings, queues[0]).place
+        return naming(settings, queues[0]).summary_end
     names = ", ".join(escaped(queue.name) for queue in queues)
-    return lambda: place_of(settings, names)
+    return lambda: summary_end_of(settings, names)
 
 
 def _events(

@@ -63,7 +63,7 @@ def _listings() -> dict[str, View[Any]]:
             explains_notes=False,
             has_notes=True,
             lines=CommandLines(),
-            place=str,
+            summary_end=str,
         ),
         "check": check_report((), "", Level.OK, one=True),
         "undo": undo_files_report((), Path()),
@@ -79,7 +79,7 @@ def _listings() -> dict[str, View[Any]]:
 def _streams() -> dict[str, View[Any]]:
     """The records that commands write as they come, in no other order."""
     verbs = ("add", "complete", "touch", "release", "bury", "kick", "rm", "mv", "purge", "import")
-    cleaned = clean_report(b"", iter(()), place=str, dry_run=False).view
+    cleaned = clean_report(b"", iter(()), summary_end=str, dry_run=False).view
     return {
         **dict.fromkeys((*verbs, "set", "edit"), outcome_view(b"")),
         **dict.fromkeys(("clean light", "clean deep"), cleaned),

@@ -101,7 +101,7 @@ def _render_several(report: Several, options: OutputOptions) -> Code:
     environment.stdout.flush()
     if idle and not has_work and options.format is not OutputFormat.JSON:
         where = "one queue" if len(idle) == 1 else f"{len(idle):,} queues"
-        environment.note(f"{idle[0].done()} in {where}{idle[0].place()}")
+        environment.note(f"{idle[0].done()} in {where}{idle[0].summary_end()}")
     status = max(statuses, default=ExitStatus.OK)
     is_mixed = has_work and status is ExitStatus.NO and ExitStatus.OK in statuses
     return ExitStatus.PARTIAL if is_mixed else status

@@ -205,7 +205,7 @@ class Batch(Generic[T]):
         extra: Further counts; called at the end.
         dry_run: Whether nothing was changed.
         idle: The summary if there was nothing to do; None for one of the first word.
-        place: Returns where it was done, for the summary.
+        summary_end: Returns where it was done, for the summary.
         suffix: The end of the summary line; called when the work is done.
         summary_if_quiet: Whether a quiet run has a summary, too, if anything was done.
         explain: Returns the reason for each of these failures, and what to do; None if failures are
@@ -229,7 +229,7 @@ class Batch(Generic[T]):
     extra: Callable[[], dict[str, int]] = dict
     dry_run: bool = False
     idle: str | None = None
-    place: Callable[[], str] = str
+    summary_end: Callable[[], str] = str
     suffix: Callable[[], str] = str
     summary_if_quiet: bool = False
     explain: Callable[[Sequence[T]], Iterable[str]] | None = None
@@ -285,7 +285,7 @@ class Batch(Generic[T]):
 
     def summary(self) -> str:
         """The summary line."""
-        return self.done() + self.place() + self.suffix()
+        return self.done() + self.summary_end() + self.suffix()
 
     def done(self) -> str:
         """What was done, or would be."""

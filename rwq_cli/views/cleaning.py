@@ -12,9 +12,9 @@ _REPAIRS = tuple(repair.value for repair in Repair)
 
 
 def clean_report(
-    queue: bytes, actions: Iterator[CleanAction], *, place: Callable[[], str], dry_run: bool
+    queue: bytes, actions: Iterator[CleanAction], *, summary_end: Callable[[], str], dry_run: bool
 ) -> Batch[CleanAction]:
-    """The report of a clean. Reading the actions does the work; for `place` see `Batch`."""
+    """The report of a clean. Reading the actions does the work; for `summary_end` see `Batch`."""
 
     def fields(action: CleanAction) -> dict[str, Any]:
         return {
@@ -39,7 +39,7 @@ def clean_report(
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
         idle="nothing to clean",
-        place=place,
+        summary_end=summary_end,
         # For cron, which mails what is printed.
         summary_if_quiet=True,
         preview=lambda action: (

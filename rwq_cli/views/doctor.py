@@ -26,7 +26,7 @@ def doctor_report(
     explains_notes: bool,
     has_notes: bool,
     lines: CommandLines,
-    place: Callable[[], str],
+    summary_end: Callable[[], str],
     has_queue: bool = False,
     is_all: bool = True,
 ) -> Records[Finding]:
@@ -40,7 +40,7 @@ def doctor_report(
         explains_notes: Whether people see what notes mean, too.
         has_notes: Whether there are notes at all.
         lines: Makes the command lines.
-        place: See `Naming`.
+        summary_end: See `Naming`.
         has_queue: Whether lines of `-o plain` name the queue.
         is_all: Whether everything was looked for.
     """
@@ -65,7 +65,9 @@ def doctor_report(
         if is_all
         else f"{escaped(queue)} has none of these findings.",
         id_batches=ids(),
-        closing=lambda: _summary(diagnose(), fix=fix, explains_notes=explains_notes) + place(),
+        closing=lambda: (
+            _summary(diagnose(), fix=fix, explains_notes=explains_notes) + summary_end()
+        ),
         status=lambda: ExitStatus.OK if diagnose().is_healthy else ExitStatus.NO,
     )
 

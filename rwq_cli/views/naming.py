@@ -11,10 +11,10 @@ class Naming(NamedTuple):
     """How a report names the queue and the server; neither is worked out unless it is needed.
 
     Attributes:
-        place: Returns the end of a summary, such as ` (jobs on prod)`; empty if the environment
-            names the queue and the server.
+        summary_end: Returns the end of a summary, such as ` (jobs on prod)`; empty if the
+            environment names the queue and the server.
         lines: Returns what makes command lines.
     """
 
-    place: Callable[[], str]
+    summary_end: Callable[[], str]
     lines: Callable[[], "CommandLines"]

@@ -71,7 +71,7 @@ def batch_of_ids(
         dry_run=dry_run,
         json_counted=tuple(status.value for status in neutral),
         explain=explain,
-        place=naming.place,
+        summary_end=naming.summary_end,
     )
 
 
@@ -101,5 +101,5 @@ def batch_of_added(
         fields={**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
         extra=lambda: {"rejected": rejects.rejected, "empty": rejects.empty},
-        place=naming.place,
+        summary_end=naming.summary_end,
     )

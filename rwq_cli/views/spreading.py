@@ -39,7 +39,7 @@ def batch_of_spread(
         ]
         return {"rejected": rejects.rejected, "empty": rejects.empty}
 
-    def place() -> str:
+    def summary_end() -> str:
         added = [
             f"{escaped(name)} {counts['added']:,}" for name, counts in sorted(by_queue.items())
         ]
@@ -62,6 +62,6 @@ def batch_of_spread(
         fields={**bytes_fields("queue", None), "dry_run": dry_run},
         dry_run=dry_run,
         extra=extra,
-        place=place,
+        summary_end=summary_end,
     )
     return report

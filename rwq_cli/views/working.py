@@ -52,7 +52,7 @@ def work_report(
     events: Iterable[Sequence[Event]],
     *,
     gave_up: Callable[[], bool],
-    place: Callable[[], str],
+    summary_end: Callable[[], str],
     note: Callable[[str], object],
 ) -> WorkReport:
     """The report of a worker. Reading the events works.
@@ -61,7 +61,7 @@ def work_report(
         queues: The names of the queues.
         events: What happens.
         gave_up: Whether items were given up, or failures ended the worker.
-        place: Returns the end of the summary.
+        summary_end: Returns the end of the summary.
         note: Writes a note to stderr.
     """
 
@@ -84,7 +84,7 @@ def work_report(
         failed=frozenset(),
         shown=frozenset({EventKind.COMPLETED.value}),
         fields={"queues": [escaped(name) for name in queues], "dry_run": False},
-        place=place,
+        summary_end=summary_end,
         gave_up=gave_up,
     )
     return report
