@@ -156,7 +156,7 @@ class Topology:
 
 
 def _check_loaded(link: Link) -> None:
-    """Raise `Loading` if a node that was started again is not ready."""
+    """Raise if a node that was started again is loading its data."""
     link.exchange("PING")
 
 

@@ -118,9 +118,8 @@ class SentinelLocator:
 
         A Sentinel may name the old primary for a moment, and a replica would answer reads.
         """
-        reply = link.exchange("PING")
-        if isinstance(reply, rx.ResponseError):
-            raise translate(reply, self._name)
+        # Raises if the server is loading its data.
+        link.exchange("PING")
         reply = link.exchange("ROLE")
         if isinstance(reply, list) and reply[0] != b"master":
             raise errors.Unavailable(
