@@ -144,7 +144,8 @@ def work(
     or `GiveUp`, or a `Failure` of its own. Nothing is done with an item whose lease was lost.
 
     An exception that is not an `Exception`, such as KeyboardInterrupt, puts the item back and ends
-    the worker.
+    the worker. With several functions at once, an interrupt of the calling thread takes no more
+    items and is raised when they have returned; a second one puts their items back.
 
     Args:
         queue: The queue.

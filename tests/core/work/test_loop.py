@@ -1,6 +1,7 @@
 """Running a function for each item."""
 
 import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -224,6 +225,24 @@ def test_an_interrupt_puts_running_items_back_in_front(
     # Two threads may learn of their items in another order.
     assert (waiting if concurrency == 1 else sorted(waiting, reverse=True)) == [b"2", b"1"]
     assert raw.exists(queue.keys.returns, queue.keys.processing) == 0
+
+
+def test_an_interrupt_of_the_calling_thread_lets_several_functions_return(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    both = threading.Barrier(2)
+
+    def interrupt(_job: Job) -> None:
+        if both.wait(30) == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+
+    with pytest.raises(KeyboardInterrupt):
+        queue.work(interrupt, concurrency=2)
+    assert raw.lrange(queue.keys.main, 0, -1) == [b"3"]
+    assert raw.exists(queue.keys.item(b"1"), queue.keys.item(b"2")) == 0
+    assert raw.exists(queue.keys.processing) == 0
 
 
 def test_a_listener_that_raises_ends_the_worker(
