@@ -13,6 +13,7 @@ from rwq_cli.core.errors import AuthenticationFailed, InvalidArgument, Unavailab
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.server.cluster import ClusterConnection
 from tests.cluster.conftest import QUEUE, WAITING
 from tests.clusters import Moving, PrivateCluster, running_cluster, until
 from tests.driver import Rwq
@@ -302,9 +303,9 @@ def test_a_scan_of_the_queue_misses_nothing_while_its_slot_moves(
 
 
 def test_a_scan_of_all_primaries_finds_a_queue_that_moves(
-    connection: Connection, cluster: PrivateCluster
+    connection: Connection, cluster: PrivateCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When its node is scanned, its list has moved to the node that was scanned first."""
+    """When its node is scanned, its list has moved to a node that was scanned before."""
     ranges = sorted(cluster.call(0, "CLUSTER", "SLOTS"))
     ports = [int(each[2][1]) for each in ranges]
     first, last = ports[0], next(port for port in reversed(ports) if port != ports[0])
@@ -313,12 +314,19 @@ def test_a_scan_of_all_primaries_finds_a_queue_that_moves(
     name = next(name for name in names if cluster.owner(name) == owners[last])
     queue = WorkQueue(connection, name)
     queue.add("one", "1")
-    seen: set[bytes] = set()
-    pages = connection.scan("COUNT", 10)
-    seen.update(next(pages))
-    Moving(cluster, name, to=owners[first]).finish()
-    for page in pages:
-        seen.update(page)
+    scan_nodes, moved = ClusterConnection._scan_nodes, False
+
+    def slowly(self: Any, nodes: Any, options: Any) -> Any:
+        nonlocal moved
+        for node in nodes:
+            yield from scan_nodes(self, [node], options)
+            if not moved:
+                Moving(cluster, name, to=owners[first]).finish()
+                moved = True
+
+    monkeypatch.setattr(ClusterConnection, "_scan_nodes", slowly)
+    seen = [key for page in connection.scan("COUNT", 10) for key in page]
+    assert moved
     assert queue.keys.main in seen
 
 

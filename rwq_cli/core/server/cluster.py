@@ -1,6 +1,7 @@
 """Redis Cluster: which node has a slot, and connections to the slots of queues."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import redis
@@ -296,10 +297,15 @@ class ClusterConnection(FollowingConnection):
         return shares
 
     def _scan_nodes(self, nodes: Iterable[Node], options: Sequence[Any]) -> Iterator[list[bytes]]:
-        for node in nodes:
-            with node.lend() as link:
-                for page, _ in scan_pages(link, options, ("PING",), self.name):
-                    yield page
+        """Scan nodes at once: while one page is used, the others are on their way."""
+        with ExitStack() as stack:
+            scans = [Scan(stack.enter_context(node.lend()), options, self.name) for node in nodes]
+            while scans:
+                for scan in scans:
+                    scan.send()
+                for scan in scans:
+                    yield scan.receive()
+                scans = [scan for scan in scans if not scan.is_done]
 
 
 def _slot_of(request: Command) -> int | None:
@@ -313,30 +319,38 @@ def _slot_of(request: Command) -> int | None:
     return key_slot(request[2 if request[0] == "OBJECT" else 1])
 
 
-def scan_pages(
-    link: Link, options: Sequence[Any], probe: Command, name: str
-) -> Iterator[tuple[list[bytes], Any]]:
-    """Scan the keys of a node; its cursor is known to no other, nor to itself after a restart.
+class Scan:
+    """A scan of the keys of a node; its cursor is known to no other, nor to itself after a restart.
 
     Args:
         link: A link to the node.
         options: The options of SCAN.
-        probe: A command that is sent after each SCAN.
         name: The server's name in messages.
 
-    Yields:
-        Each page with the reply to the probe.
+    Attributes:
+        is_done: Whether the last page was read.
     """
-    cursor: Any = 0
-    while True:
-        link.send(pack(("SCAN", cursor, *options)) + pack(probe))
-        reply, probed = link.read(), link.read()
+
+    def __init__(self, link: Link, options: Sequence[Any], name: str) -> None:
+        self._link = link
+        self._options = options
+        self._name = name
+        self._cursor: Any = 0
+        self.is_done = False
+
+    def send(self) -> None:
+        """Ask for the next page."""
+        self._link.send(pack(("SCAN", self._cursor, *self._options)))
+
+    def receive(self) -> list[bytes]:
+        """Read a page."""
+        reply = self._link.read()
         if isinstance(reply, rx.ResponseError):
-            raise translate(reply, name)
-        cursor, page = reply
-        yield page, probed
-        if int(cursor) == 0:
-            return
+            raise translate(reply, self._name)
+        self._cursor, page = reply
+        self.is_done = int(self._cursor) == 0
+        keys: list[bytes] = page
+        return keys
 
 
 class _QueueConnection(FollowingConnection):
@@ -379,7 +393,11 @@ class TaggedConnection(_QueueConnection):
         while True:
             try:
                 with self._lend(writes=False) as link:
-                    for page, probed in scan_pages(link, options, probe, self.name):
+                    scan = Scan(link, options, self.name)
+                    while not scan.is_done:
+                        scan.send()
+                        link.send(pack(probe))
+                        page, probed = scan.receive(), link.read()
                         if case_of(probed, writes=False) is not None:
                             self._follow(probed)
                             raise translate(probed, self.name)
