@@ -93,7 +93,7 @@ class TestConfirmation:
         foreign.leased(b"l1", b"l2")
         code, seen = rwq.on_terminal("rm", "w", "l1", "l2", type_in=[(b"[y/N] ", b"y\n")])
         assert code == 0
-        assert b"rwq will remove 3 items of jobs (2 of them leased) on unix:" in seen
+        assert b"rwq will remove 3 items of jobs (2 of them leased) on" in seen
         assert foreign.raw.keys() == []
 
     def test_the_default_is_no(self, rwq: Rwq, foreign: Foreign) -> None:
