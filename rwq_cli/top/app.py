@@ -228,7 +228,7 @@ class TopApp(App[None]):
         if self.overview.left_out:
             left_out = escaped(self.overview.left_out[0].message.encode("utf-8", "surrogateescape"))
             more = len(self.overview.left_out) - 1
-            parts.append((f"left out: {left_out}{f', and {more} more' if more else ''}", "yellow"))
+            parts.append((f"skipped: {left_out}{f', and {more} more' if more else ''}", "yellow"))
         age_s = self.overview.abandoned_age_s
         if age_s > _OLD_TICKS * self._every_s:
             parts.append((f"ABANDONED is up to {human.duration(int(age_s))} old", "yellow"))

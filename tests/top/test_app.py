@@ -592,7 +592,7 @@ def test_a_queue_of_the_wrong_type_is_mentioned(
     raw.set("bad:processing", "x")
 
     async def story(live: Live) -> None:
-        await live.until_shown("left out: bad:processing has the wrong type")
+        await live.until_shown("skipped: bad:processing has the wrong type")
         assert live.names == ["jobs", "mail:in", "mail:out"]
 
     play(story)
