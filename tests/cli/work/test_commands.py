@@ -196,13 +196,13 @@ class TestEnvironment:
         with server.client(password="secret") as raw:
             put(raw, b"1", b"data")
         result = rwq(
-            *(*DRAIN, "-u", f"unix://{server.socket}", "--password-file", str(file)),
+            *(*DRAIN, "-u", f"unix://default:wrong@{server.socket}", "--password-file", str(file)),
             *script('tr "\\0" " " </proc/$$/cmdline; echo; echo "$RWQ_URL $RWQ_PASSWORD"'),
         )
         assert result.code == 0, result.notes
         command, found = result.text.splitlines()
         assert "secret" not in command
-        assert found == f"unix://{server.socket} secret"
+        assert found == f"unix://default@{server.socket} secret"
 
 
 class TestBatch:
