@@ -200,8 +200,7 @@ class WorkSession:
             if self._doubtful:
                 self._put_back_doubtful()
             self._send(sending, taking)
-            if taking is not None and any(map(self._is_exhausted, taking.jobs)):
-                exhausted = self._give_up(filter(self._is_exhausted, taking.jobs))
+            if exhausted := self._begin(()):
                 sending += exhausted
                 self._send(exhausted, None)
         except ServerError as failure:
@@ -213,31 +212,23 @@ class WorkSession:
         with self._lock:
             ended, self._settled = self._settled, []
             lost, self._lost = self._lost, []
-        jobs = taking.jobs if taking is not None else []
-        return Turn([job for job in jobs if not self._is_exhausted(job)], ended, lost, error)
+        return Turn(taking.jobs if taking is not None else [], ended, lost, error)
 
     def _begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[_Ending]:
         """Note how jobs ended; return the endings to send."""
         with self._lock:
             for job, end in ends:
-                step = self.policy.step(end, job.attempt, self._random.random())
-                if self._is_held(job):
-                    self._endings[job] = ending = _Ending(job, end, step)
-                    self._unsent.append(ending)
-                else:
-                    self._settled.append(Ended(job, end, Fate.LOST, step))
+                self._note_end(job, end)
             sending, self._unsent = self._unsent, []
         return sending
 
-    def _is_exhausted(self, job: Job) -> bool:
-        return self.policy.is_exhausted(job.attempt)
-
-    def _give_up(self, jobs: Iterable[Job]) -> list[_Ending]:
-        """The endings of jobs that are given up without a try."""
-        endings = [_Ending(job, None, self.policy.step(None, job.attempt, 0.0)) for job in jobs]
-        with self._lock:
-            self._endings.update((ending.job, ending) for ending in endings)
-        return endings
+    def _note_end(self, job: Job, end: JobEnd | None) -> None:
+        step = self.policy.step(end, job.attempt, self._random.random())
+        if not self._is_held(job):
+            self._settled.append(Ended(job, end, Fate.LOST, step))
+        elif job not in self._endings:
+            self._endings[job] = ending = _Ending(job, end, step)
+            self._unsent.append(ending)
 
     def _request(self, take: int) -> LeaseRequest:
         holder = self.name + b".%d" % next(self._exchanges)
@@ -401,7 +392,10 @@ class WorkSession:
                     earlier.loss = Loss.TAKEN
                     self._lost.append(earlier)
                 self._held[queue.name, item_id] = job
-                taking.jobs.append(job)
+                if self.policy.is_exhausted(job.attempt):
+                    self._note_end(job, None)
+                else:
+                    taking.jobs.append(job)
 
     def _put_back_doubtful(self) -> None:
         """Release items that were leased by exchanges whose replies were lost."""

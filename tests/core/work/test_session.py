@@ -725,6 +725,35 @@ def test_items_are_taken_even_if_an_end_is_refused(
     assert session.jobs == turn.jobs
 
 
+def test_an_item_is_given_up_even_if_an_end_beside_it_is_refused(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"poison")
+    raw.hset(QueueKeys(QUEUE).returns, b"poison", 4)
+    (job,) = take(session)
+    unreliable.refused = {0: OutOfMemory("it is full")}
+    turn = session.exchange([(job, PutBack())], take=1)
+    assert (list(turn.jobs), list(turn.ended)) == ([], [])
+    unreliable.refused = {}
+    turn = session.exchange()
+    # The first was done, but for the reply.
+    assert {ended.job.item_id: ended.end for ended in turn.ended} == {
+        b"1": PutBack(),
+        b"poison": None,
+    }
+    assert session.unsettled == 0
+
+
+def test_a_job_ends_once(session: WorkSession, unreliable: Unreliable, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    unreliable.loses = "calls"
+    session.exchange([(job, Done())])
+    unreliable.loses = ""
+    turn = session.exchange([(job, PutBack())])
+    assert [(ended.end, ended.fate) for ended in turn.ended] == [(Done(), Fate.COMPLETED)]
+
+
 def test_an_end_that_is_refused_is_sent_again(
     session: WorkSession, unreliable: Unreliable, foreign: Foreign, clock: FakeClock
 ) -> None:
