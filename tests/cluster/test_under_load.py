@@ -159,6 +159,7 @@ def test_a_primary_of_a_cluster_dies(cluster: PrivateCluster, start: Start) -> N
     assert_nothing_lost(load, replicated)
 
 
+@pytest.mark.skipif(not MOVES, reason="takes nine seconds; RWQ_MOVES=1 runs it")
 def test_a_primary_behind_sentinel_dies(fresh_sentinels: PrivateSentinels, start: Start) -> None:
     load = start(fresh_sentinels.url, "jobs")
     load.add(100)
