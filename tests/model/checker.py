@@ -59,7 +59,7 @@ class Found:
     way: list[Step] | None = None
 
 
-# Whether what it watches for happens: told of the keys, the step's program, its command and reply,
+# Whether a step is what is watched for, by the keys before it, its program, its command and reply,
 # and the keys after it.
 Watch = Callable[[Queue, Actor, Command, Any, Queue], bool]
 
@@ -191,7 +191,7 @@ class Checker:
         theirs = Queue(self._run_alone(("deep_clean_later",), settled))
         lost = [i for i in theirs.data if i not in theirs.main and theirs.new.get(i) != "buried"]
         if lost:
-            raise Violation(f"no clean of upstream's brings back {lost}")
+            raise Violation(f"no clean of upstream's returns {lost}")
 
     def _run_alone(self, program: Cast, keys: Frozen) -> Frozen:
         actor: Actor = (program, ())
@@ -266,7 +266,7 @@ def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
         lease_name, item_id = args
         if item_id in before.guarded:
             raise Violation(
-                f"a cleaner that knows the {lease_name} lease name sees no lease of {item_id}, "
+                f"a cleaner that reads the {lease_name} lease key sees no lease of {item_id}, "
                 f"which is {before.guarded[item_id]}"
             )
 
@@ -274,15 +274,15 @@ def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
 def _check_data(name: str, before: Queue, after: Queue, item_id: str, reply: Any) -> None:
     life, left = before.data.get(item_id), after.data.get(item_id)
     won = len(after.wins) > len(before.wins) and after.wins[-1][0] == item_id
-    said = name in ("complete", "remove") and reply[0] in (
+    reported = name in ("complete", "remove") and reply[0] in (
         (item_id, "completed"),
         (item_id, "removed"),
     )
-    if life is not None and left is None and not said:
+    if life is not None and left is None and not reported:
         raise Violation(f"{name} lost {item_id}")
-    if said and (life is None or left is not None):
-        raise Violation(f"{name} says that it took {item_id} away")
-    if won and (name != "complete" or not said):
+    if reported and (life is None or left is not None):
+        raise Violation(f"{name} reports that it removed {item_id}")
+    if won and (name != "complete" or not reported):
         raise Violation(f"{name} reports a completed {item_id}")
     if life is None and left is not None and name != "add":
         raise Violation(f"{name} made {item_id}")
@@ -345,9 +345,9 @@ def _check_schedule(
         return
     if item_id in before.buried:
         if not (name == "push_scheduled" and args[0] == "buried"):
-            raise Violation(f"{name} brought back {item_id}, which is buried")
+            raise Violation(f"{name} returned {item_id}, which is buried")
     elif before.delayed[item_id] == "later":
-        raise Violation(f"{name} brought back {item_id} before its time")
+        raise Violation(f"{name} returned {item_id} before its time")
 
 
 def _check_clean(before: Queue, after: Queue, item_id: str) -> None:

@@ -67,7 +67,7 @@ def making(keys: Frozen, now_ms: int) -> list[tuple[Any, ...]]:
 
 
 def model_of(seen: RawKeys, now_ms: float) -> Frozen:
-    """The model's keys for what is on a server; without what only a witness knows."""
+    """The model's keys for what is on a server; without what only the witness notes."""
     queue = Queue()
     queue.data = {i.decode(): int(data.rsplit(b" ")[-1]) for i, data in seen.data.items()}
     for entries, ids in (
