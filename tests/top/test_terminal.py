@@ -185,6 +185,27 @@ def test_a_bug_is_one_line_and_leaves_the_terminal_as_it_was(
     assert b"secret" not in terminal.seen
 
 
+_COLLECTING = """
+import gc, sys
+from rwq_cli.top import screens
+draw = screens.QueuesScreen.draw
+def tell(self, room):
+    draw(self, room)
+    self.top.note("the collector is " + ("on" if gc.isenabled() else "off"))
+screens.QueuesScreen.draw = tell
+sys.argv = ["rwq", "top"]
+from rwq_cli.__main__ import main
+main()
+"""
+
+
+def test_memory_is_collected_while_it_runs(on_terminal: Callable[..., Terminal]) -> None:
+    terminal = on_terminal(program=_COLLECTING)
+    terminal.until_shown(b"the collector is ")
+    terminal.until(lambda: terminal.seen)
+    assert terminal.seen.startswith(b"on")
+
+
 _STUCK = """
 import sys, time
 from rwq_cli.top import screens, terminal
