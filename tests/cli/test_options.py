@@ -107,7 +107,7 @@ def test_an_empty_url_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis) ->
 
 @pytest.mark.parametrize(
     "command",
-    ["add x", "lease --id a", "complete a", "touch a", "release a", "show a", "rm a", "purge"],
+    ["lease --id a", "complete a", "touch a", "release a", "show a", "rm a", "purge"],
 )
 def test_two_queues_for_a_command_that_takes_one_are_an_error(
     rwq: Rwq, raw: redis.Redis, command: str
