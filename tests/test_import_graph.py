@@ -197,3 +197,17 @@ def test_the_core_works_with_redis_alone() -> None:
         check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "[]\n", "")
+
+
+def test_the_help_of_all_commands_loads_no_redis() -> None:
+    """redis takes as long to load as everything else, and `--help` imports every command."""
+    program = (
+        "import sys\n"
+        "sys.modules['redis'] = None\n"
+        "import importlib\n"
+        "from rwq_cli.cli.app import COMMANDS\n"
+        "for name in COMMANDS:\n"
+        "    importlib.import_module(f'rwq_cli.commands.{name}')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -42,9 +42,6 @@ class Queue:
     ) -> None:
         self.keys = QueueKeys(to_bytes(name))
         self.connection = connection.for_queue(self.keys.name)
-        self._script_keys = queue_keys(self.keys)
-        if self.connection.is_cluster:
-            self._script_keys += (self.keys.absent,)
         self.holder = to_bytes(holder) if holder is not None else uuid4().hex.encode()
         self.clock = clock or SystemClock()
 
@@ -52,6 +49,12 @@ class Queue:
     def name(self) -> bytes:
         """The queue's name."""
         return self.keys.name
+
+    @property
+    def _script_keys(self) -> tuple[bytes, ...]:
+        # `keys` may be replaced, so they are not kept.
+        keys = queue_keys(self.keys)
+        return (*keys, self.keys.absent) if self.connection.is_cluster else keys
 
     @property
     def progress(self) -> ProgressListener:

@@ -95,9 +95,9 @@ def test_the_question_counts_what_will_be_moved(rwq: Rwq, foreign: Foreign) -> N
     Foreign(foreign.raw, b"other").waiting(b"c")
     words = ("mv", "--to", "other", "a", "b", "c", "l", "gone")
     code, seen = rwq.on_terminal(*words, type_in=[(b"[y/N] ", b"n\n")])
-    assert (code, b"rwq will move 2 items of jobs to other on " in seen) == (1, True)
+    assert (code, b"rwq will move 2 items of jobs to other on" in seen) == (1, True)
     code, seen = rwq.on_terminal(*words, "--force", type_in=[(b"[y/N] ", b"y\n")])
-    assert b"rwq will move 3 items of jobs (1 of them leased) to other on " in seen
+    assert b"rwq will move 3 items of jobs (1 of them leased) to other on" in seen
     assert (code, b"moved 3, conflict 1, missing 1" in seen) == (3, True)
 
 

@@ -4,13 +4,15 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.server.push_waiter import PushWaiter
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.push_waiter import PushWaiter
 
 # How often an idle worker looks for delayed items that became due before it expected that.
 _LOOK_S = 1.0
@@ -99,7 +101,7 @@ class WorkWaiter:
 
     def pause(self, seconds: float) -> None:
         """Wait, but not for work."""
-        with PushWaiter({}, interrupt=self._reader) as waiter:
+        with self._push_waiter([]) as waiter:
             waiter.wait(seconds)
         self._is_woken()
 
@@ -113,12 +115,18 @@ class WorkWaiter:
             return bool(os.read(self._reader, 4096))
         return False
 
-    def _open(self) -> PushWaiter:
+    def _open(self) -> "PushWaiter":
         if self._pushes is None:
             few = self._queues if len(self._queues) <= _WATCHED_QUEUES else []
-            lists = {queue.keys.main: queue.connection for queue in few}
-            self._pushes = PushWaiter(lists, interrupt=self._reader)
+            self._pushes = self._push_waiter(few)
         return self._pushes
+
+    def _push_waiter(self, queues: Sequence[Queue]) -> "PushWaiter":
+        # Imports redis, which `rwq work --help` does not need.
+        from rwq_cli.core.server.push_waiter import PushWaiter
+
+        lists = {queue.keys.main: queue.connection for queue in queues}
+        return PushWaiter(lists, interrupt=self._reader)
 
     def _close_pushes(self) -> None:
         if self._pushes is not None:
