@@ -10,7 +10,7 @@ import redis
 
 from tests.conftest import StartServer
 from tests.driver import Result, Rwq
-from tests.faults.verbs import SOME_VERBS, VERBS, Stage, Verb, name_of
+from tests.faults.verbs import COUNT, IDS, SOME_VERBS, VERBS, Stage, Verb, name_of
 from tests.live.raw_keys import read_raw_keys
 from tests.proxies import Line
 from tests.servers import NoServerBinary, PrivateServer, running_server
@@ -247,3 +247,6 @@ def test_a_user_without_one_command_does_all_or_nothing(
         # Of what a script may not run, Redis 7.0 does not say the name.
         assert came_to == "done" or "denied permission" in result.notes, (command, result)
     raw.execute_command("ACL", "DELUSER", "lacking")
+
+
+assert len(IDS) == COUNT

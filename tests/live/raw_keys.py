@@ -162,11 +162,6 @@ class RawKeys:
         )
 
     @property
-    def just_pushed(self) -> frozenset[bytes]:
-        """What we have just pushed, and somebody popped, who may be about to lease it."""
-        return frozenset(item_id for item_id in self.processing if self.is_settling(item_id))
-
-    @property
     def ghosts(self) -> frozenset[bytes]:
         """IDs in a list or zset that have no data."""
         return frozenset((self.listed | self.scheduled) - self.data.keys())

@@ -13,7 +13,7 @@ from rwq_cli.core.items.importing import lines_of
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
-from tests.conftest import Backend, FakeClock, Foreign
+from tests.conftest import Foreign
 from tests.live.foreign import Books, Upstream
 from tests.live.snapshot_cleaner import SnapshotCleaner
 
@@ -137,12 +137,9 @@ def test_a_settling_lease_has_no_holder(
     assert queue.state(b"a") == "waiting"
     assert list(queue.leases()) == []
     assert [outcome.status for outcome in queue.touch([b"a"])] == ["not-leased"]
-    # A worker that pops it and dies before its lease leaves it abandoned, not leased. But until the
-    # settling lease has ended, that worker may yet set its own.
+    # A worker that pops it and dies before its lease leaves it abandoned, not leased.
     raw.rpoplpush(keys.main, keys.processing)
     assert queue.state(b"a") == "abandoned"
-    assert list(queue.light_clean()) == []
-    raw.delete(keys.lease(b"a"), keys.old_lease(b"a"))
     assert [action.action for action in queue.light_clean()] == ["returned"]
     # A lease takes its place, and completing deletes it.
     item = queue.lease()
@@ -150,34 +147,6 @@ def test_a_settling_lease_has_no_holder(
     assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == queue.holder
     assert [outcome.status for outcome in queue.complete([b"a"])] == ["completed"]
     assert raw.keys() == [keys.returns] or raw.keys() == []
-
-
-@pytest.mark.parametrize("generation", ["old", "new"])
-@pytest.mark.parametrize("clean", ["light_clean", "deep_clean"])
-def test_two_cleans_at_once_take_nothing_from_the_worker_that_comes_between(
-    queue: WorkQueue,
-    clock: FakeClock,
-    backend: Backend,
-    raw: redis.Redis,
-    keys: QueueKeys,
-    foreign: Foreign,
-    generation: str,
-    clean: str,
-) -> None:
-    """Both saw that it is abandoned; one returns it, and a worker pops it before the other acts."""
-    foreign.abandoned(b"a")
-
-    def return_and_pop() -> None:
-        list(WorkQueue(backend.connect(), queue.name, clock=FakeClock()).light_clean())
-        raw.rpoplpush(keys.main, keys.processing)
-
-    clock.during_sleep = return_and_pop
-    assert list(getattr(queue, clean)()) == []
-    assert (raw.lrange(keys.main, 0, -1), queue.state(b"a")) == ([], "abandoned")
-    clock.during_sleep = None
-    # What is left of the settling lease, once the worker's own has ended, keeps nobody off.
-    raw.delete(keys.lease(b"a") if generation == "new" else keys.old_lease(b"a"))
-    assert [action.action for action in getattr(queue, clean)()] == ["returned"]
 
 
 def test_a_second_push_of_an_orphan_leaves_the_settling_lease_of_the_first(

@@ -673,7 +673,7 @@ class QueueMachine(RuleBasedStateMachine):
                 assert _mended(actions) <= suspects | before.scheduled
             if adversity.none:
                 after = self.connection.look()
-                assert not after.abandoned - after.in_a_cleaners_hand - after.just_pushed
+                assert not after.abandoned - after.in_a_cleaners_hand
                 assert not after.ghosts & {*after.processing}
                 _check_returned(actions, before, after, bury_after)
                 assert not self._due(after, self._now_ms())
@@ -703,7 +703,7 @@ class QueueMachine(RuleBasedStateMachine):
             if adversity.none:
                 after = self.connection.look()
                 # What was put away and pushed by hand, too, loses its guard first.
-                broken = (after.abandoned - after.just_pushed | after.orphans) - before.scheduled
+                broken = (after.abandoned | after.orphans) - before.scheduled
                 assert not broken - after.in_a_cleaners_hand
                 assert not after.ghosts | after.duplicates
                 assert after.returns.keys() <= after.data.keys()
@@ -741,7 +741,7 @@ class QueueMachine(RuleBasedStateMachine):
                     assert found.get(code, set()) >= ids - before.in_a_cleaners_hand, code
                 after = self.connection.look()
                 if fix:
-                    left = (after.abandoned - after.just_pushed | after.orphans) - before.scheduled
+                    left = (after.abandoned | after.orphans) - before.scheduled
                     assert not left - after.in_a_cleaners_hand
                     assert not after.ghosts | after.duplicates
                 else:

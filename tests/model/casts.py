@@ -62,10 +62,6 @@ def duels(*, every: bool) -> Iterator[tuple[Cast, ...]]:
             yield _with_sessions(kinds)
 
 
-# Two cleans of ours and a worker: what one returns, the other may not take from who popped it.
-TRIOS = tuple((("light_clean",), ("light_clean",), ("work", name, "s2")) for name in ("new", "old"))
-
-
 def _with_sessions(kinds: tuple[Cast, ...]) -> tuple[Cast, ...]:
     return tuple(
         tuple(f"s{at}" if word == SESSION else word for word in kind)
@@ -108,5 +104,3 @@ BEGINNINGS: dict[str, Frozen] = {
     ),
     "a waits and is leased": made(main=["b", "a"], processing=["a"], new={"a": "them"}),
 }
-# For the trios: the worker takes what a clean returns.
-ONLY_A_IS_ABANDONED = made(main=[], processing=["a"], data={"a": 1})

@@ -13,7 +13,7 @@ from rwq_cli.core.lua import IDENTITY_DIGITS, load_script, queue_args, queue_key
 from rwq_cli.core.model import STATE_CODES, STATUS_CODES, State
 from rwq_cli.core.state.expected import fingerprint
 from tests.live.raw_keys import LOOK, RawKeys, raw_keys_of
-from tests.model.keys import GUARDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
+from tests.model.keys import GUARDS, IDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
 from tests.model.programs import Command
 from tests.model.scripts import CLAIM, Queue
 
@@ -263,3 +263,6 @@ def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
                     f"  model:  {expected}\n  server: {real}"
                 )
     return found
+
+
+assert set(IDS) == set(_DUE_MS)

@@ -15,7 +15,6 @@ MUTATIONS = (
     "no guard",
     "one lease name forgotten",
     "a promotion leaves the entry",
-    "a clean takes what another has just returned",
 )
 Outcomes = tuple[tuple[str, str], ...]
 # The lease under which a clean keeps an orphan to itself begins with this.
@@ -391,16 +390,9 @@ class Queue(Keys):
         if state == "duplicated":
             self._drop_surplus(item_id)
             return "dropped"
-        takes_all = self.mutation == "a clean takes what another has just returned"
-        if state == "abandoned" and self._is_settling(item_id) and not takes_all:
-            # It was pushed a moment ago, and its worker may be about to lease it.
-            return "skipped"
         self.returns[item_id] = self.returns.get(item_id, 0) + 1
         self._push_settled(item_id)
         return "returned"
-
-    def _is_settling(self, item_id: str) -> bool:
-        return self.new.get(item_id) == self.old.get(item_id) == "settling"
 
     def _drop_surplus(self, item_id: str) -> None:
         """Keep the entry in processing if a session holds the item, else the next in main."""

@@ -1324,9 +1324,6 @@ class TestBuryAfter:
         done = []
         for _ in range(4):
             raw.rpoplpush(b"jobs:queue", b"jobs:processing")
-            # Until its settling lease has ended, its worker may be about to lease it.
-            assert not done or list(clean(queue, "light", bury_after=3)) == []
-            raw.delete(b"jobs:lease:1", b"jobs:leased_by_session:1")
             done += [action.action for action in clean(queue, "light", bury_after=3)]
         assert done == [Repair.RETURNED] * 3 + [Repair.BURIED]
         assert raw.get(b"jobs:lease:1") == b"rwq-buried:returned 3 times"

@@ -10,7 +10,7 @@
 -- arg 9..   IDs, each once
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. An ID with
 -- other data than before names a new item, which is skipped like a healthy one.
---   abandoned       returned, but for one that was pushed a moment ago
+--   abandoned       returned
 --   orphaned        returned
 --   ghost           its entries in both lists are dropped
 --   duplicated      one entry stays: that in processing if a session holds the item, else the next in main
@@ -45,10 +45,6 @@ for i = 1, #ids do
       stale[#stale + 1] = id
     end
   elseif not expected_states[state] or changed[id] then
-    statuses[id] = 'skipped'
-  elseif state == 'abandoned' and is_settling(found.new) and is_settling(found.old) then
-    -- Another clean has returned it a moment ago, and its worker may be about to lease it. A worker that
-    -- has leased it has replaced one of these.
     statuses[id] = 'skipped'
   elseif state == 'orphaned' and not may_push_unlisted(found) then
     statuses[id] = 'elsewhere'
