@@ -94,6 +94,18 @@ class Exchanger:
             return Waited(False, error)
 
 
+class Renewal(NamedTuple):
+    """What a renewal found.
+
+    Attributes:
+        request: The last request that was made before it began; 0 if there was none.
+        lost: The jobs that were found lost.
+    """
+
+    request: int
+    lost: Sequence[Job]
+
+
 class Renewer:
     """Renews the leases when they are due.
 
@@ -105,19 +117,22 @@ class Renewer:
     def __init__(self, session: WorkSession, notify: Callable[[], object]) -> None:
         self._session = session
         self._notify = notify
-        self._lost: deque[Sequence[Job]] = deque()
+        self._renewals: deque[Renewal] = deque()
         self._kick = Event()
+        self._requests = 0
         self._is_closed = False
         self._thread = Thread(target=self._run, name="renew", daemon=True)
         self._thread.start()
 
-    def renew_now(self) -> None:
-        """Renew without delay: the process stood still."""
+    def renew_now(self) -> int:
+        """Renew without delay: the process stood still. Returns the number of this request."""
+        self._requests += 1
         self._kick.set()
+        return self._requests
 
-    def take_lost(self) -> Sequence[Job] | None:
-        """The jobs that a renewal found lost; None if there was no renewal."""
-        return self._lost.popleft() if self._lost else None
+    def take_renewal(self) -> Renewal | None:
+        """What a renewal found; None if there was no renewal."""
+        return self._renewals.popleft() if self._renewals else None
 
     def close(self) -> None:
         """End the thread."""
@@ -135,5 +150,6 @@ class Renewer:
             if self._is_closed:
                 return
             if is_kicked or self._session.next_renewal_s <= 0:
-                self._lost.append(self._session.renew())
+                request = self._requests
+                self._renewals.append(Renewal(request, self._session.renew()))
                 self._notify()

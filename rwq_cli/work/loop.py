@@ -6,6 +6,7 @@ threads of `exchanger` do.
 
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -172,6 +173,8 @@ class Worker:
         self._retry_at_s = 0.0
         self._out_since_s: float | None = None
         self._is_exhausted = self._is_suspended = self._is_abandoned = False
+        # The request for a renewal after which suspended commands go on.
+        self._resuming_request = 0
         self._stage = Stage.WORKING
         self._failure: RwqError | None = None
         self._has_contact = False
@@ -365,11 +368,13 @@ class Worker:
             # A wait that ends without an item was woken, or has lasted long enough.
             self._is_empty = not result.found
             self._note_contact(result.error)
-        while (lost := self._renewer.take_lost()) is not None:
+        while (renewal := self._renewer.take_renewal()) is not None:
             self._note_contact(self._session.error)
-            for job in lost:
+            for job in renewal.lost:
                 self._lose(job)
-            self._resume()
+            # One from before the suspension does not know what was lost meanwhile.
+            if renewal.request >= self._resuming_request:
+                self._resume()
         if self._housekeeper is not None:
             self.progress.left = self._housekeeper.waiting
             for queue, counts in self._housekeeper.take_cleans():
@@ -653,10 +658,11 @@ class Worker:
             run.child.send(signal.SIGTSTP)
         began_s = time.monotonic()
         self._is_suspended = True
-        os.kill(os.getpid(), signal.SIGSTOP)
+        # Sent to this thread: it stops here, even if other threads run on for a moment.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         self._timers.shift(time.monotonic() - began_s)
         # The commands go on when it is known whose items they still are.
-        self._renewer.renew_now()
+        self._resuming_request = self._renewer.renew_now()
 
     def _resume(self) -> None:
         if self._is_suspended:

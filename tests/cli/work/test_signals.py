@@ -168,12 +168,14 @@ def test_a_command_with_default_signals(rwq: Rwq, foreign: Foreign) -> None:
 def test_ctrl_z_stops_the_commands_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     worker = rwq.start(
-        "work", *("--for", "1s"), "--drain", *script("echo $$; sleep 0.3; echo done")
+        *("work", "--for", "1s", "--drain"),
+        *script("echo $$; while [ ! -e go ]; do sleep 0.1; done; echo done"),
     )
     command = int(next_line(worker.stdout))
     worker.send_signal(signal.SIGTSTP)
     until(lambda: state_of(worker.pid) == "T" and state_of(command) == "T")
     worker.send_signal(signal.SIGCONT)
+    (rwq.home / "go").touch()
     out, _ = worker.communicate()
     assert (worker.returncode, out) == (0, b"done\n")
     assert contents(raw) == {}
