@@ -35,6 +35,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return set_up
 
 
+@pytest.mark.needs("no-touch")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_tick_has_its_records(
     rwq: Rwq, foreign: Foreign, pauses: Callable[..., None], command: str
@@ -128,6 +129,7 @@ def test_bad_options_are_refused(rwq: Rwq, words: tuple[str, ...]) -> None:
     assert (result.code, result.text) == (2, "")
 
 
+@pytest.mark.needs("no-touch")
 def test_a_closed_pipe_ends_it(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1")
     process = rwq.start("stats", "--watch", "20ms", bufsize=0)
@@ -184,6 +186,7 @@ def after_two_ticks(raw: redis.Redis, act: Callable[[], object]) -> threading.Th
     return thread
 
 
+@pytest.mark.needs("no-touch")
 class TestOnATerminal:
     @pytest.mark.parametrize("command", COMMANDS)
     def test_only_the_last_frame_is_left(self, rwq: Rwq, foreign: Foreign, command: str) -> None:

@@ -174,7 +174,7 @@ def test_a_row_is_a_queue(play: Callable[..., None]) -> None:
         ]
         header = live.lines[0]
         assert "unix://" in header
-        assert "MiB" in header
+        assert "iB" in header
         assert header.endswith("no persistence")
         assert "3 queues" in live.lines[1]
 
@@ -191,6 +191,7 @@ def test_numbers_follow_the_server(play: Callable[..., None], foreign: Foreign) 
     play(story)
 
 
+@pytest.mark.needs("no-touch")
 def test_a_queue_then_an_item_and_back(play: Callable[..., None]) -> None:
     async def story(live: Live) -> None:
         await live.press("enter")
@@ -379,6 +380,7 @@ def test_a_command_for_a_queue_is_shown_before_it_runs(
     play(story, size=(200, 30))
 
 
+@pytest.mark.needs("no-touch")
 @pytest.mark.parametrize(
     ("tabs", "key", "options"),
     [

@@ -277,6 +277,7 @@ def test_a_command_has_the_terminal_and_asks_its_question(
     terminal.assert_as_before(terminal.seen)
 
 
+@pytest.mark.needs("no-touch")
 def test_nothing_from_the_server_controls_the_terminal(
     on_terminal: Callable[..., Terminal], foreign: Foreign
 ) -> None:
