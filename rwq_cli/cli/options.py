@@ -90,10 +90,10 @@ def _whole_number(name: str, least: int) -> Callable[[str], int]:
 
 
 def interval(text: str) -> Duration:
-    """The time between two rounds."""
+    """The time between two rounds of a clean, or two reports of --watch."""
     parsed = Duration(text)
     if not parsed:
-        raise InvalidArgument("the time between two rounds must be more than 0", "such as 30s")
+        raise InvalidArgument("the interval must be more than 0", "such as 30s")
     return parsed
 
 

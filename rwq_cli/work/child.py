@@ -90,9 +90,9 @@ def find_program(word: bytes, path: str) -> bytes:
     name = os.fsdecode(word)
     if "/" in name:
         if os.path.isdir(word):
-            raise CannotRun(f"cannot run {name}: it is a directory", _AFTER)
+            raise CannotRun(f"cannot run {name}: it is a directory", "name a program")
         if not os.path.exists(word):
-            raise CannotRun(f"cannot run {name}: no such file", _AFTER)
+            raise CannotRun(f"cannot run {name}: no such file", "check its path")
         if not os.access(word, os.X_OK):
             raise CannotRun(f"cannot run {name}: permission denied", "chmod +x makes it executable")
         return word
