@@ -135,8 +135,10 @@ class TopApp(App[None]):
         while True:
             if not self._is_frozen or (self._live is not None and self._live.data is None):
                 await self._tick()
+            # Before Python 3.12, wait_for loses a cancellation that comes as the wait ends.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._soon.wait(), self._every_s)
+                async with asyncio.timeout(self._every_s):
+                    await self._soon.wait()
             self._soon.clear()
 
     async def _tick(self) -> None:

@@ -167,15 +167,14 @@ def test_a_command_with_default_signals(rwq: Rwq, foreign: Foreign) -> None:
 
 def test_ctrl_z_stops_the_commands_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
-    worker = rwq.start(
-        *("work", "--for", "1s", "--drain"),
-        *script("echo $$; while [ ! -e go ]; do sleep 0.1; done; echo done"),
-    )
+    os.mkfifo(rwq.home / "go")
+    # It starts no process: a shell that has just forked (vfork) cannot stop until its child runs on.
+    worker = rwq.start("work", "--drain", *script("echo $$; read line <go; echo done"))
     command = int(next_line(worker.stdout))
     worker.send_signal(signal.SIGTSTP)
     until(lambda: state_of(worker.pid) == "T" and state_of(command) == "T")
     worker.send_signal(signal.SIGCONT)
-    (rwq.home / "go").touch()
+    (rwq.home / "go").write_text("\n")
     out, _ = worker.communicate()
     assert (worker.returncode, out) == (0, b"done\n")
     assert contents(raw) == {}
@@ -185,7 +184,7 @@ def test_a_command_whose_lease_ended_while_it_was_stopped_is_ended(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1")
-    worker = rwq.start("work", "--max", "1", "--for", "1s", *script("echo $$; sleep 60; echo not"))
+    worker = rwq.start("work", "--max", "1", *script("echo $$; exec sleep 60"))
     command = int(next_line(worker.stdout))
     worker.send_signal(signal.SIGTSTP)
     until(lambda: state_of(worker.pid) == "T" and state_of(command) == "T")
@@ -203,7 +202,7 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_completes_nothing(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1")
-    worker = rwq.start("work", "--max", "1", "--for", "1s", *script("echo $$; sleep 60; echo not"))
+    worker = rwq.start("work", "--max", "1", "--for", "5s", *script("echo $$; sleep 60; echo not"))
     next_line(worker.stdout)
     worker.send_signal(signal.SIGSTOP)
     until(lambda: state_of(worker.pid) == "T")
