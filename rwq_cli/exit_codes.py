@@ -36,7 +36,7 @@ class MonitoringStatus(IntEnum):
         return _MONITORING_MEANINGS[self]
 
 
-Code = ExitStatus | MonitoringStatus
+ExitCode = ExitStatus | MonitoringStatus
 
 _MEANINGS = {
     ExitStatus.OK: "success; an empty listing is a success",

@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.options import UsageError, option
-from rwq_cli.exit_codes import Code, ExitStatus
+from rwq_cli.exit_codes import ExitCode, ExitStatus
 
 if TYPE_CHECKING:
     from rwq_cli.output.report import Report
@@ -32,7 +32,7 @@ HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100
 
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "Columns of -o plain"
-_USUAL_EXITS: dict[Code, str] = {
+_USUAL_EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done",
     ExitStatus.USAGE: "wrong usage",
     ExitStatus.SERVER: ExitStatus.SERVER.meaning,
@@ -56,14 +56,14 @@ class Manual:
     """
 
     examples: Sequence[str]
-    exits: Mapping[Code, str] = field(default_factory=dict)
+    exits: Mapping[ExitCode, str] = field(default_factory=dict)
     reads_only: bool = False
     works_read_only: bool = False
     monitors: bool = False
     plain: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def all_exits(self) -> dict[Code, str]:
+    def all_exits(self) -> dict[ExitCode, str]:
         """Every exit code of the command with its meaning, in order."""
         always = dict(_USUAL_EXITS)
         if self.monitors:
@@ -222,7 +222,7 @@ class CommandModule:
         *,
         help: str,
         examples: Sequence[str],
-        exits: Mapping[Code, str] | None = None,
+        exits: Mapping[ExitCode, str] | None = None,
         reads_only: bool = False,
         works_read_only: bool = False,
         monitors: bool = False,

@@ -15,13 +15,13 @@ from rwq_cli.cli.options import UsageError
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import AuthenticationFailed, RwqError, ServerError, Unreachable
 from rwq_cli.environment import Environment, os_reason
-from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus, exit_status_of
+from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus, exit_status_of
 
 # -o, alone or after flags that take no value: -o json, -ojson, -vo json.
 _SHORT_OUTPUT = re.compile(r"-[vQ0]*o(.*)", re.DOTALL)
 
 
-def run(arguments: Sequence[str], environment: Environment) -> Code:
+def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     """Run one command line.
 
     Args:
@@ -57,7 +57,7 @@ def run(arguments: Sequence[str], environment: Environment) -> Code:
         settings.end_progress()
 
 
-def _run(arguments: Sequence[str], settings: Settings) -> Code:
+def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
     if not arguments:
         # Typer would load every command for its help.
         raise _no_command(settings.environment)

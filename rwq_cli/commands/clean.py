@@ -23,7 +23,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import CleanAction
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import Code, ExitStatus
+from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.report import Batch, Report
 from rwq_cli.views.cleaning import clean_report
 
@@ -52,7 +52,7 @@ DeepEveryOption = Annotated[
     option("--deep-every DUR", "With --every: also a deep clean about this often.", interval),
 ]
 # What --every changes.
-_EXITS: dict[Code, str] = {
+_EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done; with --every: stopped by SIGTERM",
     ExitStatus.SERVER: f"{ExitStatus.SERVER.meaning}; with --every only if it refuses",
 }

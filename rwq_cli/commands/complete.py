@@ -9,7 +9,7 @@ from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import YES_FOR, DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.results import Verdict
+from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions
 from rwq_cli.core.model import State, Status
@@ -135,6 +135,6 @@ def _result_options(
         return None
     return ResultOptions(
         result=None if file is None else read_result(settings.environment, file),
-        verdict=Verdict.REJECTED if rejected else Verdict.COMPLETED,
+        status=ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED,
         ttl_ms=round(1000 * (RESULT_TTL_S if ttl_s is None else ttl_s)),
     )

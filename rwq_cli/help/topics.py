@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from rwq_cli.exit_codes import Code, ExitStatus, MonitoringStatus
+from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
 from rwq_cli.help.page import Page, Section
 
 
@@ -67,7 +67,7 @@ def _exit_codes() -> tuple[str, list[Section]]:
     ]
 
 
-def _codes(codes: Iterable[Code]) -> list[tuple[str, str]]:
+def _codes(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
     return [(f"`{int(code)}`", code.meaning) for code in codes]
 
 

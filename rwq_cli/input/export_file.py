@@ -15,7 +15,7 @@ from msgspec.json import Decoder, decode
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.results import Result, Verdict
+from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.importing import Line
 from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
@@ -77,7 +77,7 @@ class _Record(Struct):
     # Fields of a result.
     result_of: str | None = None
     result_of_b64: bytes | None = None
-    status: Verdict | None = None
+    status: ResultStatus | None = None
     completed_ms: _WholeMs | None = None
     result: str | None = None
     result_b64: bytes | None = None
@@ -228,7 +228,7 @@ def _result(record: _Record, item_id: bytes) -> Result:
         raise BadRecord("larger than the 512 MB that a server accepts")
     return Result(
         item_id=item_id,
-        verdict=record.status,
+        status=record.status,
         completed_ms=record.completed_ms,
         holder=_bytes(record.holder, record.holder_b64),
         result=result,

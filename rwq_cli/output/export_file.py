@@ -119,7 +119,7 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
         {
             **named,
             **bytes_fields("result_of", entry.item_id),
-            "status": entry.verdict.value,
+            "status": entry.status.value,
             "completed_ms": entry.completed_ms,
             **bytes_fields("result", entry.result),
             **bytes_fields("holder", entry.holder),

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.exit_codes import Code, ExitStatus
+from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.encode import to_indented_json, to_json
 from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# These name failures themselves.
 
-
-def render(report: Report, options: OutputOptions) -> Code:
+def render(report: Report, options: OutputOptions) -> ExitCode:
     """Write a report, and return its exit code.
 
     Raises:
@@ -79,11 +77,11 @@ class _Part(NamedTuple):
 _COUNTS: View[dict[str, Any]] = View(lambda counts: counts, lambda _counts: None, {})
 
 
-def _render_several(report: Several, options: OutputOptions) -> Code:
+def _render_several(report: Several, options: OutputOptions) -> ExitCode:
     """Write the reports as one; batches in which nothing was done share one summary."""
     environment = options.environment
     writer = SharedWriter(_COUNTS, options)
-    statuses: list[Code] = []
+    statuses: list[ExitCode] = []
     idle: list[Batch[Any]] = []
     has_work = False
     for name, each in report.reports:
@@ -176,7 +174,7 @@ def _watch_on_terminal(report: Watch, options: OutputOptions) -> None:
 
 def _render_records(
     report: Records[Any], options: OutputOptions, part: _Part | None = None
-) -> Code:
+) -> ExitCode:
     records = report.records
     is_in_order = options.sort is not None or options.reverse
     if is_in_order:

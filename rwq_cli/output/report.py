@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.exit_codes import Code, ExitStatus
+from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
@@ -183,7 +183,7 @@ class Records(Generic[T]):
     footer: Callable[[int], str | None] = _nothing
     closing: Callable[[], str | None] = _nothing
     is_missing: Callable[[T], bool] = lambda _record: False
-    status: Callable[[], Code | None] = _nothing
+    status: Callable[[], ExitCode | None] = _nothing
 
 
 @dataclass(eq=False, repr=False)

@@ -65,7 +65,7 @@ def explain(
     commands = [lines.of_item(verb, queue, facts.item_id) for verb in verbs]
     commands += [lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in facts.wrong_types]
     if result is not None and state is State.GONE:
-        meaning = f"The item no longer exists: it was {result.verdict.value}."
+        meaning = f"The item no longer exists: it was {result.status.value}."
         commands.append(lines.of_item("result", queue, facts.item_id))
     commands += [lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in wrong_keys]
     remedies = [ITEM_REMEDIES[code] for code in findings]

@@ -119,7 +119,7 @@ def _result_fields(result: Result | None) -> dict[str, Any] | None:
     if result is None:
         return None
     return {
-        "status": result.verdict.value,
+        "status": result.status.value,
         "completed_ms": result.completed_ms,
         "bytes": result.result_bytes,
         "ttl_ms": result.ttl_ms,
@@ -229,7 +229,7 @@ def _result_text(result: Result, state: State, now_ms: int) -> str:
     if result.ttl_ms is not None:
         expiry = f"expires in {human.duration(result.ttl_ms / 1000)}"
     completed = human.when(result.completed_ms, now_ms)
-    return f"{result.verdict.value} {completed}, {given}, {expiry}{whose}"
+    return f"{result.status.value} {completed}, {given}, {expiry}{whose}"
 
 
 def _times(count: int) -> str:

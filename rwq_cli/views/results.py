@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rwq_cli.core.inspect.results import Verdict
+from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.results import ResultLookup
 from rwq_cli.core.model import State
 from rwq_cli.output import human
@@ -52,7 +52,7 @@ def _note(lookup: ResultLookup, output: OutputFormat) -> str | None:
             f"note: {shown} was added again, and is {lookup.state.value} now; this is the "
             "result of the earlier item"
         )
-    if lookup.result.verdict is Verdict.REJECTED and output.is_bare:
+    if lookup.result.status is ResultStatus.REJECTED and output.is_bare:
         return f"note: {shown} was rejected"
     return None
 
@@ -71,7 +71,7 @@ def _fields(lookup: ResultLookup) -> dict[str, Any]:
         **bytes_fields("queue", lookup.queue),
         **bytes_fields("id", lookup.item_id),
         "state": lookup.state.value,
-        "status": None if result is None else result.verdict.value,
+        "status": None if result is None else result.status.value,
         **bytes_fields("result", None if result is None else result.result),
         "bytes": None if result is None else result.result_bytes,
         "completed_ms": None if result is None else result.completed_ms,
@@ -89,7 +89,11 @@ def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
     if result.ttl_ms is not None:
         expiry = f"in {human.duration(result.ttl_ms / 1000)}"
     rows += [
-        ("status", result.verdict.value, "green" if result.verdict is Verdict.COMPLETED else "red"),
+        (
+            "status",
+            result.status.value,
+            "green" if result.status is ResultStatus.COMPLETED else "red",
+        ),
         ("when", human.when(result.completed_ms, now_ms()), None),
         ("held by", "nobody" if result.holder is None else escaped(result.holder), None),
         (

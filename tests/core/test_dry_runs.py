@@ -10,7 +10,7 @@ import redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.results import Result, Verdict
+from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.importing import Line, OnConflict
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import PurgedResults
@@ -72,7 +72,7 @@ def _restore(on_conflict: str) -> Verb:
             data = (b"data of " + item_id, b"other", b"another")[at % 3]
             entries.append(ItemSnapshot(item_id, data, State.WAITING, Place.MAIN))
             if at % 50 == 0 and at < 1000:
-                entries.append(Result(item_id, Verdict.COMPLETED, at))
+                entries.append(Result(item_id, ResultStatus.COMPLETED, at))
         tally = ResultTally()
         found = queue.restore(
             (Line(number, entry) for number, entry in enumerate(entries, 2)),

@@ -58,7 +58,7 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items import bulk, complete, importing, lease, release, schedule
 from rwq_cli.core.items.importing import Line, lines_of
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.results import ResultOptions, Verdict
+from rwq_cli.core.items.results import ResultOptions, ResultStatus
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItems
 from rwq_cli.core.repair import repairs
@@ -568,7 +568,7 @@ class QueueMachine(RuleBasedStateMachine):
         many=st.booleans(),
         own_only=st.booleans(),
         result_options=st.sampled_from(
-            (None, ResultOptions(), ResultOptions(b"\xff", Verdict.REJECTED))
+            (None, ResultOptions(), ResultOptions(b"\xff", ResultStatus.REJECTED))
         ),
         adversity=adversities,
     )

@@ -16,7 +16,7 @@ _FIELDS = 8
 KIND_NONE, KIND_RESULT = "none", "result"
 
 
-class Verdict(StrEnum):
+class ResultStatus(StrEnum):
     """Whether an item was completed or given up."""
 
     COMPLETED = "completed"
@@ -29,7 +29,7 @@ class Result:
 
     Attributes:
         item_id: The item's ID.
-        verdict: Whether it was completed or given up.
+        status: Whether it was completed or given up.
         completed_ms: The time of completion by the server's clock, unix ms.
         holder: The holder of its lease at that time; None if there is none.
         result: The data of the result; None if it has none, or if it was not read.
@@ -38,7 +38,7 @@ class Result:
     """
 
     item_id: bytes
-    verdict: Verdict
+    status: ResultStatus
     completed_ms: int
     holder: bytes | None = None
     result: bytes | None = None
@@ -100,7 +100,7 @@ def _result_key(item_id: bytes, fields: Sequence[bytes]) -> ResultKey:
     if kind == KIND_RESULT.encode():
         found = Result(
             item_id=item_id,
-            verdict=Verdict(status.decode()),
+            status=ResultStatus(status.decode()),
             completed_ms=int(completed_ms),
             holder=holder,
             result=result,

@@ -147,7 +147,7 @@ class _Restore:
         dry_run: bool,
     ) -> None:
         self._queue = queue
-        self._tokens = marks
+        self._marks = marks
         self._on_conflict = on_conflict
         self._at_front = at_front
         self._journal = journal
@@ -285,7 +285,7 @@ class _Restore:
         replaceable: Mapping[bytes, str] = MappingProxyType({}),
     ) -> list[object]:
         args: list[object] = [
-            *(self._tokens, self._on_conflict.value, int(self._at_front), removals_max)
+            *(self._marks, self._on_conflict.value, int(self._at_front), removals_max)
         ]
         for number, entry, _ in batch:
             item = _item(entry)
@@ -311,7 +311,7 @@ class _Restore:
     def _restore_results(self, batches: Iterator[list[Line]], tally: ResultTally) -> None:
         self._queue.progress.begin("restoring results")
         for batch in filter(None, batches):
-            args: list[object] = [self._tokens, int(self._on_conflict is OnConflict.REPLACE)]
+            args: list[object] = [self._marks, int(self._on_conflict is OnConflict.REPLACE)]
             replaceable = self._replaceable_results(batch)
             for number, found, _ in batch:
                 assert isinstance(found, Result)
@@ -319,7 +319,7 @@ class _Restore:
                     number,
                     found.item_id,
                     -1 if found.ttl_ms is None else max(1, found.ttl_ms),
-                    found.verdict.value,
+                    found.status.value,
                     found.completed_ms,
                     int(found.holder is not None),
                     found.holder or b"",

@@ -135,7 +135,7 @@ class Remover:
         self._destination = destination
         self._expected = expected
         self._saved = saved
-        self._tokens = marks
+        self._marks = marks
         self._dry_run = dry_run
         self._token = new_token()
         self.held: dict[bytes, bytes] = {}
@@ -185,7 +185,7 @@ class Remover:
         states, idle, _ = self._expected.args()
         own_args = (states, idle, "1", *(to.args() if to else (*[""] * 8, 0)))
         id_args = [arg for i in seen.ids for arg in (i, fingerprints.get(i, ""))]
-        marks = self._tokens.args(seen.ids) if self._tokens else ("", "")
+        marks = self._marks.args(seen.ids) if self._marks else ("", "")
         args = (*seen.args(self._token), *own_args, *marks, *id_args)
         reply = self._queue.run("remove", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(seen.ids, reply)

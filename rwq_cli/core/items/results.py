@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, Verdict, read_result_keys
+from rwq_cli.core.inspect.results import (
+    KIND_NONE,
+    KIND_RESULT,
+    Result,
+    ResultStatus,
+    read_result_keys,
+)
 from rwq_cli.core.model import State
 
 RESULT_TTL_S = 3600.0
@@ -18,7 +24,7 @@ class ResultOptions:
 
     Attributes:
         result: The data of the result, the same for each item; None if there is none.
-        verdict: `REJECTED` for items that were given up.
+        status: `REJECTED` for items that were given up.
         ttl_ms: How long to keep the result, milliseconds, at least 1.
 
     Raises:
@@ -26,7 +32,7 @@ class ResultOptions:
     """
 
     result: bytes | None = None
-    verdict: Verdict = Verdict.COMPLETED
+    status: ResultStatus = ResultStatus.COMPLETED
     ttl_ms: int = round(RESULT_TTL_S * 1000)
 
     def __post_init__(self) -> None:
@@ -44,7 +50,7 @@ def result_args(options: ResultOptions | None) -> tuple[object, ...]:
     if options is None:
         return (b"", b"", 0, b"")
     has_result = int(options.result is not None)
-    return (options.ttl_ms, options.verdict.value, has_result, options.result or b"")
+    return (options.ttl_ms, options.status.value, has_result, options.result or b"")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.results import Verdict
+from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.lease import (
     LeasedBatch,
     LeaseRequest,
@@ -310,7 +310,9 @@ class WorkSession:
         owner = LeasePolicy(ending.job.holder, force=False, own_only=True).args()
         match step.fate:
             case Fate.COMPLETED | Fate.REJECTED:
-                options = ResultOptions(step.data, Verdict(step.fate.value), self._result_ttl_ms)
+                options = ResultOptions(
+                    step.data, ResultStatus(step.fate.value), self._result_ttl_ms
+                )
                 return ("complete", *result_args(options))
             case Fate.RETRY:
                 return ("schedule", *owner, 0, *Delay(round(step.delay_s * 1000)).args(), 1)

@@ -168,7 +168,7 @@ def test_a_command_with_default_signals(rwq: Rwq, foreign: Foreign) -> None:
 def test_ctrl_z_stops_the_commands_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     os.mkfifo(rwq.home / "go")
-    # It starts no process: a shell that has just forked (vfork) cannot stop until its child runs on.
+    # It starts no process: a shell that has just forked (vfork) cannot stop before its child runs.
     worker = rwq.start("work", "--drain", *script("echo $$; read line <go; echo done"))
     command = int(next_line(worker.stdout))
     worker.send_signal(signal.SIGTSTP)

@@ -8,7 +8,7 @@ from rwq_cli.core.inspect.results import (
     KIND_NONE,
     Result,
     ResultCount,
-    Verdict,
+    ResultStatus,
     all_results,
     read_result_keys,
 )
@@ -28,7 +28,7 @@ def keep(raw: Redis, item_id: bytes, ttl_ms: int | None = 60_000, **fields: byte
 def a_result(item_id: bytes, result: bytes | None = b"r", ttl_ms: int | None = None) -> Result:
     """A result of an item that nobody held."""
     size = None if result is None else len(result)
-    return Result(item_id, Verdict.COMPLETED, WHEN, None, result, size, ttl_ms)
+    return Result(item_id, ResultStatus.COMPLETED, WHEN, None, result, size, ttl_ms)
 
 
 def all_of(queue: WorkQueue) -> list[Result]:
@@ -50,7 +50,7 @@ class TestRead:
         assert found[:1500] == [a_result(b"%04d" % n, b"%d" % n) for n in range(1500)]
         assert found[1500:] == [
             a_result(b"none given", None),
-            Result(b"\xff", Verdict.REJECTED, WHEN, b"\xfe", b"\x00", 1),
+            Result(b"\xff", ResultStatus.REJECTED, WHEN, b"\xfe", b"\x00", 1),
         ]
         count = ResultCount(queue)
         for _ in range(2):
@@ -96,7 +96,7 @@ class TestRead:
         found = queue.results(ids)
         assert found[1::2] == [None] * 600
         assert found[::2] == [
-            Result(item_id, Verdict.COMPLETED, WHEN, result_bytes=len(item_id))
+            Result(item_id, ResultStatus.COMPLETED, WHEN, result_bytes=len(item_id))
             for item_id in ids[::2]
         ]
 

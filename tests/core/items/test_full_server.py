@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Due, NewItem, State, Status, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
-from rwq_cli.core.inspect.results import Result, Verdict
+from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.importing import OnConflict, lines_of
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.model import Lease
@@ -63,7 +63,7 @@ ADDING: dict[str, Callable[[WorkQueue], object]] = {
     ),
     "restore many": lambda q: list(q.restore(lines_of([item(b"n%d" % n) for n in range(1000)]))),
     "restore results": lambda q: list(
-        q.restore(lines_of([Result(b"new", Verdict.COMPLETED, 5, result=b"r")]))
+        q.restore(lines_of([Result(b"new", ResultStatus.COMPLETED, 5, result=b"r")]))
     ),
     "move": lambda q: list(q.move([b"5"], b"other", NoJournal())),
     "move many": lambda q: list(q.move([b"%d" % n for n in range(100)], b"other", NoJournal())),

@@ -8,7 +8,7 @@ from redis import Redis
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.batches import BATCH_BYTES
 from rwq_cli.core.errors import InvalidArgument, OutOfMemory, PermissionDenied, WrongType
-from rwq_cli.core.inspect.results import Verdict
+from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.results import ResultOptions, result_args
 from tests.conftest import (
     CALLS_AT_ONCE,
@@ -57,7 +57,7 @@ def test_how_many_fit_into_a_call(size: int | None, items: int) -> None:
 def test_the_script_arguments() -> None:
     assert result_args(None) == (b"", b"", 0, b"")
     assert result_args(ResultOptions()) == (3_600_000, "completed", 0, b"")
-    assert result_args(ResultOptions(b"", Verdict.REJECTED, 5)) == (5, "rejected", 1, b"")
+    assert result_args(ResultOptions(b"", ResultStatus.REJECTED, 5)) == (5, "rejected", 1, b"")
 
 
 class TestFew:
@@ -84,9 +84,9 @@ class TestFew:
         foreign.lease(b"cleaned", holder=b"rwq-clean:1")
         foreign.data(b"cleaned")
         ids = (b"w", b"\xff", b"twice", b"a", b"o", b"d", b"b", b"cleaned")
-        assert statuses(queue, *ids, result_options=ResultOptions(verdict=Verdict.REJECTED)) == [
-            Status.COMPLETED
-        ] * len(ids)
+        assert statuses(
+            queue, *ids, result_options=ResultOptions(status=ResultStatus.REJECTED)
+        ) == [Status.COMPLETED] * len(ids)
         # A guard is nobody's lease.
         assert [kept(raw, item_id) for item_id in ids] == [{b"status": b"rejected"}] * len(ids)
         assert raw.dbsize() == len(ids)
@@ -139,7 +139,7 @@ class TestFew:
         statuses(queue, b"a", b"b", b"c", result_options=HALF_A_MINUTE)
         foreign.leased(b"a", b"b")
         statuses(queue, b"a")
-        statuses(queue, b"b", result_options=ResultOptions(verdict=Verdict.REJECTED))
+        statuses(queue, b"b", result_options=ResultOptions(status=ResultStatus.REJECTED))
         assert kept(raw, b"a") == {}
         assert kept(raw, b"b") == {b"status": b"rejected", b"holder": b"them"}
         assert kept(raw, b"c")[b"result"] == b"\x00\xff"

@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
-from rwq_cli.core.inspect.results import Result, Verdict
+from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.journal import NoJournal
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.inspect.test_results import keep
@@ -49,7 +49,7 @@ def test_every_key_is_removed(
     assert raw.keys() == []
     assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in items}
     assert journal.results == [
-        Result(b"done", Verdict.COMPLETED, 1_700_000_000_000, None, b"\xff", 1)
+        Result(b"done", ResultStatus.COMPLETED, 1_700_000_000_000, None, b"\xff", 1)
     ]
     # Items in no list are looked at twice.
     assert clock.slept_s == [1.0]

@@ -6,7 +6,7 @@ from redis import Redis
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.results import Result, Verdict, all_results
+from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
 from rwq_cli.core.items.importing import OnConflict, lines_of
 from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
 from rwq_cli.core.queue import FOREVER
@@ -29,7 +29,7 @@ class TestLookup:
         keep(raw, b"\xff", None, status=b"rejected", result=b"\x00", holder=b"\xfe")
         before = contents(raw)
         assert queue.result(b"\xff").result == Result(
-            b"\xff", Verdict.REJECTED, 1_700_000_000_000, b"\xfe", b"\x00", 1, None
+            b"\xff", ResultStatus.REJECTED, 1_700_000_000_000, b"\xfe", b"\x00", 1, None
         )
         assert contents(raw) == before
 
@@ -45,11 +45,11 @@ class TestLookup:
         self, queue: WorkQueue, foreign: Foreign
     ) -> None:
         foreign.leased(b"a", holder=b"them")
-        list(queue.complete([b"a"], result_options=ResultOptions(b"", Verdict.REJECTED)))
+        list(queue.complete([b"a"], result_options=ResultOptions(b"", ResultStatus.REJECTED)))
         found = queue.result(b"a").result
         assert found is not None
-        assert (found.verdict, found.result, found.result_bytes, found.holder) == (
-            Verdict.REJECTED,
+        assert (found.status, found.result, found.result_bytes, found.holder) == (
+            ResultStatus.REJECTED,
             b"",
             0,
             b"them",

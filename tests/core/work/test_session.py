@@ -233,7 +233,7 @@ def test_a_result_is_kept_with_its_holder(
     assert finish(session, job, Done(b"result")) is Fate.COMPLETED
     kept = queue.result(b"1").result
     assert kept is not None
-    assert (kept.verdict, kept.result, kept.holder) == ("completed", b"result", job.holder)
+    assert (kept.status, kept.result, kept.holder) == ("completed", b"result", job.holder)
 
 
 def test_a_failed_item_is_delayed_and_its_try_counted(
@@ -282,7 +282,7 @@ def test_a_rejected_item_is_completed_with_the_reason_as_result(
     lookup = queue.result(b"1")
     assert lookup.state == "gone"
     assert lookup.result is not None
-    assert (lookup.result.verdict, lookup.result.result) == ("rejected", b"why")
+    assert (lookup.result.status, lookup.result.result) == ("rejected", b"why")
 
 
 @pytest.mark.parametrize("on_fail", [OnFail.RELEASE, OnFail.STOP])

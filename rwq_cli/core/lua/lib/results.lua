@@ -33,7 +33,7 @@ end
 -- ids         the IDs that it may complete
 -- facts       by ID
 -- keep_ms     how long to keep the results, ms; '' to keep none
--- status      the verdict: 'completed' | 'rejected'
+-- status      whether the item was done or given up: 'completed' | 'rejected'
 -- result      the data of the results, or nil for none
 -- Returns the argument of `write_results`, and nil; or nil and the error.
 local function prepare_results(ids, facts, keep_ms, status, result)

@@ -5,7 +5,7 @@
 -- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
 -- arg 8     how many holders follow, of which one must have the lease of an item; 0 for any item
 -- arg 9     how long to keep the results, ms; '' to keep none
--- arg 10    the verdict of the results: 'completed' | 'rejected'
+-- arg 10    the status of the results: 'completed' | 'rejected'
 -- arg 11    '1' if the results have data, else '0'
 -- arg 12    the data of the results, bytes
 -- arg 13..  the holders, then the IDs, each once

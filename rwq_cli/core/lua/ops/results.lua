@@ -4,7 +4,7 @@
 -- arg 2     stop after this many bytes of data; the result that reaches the limit is still read
 -- arg 3..   IDs
 -- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; what its result key
--- holds: 'none', 'result', or the type of a key that is not a result; and for a result its verdict, its
+-- holds: 'none', 'result', or the type of a key that is not a result; and for a result its status, its
 -- completion time, its holder or nil, the size of its data or nil, the data or nil, and the ms left until
 -- it expires, -1 for no expiry. For any other key six nils.
 local wants_data, bytes_max = arg(1) == '1', tonumber(arg(2))
