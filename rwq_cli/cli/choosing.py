@@ -2,9 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,35 +27,29 @@ if TYPE_CHECKING:
     from rwq_cli.input.conditions import Condition
 
 
-class SelectableState(StrEnum):
-    """The values of `--state`."""
-
-    WAITING = "waiting"
-    LEASED = "leased"
-    ABANDONED = "abandoned"
-    HELD = "held"
-    ORPHANED = "orphaned"
-    UNLISTED = "unlisted"
-    DELAYED = "delayed"
-    DUE = "due"
-    BURIED = "buried"
-    DUPLICATED = "duplicated"
-    GHOST = "ghost"
-    WRONG_TYPE = "wrong-type"
-
-
-States = list[SelectableState] | None
+# The states that `--state` can choose; an ID in the others is in no list, and has no data.
+SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
 _KEYWORD = Parameter.KEYWORD_ONLY
 # What `--mine` chooses: the leases of rwq's sessions end.
 _MINE = frozenset({State.LEASED})
 
 
-def _state_option(offered: Iterable[SelectableState]) -> object:
+def _state_option(offered: Sequence[State]) -> object:
+    def parse(text: str) -> State:
+        if text in offered:
+            return State(text)
+        known = text in tuple(State)
+        raise InvalidArgument(
+            f"this command does not apply to {text} items" if known else f"no such state: {text!r}",
+            f"--state is one of {', '.join(offered)}",
+        )
+
     return Annotated[
-        States,
+        list[State] | None,
         option(
             "--state STATE",
             f"Only items in this state; can be given several times. {', '.join(offered)}.",
+            parse,
         ),
     ]
 
@@ -85,46 +78,36 @@ def _age(text: str) -> float:
 class Criteria:
     """The options that select items by their properties, an `OptionGroup`."""
 
-    offered: frozenset[State] = frozenset(State(state.value) for state in SelectableState)
-
-    @property
-    def offers(self) -> list[SelectableState]:
-        """The values of `--state`, in the order of the help."""
-        return [name for name in SelectableState if name.value in self.offered]
+    offered: frozenset[State] = frozenset(SELECTABLE)
 
     def parameters(self) -> Sequence[Parameter]:
         """The options."""
         state, *others = signature(_criteria).parameters.values()
-        return [state.replace(annotation=_state_option(self.offers)), *others]
+        offered = [each for each in SELECTABLE if each in self.offered]
+        return [state.replace(annotation=_state_option(offered)), *others]
 
     def read(
         self,
         _settings: Settings,
         *,
-        state: States,
+        state: list[State] | None,
         match: "re.Pattern[bytes] | None",
         where: "list[Condition] | None",
         id_glob: bytes | None,
         older_than: float | None,
     ) -> Selection:
-        """The selection; `InvalidArgument` if `--state` has a state that is not offered."""
-        for name in state or ():
-            if name.value not in self.offered:
-                raise InvalidArgument(
-                    f"this command does not apply to {name.value} items",
-                    f"--state is one of {', '.join(self.offers)}",
-                )
-        states = frozenset(State(name.value) for name in state) if state else None
+        """The selection."""
         holds = None
         if where:
             from rwq_cli.input.conditions import all_of
 
             holds = all_of(where)
+        states = frozenset(state) if state else None
         return Selection(states, match, id_glob, older_than, holds)
 
 
 def _criteria(
-    state: States = None,
+    state: list[State] | None = None,
     match: Annotated[
         re.Pattern[bytes] | None, option("--match REGEX", "Only items whose data matches.", _regex)
     ] = None,

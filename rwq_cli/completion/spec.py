@@ -1,11 +1,12 @@
 """The commands, options and arguments to complete, read from the parsers of the commands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from rwq_cli.cli.app import build_root
+from rwq_cli.cli.choosing import SELECTABLE
 from rwq_cli.cli.global_options import GLOBAL_NAMES
 from rwq_cli.completion.fields import NO_FIELDS, Fields, fields_of
 from rwq_cli.core.repair.findings import Code
@@ -22,11 +23,12 @@ _NOT_ABOUT_SERVER = {
 }
 
 # The values of options whose parser takes any text.
-_CHOICES: dict[str, type[StrEnum]] = {
+_CHOICES: dict[str, Iterable[StrEnum]] = {
     "output": OutputFormat,
     "color": ColourMode,
     "only": Code,
     "skip": Code,
+    "state": SELECTABLE,
 }
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rwq_cli.cli.choosing import SelectableState
+from rwq_cli.core.model import State
 from tests.conftest import Foreign, contents, until_alone
 from tests.driver import TIMEOUT_S, Rwq, until
 
@@ -413,11 +413,19 @@ class TestLs:
         assert result.as_tuple() == (0, "No such items in jobs.\n", "")
 
 
+def test_an_unknown_state_is_an_error_that_lists_the_known_ones(rwq: Rwq) -> None:
+    assert rwq("kick", "--state", "burried").as_tuple() == (
+        2,
+        "",
+        "rwq: error: no such state: 'burried'; --state is one of buried\n",
+    )
+
+
 @pytest.mark.parametrize("command", ["bury", "kick", "release", "touch", "rm", "mv", "complete"])
 def test_help_lists_the_states_that_a_verb_accepts(rwq: Rwq, command: str) -> None:
     said = " ".join(rwq(command, "--help").text.split())
     offered = said.partition("can be given several times. ")[2].partition(".")[0].split(", ")
-    for state in SelectableState:
+    for state in State:
         more = ("--to", "other") if command == "mv" else ()
         taken = rwq(command, "--state", state, "--dry-run", *more).code != 2
         assert taken is (state.value in offered), state

@@ -7,7 +7,7 @@ from typing import Protocol
 import pytest
 
 from rwq_cli.cli.app import COMMANDS
-from rwq_cli.cli.choosing import SelectableState
+from rwq_cli.cli.choosing import SELECTABLE
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.__main__ import write_all
 from rwq_cli.completion.scripts import Shell
@@ -33,7 +33,7 @@ from tests.conftest import Foreign
 from tests.driver import Rwq
 
 WITH_L = [name for name in COMMANDS if name.startswith("l")]
-STATES_WITH_A = [state for state in SelectableState if state.startswith("a")]
+STATES_WITH_A = [state for state in SELECTABLE if state.startswith("a")]
 SPEC = collect()
 
 

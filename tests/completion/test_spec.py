@@ -5,7 +5,7 @@ import re
 import pytest
 
 from rwq_cli.cli.app import COMMANDS, all_commands
-from rwq_cli.cli.choosing import SelectableState
+from rwq_cli.cli.choosing import SELECTABLE
 from rwq_cli.cli.global_options import GLOBAL_NAMES
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.scripts import Shell
@@ -131,7 +131,7 @@ def test_rwq_itself_has_the_option_version(spec: Spec) -> None:
         ("ls", "--password-file", Kind.FILE, "FILE", ()),
         ("ls", "--verbose", Kind.NONE, "", ()),
         ("ls", "--older-than", Kind.OTHER, "DUR", ()),
-        ("ls", "--state", Kind.CHOICES, "STATE", tuple(SelectableState)),
+        ("ls", "--state", Kind.CHOICES, "STATE", SELECTABLE),
         ("add", "-f", Kind.FILE, "FILE", ()),
         ("add", "--id", Kind.OTHER, "ID", ()),
         ("lease", "--id", Kind.ITEM, "ID", ()),
