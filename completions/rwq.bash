@@ -32,7 +32,7 @@ __rwq_table() {
         rwq_sort=$rwq_fields
         ;;
     complete)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER --mine -n=OTHER --limit=OTHER --all -0 --null --owner=HOLDER --result=FILE --rejected --result-ttl=OTHER --yes --dry-run)
+        rwq_options=(--state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER --mine -n=OTHER --limit=OTHER --all -0 --null --owner=HOLDER --result=FILE --rejected --result-ttl=OTHER --yes --dry-run)
         rwq_more=ITEM:processing
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
@@ -43,22 +43,22 @@ __rwq_table() {
         rwq_sort=$rwq_fields
         ;;
     touch)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --for=OTHER --dry-run)
+        rwq_options=(--state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --for=OTHER --dry-run)
         rwq_more=ITEM:leased
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     release)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER --mine -n=OTHER --limit=OTHER --all -0 --null --front --delay=OTHER --force --yes --dry-run)
+        rwq_options=(--state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER --mine -n=OTHER --limit=OTHER --all -0 --null --front --delay=OTHER --force --yes --dry-run)
         rwq_more=ITEM:processing
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     bury)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --reason=OTHER --force --yes --dry-run)
+        rwq_options=(--state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --reason=OTHER --force --yes --dry-run)
         rwq_more=ITEM:waiting
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     kick)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --dry-run)
+        rwq_options=(--state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --dry-run)
         rwq_more=ITEM:buried
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
@@ -73,12 +73,12 @@ __rwq_table() {
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     rm)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --yes --dry-run)
+        rwq_options=(--state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --yes --dry-run)
         rwq_more=ITEM:all
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
     mv)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --to=QUEUE --force --yes --dry-run)
+        rwq_options=(--state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --to=QUEUE --force --yes --dry-run)
         rwq_more=ITEM:waiting
         rwq_fields=queue,queue_b64,id,id_b64,status,holder
         ;;
@@ -93,7 +93,7 @@ __rwq_table() {
         rwq_sort=$rwq_fields
         ;;
     ls)
-        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --deep --data --watch=OTHER --all-queues --state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
+        rwq_options=(-n=OTHER --limit=OTHER --offset=OTHER --tail --deep --data --watch=OTHER --all-queues --state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -0 --null)
         rwq_arguments+=(waiting,processing,leased,abandoned,delayed,buried,all)
         rwq_fields=queue,queue_b64,id,id_b64,state,bytes,data,data_b64,preview,position,idle_seconds,lease,due_ms,buried_ms,reason,reason_b64,returns,data_json,lease_holder,lease_ttl_ms
         rwq_sort=$rwq_fields
@@ -150,7 +150,7 @@ __rwq_table() {
         rwq_sort=$rwq_fields
         ;;
     export)
-        rwq_options=(--state=waiting,leased,abandoned,held,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --all-queues)
+        rwq_options=(--state=waiting,leased,held,abandoned,orphaned,unlisted,delayed,due,buried,duplicated,ghost,wrong-type --match=OTHER --where=OTHER --id-glob=OTHER --older-than=OTHER -n=OTHER --limit=OTHER --all -0 --null --all-queues)
         rwq_more=ITEM:all
         rwq_fields=id,id_b64,data,data_b64,state,place,lease,due_ms,buried_ms,reason,returns,nearer,queue,queue_b64,lease_holder,lease_ttl_ms
         ;;

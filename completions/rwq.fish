@@ -385,7 +385,7 @@ complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, bu
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d 'End each record of -o ids and -o data with NUL, and do not escape it'
 
 # rwq complete
-complete -c rwq -n '__rwq_at complete' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
+complete -c rwq -n '__rwq_at complete' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, held, abandoned, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at complete' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at complete' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at complete' -l id-glob -x -d 'Only IDs that match'
@@ -408,7 +408,7 @@ complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait at most this long'
 complete -c rwq -n '__rwq_at_argument result; and test $__rwq_count -eq 0' -a '(__rwq_names item all)'
 
 # rwq touch
-complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. leased, held, unlisted'
+complete -c rwq -n '__rwq_at touch' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. leased, held, unlisted'
 complete -c rwq -n '__rwq_at touch' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at touch' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at touch' -l id-glob -x -d 'Only IDs that match'
@@ -421,7 +421,7 @@ complete -c rwq -n '__rwq_at touch' -l dry-run -d 'Report what would be done, bu
 complete -c rwq -n '__rwq_at_argument touch' -a '(__rwq_names item leased)'
 
 # rwq release
-complete -c rwq -n '__rwq_at release' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
+complete -c rwq -n '__rwq_at release' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, held, abandoned, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at release' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at release' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at release' -l id-glob -x -d 'Only IDs that match'
@@ -438,7 +438,7 @@ complete -c rwq -n '__rwq_at release' -l dry-run -d 'Report what would be done, 
 complete -c rwq -n '__rwq_at_argument release' -a '(__rwq_names item processing)'
 
 # rwq bury
-complete -c rwq -n '__rwq_at bury' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
+complete -c rwq -n '__rwq_at bury' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, held, abandoned, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at bury' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at bury' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at bury' -l id-glob -x -d 'Only IDs that match'
@@ -453,7 +453,7 @@ complete -c rwq -n '__rwq_at bury' -l dry-run -d 'Report what would be done, but
 complete -c rwq -n '__rwq_at_argument bury' -a '(__rwq_names item waiting)'
 
 # rwq kick
-complete -c rwq -n '__rwq_at kick' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. buried'
+complete -c rwq -n '__rwq_at kick' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. buried'
 complete -c rwq -n '__rwq_at kick' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at kick' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at kick' -l id-glob -x -d 'Only IDs that match'
@@ -476,7 +476,7 @@ complete -c rwq -n '__rwq_at set' -l dry-run -d 'Report what would be done, but 
 complete -c rwq -n '__rwq_at_argument set; and test $__rwq_count -eq 0' -a '(__rwq_names item all)'
 
 # rwq rm
-complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
+complete -c rwq -n '__rwq_at rm' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, held, abandoned, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at rm' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at rm' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at rm' -l id-glob -x -d 'Only IDs that match'
@@ -489,7 +489,7 @@ complete -c rwq -n '__rwq_at rm' -l dry-run -d 'Report what would be done, but c
 complete -c rwq -n '__rwq_at_argument rm' -a '(__rwq_names item all)'
 
 # rwq mv
-complete -c rwq -n '__rwq_at mv' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
+complete -c rwq -n '__rwq_at mv' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, held, abandoned, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at mv' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at mv' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at mv' -l id-glob -x -d 'Only IDs that match'
@@ -526,7 +526,7 @@ complete -c rwq -n '__rwq_at ls' -l deep -d 'With all: also items in no list, wh
 complete -c rwq -n '__rwq_at ls' -l data -d 'Read whole payloads, for json, jsonl and csv'
 complete -c rwq -n '__rwq_at ls' -l watch -x -d 'Show it again about this often: on a terminal in place, elsewhere as further records'
 complete -c rwq -n '__rwq_at ls' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
-complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
+complete -c rwq -n '__rwq_at ls' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, held, abandoned, orphaned, unlisted, delayed, due, buried, duplicated, ghost, wrong-type'
 complete -c rwq -n '__rwq_at ls' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at ls' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at ls' -l id-glob -x -d 'Only IDs that match'
@@ -625,7 +625,7 @@ complete -c rwq -n '__rwq_at check' -l format -x -a 'nagios\\t prometheus\\t' -d
 complete -c rwq -n '__rwq_at check' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 
 # rwq export
-complete -c rwq -n '__rwq_at export' -l state -x -a 'waiting\\t leased\\t abandoned\\t held\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, abandoned, held, orphaned, unlisted, delayed, due, buried, duplicated'
+complete -c rwq -n '__rwq_at export' -l state -x -a 'waiting\\t leased\\t held\\t abandoned\\t orphaned\\t unlisted\\t delayed\\t due\\t buried\\t duplicated\\t ghost\\t wrong-type\\t' -d 'Only items in this state; can be given several times. waiting, leased, held, abandoned, orphaned, unlisted, delayed, due, buried, duplicated'
 complete -c rwq -n '__rwq_at export' -l match -x -d 'Only items whose data matches'
 complete -c rwq -n '__rwq_at export' -l where -x -d 'Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, !error. If given several times, all must hold'
 complete -c rwq -n '__rwq_at export' -l id-glob -x -d 'Only IDs that match'
