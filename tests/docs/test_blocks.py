@@ -1,0 +1,127 @@
+"""Every block of code on the pages runs and prints what the page shows, or can be read."""
+
+import configparser
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.docs.machine import machine
+from tests.docs.matching import difference, matches
+from tests.docs.pages import Block, blocks, pages
+from tests.docs.steps import RUN, Step, hosts, steps
+from tests.servers import NoServerBinary
+
+# .ci/run runs the two of the first page, each in a fresh clone.
+SHELL = "sh"
+
+
+def ini(text: str) -> None:
+    configparser.RawConfigParser(strict=False).read_string(text)
+
+
+def yaml(text: str) -> None:
+    list(pytest.importorskip("yaml").safe_load_all(text))
+
+
+def dockerfile(text: str) -> None:
+    words = [line.split()[0] for line in text.splitlines() if line and line[0] not in "# "]
+    assert words[0] == "FROM"
+    assert all(re.fullmatch("[A-Z]+", word) for word in words)
+
+
+def jsonl(text: str) -> None:
+    for line in text.splitlines():
+        json.loads(line)
+
+
+def picture(text: str) -> None:
+    """A screen or a drawing: what is typed belongs into a console block, where it runs."""
+    assert not re.search(r"^\$ ", text, re.M)
+
+
+READ: dict[str, Callable[[str], Any]] = {
+    "dockerfile": dockerfile,
+    "ini": ini,
+    "json": json.loads,
+    "jsonl": jsonl,
+    "text": picture,
+    "toml": tomllib.loads,
+    "yaml": yaml,
+}
+BLOCKS = [block for page in pages() for block in blocks(page)]
+
+
+def test_every_block_has_a_known_language() -> None:
+    known = {*RUN, *READ}
+    shell = [block.place for block in BLOCKS if block.language == SHELL]
+    assert [place.partition(":")[0] for place in shell] == ["README.md", "README.md"]
+    others = [block for block in BLOCKS if block.language != SHELL]
+    assert {block.place: block.language for block in others if block.language not in known} == {}
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in BLOCKS if b.language in READ], ids=lambda block: block.place
+)
+def test_the_block_can_be_read(block: Block) -> None:
+    READ[block.language](block.text)
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if steps(page)])
+def test_the_blocks_of_the_page_run_and_print_what_it_shows(page: str) -> None:
+    todo = steps(page)
+    if any(re.search(r"\bjq\b", step.source) for step in todo) and not shutil.which("jq"):
+        pytest.skip("no jq")
+    try:
+        with machine(hosts(page)) as one:
+            for step in todo:
+                check(step, one)
+    except NoServerBinary as reason:
+        pytest.skip(str(reason))
+
+
+def check(step: Step, one: Any) -> None:
+    ran = step.run(one)
+    if step.is_as_shown(ran):
+        return
+    source = step.source.strip()
+    if step.shown is None:
+        pytest.fail(f"{step.block.place}: {source}\n{ran.output}", pytrace=False)
+    shown = difference(step.shown, ran.output)
+    pytest.fail(f"{step.block.place}: $ {source}\n{shown}", pytrace=False)
+
+
+class TestWhatAPageMayLeaveOpen:
+    @pytest.mark.parametrize(
+        ("shown", "printed"),
+        [
+            ("returned 1\n", "returned 1\n\n"),
+            ("ID  TIME LEFT\n1      59m58s\n", "ID  TIME LEFT\n1         59m\n"),
+            ("ID    AGE\n────────\n1     3m ago\n", "ID    AGE\n──────────\n1     just now\n"),
+            ('{"ttl_ms":299998}\n', '{"ttl_ms":1}\n'),
+            ("a … c\n", "a b b c\n"),
+            ("a\n...\nd\n", "a\nb\nc\nd\n"),
+            ("a\n...\nd\n", "a\nd\n"),
+        ],
+    )
+    def test_this_is_the_same(self, shown: str, printed: str) -> None:
+        assert matches(shown, printed)
+
+    @pytest.mark.parametrize(
+        ("shown", "printed"),
+        [
+            ("returned 1\n", "returned 2\n"),
+            ("returned 1\n", "returned 1\nburied 1\n"),
+            ("a  b\n", "a   b\n"),
+            ("for 10m\n", "for ever\n"),
+            ('{"bytes":3}\n', '{"bytes":4}\n'),
+            ("a … c\n", "a b\nb c\n"),
+            ("", "an error\n"),
+        ],
+    )
+    def test_this_is_not(self, shown: str, printed: str) -> None:
+        assert not matches(shown, printed)
