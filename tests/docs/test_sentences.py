@@ -32,7 +32,5 @@ def test_no_sentence_of_the_first_page_is_longer_than_thirty_words() -> None:
 
 
 def test_sentences_are_counted_as_they_are_read() -> None:
-    text = (
-        "# T\n\nOne `a b` [two](x.md). Three,\nfour: five\n\n- six\n- 7\n\n```text\nno\n```\n"
-    )
+    text = "# T\n\nOne `a b` [two](x.md). Three,\nfour: five\n\n- six\n- 7\n\n```text\nno\n```\n"
     assert sentences(text) == ["One code two.", "Three, four:", "five", "six", "7"]
