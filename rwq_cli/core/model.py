@@ -135,6 +135,16 @@ class NewItems(NamedTuple):
     dues: "list[Due | None] | None" = None
     random_ids: bool = False
 
+    def split(self, items_max: int) -> "Iterator[NewItems]":
+        """The same items in parts, each with at most this many."""
+        if len(self.ids) <= items_max:
+            yield self
+            return
+        for start in range(0, len(self.ids), items_max):
+            part = slice(start, start + items_max)
+            dues = None if self.dues is None else self.dues[part]
+            yield NewItems(self.ids[part], self.data[part], dues, self.random_ids)
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

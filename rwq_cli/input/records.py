@@ -8,9 +8,9 @@ from hashlib import sha256
 from stat import S_ISREG
 from typing import BinaryIO
 
-from rwq_cli.core.batches import BATCH_BYTES, Flush
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.add import ADD_ITEMS
+from rwq_cli.core.items.add import ADD_ITEMS, BatchBuilder
 from rwq_cli.core.model import Due, NewItems
 from rwq_cli.environment import Environment
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
@@ -90,34 +90,6 @@ def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[New
             raise InvalidArgument("--id names one item, but there are more", "use --id-from")
         only = batch
     return iter([only._replace(ids=[item_id])] if only is not None else [])
-
-
-class _Batch:
-    """Items to send in one call."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        self.ids: list[bytes] = []
-        self.data: list[bytes] = []
-        self.dues: list[Due | None] = []
-        self.room_bytes = BATCH_BYTES
-
-    def add(self, item_id: bytes, data: bytes, due: Due | None) -> bool:
-        """Add an item; returns whether the batch is full now."""
-        self.ids.append(item_id)
-        self.data.append(data)
-        self.dues.append(due)
-        self.room_bytes -= len(item_id) + len(data)
-        return len(self.ids) == ADD_ITEMS or self.room_bytes <= 0
-
-    def take(self) -> Iterator[NewItems]:
-        """Return the items, if there are any, and clear the batch."""
-        if self.ids:
-            items = NewItems(self.ids, self.data, self.dues if any(self.dues) else None)
-            self.clear()
-            yield items
 
 
 @dataclass
@@ -210,7 +182,7 @@ class RecordReader:
         self, where: str, groups: Iterable[list[bytes] | Flush], *, keep_empty: bool
     ) -> Iterator[NewItems | Flush]:
         parse, make_id = self._parser(), self._id_maker()
-        batch = _Batch()
+        batch = BatchBuilder()
         number = 0
         for group in groups:
             if isinstance(group, Flush):

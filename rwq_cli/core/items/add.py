@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 from uuid import uuid4
 
-from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush
+from rwq_cli.core.batches import BATCH_BYTES, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import Due, NewItem, NewItems, Outcome, OutcomeBatch, Outcomes, Status
@@ -91,8 +91,8 @@ def add_batches(
 
     Args:
         queue: The queue.
-        batches: The items, at most 2,000 in a batch; at a `FLUSH` all outcomes are awaited. Batches
-            with delayed items are split into smaller ones.
+        batches: The items; a batch that is too large for one call is split. At a `FLUSH` all
+            outcomes are awaited.
         unique: Skip the duplicate check, because the caller knows that no ID is in the queue. If
             that is wrong, the item is replaced and its ID is in the queue twice. A batch with a
             delayed item is checked anyway, which costs little there.
@@ -124,7 +124,7 @@ def _outcomes(
                 raise InvalidArgument(
                     "an item's ID is empty", "give it one, or let rwq generate it"
                 )
-            for part in [batch] if batch.dues is None else _cut(batch):
+            for part in batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER):
                 sent.append(part)
                 yield part
 
@@ -171,14 +171,6 @@ def _if_new(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> 
             yield (known, _dues_arg(batch), *_interleaved(batch.ids, batch.data))
 
     return queue.run_each("add", calls(), dry_run=dry_run)
-
-
-def _cut(batch: NewItems) -> Iterator[NewItems]:
-    """Split a batch with delayed items into short calls."""
-    assert batch.dues is not None
-    for start in range(0, len(batch.ids), ADD_ITEMS_LATER):
-        part = slice(start, start + ADD_ITEMS_LATER)
-        yield NewItems(batch.ids[part], batch.data[part], batch.dues[part], batch.random_ids)
 
 
 def _dues_arg(batch: NewItems) -> str:
@@ -258,23 +250,41 @@ def _interleaved(ids: Sequence[bytes], data: Sequence[bytes]) -> list[bytes]:
     return pairs
 
 
+class BatchBuilder:
+    """Collects items into batches for `add_batches`."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._ids: list[bytes] = []
+        self._data: list[bytes] = []
+        self._dues: list[Due | None] = []
+        self._room_bytes = BATCH_BYTES
+
+    def add(self, item_id: bytes, data: bytes, due: Due | None) -> bool:
+        """Add an item; returns whether the batch is full now."""
+        self._ids.append(item_id)
+        self._data.append(data)
+        self._dues.append(due)
+        self._room_bytes -= len(item_id) + len(data)
+        return len(self._ids) == ADD_ITEMS or self._room_bytes <= 0
+
+    def take(self) -> Iterator[NewItems]:
+        """Return the batch, if it has items, and begin the next one."""
+        if self._ids:
+            items = NewItems(self._ids, self._data, self._dues if any(self._dues) else None)
+            self._clear()
+            yield items
+
+
 def batched_items(items: Iterable[NewItem | Flush]) -> Iterator[NewItems | Flush]:
     """Split a stream of items into batches for `add_batches`; a `FLUSH` ends a batch early."""
-    ids: list[bytes] = []
-    data: list[bytes] = []
-    dues: list[Due | None] = []
-    size_bytes = 0
+    batch = BatchBuilder()
     for item in items:
-        pauses = isinstance(item, Flush)
-        if not isinstance(item, Flush):
-            ids.append(item.item_id)
-            data.append(item.data)
-            dues.append(item.due)
-            size_bytes += len(item.item_id) + len(item.data)
-        if ids and (pauses or len(ids) >= ADD_ITEMS or size_bytes >= BATCH_BYTES):
-            yield NewItems(ids, data, dues if any(dues) else None)
-            ids, data, dues, size_bytes = [], [], [], 0
-        if pauses:
-            yield FLUSH
-    if ids:
-        yield NewItems(ids, data, dues if any(dues) else None)
+        if isinstance(item, Flush):
+            yield from batch.take()
+            yield item
+        elif batch.add(*item):
+            yield from batch.take()
+    yield from batch.take()

@@ -383,7 +383,7 @@ class _Restore:
 
 
 def _batches(lines: Iterable[Line | Flush]) -> Iterator[list[Line]]:
-    """Batches of lines of one kind, with each ID at most once. An empty batch is a pause."""
+    """Batches of lines of one kind, with each ID at most once. An empty batch is a `FLUSH`."""
     batch: list[Line] = []
     ids: set[bytes] = set()
     size = 0
@@ -411,7 +411,7 @@ def _batches(lines: Iterable[Line | Flush]) -> Iterator[list[Line]]:
 
 
 def _last_kind() -> Callable[[Sequence[Line]], type]:
-    """A `groupby` key that separates items from results; a pause belongs to the batch before it."""
+    """A `groupby` key that separates items from results; an empty batch has the last one."""
     kind: type = ItemSnapshot
 
     def kind_of(batch: Sequence[Line]) -> type:

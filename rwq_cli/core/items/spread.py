@@ -102,14 +102,13 @@ def add_spread(
     done = 0
     items_max = min(_READ_ITEMS, ADD_ITEMS * len(by_name))
     # A dry run notices an ID that is repeated within one call only.
-    chunks = [list(_without_pauses(batches))] if dry_run else _chunks(batches, items_max)
+    chunks = [list(_without_flushes(batches))] if dry_run else _chunks(batches, items_max)
     for chunk in chunks:
         parts = _parts(chunk, picker)
         try:
             for name, items in parts.items():
-                calls = list(_cut(items))
                 for outcomes in add_batches(
-                    by_name[name], calls, unique=unique, dry_run=dry_run
+                    by_name[name], [items], unique=unique, dry_run=dry_run
                 ).batches:
                     yield SpreadBatch(name, outcomes)
         except ServerError as error:
@@ -118,7 +117,7 @@ def add_spread(
         done += sum(len(batch.ids) for batch in chunk)
 
 
-def _without_pauses(batches: Iterable[NewItems | Flush]) -> Iterator[NewItems]:
+def _without_flushes(batches: Iterable[NewItems | Flush]) -> Iterator[NewItems]:
     return (batch for batch in batches if not isinstance(batch, Flush))
 
 
@@ -153,10 +152,3 @@ def _parts(chunk: Sequence[NewItems], picker: Picker) -> dict[bytes, NewItems]:
             if part.dues is not None:
                 part.dues.append(None if batch.dues is None else batch.dues[at])
     return parts
-
-
-def _cut(items: NewItems) -> Iterator[NewItems]:
-    for start in range(0, len(items.ids), ADD_ITEMS):
-        part = slice(start, start + ADD_ITEMS)
-        dues = None if items.dues is None else items.dues[part]
-        yield NewItems(items.ids[part], items.data[part], dues, items.random_ids)
