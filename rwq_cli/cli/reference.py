@@ -6,7 +6,7 @@ files, and in the Markdown files of these directories; a test checks that it is 
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ import typer
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands, build_root
 from rwq_cli.cli.command import PLAIN_HEADING, help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
+from rwq_cli.completion.fields import view_of
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.help.fields import OUTCOMES, RECORD_KINDS, SUMMARY, RecordKind
 from rwq_cli.help.recipes import RECIPES
 from rwq_cli.help.variables import VARIABLES
 from rwq_cli.views.remedies import REMEDIES
@@ -37,16 +39,16 @@ def reference() -> str:
                 parts.append(_command(described))
     parts.append("## Common options\n\nBefore the command's name or after it.\n")
     parts.append(_options(global_options(), typer.Context(build_root())))
+    parts.append(_fields())
     parts.append("## Exit codes\n")
-    rows = [f"| {int(status)} | {status.meaning} |" for status in ExitStatus]
-    parts.append("\n".join(["| code | meaning |", "| --- | --- |", *rows]) + "\n")
+    parts.append(_table("code", {str(int(status)): status.meaning for status in ExitStatus}))
     parts.append("## Environment variables\n")
-    rows = [
-        f"| `{names.replace(', ', '`, `')}` | {meaning} |"
+    variables = {
+        f"`{names.replace(', ', '`, `')}`": meaning
         for group in VARIABLES.values()
         for names, meaning in group.items()
-    ]
-    parts.append("\n".join(["| variable | meaning |", "| --- | --- |", *rows]) + "\n")
+    }
+    parts.append(_table("variable", variables))
     return "\n".join(parts)
 
 
@@ -81,12 +83,81 @@ def _command(described: CommandInfo) -> str:
     if plain := described.manual.plain:
         rows = "; ".join(f"{record}: {names}" for record, names in plain.items())
         lines.append(f"{PLAIN_HEADING.replace('-o plain', '`-o plain`')}: {rows}.\n")
+    for kind in RECORD_KINDS:
+        if described.path in kind.commands:
+            name = kind.title[0].lower() + kind.title[1:]
+            lines.append(f"Fields: those of [{name}](#{_anchor(kind.title)}).\n")
     exits = "; ".join(f"{int(status)} {text}" for status, text in described.manual.exits.items())
     if exits:
         lines.append(f"Exit: {exits}.\n")
     examples = "\n".join(described.manual.examples)
     lines.append(f"```text\n{examples}\n```\n")
     return "\n".join(lines)
+
+
+def _anchor(heading: str) -> str:
+    """The anchor of a heading, as code hosts make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+_FIELDS = """## Fields
+
+In JSON, in CSV, and for `--fields` and `--sort`. A field that does not apply is null, and none is
+left out. Bytes that are not UTF-8 are in `NAME_b64`, in base64, and `NAME` is null then. CSV has a
+column for each field of an object, as `lease_holder`. `_ms` is milliseconds (since 1970 for a time,
+on the server's clock), `_seconds` is seconds.
+"""
+_SUMMARIES = """### A summary
+
+`-o json` of a command that changes items is one object: these fields, and a count for each outcome
+that the command knows.
+"""
+_OUTCOMES = """### What became of items
+
+The words in `status`. In a summary they are the names of the counts, with `_` in place of `-`.
+"""
+
+
+def record_fields(kind: RecordKind) -> list[str]:
+    """The fields of a kind of records, as the commands have them.
+
+    Raises:
+        ValueError: The commands have different fields.
+    """
+    views = [view for path in kind.commands if (view := view_of(tuple(path.split())))]
+    lists = [_with_inner(view.fields(view.sample), view.nested) for view in views]
+    if any(names != lists[0] for names in lists):
+        raise ValueError(f"{kind.title}: the commands have different fields")
+    return lists[0]
+
+
+def _with_inner(record: dict[str, Any], nested: Mapping[str, Sequence[str]]) -> list[str]:
+    """The names of the fields; without those that hold the bytes of another."""
+    names = []
+    for name, value in record.items():
+        if name.endswith("_b64"):
+            continue
+        names.append(name)
+        inner = value if isinstance(value, dict) else nested.get(name, ())
+        names += [f"{name}.{each}" for each in inner]
+    return names
+
+
+def _fields() -> str:
+    parts = [_FIELDS]
+    for kind in RECORD_KINDS:
+        commands = ", ".join(f"`{path}`" for path in kind.commands)
+        parts += [f"### {kind.title}\n", f"Of {commands}.\n"]
+        names = record_fields(kind)
+        parts.append(_table("field", {f"`{name}`": kind.meanings[name] for name in names}))
+    parts += [_SUMMARIES, _table("field", {f"`{name}`": text for name, text in SUMMARY.items()})]
+    parts += [_OUTCOMES, _table("word", {f"`{word}`": text for word, text in OUTCOMES.items()})]
+    return "\n".join(parts)
+
+
+def _table(heading: str, rows: Mapping[str, str]) -> str:
+    lines = [f"| {name} | {meaning} |" for name, meaning in rows.items()]
+    return "\n".join([f"| {heading} | meaning |", "| --- | --- |", *lines]) + "\n"
 
 
 def _options(parameters: Sequence[Any], context: Any) -> str:

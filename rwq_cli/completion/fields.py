@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.thresholds import Level
 from rwq_cli.core.repair.doctor import Diagnosis
+from rwq_cli.local import LocalStatus
 from rwq_cli.output.export_file import item_view as exported_view
 from rwq_cli.output.fields import field_names
 from rwq_cli.output.report import Records, View
@@ -16,6 +17,7 @@ from rwq_cli.views.counts import queues_view, stats_report
 from rwq_cli.views.doctor import doctor_report
 from rwq_cli.views.item_report import show_report
 from rwq_cli.views.items import item_view
+from rwq_cli.views.local_server import local_report
 from rwq_cli.views.monitoring import check_report
 from rwq_cli.views.outcomes import outcome_view
 from rwq_cli.views.results import result_report
@@ -41,11 +43,16 @@ NO_FIELDS = Fields()
 
 def fields_of(path: tuple[str, ...]) -> Fields:
     """The fields of a command; none for one without records."""
-    view = _listings().get(" ".join(path))
-    if view is not None:
-        return Fields(tuple(field_names(view)), can_sort=True)
-    streamed = _streams().get(" ".join(path))
-    return NO_FIELDS if streamed is None else Fields(tuple(field_names(streamed)))
+    view = view_of(path)
+    if view is None:
+        return NO_FIELDS
+    return Fields(tuple(field_names(view)), can_sort=" ".join(path) in _listings())
+
+
+def view_of(path: tuple[str, ...]) -> View[Any] | None:
+    """The view of a command's records; None for one without."""
+    name = " ".join(path)
+    return _listings().get(name) or _streams().get(name)
 
 
 @cache
@@ -72,6 +79,10 @@ def _listings() -> dict[str, View[Any]]:
         "context check": checked_report(()),
     }
     items = dict.fromkeys(("ls", "leases", "lease"), item_view(()))
+    stopped = LocalStatus(False, None, "", Path(), None, None, 0, None)
+    reports |= dict.fromkeys(
+        ("local start", "local stop", "local status"), local_report(stopped, answer_is_no=False)
+    )
     return {**items, "queues": queues_view(), **{name: r.view for name, r in reports.items()}}
 
 

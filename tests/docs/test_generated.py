@@ -7,11 +7,15 @@ import pytest
 from rwq_cli.cli import reference
 from rwq_cli.cli.app import all_commands
 from rwq_cli.cli.command import help_record
-from rwq_cli.core.model import State
+from rwq_cli.completion.fields import view_of
+from rwq_cli.core.model import Repair, State, Status
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.help.fields import OUTCOMES, RECORD_KINDS, SUMMARY
 from rwq_cli.help.recipes import RECIPES
+from rwq_cli.work.events import EventKind
 from tests.docs.pages import pages, text_of
+from tests.driver import Rwq
 
 REFERENCE = text_of("docs/reference.md")
 
@@ -53,6 +57,57 @@ def test_the_reference_names_every_command_option_and_exit_code() -> None:
             assert f"{int(status)} {meaning}" in section
     for status in ExitStatus:
         assert f"| {int(status)} | {status.meaning} |" in REFERENCE
+
+
+def test_the_reference_explains_every_field_of_every_record() -> None:
+    commands = [path for kind in RECORD_KINDS for path in kind.commands]
+    with_fields = [one.path for one in all_commands() if view_of(tuple(one.path.split()))]
+    assert sorted(commands) == sorted(with_fields)
+    for kind in RECORD_KINDS:
+        assert list(kind.meanings) == reference.record_fields(kind)
+        section = REFERENCE.partition(f"\n### {kind.title}\n")[2].partition("\n##")[0]
+        for name in kind.meanings:
+            assert f"| `{name}` |" in section, (kind.title, name)
+
+
+def test_the_reference_explains_every_outcome() -> None:
+    internal = {Status.IN_TRANSIT, Status.ELSEWHERE, Status.GUARDED}
+    words = {*Status} - internal | {*Repair} | {*EventKind} - {EventKind.STARTED}
+    assert {str(word.value) for word in words} <= set(OUTCOMES)
+
+
+def test_the_reference_explains_every_field_of_a_summary(rwq: Rwq) -> None:
+    """Each command runs once, in an order in which it has something to do."""
+    known = {word.replace("-", "_") for word in OUTCOMES} | set(SUMMARY)
+    known |= {"duplicates", "conflicts"}
+    rwq("add", *"abcdefgh")
+    ids = rwq("ls", "-o", "ids").text.split()
+    rwq("lease", "-n", "4")
+    export = rwq("export").out
+    for line in (
+        f"touch {ids[0]}",
+        f"release {ids[0]} {ids[7]}",
+        f"bury {ids[1]} --force --yes",
+        f"kick {ids[1]} {ids[7]}",
+        f"complete {ids[2]}",
+        "complete --older-than 0s --yes",
+        f"set {ids[3]}",
+        "clean light",
+        "clean deep --grace 0",
+        f"rm {ids[3]} --yes",
+        "undo",
+        "mv --to other --all --yes",
+        "undo",
+        "import -",
+        "work --drain -- true",
+        "purge --yes",
+        "undo --prune --older-than 0s --yes",
+        "add x -q {jobs:1} -q {jobs:2}",
+    ):
+        words = line.split()
+        at = words.index("--") if "--" in words else len(words)
+        result = rwq(*words[:at], "-o", "json", *words[at:], stdin=export)
+        assert set(result.json) - known - {"queue_b64", "to_b64"} == set(), (line, result.json)
 
 
 def common_options() -> str:
