@@ -216,12 +216,18 @@ __rwq_table() {
         ;;
     'local start')
         rwq_arguments+=(DIRECTORY)
+        rwq_fields=running,pid,url,directory,server,used_memory_bytes,aof_bytes,uptime_seconds
+        rwq_sort=$rwq_fields
         ;;
     'local stop')
         rwq_arguments+=(DIRECTORY)
+        rwq_fields=running,pid,url,directory,server,used_memory_bytes,aof_bytes,uptime_seconds
+        rwq_sort=$rwq_fields
         ;;
     'local status')
         rwq_arguments+=(DIRECTORY)
+        rwq_fields=running,pid,url,directory,server,used_memory_bytes,aof_bytes,uptime_seconds
+        rwq_sort=$rwq_fields
         ;;
     demo)
         ;;

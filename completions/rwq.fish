@@ -259,6 +259,12 @@ function __rwq_fields
             set fields name current url queue password password_command password_file color read_only protect
         case 'context check'
             set fields server context queue queue_b64 version latency_ms user denied times no_times_because undo no_undo_because no_touch
+        case 'local start'
+            set fields running pid url directory server used_memory_bytes aof_bytes uptime_seconds
+        case 'local stop'
+            set fields running pid url directory server used_memory_bytes aof_bytes uptime_seconds
+        case 'local status'
+            set fields running pid url directory server used_memory_bytes aof_bytes uptime_seconds
     end
     switch $argv[1]
         case one
