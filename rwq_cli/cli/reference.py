@@ -15,7 +15,7 @@ import typer
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands, build_root
 from rwq_cli.cli.command import PLAIN_HEADING, help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
-from rwq_cli.completion.fields import view_of
+from rwq_cli.cli.record_fields import view_of
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus

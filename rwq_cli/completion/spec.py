@@ -8,7 +8,7 @@ from typing import Any
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.choosing import SELECTABLE
 from rwq_cli.cli.global_options import GLOBAL_NAMES
-from rwq_cli.completion.fields import NO_FIELDS, Fields, fields_of
+from rwq_cli.cli.record_fields import NO_FIELDS, Fields, fields_of
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.environment import ColourMode
 from rwq_cli.help.topics import SUMMARIES, Topic

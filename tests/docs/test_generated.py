@@ -7,7 +7,7 @@ import pytest
 from rwq_cli.cli import reference
 from rwq_cli.cli.app import all_commands
 from rwq_cli.cli.command import help_record
-from rwq_cli.completion.fields import view_of
+from rwq_cli.cli.record_fields import view_of
 from rwq_cli.core.model import Repair, State, Status
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
