@@ -1,6 +1,7 @@
 """`rwq complete`: finish items."""
 
 import os
+from dataclasses import replace
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
@@ -94,7 +95,7 @@ def complete(
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     undo = None
     if not choice.by_name:
-        from rwq_cli.commands.removing import closed_at_end, open_undo_file
+        from rwq_cli.commands.removing import open_undo_file
 
         undo = open_undo_file(settings, queue, "complete")
     report = batch_of_ids(
@@ -119,12 +120,12 @@ def complete(
             )
         },
     )
-    report.fields["undo_file"] = None
-    if undo is not None:
-        closed_at_end(
-            settings, queue, report, undo, stopped="stopped; items may have been completed"
-        )
-    return report
+    if undo is None:
+        return replace(report, fields=lambda: {**report.fields(), "undo_file": None})
+    from rwq_cli.commands.removing import with_undo_file
+
+    stopped = "stopped; items may have been completed"
+    return with_undo_file(settings, queue, report, undo, stopped=stopped)
 
 
 def _result_options(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -56,11 +57,10 @@ def edit(
         if not dry_run:
             ask_about_data(settings, queue, item, data, yes=yes)
     report = data_report(settings, queue, "edit", item_id, (item, data), dry_run=dry_run)
-    batches = report.batches
 
     def with_draft() -> Iterator[OutcomeBatch]:
         with _kept(settings, draft):
-            for batch in batches:
+            for batch in report.batches:
                 if batch.count(Status.UNCHANGED) or (batch.count(Status.SET) and not dry_run):
                     draft.delete()
                 else:
@@ -75,8 +75,7 @@ def edit(
                     )
                 yield batch
 
-    report.batches = with_draft()
-    return report
+    return replace(report, batches=with_draft())
 
 
 def _refuse_binary(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> None:

@@ -1,6 +1,7 @@
 """`rwq import`: restore an export."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import naming, open_connection, queue_handles
 from rwq_cli.cli.options import NULL_IDS, YES_FOR, DryRunOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import closed_at_end, open_undo_file
+from rwq_cli.commands.removing import open_undo_file, with_undo_file
 from rwq_cli.commands.restoring import report_bad_line, restore_report
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -102,8 +103,7 @@ class _Import:
             return Several(self._into_several())
         ((queue, lines),) = self._parts
         one = self._into(queue, lines)
-        one.batches = _then(one.batches, lambda: self._forget_marks([queue]))
-        return one
+        return replace(one, batches=_then(one.batches, lambda: self._forget_marks([queue])))
 
     def _into_several(self) -> Iterator[tuple[str, Batch[Outcome]]]:
         queues: dict[bytes, WorkQueue] = {}
@@ -144,10 +144,10 @@ class _Import:
             extra=lambda: {"rejected": reader.rejected - rejected_before, "imported-before": 0},
             dry_run=self._dry_run,
         )
-        batch.fields["undo_file"] = None
         stopped, restored_by_undo = "stopped after replacing some items", "what was replaced"
-        closed_at_end(settings, queue, batch, undo, stopped=stopped, restored=restored_by_undo)
-        return batch
+        return with_undo_file(
+            settings, queue, batch, undo, stopped=stopped, restored=restored_by_undo
+        )
 
     def _forget_marks(self, queues: Iterable[WorkQueue]) -> None:
         """Delete what an interrupted import would be resumed by."""

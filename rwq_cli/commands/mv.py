@@ -1,6 +1,7 @@
 """`rwq mv`: move items to another queue."""
 
 import os
+from dataclasses import replace
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
@@ -86,5 +87,5 @@ def mv(
         fields=bytes_fields("to", to),
     )
     if dry_run and is_new:
-        report.suffix = lambda: f"; {escaped(to)} is a new or empty queue"
+        return replace(report, suffix=lambda: f"; {escaped(to)} is a new or empty queue")
     return report

@@ -1,6 +1,7 @@
 """`rwq purge`: remove a whole queue."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
@@ -67,7 +68,9 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
             )
             settings.environment.note(f"rwq: {keys}; kept")
 
-    report.extra_success = frozenset({"results"})
-    report.batches = with_notes(report.batches)
-    report.extra = lambda: {"results": purged.results}
-    return report
+    return replace(
+        report,
+        extra_success=frozenset({"results"}),
+        batches=with_notes(report.batches),
+        extra=lambda: {"results": purged.results},
+    )

@@ -89,7 +89,7 @@ def queues(
         return Records(
             view=queues_view(),
             records=counted(),
-            empty="No queues on this server." if pattern is None else "No such queues.",
+            empty=lambda: "No queues on this server." if pattern is None else "No such queues.",
         )
 
     return watched(settings, watch, connection, report, found)

@@ -1,14 +1,14 @@
 """The undo file and the report of the commands that remove or change items."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.connect import command_lines, naming
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.output.report import Batch
@@ -81,20 +81,12 @@ def removal_report(
         leases=queue.effective_leases,
         naming=naming(settings, queue),
         reasons=reasons,
+        fields=fields,
     )
-    report.failed |= {Status.CHANGED.value, Status.WRONG_TYPE.value}
-    report.fields = {
-        **bytes_fields("queue", queue.name),
-        **(fields or {}),
-        "dry_run": dry_run,
-        "undo_file": None,
-    }
-
-    closed_at_end(settings, queue, report, undo, stopped=stopped)
-    return report
+    return with_undo_file(settings, queue, report, undo, stopped=stopped)
 
 
-def closed_at_end(
+def with_undo_file(
     settings: Settings,
     queue: WorkQueue,
     report: Batch[Outcome],
@@ -102,8 +94,8 @@ def closed_at_end(
     *,
     stopped: str,
     restored: str | None = None,
-) -> None:
-    """Close an undo file at the end of a report, which then names it.
+) -> Batch[Outcome]:
+    """The report, at the end of which an undo file is closed, and which names that file.
 
     Args:
         settings: The run's settings.
@@ -113,7 +105,6 @@ def closed_at_end(
         stopped: The note about the file if there is no summary.
         restored: What an undo restores, if that is not everything that the summary counts.
     """
-    batches: Iterable[OutcomeBatch] = report.batches
 
     def suffix() -> str:
         if undo.path is None:
@@ -128,7 +119,7 @@ def closed_at_end(
     def closing_batches() -> Iterator[OutcomeBatch]:
         """The batches; in the end, even after an error, close the undo file and show its name."""
         try:
-            yield from batches
+            yield from report.batches
         except Exception:
             undo.close()
             # There will be no summary.
@@ -137,7 +128,9 @@ def closed_at_end(
             raise
         finally:
             undo.close()
-            if undo.path is not None:
-                report.fields["undo_file"] = str(undo.path)
 
-    report.batches, report.suffix = closing_batches(), suffix
+    def fields() -> dict[str, Any]:
+        path = undo.path
+        return {**report.fields(), "undo_file": None if path is None else str(path)}
+
+    return replace(report, batches=closing_batches(), suffix=suffix, fields=fields)

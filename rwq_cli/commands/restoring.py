@@ -51,7 +51,7 @@ def restore_report(
         suffix: Returns the end of the summary line; called at the end.
     """
     names = {status: status.value for status in Status} | _WORDS | dict(words or {})
-    report = Batch(
+    return Batch(
         view=outcome_view(queue),
         batches=batches,
         count=lambda batch: {names[status]: n for status, n in batch.counts().items()},
@@ -60,19 +60,18 @@ def restore_report(
         failed=_FAILED,
         extra_success=_RESULTS_RESTORED,
         shown=frozenset({"imported", "replaced", "restored"}),
-        fields={**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
+        fields=lambda: {**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         dry_run=dry_run,
         summary_end=naming.summary_end,
         suffix=suffix,
         explain=lambda failed: failure_reasons(queue, failed, leases, reasons, naming.lines),
+        extra=lambda: {
+            **extra(),
+            "results": results.restored,
+            "results-already-there": results.already_there,
+            "results-rejected": results.rejected,
+        },
     )
-    report.extra = lambda: {
-        **{word: number + report.counts[word] for word, number in extra().items()},
-        "results": results.restored,
-        "results-already-there": results.already_there,
-        "results-rejected": results.rejected,
-    }
-    return report
 
 
 def report_bad_line(settings: Settings, name: str) -> Callable[[int, str], None]:

@@ -181,7 +181,7 @@ def _render_records(
         from rwq_cli.output.fields import in_order
 
         records = in_order(report.view, records, options)
-    report.view = _with_fields(report.view, options)
+    report = replace(report, view=_with_fields(report.view, options))
     has_default = options.is_default and options.fields is None
     if report.table_in_pipes and has_default and options.format is OutputFormat.PLAIN:
         options = options._replace(format=OutputFormat.TABLE)
@@ -222,11 +222,11 @@ def _end_records(
 ) -> None:
     """Write what follows the records: the sentence for none, the footer and the closing note."""
     environment = options.environment
-    if not total and report.empty:
+    if not total and (empty := report.empty()):
         if options.format.is_for_people and not environment.quiet:
-            environment.stdout.write(f"{report.empty}\n".encode())
+            environment.stdout.write(f"{empty}\n".encode())
         elif report.fails_if_empty:
-            environment.note(report.empty)
+            environment.note(empty)
     shows_footer = options.format.is_for_people or environment.stderr_is_terminal
     footer = report.footer(total) if total and shows_footer else None
     if (
@@ -334,7 +334,7 @@ def _render_batch(
             writer.end()
         if output is OutputFormat.JSON:
             totals = {word.replace("-", "_"): number for word, number in report.totals().items()}
-            counts = {**report.fields, **totals}
+            counts = {**report.fields(), **totals}
             if report.explain is not None:
                 counts["failures"] = report.failures()
             if part:

@@ -153,7 +153,7 @@ class Records(Generic[T]):
     Attributes:
         view: Their representation.
         records: The records.
-        empty: The sentence that replaces an empty table.
+        empty: Returns the sentence that replaces an empty table.
         fails_if_empty: Whether no records mean exit code 1.
         is_one: Whether the user asked for one record: JSON is an object then.
         table_in_pipes: Whether a pipe gets by default what a terminal gets.
@@ -171,7 +171,7 @@ class Records(Generic[T]):
 
     view: View[T]
     records: Iterable[T]
-    empty: str = ""
+    empty: Callable[[], str] = str
     fails_if_empty: bool = False
     is_one: bool = False
     table_in_pipes: bool = False
@@ -198,11 +198,11 @@ class Batch(Generic[T]):
         counted: The words that JSON always has, in order; the first is what the command is for.
         failed: Words that count as failure.
         shown: Words whose records `-o ids` prints.
-        fields: Fields of the summary besides the counts.
+        fields: Returns the fields of the summary besides the counts; called at the end.
         shows_all: Whether `jsonl` and `csv` print the records of all words.
         json_counted: Further words that JSON always has.
         extra_success: Words of `extra` that count as success.
-        extra: Further counts; called at the end.
+        extra: Returns counts to add to those of the records; called at the end.
         dry_run: Whether nothing was changed.
         idle: The summary if there was nothing to do; None for one of the first word.
         summary_end: Returns where it was done, for the summary.
@@ -222,7 +222,7 @@ class Batch(Generic[T]):
     counted: Sequence[str]
     failed: frozenset[str]
     shown: frozenset[str]
-    fields: dict[str, Any]
+    fields: Callable[[], dict[str, Any]]
     shows_all: bool = True
     json_counted: Sequence[str] = ()
     extra_success: frozenset[str] = frozenset()
@@ -281,7 +281,10 @@ class Batch(Generic[T]):
     def totals(self) -> dict[str, int]:
         """The counts so far by word, in the order of the summary."""
         totals = {word: self.counts[word] for word in (*self.counted, *self.json_counted)}
-        return {**totals, **self.counts, **self.extra()}
+        totals.update(self.counts)
+        for word, number in self.extra().items():
+            totals[word] = totals.get(word, 0) + number
+        return totals
 
     def summary(self) -> str:
         """The summary line."""

@@ -36,7 +36,7 @@ def clean_report(
         counted=_REPAIRS,
         failed=frozenset(),
         shown=frozenset(_REPAIRS),
-        fields={**bytes_fields("queue", queue), "dry_run": dry_run},
+        fields=lambda: {**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
         idle="nothing to clean",
         summary_end=summary_end,

@@ -44,7 +44,7 @@ def context_list(
     return Records(
         view=_view(current),
         records=contexts,
-        empty="No contexts; rwq context set NAME -u URL creates one.",
+        empty=lambda: "No contexts; rwq context set NAME -u URL creates one.",
         closing=lambda: note,
     )
 

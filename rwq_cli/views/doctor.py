@@ -61,9 +61,11 @@ def doctor_report(
         view=view,
         records=findings(),
         table_in_pipes=True,
-        empty=f"Nothing is wrong with {escaped(queue)}."
-        if is_all
-        else f"{escaped(queue)} has none of these findings.",
+        empty=lambda: (
+            f"Nothing is wrong with {escaped(queue)}."
+            if is_all
+            else f"{escaped(queue)} has none of these findings."
+        ),
         id_batches=ids(),
         closing=lambda: (
             _summary(diagnose(), fix=fix, explains_notes=explains_notes) + summary_end()

@@ -30,7 +30,7 @@ def lease_report(
     return Records(
         view=item_view((QUEUE, *LEASED_COLUMNS) if len(queues) > 1 else LEASED_COLUMNS),
         records=items,
-        empty=f"Nothing to lease in {', '.join(map(escaped, queues))}.",
+        empty=lambda: f"Nothing to lease in {', '.join(map(escaped, queues))}.",
         fails_if_empty=True,
         unframed_data=one,
         # In a dry run, a note comes first.
@@ -90,12 +90,12 @@ def lease_by_id_report(
                 yield attempt.item
             else:
                 refusals.append(_refusal(lines(), queue, attempt.item))
-        # If nothing was leased, the refusals are the output.
-        report.empty = "\n".join(refusals)
 
-    report = Records(
+    return Records(
         view=item_view(LEASED_COLUMNS),
         records=items(),
+        # If nothing was leased, the refusals are the output.
+        empty=lambda: "\n".join(refusals),
         fails_if_empty=True,
         unframed_data=one,
         opening=_DRY_RUN if dry_run else None,
@@ -103,7 +103,6 @@ def lease_by_id_report(
         closing=lambda: "\n".join(refusals) if leased else None,
         status=lambda: ExitStatus.PARTIAL if refusals and leased else None,
     )
-    return report
 
 
 def _refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:

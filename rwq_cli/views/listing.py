@@ -60,7 +60,7 @@ def listing_report(
     return Records(
         view=item_view((QUEUE, *columns) if has_queue else columns),
         records=items,
-        empty=f"No {'such ' if is_selected else ''}{noun} in {label}{deep}.",
+        empty=lambda: f"No {'such ' if is_selected else ''}{noun} in {label}{deep}.",
         footer=footer,
         id_batches=id_batches,
     )

@@ -38,6 +38,7 @@ def batch_of_ids(
     leases: Callable[[Sequence[bytes]], Sequence[Lease | None]],
     naming: Naming,
     reasons: "Mapping[Status, Reason] | None" = None,
+    fields: Mapping[str, object] | None = None,
 ) -> Batch[Outcome]:
     """The report of a verb on IDs.
 
@@ -51,7 +52,10 @@ def batch_of_ids(
         leases: Reads the leases of items that another session holds.
         naming: How the queue and the server are named.
         reasons: See `failure_reasons`.
+        fields: Further fields of the summary.
     """
+    # An item that has changed since it was chosen is left alone.
+    failed = (*failures, Status.CHANGED, Status.WRONG_TYPE)
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
         from rwq_cli.views.failures import failure_reasons
@@ -64,10 +68,9 @@ def batch_of_ids(
         count=lambda batch: {status.value: n for status, n in batch.counts().items()},
         word=lambda outcome: outcome.status.value,
         counted=(success.value, *(status.value for status in failures)),
-        # An item that has changed since it was chosen is left alone.
-        failed=frozenset(status.value for status in (*failures, Status.CHANGED)),
+        failed=frozenset(status.value for status in failed),
         shown=frozenset({success.value}),
-        fields={**bytes_fields("queue", queue), "dry_run": dry_run},
+        fields=lambda: {**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
         dry_run=dry_run,
         json_counted=tuple(status.value for status in neutral),
         explain=explain,
@@ -98,7 +101,7 @@ def batch_of_added(
         failed=frozenset({"rejected"}),
         shown=frozenset({"added"}),
         shows_all=False,
-        fields={**bytes_fields("queue", queue), "dry_run": dry_run},
+        fields=lambda: {**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
         extra=lambda: {"rejected": rejects.rejected, "empty": rejects.empty},
         summary_end=naming.summary_end,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rwq_cli.core.items.spread import SpreadBatch, SpreadOutcome
 from rwq_cli.core.model import Outcome, Status
@@ -32,12 +33,12 @@ def batch_of_spread(
         by_queue.setdefault(batch.queue, Counter()).update(counts)
         return counts
 
-    def extra() -> dict[str, int]:
-        report.fields["queues"] = [
+    def fields() -> dict[str, Any]:
+        queues = [
             {**bytes_fields("queue", name), "added": counts["added"]}
             for name, counts in sorted(by_queue.items())
         ]
-        return {"rejected": rejects.rejected, "empty": rejects.empty}
+        return {**bytes_fields("queue", None), "dry_run": dry_run, "queues": queues}
 
     def summary_end() -> str:
         added = [
@@ -46,7 +47,7 @@ def batch_of_spread(
         shown = ", ".join(added) if len(added) <= _NAMED_QUEUES else f"{len(added):,} queues"
         return f" ({shown or 'no queue'}{f' on {server}' if server else ''})"
 
-    report = Batch[SpreadOutcome](
+    return Batch[SpreadOutcome](
         view=View(
             lambda each: outcome_view(each.queue).fields(each.outcome),
             lambda each: each.outcome.item_id,
@@ -59,9 +60,8 @@ def batch_of_spread(
         failed=frozenset({"rejected"}),
         shown=frozenset({"added"}),
         shows_all=False,
-        fields={**bytes_fields("queue", None), "dry_run": dry_run},
+        fields=fields,
         dry_run=dry_run,
-        extra=extra,
+        extra=lambda: {"rejected": rejects.rejected, "empty": rejects.empty},
         summary_end=summary_end,
     )
-    return report

@@ -53,7 +53,7 @@ def undo_files_report(entries: Iterable[UndoEntry], directory: Path) -> Records[
     return Records(
         view=View(_fields, lambda entry: os.fsencode(entry.path), _SAMPLE, COLUMNS),
         records=entries,
-        empty=f"No such undo files in {escaped(os.fsencode(directory))}.",
+        empty=lambda: f"No such undo files in {escaped(os.fsencode(directory))}.",
     )
 
 
@@ -87,7 +87,7 @@ def pruned_report(
         counted=(_DELETED, _IN_USE),
         failed=frozenset({_IN_USE}),
         shown=frozenset({_DELETED}),
-        fields={"dry_run": dry_run},
+        fields=lambda: {"dry_run": dry_run},
         dry_run=dry_run,
         suffix=lambda: f"; {human.size(freed)}" if freed else "",
         explain=lambda failures: ("another rwq is writing or restoring it" for _ in failures),

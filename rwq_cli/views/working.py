@@ -83,7 +83,7 @@ def work_report(
         counted=[kind.value for kind in EventKind if kind is not EventKind.STARTED],
         failed=frozenset(),
         shown=frozenset({EventKind.COMPLETED.value}),
-        fields={"queues": [escaped(name) for name in queues], "dry_run": False},
+        fields=lambda: {"queues": [escaped(name) for name in queues], "dry_run": False},
         summary_end=summary_end,
         gave_up=gave_up,
     )
@@ -329,7 +329,7 @@ def plan_report(queues: Sequence[bytes], plans: Iterable[Planned]) -> Records[Pl
             sections=_plan_sections,
         ),
         records=plans,
-        empty=f"No item to work on in {', '.join(map(escaped, queues))}.",
+        empty=lambda: f"No item to work on in {', '.join(map(escaped, queues))}.",
         is_one=True,
         table_in_pipes=True,
         opening=f"{DRY_RUN}this would be run next",
