@@ -462,7 +462,7 @@ def settling(raw: redis.Redis, name: bytes = QUEUE) -> dict[str, list[bytes]]:
     leases = [key for key in sorted(raw.keys()) if key.startswith(keys.lease_prefix)]
     for key, value in zip(leases, raw.mget(leases) if leases else (), strict=True):
         if value and value.startswith(SETTLING_GUARD):
-            why = value.removeprefix(SETTLING_GUARD).decode()
+            why = value.removeprefix(SETTLING_GUARD).decode().partition(" ")[0]
             found.setdefault(why, []).append(key.removeprefix(keys.lease_prefix))
     ids = [item_id for pushed in found.values() for item_id in pushed]
     if ids:

@@ -13,7 +13,7 @@ from rwq_cli.core.items.importing import lines_of
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
-from tests.conftest import Foreign
+from tests.conftest import Backend, FakeClock, Foreign
 from tests.live.foreign import Books, Upstream
 from tests.live.snapshot_cleaner import SnapshotCleaner
 
@@ -132,7 +132,7 @@ def test_a_settling_lease_has_no_holder(
     foreign.abandoned(b"a")
     assert [action.action for action in queue.light_clean()] == ["returned"]
     for key in (keys.lease(b"a"), keys.old_lease(b"a")):
-        assert raw.get(key) == b"rwq-settling:returned"
+        assert (raw.get(key) or b"").startswith(b"rwq-settling:returned ")
         assert 25_000 < raw.pttl(key) <= 30_001
     assert queue.state(b"a") == "waiting"
     assert list(queue.leases()) == []
@@ -149,6 +149,77 @@ def test_a_settling_lease_has_no_holder(
     assert raw.keys() == [keys.returns] or raw.keys() == []
 
 
+def _fix_all(queue: WorkQueue) -> list[object]:
+    return [finding.code for finding in queue.diagnose(fix=True).findings if finding.fixed]
+
+
+# What takes an abandoned item from its worker after two looks.
+TAKES: dict[str, Callable[[WorkQueue], list[object]]] = {
+    "light clean": lambda queue: list(queue.light_clean()),
+    "deep clean": lambda queue: list(queue.deep_clean()),
+    "doctor": _fix_all,
+    "release": lambda queue: [o for o in queue.release([b"a"]) if o.status == "released"],
+    "bury": lambda queue: [o for o in queue.bury([b"a"]) if o.status == "buried"],
+}
+
+
+@pytest.mark.parametrize("was_pushed", [False, True], ids=["abandoned", "pushed and abandoned"])
+@pytest.mark.parametrize("old", [True, False], ids=["0.1", "0.3"])
+@pytest.mark.parametrize("name", TAKES)
+def test_what_another_pushed_between_two_looks_stays_with_the_worker_that_popped_it(
+    queue: WorkQueue,
+    clock: FakeClock,
+    backend: Backend,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    foreign: Foreign,
+    name: str,
+    old: bool,
+    was_pushed: bool,
+) -> None:
+    """One clean returns it, and a worker pops it, before the other clean acts."""
+    foreign.abandoned(b"a")
+    if was_pushed:
+        list(queue.light_clean())
+        raw.rpoplpush(keys.main, keys.processing)
+    books = Books(live={b"a": b"data of a"}, added=1)
+    worker = Upstream(raw, keys.name, old=old, books=books).work()
+    other = WorkQueue(backend.connect(), queue.name, clock=FakeClock())
+
+    def return_and_pop() -> None:
+        clock.during_sleep = None
+        assert [action.action for action in other.light_clean()] == ["returned"]
+        next(worker)
+
+    clock.during_sleep = return_and_pop
+    assert TAKES[name](queue) == []
+    assert (raw.lrange(keys.main, 0, -1), raw.lrange(keys.processing, 0, -1)) == ([], [b"a"])
+    for _ in worker:
+        pass
+    assert (books.completed, raw.exists(keys.main, keys.processing)) == (1, 0)
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_a_pushed_item_whose_worker_died_is_taken_though_its_settling_lease_lasts(
+    queue: WorkQueue,
+    clock: FakeClock,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    foreign: Foreign,
+    name: str,
+) -> None:
+    """Whether its settling lease ends between the two looks or not."""
+    foreign.abandoned(b"a")
+    list(queue.light_clean())
+    for ending in ((), (keys.lease(b"a"),), (keys.lease(b"a"), keys.old_lease(b"a"))):
+        raw.delete(keys.buried, keys.main, keys.processing)
+        raw.lpush(keys.processing, b"a")
+        for key in (keys.lease(b"a"), keys.old_lease(b"a")):
+            raw.set(key, b"rwq-settling:returned 1763800000000", px=30_000)
+        clock.during_sleep = lambda ending=ending: ending and raw.delete(*ending)
+        assert len(TAKES[name](queue)) == 1
+
+
 def test_a_second_push_of_an_orphan_leaves_the_settling_lease_of_the_first(
     queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
@@ -160,7 +231,7 @@ def test_a_second_push_of_an_orphan_leaves_the_settling_lease_of_the_first(
     assert sorted(raw.lrange(keys.main, 0, -1)) == sorted(IDS)
     for item_id in IDS:
         for key in (keys.lease(item_id), keys.old_lease(item_id)):
-            assert raw.get(key) == b"rwq-settling:returned"
+            assert (raw.get(key) or b"").startswith(b"rwq-settling:returned ")
 
 
 class _SlowerQueue(WorkQueue):
@@ -179,9 +250,10 @@ def test_a_settling_lease_outlives_the_stale_entry_of_a_waiting_item(
 ) -> None:
     foreign.abandoned(b"a")
     list(queue.light_clean())
+    settling = raw.get(keys.lease(b"a"))
     raw.zadd(keys.delayed, {b"a": 1})
     assert [outcome.status for batch in queue.promote() for outcome in batch] == ["dropped"]
-    assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == b"rwq-settling:returned"
+    assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == settling
 
 
 def test_a_settling_lease_ends_by_itself_and_leaves_a_waiting_item(

@@ -62,6 +62,14 @@ def duels(*, every: bool) -> Iterator[tuple[Cast, ...]]:
             yield _with_sessions(kinds)
 
 
+# Two cleans of ours and an idle worker: what one returns, and the worker pops, the other leaves.
+TRIOS = tuple(
+    (first, ("light_clean",), ("work", name, "s2"))
+    for first in (("light_clean",), ("deep_clean",))
+    for name in ("new", "old")
+)
+
+
 def _with_sessions(kinds: tuple[Cast, ...]) -> tuple[Cast, ...]:
     return tuple(
         tuple(f"s{at}" if word == SESSION else word for word in kind)
@@ -103,4 +111,10 @@ BEGINNINGS: dict[str, Frozen] = {
         main=[], processing=["b", "a"], data={"b": 1}, old={"b": "them"}
     ),
     "a waits and is leased": made(main=["b", "a"], processing=["a"], new={"a": "them"}),
+    "a waits, and its worker has died": made(main=["b", "a"], processing=["a"]),
 }
+# What the trios find: the worker takes what a clean returns.
+ABANDONED: tuple[Frozen, ...] = (
+    made(main=[], processing=["a"], data={"a": 1}),
+    made(main=[], processing=["a"], data={"a": 1}, pushed={"a": 1}, **_under("settling")),
+)

@@ -6,6 +6,7 @@ Leases end and delayed items come due at any moment.
 
 Two assumptions of the protocol are made: a settling lease outlives the walk of the cleaner that it
 keeps away, and 0.1 and later programs may be anywhere between two of their commands for any time.
+Once the settling lease has ended, nothing protects what a worker has popped and not yet leased.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 from tests.model.keys import IDS, NAMES, Frozen
 from tests.model.programs import UPSTREAM, Actor, Cast, Command, next_command
-from tests.model.scripts import Queue, is_session
+from tests.model.scripts import Identity, Queue, is_session
 
 State = tuple[Frozen, tuple[Actor | None, ...]]
 Step = tuple[str, Command, Any]
@@ -258,6 +259,8 @@ def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
             _check_schedule(name, args, before, after, item_id)
             if name in ("repair", "prune", "restore_guards", "claim"):
                 _check_clean(before, after, item_id)
+                if name == "repair":
+                    _check_popped(dict(args[1]).get(item_id), before, after, item_id)
             elif name == "repair_unlisted":
                 own = Queue(before.frozen())
                 own.unclaim(IDS, args[-1])
@@ -361,6 +364,18 @@ def _check_clean(before: Queue, after: Queue, item_id: str) -> None:
         raise Violation(f"a clean took {item_id} from its worker")
     if item_id in after.main and item_id not in before.main:
         raise Violation(f"a clean pushed {item_id}, which is leased")
+
+
+def _check_popped(seen: Identity | None, before: Queue, after: Queue, item_id: str) -> None:
+    """A clean takes nothing from a worker that popped what was pushed since the clean's first look.
+
+    Until its settling lease ends, that worker may be about to set its own.
+    """
+    was_returned = item_id in before.processing and item_id not in after.processing
+    if seen is None or not was_returned or not before.is_settling(item_id):
+        return
+    if item_id not in before.main and before.pushed[item_id] != seen[1]:
+        raise Violation(f"a clean took {item_id} from who has popped it since the first look")
 
 
 def _happens(watch: Watch, state: State, step: Step, reached: State) -> bool:

@@ -1,7 +1,8 @@
 """The keys of a queue with two items, and the commands that upstream's programs send.
 
-Every field of `Keys` is a key of the protocol, but for the last three, which are what a witness
-notes: how many lives each ID had, what of ours protects it, and who deleted its data.
+Every field of `Keys` is a key of the protocol, but for the last four, which are what a witness
+notes: how often rwq pushed each ID, how many lives it had, what of ours protects it, and who
+deleted its data.
 """
 
 from collections.abc import Hashable
@@ -29,13 +30,14 @@ class Keys:
         delayed: ID to `later` or `due`.
         buried: IDs.
         returns: ID to how often a clean returned it.
+        pushed: ID to how often rwq pushed it; its settling leases bear this number as their time.
         lives: ID to how many lives it had.
         guarded: ID to why no cleaner may touch it, until somebody else changes its leases or lists.
         wins: (ID, life) of every complete that reported success, in order.
     """
 
     def __init__(self, frozen: Frozen | None = None) -> None:
-        parts = frozen or ((),) * 12
+        parts = frozen or ((),) * 13
         self.data: dict[str, int] = dict(parts[0])  # type: ignore[call-overload]
         self.main: list[str] = list(parts[1])  # type: ignore[call-overload]
         self.processing: list[str] = list(parts[2])  # type: ignore[call-overload]
@@ -45,9 +47,10 @@ class Keys:
         self.delayed: dict[str, str] = dict(parts[6])  # type: ignore[call-overload]
         self.buried: set[str] = set(parts[7])  # type: ignore[call-overload]
         self.returns: dict[str, int] = dict(parts[8])  # type: ignore[call-overload]
-        self.lives: dict[str, int] = dict(parts[9])  # type: ignore[call-overload]
-        self.guarded: dict[str, str] = dict(parts[10])  # type: ignore[call-overload]
-        self.wins: list[tuple[str, int]] = list(parts[11])  # type: ignore[call-overload]
+        self.pushed: dict[str, int] = dict(parts[9])  # type: ignore[call-overload]
+        self.lives: dict[str, int] = dict(parts[10])  # type: ignore[call-overload]
+        self.guarded: dict[str, str] = dict(parts[11])  # type: ignore[call-overload]
+        self.wins: list[tuple[str, int]] = list(parts[12])  # type: ignore[call-overload]
 
     def frozen(self) -> Frozen:
         return (
@@ -60,6 +63,7 @@ class Keys:
             tuple(sorted(self.delayed.items())),
             tuple(sorted(self.buried)),
             tuple(sorted(self.returns.items())),
+            tuple(sorted(self.pushed.items())),
             tuple(sorted(self.lives.items())),
             tuple(sorted(self.guarded.items())),
             tuple(self.wins),

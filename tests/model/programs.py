@@ -148,8 +148,13 @@ def _unless_in_transit(item_id: str, force: bool, command: Callable[[bool], Comm
     if status == "in-transit":
         before = yield "look_up", (item_id,)
         after = yield "look_up", (item_id,)
-        if not after[0][3] or before[0][3] == after[0][3]:
+        if after[0][3] is None or _is_same(after[0][3], before[0][3]):
             yield command(False)
+
+
+def _is_same(identity: Any, seen: Any) -> bool:
+    """Whether an item still has its data, and was not pushed since."""
+    return seen is None or (identity[0] == seen[0] and identity[1] in (0, seen[1]))
 
 
 def kick(item_id: str) -> Program:
@@ -184,7 +189,7 @@ def _deep_clean(mark: str) -> Program:
         ("ghost", found["ghost"]),
         ("duplicated", found["duplicated"]),
     ):
-        left = tuple((i, life if state != "ghost" else None) for i, life in seen if i not in done)
+        left = tuple(each for each in seen if each[0] not in done)
         if left and mark and state == "orphaned":
             done |= yield from _repair_claimed(left, mark)
         elif left:
@@ -212,12 +217,12 @@ def _repair_claimed(
         listed = {*(yield "lrange", "main"), *(yield "lrange", "processing")}
         if found := tuple(i for i in claimed if i in listed):
             yield "unclaim", found, mark
-        if left := tuple((i, life) for i, life in seen if i in claimed and i not in listed):
+        if left := tuple(each for each in seen if each[0] in claimed and each[0] not in listed):
             outcomes = yield "repair_unlisted", left, mark
             done = {i for i, status in outcomes if status == "returned"}
             if stays := tuple(i for i, _ in left if i not in done):
                 yield "unclaim", stays, mark
-    if left := tuple((i, life) for i, life in seen if i not in done):
+    if left := tuple(each for each in seen if each[0] not in done):
         done |= _done((yield "repair", ("orphaned",), left))
     return done
 
@@ -258,7 +263,7 @@ def _repair_processing(abandoned: Any, ghosts: Any) -> Generator[Command, Any, s
         before = yield "lrange", "processing"
         after = yield "lrange", "processing"
         moved = {i for i in after if i in before and _place(after, i) > _place(before, i)}
-        if left := tuple((i, life) for i, life in abandoned if i not in moved):
+        if left := tuple(each for each in abandoned if each[0] not in moved):
             done |= _done((yield "repair", ("abandoned", "duplicated"), left))
     if ghosts:
         done |= _done((yield "repair", ("ghost",), tuple((i, None) for i in ghosts)))
@@ -285,11 +290,11 @@ def _survey() -> Generator[Command, Any, dict[str, list[tuple[str, Any]]]]:
     }
     if not suspects:
         return found
-    for item_id, state, places, life in (yield "look_up", tuple(sorted(suspects))):
+    for item_id, state, places, identity in (yield "look_up", tuple(sorted(suspects))):
         listed = "main" in places or "processing" in places
         scheduled = [name for name in ("delayed", "buried") if name in places]
         if state in ("orphaned", "duplicated"):
-            found[state].append((item_id, life or None))
+            found[state].append((item_id, identity))
         if state == "ghost" and "main" in places:
             found["ghost"].append((item_id, None))
         if state == "ghost":

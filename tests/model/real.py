@@ -9,13 +9,20 @@ import redis
 
 from rwq_cli.core.items.results import result_args
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import IDENTITY_DIGITS, load_script, queue_args, queue_keys
+from rwq_cli.core.lua import (
+    DATA_DIGITS,
+    IDENTITY_DIGITS,
+    PUSH_DIGITS,
+    load_script,
+    queue_args,
+    queue_keys,
+)
 from rwq_cli.core.model import STATE_CODES, STATUS_CODES, State
 from rwq_cli.core.state.expected import fingerprint
 from tests.live.raw_keys import LOOK, RawKeys, raw_keys_of
 from tests.model.keys import GUARDS, IDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
 from tests.model.programs import Command
-from tests.model.scripts import CLAIM, Queue
+from tests.model.scripts import CLAIM, Identity, Queue
 
 NAME = b"jobs"
 KEYS = QueueKeys(NAME)
@@ -24,7 +31,11 @@ _STATE = {code: state for state, code in STATE_CODES.items()}
 # The IDs are looked up by name.
 _BY_NAME = ("name", 0, 0, "mark")
 _ANY = ("", "", "0")
-_GUARDS = {"delayed": b"rwq-delayed:1", "buried": b"rwq-buried:why", "settling": b"rwq-settling:x"}
+_GUARDS = {
+    "delayed": b"rwq-delayed:1",
+    "buried": b"rwq-buried:why",
+    "settling": b"rwq-settling:x %d",
+}
 _REFUSALS = ("gone", "abandoned", "orphaned", "leased", "held", "unlisted")
 # Far enough from now, either way, that no test lasts so long.
 _DUE_MS = {"a": 1, "b": 2}
@@ -34,8 +45,12 @@ def data_of(item_id: str, life: int) -> bytes:
     return b"%s, life %d" % (item_id.encode(), life)
 
 
-def _identity(item_id: str, life: int | None) -> str:
-    return sha1(data_of(item_id, life)).hexdigest()[:IDENTITY_DIGITS] if life else ""
+def _identity(item_id: str, seen: Identity | None) -> str:
+    if seen is None:
+        return ""
+    life, pushed = seen
+    digest = sha1(data_of(item_id, life)).hexdigest()[:DATA_DIGITS]
+    return digest + f"{pushed + 1 if pushed else 0:0{PUSH_DIGITS}x}"
 
 
 def making(keys: Frozen, now_ms: int) -> list[tuple[Any, ...]]:
@@ -56,6 +71,8 @@ def making(keys: Frozen, now_ms: int) -> list[tuple[Any, ...]]:
             later_s = LATER_S if queue.delayed.get(item_id) == "later" else 0
             lasts_s = {"settling": SETTLING_S, "delayed": later_s + MARGIN_S}.get(holder, SESSION_S)
             value = _GUARDS.get(holder, holder.encode())
+            if holder == "settling":
+                value %= queue.pushed[item_id]
             expiry = () if holder == "buried" else ("EX", lasts_s)
             commands.append(("SET", key_of(item_id.encode()), value, *expiry))
     for item_id, when in queue.delayed.items():
@@ -124,13 +141,13 @@ def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
             return name, (*_BY_NAME, *_ANY, args[0], *args[1])
         case "repair":
             expected, seen = args
-            ids = [word for i, life in seen for word in (i, _identity(i, life))]
+            ids = [word for i, identity in seen for word in (i, _identity(i, identity))]
             return name, (*_BY_NAME, ";".join(expected), "", "1", -1, *ids)
         case "claim" | "unclaim":
             lasts_ms = (SESSION_S * 1000,) if name == "claim" else ()
             return name, (CLAIM + args[1], *lasts_ms, *args[0])
         case "repair_unlisted":
-            ids = [word for i, life in args[0] for word in (i, _identity(i, life))]
+            ids = [word for i, identity in args[0] for word in (i, _identity(i, identity))]
             return "repair", ("unlisted", 0, 0, args[1], "orphaned", "", "1", -1, *ids)
         case "restore_guards":
             return name, (*_BY_NAME, "lost", *args[0])
@@ -178,10 +195,10 @@ def meaning(command: Command, reply: Any) -> Any:
 
 
 def as_server_says(command: Command, reply: Any) -> Any:
-    """The model's reply in the server's words: an identity for each life."""
+    """The model's reply in the server's words."""
     if command[0] == "states":
         abandoned, ghosts = reply
-        return tuple((i, _identity(i, life)) for i, life in abandoned), ghosts
+        return tuple((i, _identity(i, identity)) for i, identity in abandoned), ghosts
     return reply
 
 

@@ -1,6 +1,6 @@
 """What each of our scripts does to the keys, by the protocol's words: one atomic step each.
 
-Written from the protocol, not from the Lua files, with which `test_conformance.py` compares it.
+Written from the protocol, not from the Lua files, with which `test_model.py` compares it.
 
 `MUTATIONS` are defects that the checker must find.
 """
@@ -15,7 +15,11 @@ MUTATIONS = (
     "no guard",
     "one lease name forgotten",
     "a promotion leaves the entry",
+    "a clean takes what was pushed since its first look",
 )
+# What a first look saw of an item: its data, and the number in its settling lease, 0 for none.
+Identity = tuple[int, int]
+Seen = Sequence[tuple[str, Identity | None]]
 Outcomes = tuple[tuple[str, str], ...]
 # The lease under which a clean keeps an orphan to itself begins with this.
 CLAIM = "rwq-clean:"
@@ -124,6 +128,7 @@ class Queue(Keys):
         self.cleaning[:] = [entry for entry in self.cleaning if entry != item_id]
 
     def _push_settled(self, item_id: str, *, front: bool = False) -> None:
+        self.pushed[item_id] = self.pushed.get(item_id, 0) + 1
         self._set_leases(item_id, "settling")
         self._unlist(item_id)
         self._unschedule(item_id)
@@ -131,18 +136,22 @@ class Queue(Keys):
 
     # Reading scripts.
 
-    def states(self, ids: Sequence[str]) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
-        """Of IDs in processing: those that look abandoned, with their data, and the ghosts."""
+    def states(
+        self, ids: Sequence[str]
+    ) -> tuple[tuple[tuple[str, Identity | None], ...], tuple[str, ...]]:
+        """Of IDs in processing: those that look abandoned, with identities, and the ghosts."""
         abandoned, ghosts = [], []
         for item_id in ids:
             if item_id not in self.data:
                 ghosts.append(item_id)
             elif not self.session(item_id) and not self.is_guarded(item_id):
-                abandoned.append((item_id, self.data[item_id]))
+                abandoned.append((item_id, self._identity(item_id)))
         return tuple(abandoned), tuple(ghosts)
 
-    def look_up(self, ids: Sequence[str]) -> tuple[tuple[str, str, tuple[str, ...], int], ...]:
-        """Of each ID its state, where it is, and its data if nobody and no guard protects it."""
+    def look_up(
+        self, ids: Sequence[str]
+    ) -> tuple[tuple[str, str, tuple[str, ...], Identity | None], ...]:
+        """Of each ID its state, places, and identity if nobody and no guard protects it."""
         return tuple(
             (item_id, self.state(item_id), self._places(item_id), self._identity(item_id))
             for item_id in ids
@@ -158,9 +167,24 @@ class Queue(Keys):
         }
         return tuple(name for name, ids in structures.items() if item_id in ids)
 
-    def _identity(self, item_id: str) -> int:
-        free = not self.session(item_id) and not self.is_guarded(item_id)
-        return self.data.get(item_id, 0) if free else 0
+    def _identity(self, item_id: str) -> Identity | None:
+        if item_id not in self.data or self.session(item_id) or self.is_guarded(item_id):
+            return None
+        return self.data[item_id], self.pushed[item_id] if self.is_settling(item_id) else 0
+
+    def is_settling(self, item_id: str) -> bool:
+        return "settling" in (self.new.get(item_id), self.old.get(item_id))
+
+    def _is_same(self, item_id: str, seen: Identity | None) -> bool:
+        """Whether it is the item that was seen, and was not pushed since; any for None."""
+        if seen is None:
+            return True
+        life, pushed = seen
+        if self.data.get(item_id) != life:
+            return False
+        if self.mutation == "a clean takes what was pushed since its first look":
+            return True
+        return not self.is_settling(item_id) or self.pushed[item_id] == pushed
 
     def scheduled(self) -> tuple[str, ...]:
         return tuple(sorted({*self.delayed, *self.buried}))
@@ -359,14 +383,14 @@ class Queue(Keys):
             statuses.append((item_id, status))
         return tuple(statuses)
 
-    def repair(self, expected: Sequence[str], seen: Sequence[tuple[str, int | None]]) -> Outcomes:
-        """Repair what is still in one of the states, with the data that the first look saw.
+    def repair(self, expected: Sequence[str], seen: Seen) -> Outcomes:
+        """Repair what is still in one of the states, and what the first look saw.
 
-        No states: the entries of listed items in the sorted sets go. A life of None is any.
+        No states: the entries of listed items in the sorted sets go.
         """
-        return tuple((i, self._repair(expected, i, life)) for i, life in seen)
+        return tuple((i, self._repair(expected, i, identity)) for i, identity in seen)
 
-    def _repair(self, expected: Sequence[str], item_id: str, life: int | None) -> str:
+    def _repair(self, expected: Sequence[str], item_id: str, seen: Identity | None) -> str:
         state = self.state(item_id)
         if not expected:
             listed = item_id in self.main or item_id in self.processing
@@ -382,7 +406,7 @@ class Queue(Keys):
             return "pruned"
         if self.mutation == "a clean does not check again":
             state = expected[0]
-        elif state not in expected or (life is not None and self.data.get(item_id, 0) != life):
+        elif state not in expected or not self._is_same(item_id, seen):
             return "skipped"
         if state == "ghost":
             self._unlist(item_id)
@@ -430,17 +454,17 @@ class Queue(Keys):
                     deleted += 1
         return deleted
 
-    def repair_unlisted(self, seen: Sequence[tuple[str, int | None]], mark: str) -> Outcomes:
+    def repair_unlisted(self, seen: Seen, mark: str) -> Outcomes:
         """Return orphans that were claimed, unless they were pushed since the lists were read."""
-        return tuple((i, self._repair_unlisted(i, life, mark)) for i, life in seen)
+        return tuple((i, self._repair_unlisted(i, identity, mark)) for i, identity in seen)
 
-    def _repair_unlisted(self, item_id: str, life: int | None, mark: str) -> str:
+    def _repair_unlisted(self, item_id: str, seen: Identity | None, mark: str) -> str:
         held = [leases.get(item_id) for leases in (self.new, self.old)]
         if item_id in self.main or item_id in self.processing:
             return "elsewhere"
         without = Queue(self.frozen())
         without.unclaim([item_id], mark)
-        if without.state(item_id) != "orphaned" or (life and self.data[item_id] != life):
+        if without.state(item_id) != "orphaned" or not self._is_same(item_id, seen):
             return "skipped"
         claimed = CLAIM + mark in held and all(
             holder in (CLAIM + mark, "delayed", "buried") for holder in held

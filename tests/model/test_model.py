@@ -1,7 +1,8 @@
 """The guarantees of the protocol, over every interleaving of a few programs on two items.
 
-Of three programs to a depth of a few commands, of two to their ends. By default some casts, so that
-every two programs meet; `RWQ_MODEL_DEPTH` sets the depth, and takes every cast. What that came to:
+Of three programs to a depth of a few commands; of two, and of two cleans and a worker, to the end
+of all. By default some casts, so that every two programs meet; `RWQ_MODEL_DEPTH` sets the depth, and
+takes every cast. What that came to:
 
 RESULTS
 """
@@ -12,7 +13,7 @@ from collections import Counter
 import pytest
 import redis
 
-from tests.model.casts import BEGINNINGS, casts, duels, pairs_of_casts
+from tests.model.casts import ABANDONED, BEGINNINGS, TRIOS, casts, duels, pairs_of_casts
 from tests.model.checker import SCRIPTS, Checker, Violation
 from tests.model.keys import Frozen
 from tests.model.programs import Cast
@@ -21,7 +22,7 @@ from tests.model.scripts import MUTATIONS
 
 _DEPTH = int(os.environ.get("RWQ_MODEL_DEPTH", "0"))
 _SOME_STEPS = 7
-# More than any two programs send.
+# More than these programs send.
 _TO_THE_END = 100
 
 
@@ -30,10 +31,11 @@ def explore_all(checker: Checker, depth: int, *, every: bool = False) -> Counter
     counts: Counter[str] = Counter()
     depths = dict.fromkeys(casts(ours=True) if every else pairs_of_casts(), depth)
     depths |= dict.fromkeys(duels(every=every), _TO_THE_END)
-    for cast, steps in depths.items():
-        for keys in BEGINNINGS.values():
-            found = checker.explore(keys, cast, steps)
-            counts.update(states=found.states, steps=found.steps, complete=found.complete, runs=1)
+    runs = [(keys, cast, _TO_THE_END) for cast in TRIOS for keys in ABANDONED]
+    runs += [(keys, cast, steps) for cast, steps in depths.items() for keys in BEGINNINGS.values()]
+    for keys, cast, steps in runs:
+        found = checker.explore(keys, cast, steps)
+        counts.update(states=found.states, steps=found.steps, complete=found.complete, runs=1)
     return counts
 
 
@@ -58,8 +60,8 @@ def test_our_scripts_do_in_every_state_what_the_model_says(
     known: set[tuple[Frozen, Cast]] = set()
     effects = []
     for (keys, command), effect in checker.effects.items():
-        if command[0] in SCRIPTS | {"states"} and (keys[:10], command) not in known:
-            known.add((keys[:10], command))
+        if command[0] in SCRIPTS | {"states"} and (keys[:11], command) not in known:
+            known.add((keys[:11], command))
             effects.append(((keys, command), effect))
     assert differences(raw, effects) == []
     print({"states compared": len(effects)})

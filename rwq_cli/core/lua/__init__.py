@@ -224,15 +224,16 @@ _GUARDS = {
     "settling": SETTLING_GUARD,
     "cleaning": CLAIM_PREFIX,
 }
-# How many digits of the SHA-1 of its data identify an item.
-IDENTITY_DIGITS = 12
+# An item is identified by digits of the SHA-1 of its data, and of the time when rwq pushed it.
+DATA_DIGITS, PUSH_DIGITS = 12, 4
+IDENTITY_DIGITS = DATA_DIGITS + PUSH_DIGITS
 # The fingerprint of larger data covers only both ends and the length: hashing takes two
 # milliseconds per megabyte.
 FINGERPRINT_BYTES = 4 * 1024 * 1024
 # The constants that a library or an operation shares with Python.
 _CONSTANTS = {
     "facts": {"SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES},
-    "identity": {"IDENTITY_DIGITS": IDENTITY_DIGITS},
+    "identity": {"DATA_DIGITS": DATA_DIGITS, "PUSH_DIGITS": PUSH_DIGITS},
     "expected": {"FINGERPRINT_BYTES": FINGERPRINT_BYTES},
     "ops/restore_guards": {"TIME_MS_MAX": TIME_MS_MAX},
 }

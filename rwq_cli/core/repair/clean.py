@@ -3,6 +3,7 @@
 An upstream worker has a moment between its pop and its lease, and a producer one between its data
 and its push, in which a healthy item looks abandoned or orphaned. One look cannot tell. So a clean
 notes what looks broken, waits, looks again, and then runs scripts that check the facts once more.
+What another clean has returned in the meantime is left to the worker that popped it: see `Seen`.
 
 Due items are promoted first. That needs no second look: no worker or producer leaves a healthy item
 in the state `due`.

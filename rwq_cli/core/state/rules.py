@@ -33,8 +33,8 @@ class Facts:
         returns: How often a clean returned it, or a try failed; None for never.
         wrong_types: Its keys of the wrong type, with their types.
         has_invalid_returns: Whether its count of returns is not a number.
-        identity: A short digest of the data, if requested and neither a session nor a guard
-            protects the item; else b"".
+        identity: A short digest of the data, and when rwq pushed the item, if requested and neither
+            a session nor a guard protects it; else b"". See `Seen`.
     """
 
     item_id: bytes

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rwq_cli.core.lua import IDENTITY_DIGITS
+from rwq_cli.core.lua import IDENTITY_DIGITS, PUSH_DIGITS
 
 _IDENTITY_BITS = 4 * IDENTITY_DIGITS
 _FORMAT = f"0{IDENTITY_DIGITS}x"
 _IDENTITY = (1 << _IDENTITY_BITS) - 1
+_PUSH_BITS = 4 * PUSH_DIGITS
+_PUSH = (1 << _PUSH_BITS) - 1
 # Longer than any list.
 _ANYWHERE = (1 << 40) - 1
 _NOT_SEEN = _ANYWHERE << _IDENTITY_BITS
@@ -20,6 +22,10 @@ class Seen(Mapping[bytes, str]):
     has other data, or its entry is further to the left: entries are pushed at the left end, so an
     entry that stays moves only to the right. Rotating the list also moves entries to the left; an
     item that cannot be distinguished from a new one is left for the next clean.
+
+    Or another clean may have returned the item: then a worker may have popped it, and be about to
+    set its lease. An identity ends with the time when rwq pushed the item, which its settling lease
+    tells while it lasts; a time that the first look did not see means such a push.
     """
 
     def __init__(self) -> None:
@@ -59,9 +65,16 @@ class Seen(Mapping[bytes, str]):
         return [i for i, place in places.items() if get(i, _NOT_SEEN) >> bits < place]
 
     def is_same(self, item_id: bytes, identity: bytes) -> bool:
-        """Whether an item has the data that was seen; True if it was not noted."""
+        """Whether an item has the data that was seen, and rwq has not pushed it since.
+
+        True if the item was not noted. The same as `is_same` in `core/lua/lib/identity.lua`.
+        """
         value = self._values.get(item_id)
-        return value is None or (identity != b"" and int(identity, 16) == value & _IDENTITY)
+        if value is None or not identity:
+            return value is None
+        difference = int(identity, 16) ^ value & _IDENTITY
+        is_pushed = int(identity, 16) & _PUSH
+        return difference >> _PUSH_BITS == 0 and not (is_pushed and difference & _PUSH)
 
     def is_still(self, item_id: bytes, identity: bytes, places: Sequence[int]) -> bool:
         """Whether an ID still names the item that was seen, by its data and its place.

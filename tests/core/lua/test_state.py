@@ -1,13 +1,14 @@
-"""The state and the effective lease in Lua are those of Python, for every combination of facts."""
+"""What Lua says of facts and of identities is what Python says, for every combination of them."""
 
 from collections.abc import Iterator
 from itertools import product
 
 from redis import Redis
 
-from rwq_cli.core.lua import library_text
+from rwq_cli.core.lua import DATA_DIGITS, PUSH_DIGITS, library_text
 from rwq_cli.core.model import Lease
 from rwq_cli.core.state.rules import Facts
+from rwq_cli.core.state.seen import Seen
 
 NOW_MS = 1_000_000
 # What a lease key can hold, as far as any rule tells values apart; None is a key of another type.
@@ -136,3 +137,20 @@ def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
         for at, facts in enumerate(part):
             reply = replies[at * 7 : at * 7 + 7]
             assert reply == expected(*facts), facts
+
+
+def test_lua_and_python_agree_on_every_two_identities(raw: Redis) -> None:
+    constants = f"local DATA_DIGITS, PUSH_DIGITS = {DATA_DIGITS}, {PUSH_DIGITS} "
+    script = constants + library_text("identity") + "return is_same(ARGV[1], ARGV[2]) and 1 or 0"
+    data = [digit * DATA_DIGITS for digit in "0af"]
+    pushed = ["0" * PUSH_DIGITS, "0" * (PUSH_DIGITS - 1) + "1", "f" * PUSH_DIGITS]
+    identities = ["".join(parts) for parts in product(data, pushed)]
+    same = 0
+    for seen_first, seen_now in product(identities, identities):
+        seen = Seen()
+        seen.note(b"1", seen_first.encode())
+        is_same = seen.is_same(b"1", seen_now.encode())
+        assert raw.eval(script, 0, seen_now, seen_first) == is_same, (seen_first, seen_now)
+        same += is_same
+    # Of each data: without a push, and two pushes that were seen.
+    assert same == 3 * (3 + 2)

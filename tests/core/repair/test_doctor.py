@@ -18,6 +18,7 @@ from tests.conftest import (
     StartServer,
     contents,
     seconds_left,
+    settling,
 )
 from tests.item_cases import BROKEN, FAR_MS, HEALTHY, ITEM_CASES, STRANGE_IDS, real_items
 
@@ -419,7 +420,7 @@ class TestRestoredGuards:
         assert raw.lrange("jobs:queue", 0, -1) == [b"d", b"w"]
         assert raw.exists("jobs:delayed") == 0
         assert raw.get("jobs:lease:d") == raw.get("jobs:leased_by_session:d")
-        assert raw.get("jobs:lease:d") == b"rwq-settling:promoted"
+        assert settling(raw) == {"promoted": [b"d"]}
 
     def test_an_item_that_has_just_become_due_is_not_a_finding(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis

@@ -59,8 +59,8 @@ end
 
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
 -- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
--- the ID under both names. `without_leases` skips the leases, for operations that do not need them. `type_of`
--- reads the type of an ID's data key, for operations that also read the data.
+-- the ID under both names. `without_leases` skips the leases, for operations that do not need them.
+-- `type_of(id, new, old)` reads the type of an ID's data key, for operations that also read the data.
 -- Also returns the scores of the IDs, as `scores_of` does.
 local function read_facts(ids, claim, without_leases, type_of)
   local facts = {}
@@ -68,8 +68,8 @@ local function read_facts(ids, claim, without_leases, type_of)
   local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
     local id = ids[i]
-    local data = type_of and type_of(id) or redis.call('TYPE', item_prefix .. id).ok
     local new, old = values[2 * i - 1], values[2 * i]
+    local data = type_of and type_of(id, new, old) or redis.call('TYPE', item_prefix .. id).ok
     local found
     if new or old or due[i] or burials[i] then
       -- Eight fields at most: a larger table would cost twice as much.

@@ -102,13 +102,15 @@ end
 --
 -- Upstream cleaners read the lists once, and then push every item that has no lease at that moment, even
 -- if rwq has pushed it since. The settling lease prevents that. Workers overwrite it with their leases,
--- and rwq does not count it as a lease.
+-- and rwq does not count it as a lease. Its value ends with the time of the push, unix ms, by which a clean
+-- knows that somebody has pushed the item since its first look: see `lib/identity.lua`.
 --
 -- keys     both lease keys of each item
 -- why      what pushed them
 -- entries  how many entries the two lists of that queue have
 local function settle(keys, why, entries)
-  local lease_ms, value = string.format('%.0f', settling_ms(entries)), GUARDS.settling .. why
+  local lease_ms = string.format('%.0f', settling_ms(entries))
+  local value = GUARDS.settling .. why .. string.format(' %.0f', math.floor(clock_ms()))
   for i = 1, #keys do
     redis.call('SET', keys[i], value, 'PX', lease_ms)
   end

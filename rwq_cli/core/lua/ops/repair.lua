@@ -9,16 +9,17 @@
 -- arg 8     an item that was already returned this often is buried instead; -1 for never
 -- arg 9..   IDs, each once
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. An ID with
--- other data than before names a new item, which is skipped like a healthy one.
+-- other data than before names a new item, which is skipped like a healthy one. So is an item that rwq has
+-- pushed since: a worker may have popped it, and be about to set its lease.
 --   abandoned       returned
 --   orphaned        returned
 --   ghost           its entries in both lists are dropped
 --   duplicated      one entry stays: that in processing if a session holds the item, else the next in main
 --   ''              the entry in the sorted set is removed
 local bury_after, ids, changed = tonumber(arg(8)), ids_from(9), {}
-local function type_of(id)
-  local kind, identity = identify(id)
-  changed[id] = expected_data[id] ~= '' and identity ~= expected_data[id]
+local function type_of(id, new, old)
+  local kind, identity = identify(id, new, old)
+  changed[id] = expected_data[id] ~= '' and not (identity and is_same(identity, expected_data[id]))
   return kind
 end
 if bury_after >= 0 and not dry_run then

@@ -18,7 +18,7 @@ for i = 1, #ids do
   local identity
   facts.id, facts.new, facts.old = id, leases[2 * i - 1] or false, leases[2 * i] or false
   if identifies and not session_of(facts) then
-    facts.data, identity = identify(id)
+    facts.data, identity = identify(id, facts.new, facts.old)
   else
     facts.data = redis.call('TYPE', item_prefix .. id).ok
   end
