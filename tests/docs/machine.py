@@ -26,6 +26,8 @@ from tests.servers import running_server, server_binary
 
 COLUMNS = 80
 _HOME = "/home/ann"
+# Progress on a terminal: what stands before it in the line is gone.
+_ERASED = re.compile(r".*\r\x1b\[2K")
 
 _BASH = r"""
 status=0
@@ -133,7 +135,8 @@ class Interpreter:
                     raise AssertionError(
                         f"{source!r} ended the shell; it printed {seen!r}"
                     ) from None
-        return Ran(int(end[1]), seen[: end.start()].decode().replace(str(self._home), _HOME))
+        text = _ERASED.sub("", seen[: end.start()].decode())
+        return Ran(int(end[1]), text.replace(str(self._home), _HOME))
 
     def close(self) -> None:
         """End it, and what it started in the background."""
