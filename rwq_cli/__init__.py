@@ -26,4 +26,4 @@ Where to look:
 | topics, recipes and variables       | `help/`, and as man pages `cli/man_pages.py`      |
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

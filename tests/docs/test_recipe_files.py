@@ -17,8 +17,9 @@ from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line, until
 from tests.service.managers import Manager
 
-RECIPES = Path(__file__).parents[2] / "docs" / "recipes"
-README = (RECIPES.parents[1] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "docs" / "recipes"
+README = (ROOT / "README.md").read_text("utf-8")
 UNITS = sorted((RECIPES / "systemd").iterdir())
 MANIFESTS = sorted((RECIPES / "kubernetes").iterdir())
 PROGRAM = "/usr/local/bin/rwq"
@@ -156,8 +157,9 @@ class TestDocker:
         foreign.abandoned(b"1")
         docker = rwq.home / "docker"
         docker.write_text(
-            '#!/bin/sh\necho "$@" >&2\nwhile [ "$1" != rwq ]; do shift; done; shift\n'
-            'set -- "$@" --listen 127.0.0.1:0 --grace 0\nexec python -m rwq_cli "$@"\n'
+            '#!/bin/sh\necho "$@" >&2\n'
+            'while [ "$1" != rwq ]; do [ "$1" != --health-cmd ] || echo "$2" >health; shift; done\n'
+            'shift\nset -- "$@" --listen 127.0.0.1:0 --grace 0\nexec python -m rwq_cli "$@"\n'
         )
         docker.chmod(0o755)
         path = f"{rwq.home}:{Path(sys.executable).parent}:/usr/bin:/bin"
@@ -171,16 +173,50 @@ class TestDocker:
         assert lines[0].startswith(
             b"rwq: a light clean of jobs every 30s, a deep one every 6h, on unix://"
         )
-        assert lines[1].startswith(b"rwq: listening on http://127.0.0.1:")
+        found = re.match(rb"rwq: listening on http://127.0.0.1:(\d+)", lines[1])
+        assert found
         assert lines[2] == b"returned 1\n"
+        check = (rwq.home / "health").read_text()
+        assert "http://127.0.0.1:9113/healthz" in check
+        check = check.replace("9113", found[1].decode())
+        assert subprocess.run(check, shell=True, env={"PATH": path}, check=False).returncode == 0
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
+        stopped = subprocess.run(check, shell=True, env={"PATH": path}, capture_output=True)
+        assert stopped.returncode == 1
 
     def test_the_image_has_rwq_as_its_program(self) -> None:
-        lines = (RECIPES / "docker" / "Dockerfile").read_text("utf-8").splitlines()
-        words = [line.split()[0] for line in lines if line and not line.startswith("#")]
-        assert words == ["FROM", "COPY", "RUN", "USER", "ENTRYPOINT"]
-        assert lines[-1] == 'ENTRYPOINT ["rwq"]'
+        steps = instructions(RECIPES / "docker" / "Dockerfile")
+        assert [word for word, _ in steps] == [
+            *("FROM", "COPY", "COPY", "RUN"),
+            *("FROM", "COPY", "ENV", "RUN", "USER", "ENTRYPOINT"),
+        ]
+        bases = [rest.split()[0] for word, rest in steps if word == "FROM"]
+        assert bases == ["python:3.12-slim"] * 2
+        # A number, and not that of root.
+        assert int(dict(steps)["USER"]) > 0
+        assert dict(steps)["ENTRYPOINT"] == '["rwq"]'
+
+    def test_the_image_is_built_from_files_that_exist_and_keeps_no_cache(self) -> None:
+        steps = instructions(RECIPES / "docker" / "Dockerfile")
+        copied = [rest.split() for word, rest in steps if word == "COPY"]
+        for *sources, _to in (words for words in copied if not words[0].startswith("--from=")):
+            assert [name for name in sources if not (ROOT / name).exists()] == []
+        # What the last stage takes from the first is there, and the program is on PATH in it.
+        ((_, venv, to),) = (words for words in copied if words[0] == "--from=build")
+        assert venv == to
+        assert f"PATH={venv}/bin:$PATH" in dict(steps)["ENV"]
+        built, _ = (rest for word, rest in steps if word == "RUN")
+        installs = [run for run in built.split("&&") if " install " in run or " wheel " in run]
+        assert len(installs) == 2
+        assert all("--no-cache-dir" in run for run in installs)
+
+
+def instructions(path: Path) -> list[tuple[str, str]]:
+    """The instructions of a Dockerfile, each with the rest of its lines."""
+    text = re.sub(r"^#.*\n", "", path.read_text("utf-8"), flags=re.MULTILINE)
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line]
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
 
 
 def documents(path: Path) -> list[Any]:
